@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# build.sh KDIR KVER RXE OUT PATCH_ID: build the driver in RXE against the headers in KDIR;
+# put it, with BTF and without debug sections, into OUT.
+set -eu
+. "$(dirname "$0")/fail.sh"
+kdir=$1 kver=$2 rxe=$3 out=$4 patch_id=$5
+
+[ -e "$kdir/Makefile" ] ||
+	fail "no kernel headers in $kdir" "linux-headers-$kver is not installed" \
+		"apt-get install linux-headers-$kver, or set KDIR"
+command -v pahole >/dev/null ||
+	fail "the program pahole is missing, without which the module has no BTF" \
+		"dwarves is not installed" "apt-get install dwarves"
+
+log=$(dirname "$out")/build.log
+# pahole goes by the time of the file: a stale one would keep an old BTF
+rm -f "$rxe/rdma_rxe.ko"
+echo "building rdma_rxe for $kver"
+# not with the settings of our own make: O= means something else to the kernel's
+env -u MAKEFLAGS -u MFLAGS -u O make -j"${JOBS:-$(nproc)}" -C "$kdir" M="$rxe" CONFIG_RDMA_RXE=m \
+	${patch_id:+KCFLAGS=-DRXE_BUILD_ID=\\\"rocelab-$patch_id\\\"} modules >"$log" 2>&1 || {
+	grep -E 'error|Error|warning' "$log" >&2 || tail -n 20 "$log" >&2
+	fail "the module does not build" "see the messages above" "the whole log is $log"
+}
+if grep -q 'warning:' "$log"; then
+	grep -A5 'warning:' "$log" >&2
+fi
+
+objcopy --strip-debug "$rxe/rdma_rxe.ko" "$out.new"
+objdump -h "$out.new" | grep -q '\.BTF' ||
+	fail "the module has no BTF" "the headers of $kver carry no vmlinux, or pahole failed" \
+		"see $log"
+mv "$out.new" "$out"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# lint.sh KERNEL: checkpatch over patches and sources, shellcheck over the scripts.
+set -eu
+. "$(dirname "$0")/fail.sh"
+cd "$1"
+
+for checkpatch in "${CHECKPATCH:-}" "${KDIR:-}/scripts/checkpatch.pl" \
+	/usr/src/linux-source-*/scripts/checkpatch.pl /usr/src/linux-headers-*/scripts/checkpatch.pl; do
+	[ -e "$checkpatch" ] && break
+done
+[ -e "$checkpatch" ] ||
+	fail "checkpatch.pl is missing" "Debian ships it in the linux-source packages only" \
+		"apt-get install linux-source and unpack it in /usr/src, or set CHECKPATCH"
+
+# There is no kernel tree around, with its MAINTAINERS and its history.
+run() {
+	perl "$checkpatch" --no-tree --quiet --show-types --strict \
+		--ignore FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID "$@"
+}
+status=0
+for f in patches/*/*.patch patches/*/test/*.patch; do
+	[ -e "$f" ] || continue
+	run "$f" || status=1
+done
+for f in src/*.[ch] src/test/*.[ch]; do
+	[ -e "$f" ] || continue
+	case $f in
+	# a trace header is a data structure in macros, which checkpatch takes for bad code
+	src/rxe_trace.h | src/rxe_names.h | src/rxe_record.h)
+		run --ignore COMPLEX_MACRO,MULTISTATEMENT_MACRO_USE_DO_WHILE,MACRO_ARG_REUSE,MACRO_WITH_FLOW_CONTROL,TRAILING_SEMICOLON,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_UNUSED,MACRO_ARG_PRECEDENCE,SPACING \
+			--file "$f" || status=1
+		;;
+	*) run --file "$f" || status=1 ;;
+	esac
+done
+if command -v shellcheck >/dev/null; then
+	shellcheck -x -P SCRIPTDIR scripts/*.sh || status=1
+fi
+exit $status

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the rxe tracepoints hand to a probe: flat records, the same on every
+ * kernel line. A probe may read them through BTF or, without it, in one copy;
+ * so this layout is an ABI. Fields are only ever appended.
+ */
+#ifndef RXE_RECORD_H
+#define RXE_RECORD_H
+
+#include <linux/types.h>
+
+/* exclusive steps of a sent packet, in order; they share their edges */
+enum rxe_tx_stage {
+	RXE_TX_WQE, RXE_TX_ALLOC, RXE_TX_BTH, RXE_TX_ROUTE, RXE_TX_NET,
+	RXE_TX_COPY, RXE_TX_ICRC, RXE_TX_STAGES
+};
+
+/* steps of a received packet up to the queue of its QP */
+enum rxe_rx_stage { RXE_RX_PARSE, RXE_RX_ICRC, RXE_RX_STAGES };
+
+/* steps from that queue to the end; exec is self time, without the others */
+enum rxe_done_stage {
+	RXE_DONE_QUEUE, RXE_DONE_EXEC, RXE_DONE_COPY, RXE_DONE_CQE,
+	RXE_DONE_REPLY, RXE_DONE_STAGES
+};
+
+enum rxe_net { RXE_NET_V1 = 1, RXE_NET_V2_IPV4 = 2, RXE_NET_V2_IPV6 = 3 };
+
+enum rxe_role { RXE_ROLE_REQUESTER = 0, RXE_ROLE_RESPONDER = 1 };
+
+/* the task was switched out in between: the stages contain other work */
+#define RXE_FLAG_SWITCHED	0x01
+/* the packet never left this host: rxe_loopback() */
+#define RXE_FLAG_LOOPBACK	0x02
+
+struct rxe_packet_id {
+	__u64	begin;		/* CLOCK_MONOTONIC ns: start of the first stage */
+	__u32	dev;		/* ib_device index, as netlink's RDMA_NLDEV_ATTR_DEV_INDEX */
+	__u32	qpn;		/* local QP */
+	__u32	dqpn;		/* destination QP in the BTH */
+	__u32	psn;
+	__u16	paylen;		/* BTH to ICRC, both included, bytes */
+	__u16	payload;	/* message bytes in this packet, without pad */
+	__u8	opcode;		/* BTH opcode */
+	__u8	net;		/* enum rxe_net */
+	__u8	role;		/* enum rxe_role: which half of the local QP */
+	__u8	flags;
+};
+
+struct rxe_tx_record {
+	struct rxe_packet_id	id;
+	__u32	stage[RXE_TX_STAGES];		/* ns */
+};
+
+struct rxe_rx_record {
+	struct rxe_packet_id	id;
+	__u32	stage[RXE_RX_STAGES];		/* ns */
+};
+
+struct rxe_done_record {
+	struct rxe_packet_id	id;
+	__u32	stage[RXE_DONE_STAGES];		/* ns */
+};
+
+/*
+ * What the other events say. Each list is written once: it makes the enum here
+ * and the names in the print format of the event.
+ */
+#define RXE_LIST_ENUM(id, name)	id,
+
+/* a task of a QP: 6.1 runs the first three, 6.12 and later the last two */
+#define RXE_TASKS(EM, EML)					\
+	EM(RXE_TASK_REQUESTER,		"requester")		\
+	EM(RXE_TASK_COMPLETER,		"completer")		\
+	EM(RXE_TASK_RESPONDER,		"responder")		\
+	EM(RXE_TASK_SEND,		"send")			\
+	EML(RXE_TASK_RECV,		"recv")
+
+enum rxe_task_kind { RXE_TASKS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+/* why unacknowledged packets are sent again */
+#define RXE_RETRY_REASONS(EM, EML)				\
+	EM(RXE_RETRY_TIMEOUT,		"timeout")		\
+	EM(RXE_RETRY_RNR,		"rnr")			\
+	EM(RXE_RETRY_SEQ_NAK,		"seq_nak")		\
+	EML(RXE_RETRY_IMPLIED_NAK,	"implied_nak")
+
+enum rxe_retry_reason { RXE_RETRY_REASONS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+#define RXE_NAK_DIRS(EM, EML)					\
+	EM(RXE_NAK_SENT,		"sent")			\
+	EML(RXE_NAK_RECEIVED,		"received")
+
+enum rxe_nak_dir { RXE_NAK_DIRS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+/* receiver not ready: the NAK at either end, and the end of the wait for it */
+#define RXE_RNR_STEPS(EM, EML)					\
+	EM(RXE_RNR_SENT,		"sent")			\
+	EM(RXE_RNR_RECEIVED,		"received")		\
+	EML(RXE_RNR_EXPIRED,		"expired")
+
+enum rxe_rnr_step { RXE_RNR_STEPS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+/* what changed the state of a QP */
+#define RXE_QP_CAUSES(EM, EML)					\
+	EM(RXE_QP_MODIFY,		"modify")		\
+	EM(RXE_QP_REQUESTER,		"requester")		\
+	EM(RXE_QP_COMPLETER,		"completer")		\
+	EML(RXE_QP_RESPONDER,		"responder")
+
+enum rxe_qp_cause { RXE_QP_CAUSES(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+/* a packet for no device of ours, or without a BTH */
+#define RXE_DEV_NONE		(~0U)
+#define RXE_OPCODE_NONE		0xff
+
+/* why a packet went no further; 0 is no reason, so that checks may return it */
+#define RXE_DROP_REASONS(EM, EML)				\
+	EM(RXE_DROP_NONE,		"none")			\
+	EM(RXE_DROP_NO_DEVICE,		"no_device")		\
+	EM(RXE_DROP_NO_MEMORY,		"no_memory")		\
+	EM(RXE_DROP_SHORT,		"short")		\
+	EM(RXE_DROP_DGID,		"dgid")			\
+	EM(RXE_DROP_OPCODE,		"opcode")		\
+	EM(RXE_DROP_LENGTH,		"length")		\
+	EM(RXE_DROP_VERSION,		"version")		\
+	EM(RXE_DROP_QPN,		"qpn")			\
+	EM(RXE_DROP_QP_TYPE,		"qp_type")		\
+	EM(RXE_DROP_QP_STATE,		"qp_state")		\
+	EM(RXE_DROP_ADDRESS,		"address")		\
+	EM(RXE_DROP_PKEY,		"pkey")			\
+	EM(RXE_DROP_QKEY,		"qkey")			\
+	EM(RXE_DROP_NO_GRH,		"no_grh")		\
+	EM(RXE_DROP_ICRC,		"icrc")			\
+	EM(RXE_DROP_MCAST_GROUP,	"mcast_group")		\
+	EM(RXE_DROP_MCAST_QP,		"mcast_qp")		\
+	EM(RXE_DROP_SEQUENCE,		"sequence")		\
+	EM(RXE_DROP_NO_RECV,		"no_recv")		\
+	EM(RXE_DROP_UNEXPECTED,		"unexpected")		\
+	EM(RXE_DROP_FLUSHED,		"flushed")		\
+	EM(RXE_DROP_SEND_STATE,		"send_state")		\
+	EML(RXE_DROP_SEND,		"send")
+
+enum rxe_drop_reason { RXE_DROP_REASONS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
+
+#endif /* RXE_RECORD_H */

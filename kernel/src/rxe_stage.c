@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Turns the times of a packet into the record of its event.
+ */
+#include "rxe.h"
+#include "rxe_stage.h"
+
+/*
+ * Counts how often an event of stages was switched on. Times of two epochs, or
+ * of a packet that was under way when the event came on, make no record.
+ */
+unsigned int rxe_stage_epoch;
+
+int rxe_stage_register(void)
+{
+	WRITE_ONCE(rxe_stage_epoch, rxe_stage_epoch + 1);
+	return 0;
+}
+
+void rxe_stage_unregister(void)
+{
+}
+
+/* 32 bits hold 4.29 s; the clock may step back a little across CPUs */
+static noinline void rxe_clamp_stages(u32 *stage, const u64 *ns, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		stage[i] = clamp_t(s64, ns[i], 0, U32_MAX);
+}
+
+static __always_inline void rxe_fill_stages(u32 *stage, const u64 *ns, int n)
+{
+	u64 all = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		all |= ns[i];
+		stage[i] = ns[i];
+	}
+	if (unlikely(upper_32_bits(all)))
+		rxe_clamp_stages(stage, ns, n);
+}
+
+/* what all packets of a QP have in common */
+void rxe_stage_init(struct rxe_qp *qp)
+{
+	enum rxe_role role;
+
+	for (role = RXE_ROLE_REQUESTER; role <= RXE_ROLE_RESPONDER; role++) {
+		struct rxe_packet_id *tx = &qp->tx_stamps[role].rec.id;
+		struct rxe_packet_id *done = &qp->done_stamps[role].rec.id;
+
+		tx->dev = rxe_index(qp);
+		tx->qpn = qp_num(qp);
+		tx->role = role;
+		done->dev = rxe_index(qp);
+		done->qpn = qp_num(qp);
+		done->role = role;
+	}
+}
+
+static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
+					struct rxe_pkt_info *pkt,
+					const struct sk_buff *skb,
+					bool switched)
+{
+	int overhead = header_size(pkt) + bth_pad(pkt) + RXE_ICRC_SIZE;
+
+	id->dqpn = bth_qpn(pkt);
+	id->psn = pkt->psn;
+	id->paylen = pkt->paylen;
+	id->payload = pkt->paylen - overhead;
+	id->opcode = pkt->opcode;
+	id->net = skb->protocol == htons(ETH_P_IP) ? RXE_NET_V2_IPV4 :
+						     RXE_NET_V2_IPV6;
+	id->flags = (switched ? RXE_FLAG_SWITCHED : 0) |
+		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
+}
+
+void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
+{
+	struct rxe_tx_stamps *s = &pkt->qp->tx_stamps[rxe_tx_role(pkt)];
+	u64 ns[RXE_TX_STAGES];
+	int i;
+
+	__rxe_tx_end(s, RXE_TX_ICRC, rxe_clock());
+
+	/* the event came on, or off and on again, in mid-packet */
+	if (s->epoch != READ_ONCE(rxe_stage_epoch) ||
+	    s->ended != BIT(RXE_TX_STAGES) - 1)
+		return;
+	s->ended = 0;
+
+	rxe_fill_id(&s->rec.id, pkt, skb, s->switches != rxe_switches());
+	ns[0] = s->end[0] - s->rec.id.begin;
+	for (i = 1; i < RXE_TX_STAGES; i++)
+		ns[i] = s->end[i] - s->end[i - 1];
+	rxe_fill_stages(s->rec.stage, ns, RXE_TX_STAGES);
+	trace_rxe_tx_packet(&s->rec, skb);
+}
+
+/* several CPUs may receive for one QP: no place in the QP would do */
+void rxe_rx_emit(struct sk_buff *skb, u64 parsed)
+{
+	u64 now = rxe_clock();
+	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+	u64 ns[RXE_RX_STAGES] = { parsed - skb->tstamp, now - parsed };
+	struct rxe_rx_record rec;
+
+	/* the event came on in mid-packet */
+	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed)
+		return;
+
+	rec.id.begin = skb->tstamp;
+	rec.id.dev = pkt->rxe->ib_dev.index;
+	/* a multicast packet has not met its QPs yet */
+	rec.id.qpn = pkt->qp ? qp_num(pkt->qp) : IB_MULTICAST_QPN;
+	rec.id.role = rxe_rx_role(pkt);
+	rxe_fill_id(&rec.id, pkt, skb, pkt->switches != rxe_switches());
+	rxe_fill_stages(rec.stage, ns, RXE_RX_STAGES);
+	trace_rxe_rx_packet(&rec, skb);
+}
+
+void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb)
+{
+	if (!s->open)
+		return;
+	__rxe_done_switch(s, RXE_DONE_EXEC);
+	s->open = false;
+	if (s->epoch != READ_ONCE(rxe_stage_epoch))
+		return;
+
+	rxe_fill_id(&s->rec.id, SKB_TO_PKT(skb), skb,
+		    s->switched || s->switches != rxe_switches());
+	rxe_fill_stages(s->rec.stage, s->stage, RXE_DONE_STAGES);
+	trace_rxe_rx_done(&s->rec, skb);
+}
+
+void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
+		   struct sk_buff *skb, enum rxe_drop_reason reason)
+{
+	trace_rxe_drop(skb, rxe_index(qp), qp_num(qp), pkt->psn, pkt->opcode,
+		       reason);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The edges between the stages of a packet, called from where the driver
+ * crosses them. Every function here is a branch that is patched out while its
+ * event is off.
+ */
+#ifndef RXE_STAGE_H
+#define RXE_STAGE_H
+
+#include <linux/sched.h>
+#include <linux/timekeeping.h>
+
+#include "rxe_trace.h"
+
+extern unsigned int rxe_stage_epoch;
+
+void rxe_stage_init(struct rxe_qp *qp);
+void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb);
+void rxe_rx_emit(struct sk_buff *skb, u64 parsed);
+void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb);
+void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
+		   struct sk_buff *skb, enum rxe_drop_reason reason);
+
+/* the clock that bpf_ktime_get_ns() reads, safe in every context */
+static __always_inline u64 rxe_clock(void)
+{
+	return ktime_get_mono_fast_ns();
+}
+
+static __always_inline u64 rxe_switches(void)
+{
+	return current->nvcsw + current->nivcsw;
+}
+
+static inline u32 rxe_index(const struct rxe_qp *qp)
+{
+	return qp->ibqp.device->index;
+}
+
+static __always_inline enum rxe_role rxe_tx_role(const struct rxe_pkt_info *pkt)
+{
+	return pkt->mask & RXE_REQ_MASK ? RXE_ROLE_REQUESTER :
+					  RXE_ROLE_RESPONDER;
+}
+
+/* requests go to the responder, answers to the requester */
+static __always_inline enum rxe_role rxe_rx_role(const struct rxe_pkt_info *pkt)
+{
+	return pkt->mask & RXE_REQ_MASK ? RXE_ROLE_RESPONDER :
+					  RXE_ROLE_REQUESTER;
+}
+
+/*
+ * sent packets: rxe_tx_begin(), rxe_tx_end() for each stage, rxe_tx_packet()
+ */
+
+static __always_inline void __rxe_tx_begin(struct rxe_tx_stamps *s, u64 now)
+{
+	s->epoch = READ_ONCE(rxe_stage_epoch);
+	s->ended = 0;
+	s->switches = rxe_switches();
+	s->rec.id.begin = now;
+}
+
+static __always_inline void __rxe_tx_end(struct rxe_tx_stamps *s,
+					 enum rxe_tx_stage stage, u64 now)
+{
+	s->end[stage] = now;
+	s->ended |= BIT(stage);
+}
+
+static __always_inline void rxe_tx_begin(struct rxe_qp *qp)
+{
+	if (trace_rxe_tx_packet_enabled())
+		__rxe_tx_begin(&qp->tx_stamps[RXE_ROLE_REQUESTER],
+			       rxe_clock());
+}
+
+/* an answer has no work request to find: its first stage is empty */
+static __always_inline void rxe_tx_begin_answer(struct rxe_qp *qp)
+{
+	if (trace_rxe_tx_packet_enabled()) {
+		struct rxe_tx_stamps *s = &qp->tx_stamps[RXE_ROLE_RESPONDER];
+		u64 now = rxe_clock();
+
+		__rxe_tx_begin(s, now);
+		__rxe_tx_end(s, RXE_TX_WQE, now);
+	}
+}
+
+static __always_inline void rxe_tx_end(struct rxe_qp *qp, enum rxe_role role,
+				       enum rxe_tx_stage stage)
+{
+	if (trace_rxe_tx_packet_enabled())
+		__rxe_tx_end(&qp->tx_stamps[role], stage, rxe_clock());
+}
+
+static __always_inline void rxe_tx_pkt_end(const struct rxe_pkt_info *pkt,
+					   enum rxe_tx_stage stage)
+{
+	if (trace_rxe_tx_packet_enabled())
+		__rxe_tx_end(&pkt->qp->tx_stamps[rxe_tx_role(pkt)], stage,
+			     rxe_clock());
+}
+
+/* ends the last stage; the skb is still ours */
+static __always_inline void rxe_tx_packet(struct rxe_pkt_info *pkt,
+					  struct sk_buff *skb)
+{
+	if (trace_rxe_tx_packet_enabled())
+		rxe_tx_emit(pkt, skb);
+}
+
+/*
+ * arrival: rxe_rx_arrival() in the receive handler or on loopback, the rest in
+ * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the time.
+ */
+
+static __always_inline void rxe_rx_arrival(struct sk_buff *skb)
+{
+	if (trace_rxe_rx_packet_enabled()) {
+		struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+
+		pkt->mask |= RXE_ARRIVED_MASK;
+		pkt->switches = rxe_switches();
+		skb->tstamp = rxe_clock();
+	}
+}
+
+static __always_inline u64 rxe_rx_parsed(void)
+{
+	return trace_rxe_rx_packet_enabled() ? rxe_clock() : 0;
+}
+
+static __always_inline void rxe_rx_packet(struct sk_buff *skb, u64 parsed)
+{
+	if (trace_rxe_rx_packet_enabled())
+		rxe_rx_emit(skb, parsed);
+}
+
+/*
+ * from the queue of the QP to the end. One stage runs at a time: exec, and
+ * the others in between.
+ */
+
+static __always_inline void __rxe_done_switch(struct rxe_done_stamps *s,
+					      enum rxe_done_stage from)
+{
+	u64 now = rxe_clock();
+
+	s->stage[from] += now - s->last;
+	s->last = now;
+}
+
+static __always_inline void rxe_done_queued(struct sk_buff *skb)
+{
+	if (trace_rxe_rx_done_enabled()) {
+		SKB_TO_PKT(skb)->mask |= RXE_QUEUED_MASK;
+		skb->tstamp = rxe_clock();
+	}
+}
+
+static __always_inline void __rxe_done_begin(struct rxe_done_stamps *s,
+					     struct sk_buff *skb)
+{
+	s->open = !!(SKB_TO_PKT(skb)->mask & RXE_QUEUED_MASK);
+	if (!s->open)
+		return;
+	s->epoch = READ_ONCE(rxe_stage_epoch);
+	s->switched = false;
+	s->rec.id.begin = skb->tstamp;
+	memset(s->stage, 0, sizeof(s->stage));
+	s->switches = rxe_switches();
+	s->last = rxe_clock();
+	s->stage[RXE_DONE_QUEUE] = s->last - s->rec.id.begin;
+}
+
+static __always_inline void __rxe_done_resume(struct rxe_done_stamps *s)
+{
+	if (!s->open)
+		return;
+	s->switches = rxe_switches();
+	s->last = rxe_clock();
+}
+
+static __always_inline void rxe_done_begin(struct rxe_qp *qp,
+					   enum rxe_role role,
+					   struct sk_buff *skb)
+{
+	if (trace_rxe_rx_done_enabled())
+		__rxe_done_begin(&qp->done_stamps[role], skb);
+}
+
+/*
+ * The responder peeks: it sees a READ request once for every response packet.
+ * The time between those runs belongs to nobody.
+ */
+static __always_inline void rxe_done_peek(struct rxe_qp *qp,
+					  struct sk_buff *skb, bool again)
+{
+	if (trace_rxe_rx_done_enabled()) {
+		struct rxe_done_stamps *s =
+			&qp->done_stamps[RXE_ROLE_RESPONDER];
+
+		if (again)
+			__rxe_done_resume(s);
+		else
+			__rxe_done_begin(s, skb);
+	}
+}
+
+static __always_inline void rxe_done_pause(struct rxe_qp *qp)
+{
+	if (trace_rxe_rx_done_enabled()) {
+		struct rxe_done_stamps *s =
+			&qp->done_stamps[RXE_ROLE_RESPONDER];
+
+		if (!s->open)
+			return;
+		__rxe_done_switch(s, RXE_DONE_EXEC);
+		s->switched |= s->switches != rxe_switches();
+	}
+}
+
+static __always_inline void rxe_done_enter(struct rxe_qp *qp,
+					   enum rxe_role role)
+{
+	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
+		__rxe_done_switch(&qp->done_stamps[role], RXE_DONE_EXEC);
+}
+
+static __always_inline void rxe_done_leave(struct rxe_qp *qp,
+					   enum rxe_role role,
+					   enum rxe_done_stage stage)
+{
+	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
+		__rxe_done_switch(&qp->done_stamps[role], stage);
+}
+
+/* the packet is about to be freed */
+static __always_inline void rxe_rx_done(struct rxe_qp *qp, enum rxe_role role,
+					struct sk_buff *skb)
+{
+	if (trace_rxe_rx_done_enabled())
+		rxe_done_emit(&qp->done_stamps[role], skb);
+}
+
+/* a packet that has met its QP goes no further */
+static __always_inline void rxe_drop(struct rxe_qp *qp,
+				     struct rxe_pkt_info *pkt,
+				     struct sk_buff *skb,
+				     enum rxe_drop_reason reason)
+{
+	if (trace_rxe_drop_enabled())
+		rxe_drop_emit(qp, pkt, skb, reason);
+}
+
+static __always_inline void rxe_drop_queued(struct rxe_qp *qp,
+					    struct sk_buff *skb,
+					    enum rxe_drop_reason reason)
+{
+	rxe_drop(qp, SKB_TO_PKT(skb), skb, reason);
+}
+
+#endif /* RXE_STAGE_H */
