@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "driver.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define MODULE "rdma_rxe"
+
+static void read_line(const char *path, char *into, size_t size)
+{
+	FILE *f = fopen(path, "re");
+
+	into[0] = '\0';
+	if (!f)
+		return;
+	if (fgets(into, size, f))
+		into[strcspn(into, "\n")] = '\0';
+	fclose(f);
+}
+
+/* the symbols of the module; an event has a __tracepoint_ one whether tracefs is mounted or not */
+static void read_symbols(struct driver *driver)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], name[256], module[64];
+	unsigned long long address;
+
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx %*c %255s [%63[^]]]", &address, name, module) != 3 ||
+		    strcmp(module, MODULE) != 0)
+			continue;
+		if (!strcmp(name, "__tracepoint_rxe_tx_packet"))
+			driver->kind = DRIVER_INSTRUMENTED;
+		else if (!strcmp(name, "rxe_skb_tx_dtor"))
+			driver->tx_destructor = address;
+	}
+	fclose(f);
+}
+
+void driver_inspect(struct driver *driver)
+{
+	struct utsname names;
+
+	memset(driver, 0, sizeof(*driver));
+	if (!uname(&names))
+		snprintf(driver->kernel, sizeof(driver->kernel), "%s", names.release);
+	if (access("/sys/module/" MODULE, F_OK))
+		return;
+	driver->kind = DRIVER_STOCK;
+	read_symbols(driver);
+	driver->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) &&
+			  !access("/sys/kernel/btf/" MODULE, R_OK);
+	read_line("/sys/module/" MODULE "/version", driver->version, sizeof(driver->version));
+	read_line("/sys/module/" MODULE "/srcversion", driver->srcversion,
+		  sizeof(driver->srcversion));
+}

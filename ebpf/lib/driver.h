@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which rdma_rxe is loaded, and what it offers to a probe. */
+#ifndef ROCELAB_DRIVER_H
+#define ROCELAB_DRIVER_H
+
+#include <linux/types.h>
+
+enum driver_kind {
+	DRIVER_ABSENT,	     /* rdma_rxe is not loaded */
+	DRIVER_STOCK,	     /* without our events */
+	DRIVER_INSTRUMENTED, /* with them */
+};
+
+struct driver {
+	enum driver_kind kind;
+	int has_btf;	     /* the types of the kernel and the module are known */
+	char version[128];   /* of the module; empty if it states none */
+	char srcversion[64]; /* modinfo's hash of the sources; empty if absent */
+	char kernel[65];     /* uname -r */
+	__u64 tx_destructor; /* address of rxe_skb_tx_dtor; 0 if not found */
+};
+
+/* Looks only; never fails: what cannot be read stays empty. */
+void driver_inspect(struct driver *driver);
+
+#endif /* ROCELAB_DRIVER_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Reads the cells that the BPF programs fill. */
+#ifndef RXESTAT_COLLECT_H
+#define RXESTAT_COLLECT_H
+
+#include "quiesce.h"
+#include "report.h"
+
+struct rxestat_bpf;
+
+struct collector {
+	struct rxestat_bpf *skel;
+	struct quiesce quiesce;
+	int ncpus;
+	unsigned int slots;
+	void *buffer; /* one cell of every CPU */
+	void *fresh;  /* the same, with nothing counted */
+};
+
+/* 0 or a negative errno */
+int collector_open(struct collector *c, struct rxestat_bpf *skel);
+void collector_close(struct collector *c);
+/* Make every cell and slot fresh. Only while no program is attached. */
+int collector_reset(struct collector *c);
+/*
+ * Add to groups all that was counted since the last poll. The programs are sent to the other half
+ * of the cells, and those still at work in this one are waited for, so a packet is in exactly
+ * one poll, with its minimum and maximum.
+ */
+int collector_poll(struct collector *c, struct groups *groups);
+/* Index + 1 of the device at each place in the keys, 0 for none. */
+void collector_devices(const struct collector *c, __u32 devices[DEV_PLACES]);
+
+#endif /* RXESTAT_COLLECT_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the command line asks for. */
+#ifndef RXESTAT_CONFIG_H
+#define RXESTAT_CONFIG_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+struct config {
+	const char *device; /* NULL: all */
+	__u32 qpn;	    /* 0: all */
+	bool tx, rx;	    /* directions wanted */
+	bool chosen[256];   /* opcodes wanted */
+	bool all_opcodes;
+	unsigned int interval_ms; /* 0: once */
+	unsigned int count;	  /* 0: until the end */
+	bool json;
+	const char *output; /* NULL: standard output */
+	char node[65];
+	bool bpf_stats;
+	char **command; /* NULL: until a signal */
+};
+
+/*
+ * Parse the command line. Returns -1 to go on, else the status to exit with (help and version
+ * have been printed, or the error).
+ */
+int config_parse(struct config *config, int argc, char **argv);
+
+#endif /* RXESTAT_CONFIG_H */

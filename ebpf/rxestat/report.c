@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const stage_names[DIRECTIONS][MAX_STAGES] = {
+	[DIR_TX] = {"wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"},
+	[DIR_RX] = {"parse", "icrc", "queue", "exec", "copy", "cqe", "reply"},
+};
+const int stage_count[DIRECTIONS] = {TX_ALL_STAGES, RX_ALL_STAGES};
+
+bool stage_is_capsule(enum direction dir, int stage)
+{
+	if (dir == DIR_RX)
+		return stage == RXE_RX_PARSE || stage == RXE_RX_ICRC;
+	return stage == RXE_TX_BTH || stage == RXE_TX_ROUTE || stage == RXE_TX_NET ||
+	       stage == RXE_TX_ICRC;
+}
+
+bool stage_can_be_had(enum driver_kind driver, enum direction dir, int stage)
+{
+	if (driver == DRIVER_INSTRUMENTED)
+		return true;
+	if (dir == DIR_RX)
+		return stage < RX_DONE;
+	return stage != RXE_TX_WQE && stage != RXE_TX_ROUTE;
+}
+
+struct group *groups_get(struct groups *groups, enum direction dir, __u32 key)
+{
+	struct group **at = &groups->at[dir][key];
+
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (*at) {
+			(*at)->dir = dir;
+			(*at)->key = key;
+		}
+	}
+	return *at;
+}
+
+void groups_clear(struct groups *groups)
+{
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			free(groups->at[dir][key]);
+			groups->at[dir][key] = NULL;
+		}
+	}
+}
+
+static void counts_add(struct counts *into, const struct counts *from)
+{
+	into->packets += from->packets;
+	into->switched += from->switched;
+	into->loopback += from->loopback;
+}
+
+int groups_merge(struct groups *into, const struct groups *from)
+{
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			const struct group *g = from->at[dir][key];
+			struct group *sum;
+
+			if (!g)
+				continue;
+			sum = groups_get(into, dir, key);
+			if (!sum)
+				return -1;
+			counts_add(&sum->seen, &g->seen);
+			counts_add(&sum->done, &g->done);
+			for (int i = 0; i < stage_count[dir]; i++)
+				hist_merge(&sum->stage[i], &g->stage[i]);
+		}
+	}
+	return 0;
+}
+
+__u64 session_missed(const struct session *s)
+{
+	__u64 missed = 0;
+
+	/* without net_dev_start_xmit: that one costs a packet its xmit, no more */
+	for (int i = 0; i < s->nprograms; i++) {
+		if (strcmp(s->programs[i].name, "net_dev_start_xmit") != 0)
+			missed += s->programs[i].missed;
+	}
+	return missed;
+}
+
+const char *net_name(unsigned int net)
+{
+	switch (net) {
+	case RXE_NET_V1:
+		return "v1";
+	case RXE_NET_V2_IPV4:
+		return "v2-ipv4";
+	case RXE_NET_V2_IPV6:
+		return "v2-ipv6";
+	default:
+		return "unknown";
+	}
+}
+
+const char *dev_name(const struct session *s, unsigned int place, char name[RDMA_DEV_NAME_LEN])
+{
+	struct rdma_dev devs[64];
+	__u32 index = s->dev_index[place] - 1;
+	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
+
+	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);
+	for (int i = 0; i < n; i++) {
+		if (devs[i].index == index)
+			memcpy(name, devs[i].name, RDMA_DEV_NAME_LEN);
+	}
+	return name;
+}

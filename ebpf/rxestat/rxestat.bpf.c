@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stage histograms of rdma_rxe's packets: from the events of the instrumented driver, or, on the
+ * stock one, from its functions (stock.bpf.h).
+ *
+ * Some of this runs twice a packet, so it is written for few instructions: tables in place of
+ * branches, filters that the verifier removes when unused, one per-CPU array lookup an event.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "rxestat.h"
+#include "hot.bpf.h"
+#include "xmit.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+CELLS(tx);
+CELLS(rx);
+CELLS(done);
+CELLS(xmit); /* numbered as tx: a packet's xmit goes to the slot of its other stages */
+SLOTS(tx);
+SLOTS(rx);
+SLOTS(done);
+
+/* stages that a packet may do without: an answer has no work request, a middle one no cqe */
+#define TX_OPTIONAL   (1 << RXE_TX_WQE | 1 << RXE_TX_ROUTE)
+#define RX_OPTIONAL   0
+#define DONE_OPTIONAL (1 << RXE_DONE_COPY | 1 << RXE_DONE_CQE | 1 << RXE_DONE_REPLY)
+
+/* name: of the function; kind: of cell; record: its type */
+#define DEFINE_ON(name, kind, record, stages, optional)                             \
+	static __always_inline __u32 name(const struct record *r)                   \
+	{                                                                           \
+		__u32 slot = SLOT_OF(r->id, kind);                                  \
+		struct kind##_cell *cell;                                           \
+		__u8 flags;                                                         \
+                                                                                    \
+		if (slot == SLOT_NONE)                                              \
+			return SLOT_NONE;                                           \
+		cell = cell_of(&kind##_cells, slot);                                \
+		flags = r->id.flags;                                                \
+		if (!cell || skip_switched(&cell->head, flags))                     \
+			return SLOT_NONE;                                           \
+		ACCOUNT_STAGES(cell, r, stages, optional);                          \
+		if (flags & RXE_FLAG_LOOPBACK) {                                    \
+			cell->head.loopback++;                                      \
+			return SLOT_NONE;                                           \
+		}                                                                   \
+		return slot; /* of a packet that goes on to, or came from a wire */ \
+	}
+
+DEFINE_ON(on_tx, tx, rxe_tx_record, RXE_TX_STAGES, TX_OPTIONAL)
+DEFINE_ON(on_rx, rx, rxe_rx_record, RXE_RX_STAGES, RX_OPTIONAL)
+DEFINE_ON(on_done, done, rxe_done_record, RXE_DONE_STAGES, DONE_OPTIONAL)
+
+static __always_inline void on_xmit(__u32 slot, __u32 ns)
+{
+	struct xmit_cell *cell = cell_of(&xmit_cells, slot);
+
+	if (cell)
+		account(cell, &cell->sum[0], __builtin_offsetof(struct xmit_cell, bucket),
+			bucket_table, ns);
+}
+
+/* 6.12 and later: to the verifier, arguments of a module's tracepoint may be NULL */
+
+SEC("tp_btf/rxe_tx_packet")
+int BPF_PROG(rxe_tx_packet, const struct rxe_tx_record *r, const struct sk_buff *skb)
+{
+	struct xmit_pending *pending = xmit_entry(skb);
+	__u32 slot;
+
+	/* what waited under this address is another packet, and will not come any more */
+	pending->skb = 0;
+	if (!r)
+		return 0;
+	slot = on_tx(r);
+	if (slot != SLOT_NONE)
+		xmit_hold(pending, slot, r->id.dqpn, r->id.psn, (__u64)skb);
+	return 0;
+}
+
+SEC("tp_btf/rxe_rx_packet")
+int BPF_PROG(rxe_rx_packet, const struct rxe_rx_record *r)
+{
+	if (r)
+		on_rx(r);
+	return 0;
+}
+
+SEC("tp_btf/rxe_rx_done")
+int BPF_PROG(rxe_rx_done, const struct rxe_done_record *r)
+{
+	if (r)
+		on_done(r);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb)
+{
+	struct xmit_pending *pending = xmit_entry(skb);
+	__u64 now;
+
+	if (pending->skb != (__u64)skb)
+		return 0;
+	now = bpf_ktime_get_ns();
+	pending->skb = 0;
+	if (xmit_is_ours(pending, skb))
+		on_xmit(pending->slot, now - pending->start);
+	return 0;
+}
+
+#include "stock.bpf.h"
+
+/*
+ * Calibration, by BPF_PROG_TEST_RUN before anything is attached: the same code on records of our
+ * own. What it leaves out is the way from the tracepoint to the program.
+ */
+struct calibration_records calibrate_record = {};
+__u64 calibrate_sink = 0;
+
+SEC("socket")
+int calibrate_empty(struct __sk_buff *ctx)
+{
+	return 0;
+}
+
+SEC("socket")
+int calibrate_clock(struct __sk_buff *ctx)
+{
+	__u64 sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < CALIBRATE_READS; i++)
+		sum += bpf_ktime_get_ns();
+	calibrate_sink = sum;
+	return 0;
+}
+
+SEC("socket")
+int calibrate_tx(struct __sk_buff *ctx)
+{
+	const struct rxe_tx_record *r = &calibrate_record.tx;
+	__u32 slot = on_tx(r);
+
+	if (slot != SLOT_NONE)
+		xmit_hold(&xmit_table[0], slot, r->id.dqpn, r->id.psn, 0);
+	return 0;
+}
+
+SEC("socket")
+int calibrate_xmit(struct __sk_buff *ctx)
+{
+	struct xmit_pending *pending = &xmit_table[0];
+
+	if (pending->skb)
+		return 0;
+	on_xmit(SLOT_FIRST, bpf_ktime_get_ns() & 0x3ff);
+	return 0;
+}
+
+SEC("socket")
+int calibrate_rx(struct __sk_buff *ctx)
+{
+	on_rx(&calibrate_record.rx);
+	return 0;
+}
+
+SEC("socket")
+int calibrate_done(struct __sk_buff *ctx)
+{
+	on_done(&calibrate_record.done);
+	return 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What rxestat's BPF programs and its reader agree on. */
+#ifndef RXESTAT_H
+#define RXESTAT_H
+
+#include <linux/types.h>
+
+#include "loglin.h"
+#include "rxe_record.bpf.h"
+
+/*
+ * A cell holds the stages of all packets of one kind: device, network layer, service and opcode
+ * class, size class. Its number, the slot, is handed out when the first such packet is seen, and
+ * stands in a plain array indexed by the key: one load instead of a hash on the hot path.
+ */
+#define KEY_SIZE_BITS  4
+#define KEY_CLASS_BITS 5
+#define KEY_NET_BITS   2
+#define KEY_DEV_BITS   4
+#define KEY_NET_SHIFT  (KEY_SIZE_BITS + KEY_CLASS_BITS)
+#define KEY_DEV_SHIFT  (KEY_NET_SHIFT + KEY_NET_BITS)
+#define KEYS	       (1 << (KEY_DEV_SHIFT + KEY_DEV_BITS))
+#define DEV_PLACES     (1 << KEY_DEV_BITS)
+#define MAX_CLASSES    (1 << KEY_CLASS_BITS)
+
+/* the class of opcodes that the filter leaves out; there are fewer real ones */
+#define CLASS_IGNORED (MAX_CLASSES - 1)
+
+/* clock reads in one run of the calibration program */
+#define CALIBRATE_READS 64
+
+/* size classes: no payload, up to 64 bytes, then one an octave; the last is open */
+#define SIZE_CLASSES   9
+#define SIZE_UNIT_BITS 6
+#define SIZE_TABLE_LEN (1 + (0xffff >> SIZE_UNIT_BITS) + 1)
+
+/* slot 0 is no kind of packet */
+#define SLOT_NONE  0
+#define SLOT_FIRST 1
+
+/* where a key's cell is; 0 while no packet of the kind was seen. Changes once, as one word. */
+union slot_entry {
+	struct {
+		__u32 tag; /* index of the device + 1: two devices may meet in one key */
+		__u32 slot;
+	};
+	__u64 word;
+};
+
+/* exact aggregates of one stage; the count is the sum of its buckets, min begins at the top */
+struct stage_sum {
+	__u64 sum;
+	__u32 min;
+	__u32 max;
+};
+
+/* packets out of the ordinary; the others are counted by the buckets alone */
+struct cell_head {
+	__u64 switched; /* left out: the task was switched out in between */
+	__u64 loopback; /* never left the host */
+};
+
+#define DEFINE_CELL(name, stages)                   \
+	struct name {                               \
+		struct cell_head head;              \
+		struct stage_sum sum[stages];       \
+		__u32 bucket[stages][LOGLIN_SLOTS]; \
+	}
+
+DEFINE_CELL(tx_cell, RXE_TX_STAGES);
+DEFINE_CELL(rx_cell, RXE_RX_STAGES);
+DEFINE_CELL(done_cell, RXE_DONE_STAGES);
+DEFINE_CELL(xmit_cell, 1);
+
+/* a sent packet on its way to the device; xmit.bpf.h */
+#define XMIT_ENTRIES 4096
+struct xmit_pending {
+	__u64 skb; /* address, 0: empty */
+	__u64 start;
+	__u32 slot;
+	__u32 dqpn;
+	__u32 psn;
+	__u32 unused;
+};
+
+/* what calibration runs on; with room to spare, should the driver's records have grown */
+struct calibration_records {
+	struct rxe_tx_record tx;
+	char tx_room[128];
+	struct rxe_rx_record rx;
+	char rx_room[128];
+	struct rxe_done_record done;
+	char done_room[128];
+};
+
+#endif /* RXESTAT_H */

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stages of the stock driver, from the functions of it that can be probed. They give fewer stages,
+ * and each contains what the probes at its two edges cost.
+ *
+ *   rxe_init_packet    |alloc|
+ *   rxe_prepare               bth |net, with the route in it|
+ *   rxe_xmit_packet                                          copy |
+ *   rxe_icrc_generate                                              icrc | xmit, until the device
+ *
+ *   rxe_udp_encap_recv (looped back: rxe_rcv) |parse
+ *   rxe_icrc_check                                  |icrc|
+ */
+#ifndef RXESTAT_STOCK_BPF_H
+#define RXESTAT_STOCK_BPF_H
+
+struct ib_device {
+	__u32 index;
+} ROCELAB_CORE;
+
+struct rxe_dev {
+	struct ib_device ib_dev;
+} ROCELAB_CORE;
+
+struct ib_qp {
+	__u32 qp_num;
+} ROCELAB_CORE;
+
+struct rxe_qp {
+	struct ib_qp ibqp;
+} ROCELAB_CORE;
+
+struct rxe_pkt_info {
+	struct rxe_dev *rxe;
+	struct rxe_qp *qp;
+	unsigned char *hdr;
+	__u32 mask;
+	__u32 psn;
+	__u16 paylen;
+	__u8 opcode;
+} ROCELAB_CORE;
+
+enum rxe_hdr_mask { RXE_LOOPBACK_MASK = 1 };
+
+#define ETH_P_IP   0x0800
+#define ETH_P_IPV6 0x86dd
+
+/* BTH, extended headers and ICRC, by opcode: lib/bth.c */
+const volatile __u8 overhead[256] = {};
+
+/* the receive handler cannot be probed: a packet begins in rxe_rcv */
+const volatile bool arrival_in_rcv = false;
+
+/* the same as the driver's, but in our own memory */
+struct stock_id {
+	__u32 dev, qpn, psn, net;
+	__u16 payload;
+	__u8 opcode, flags;
+};
+struct stock_tx_record {
+	struct stock_id id;
+	__u32 stage[RXE_TX_STAGES];
+};
+struct stock_rx_record {
+	struct stock_id id;
+	__u32 stage[RXE_RX_STAGES];
+};
+DEFINE_ON(on_stock_tx, tx, stock_tx_record, RXE_TX_STAGES, TX_OPTIONAL)
+DEFINE_ON(on_stock_rx, rx, stock_rx_record, RXE_RX_STAGES, RX_OPTIONAL)
+
+/* a packet between its first edge and its last; key: address of its skb, before that of its info */
+struct stock_pending {
+	__u64 last;  /* time of the last edge */
+	__u32 ended; /* bits of stages */
+	__u32 stage[RXE_TX_STAGES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct stock_pending);
+} stock_packets SEC(".maps");
+
+static __always_inline void stock_begin(__u64 key)
+{
+	struct stock_pending fresh = {.last = bpf_ktime_get_ns()};
+
+	if (bpf_map_update_elem(&stock_packets, &key, &fresh, BPF_ANY))
+		__sync_fetch_and_add(&lost, 1);
+}
+
+/* ends a stage; the clock is read first at an end, and last where a stage begins */
+static __always_inline struct stock_pending *stock_edge(__u64 key, int stage)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct stock_pending *p = bpf_map_lookup_elem(&stock_packets, &key);
+
+	if (!p)
+		return NULL;
+	p->stage[stage] = now - p->last;
+	p->ended |= 1 << stage;
+	p->last = now;
+	return p;
+}
+
+/* an edge that a nested run of its program missed would leave two stages in one */
+#define STOCK_TX_STAGES                                                             \
+	(1 << RXE_TX_ALLOC | 1 << RXE_TX_BTH | 1 << RXE_TX_NET | 1 << RXE_TX_COPY | \
+	 1 << RXE_TX_ICRC)
+#define STOCK_RX_STAGES (1 << RXE_RX_PARSE | 1 << RXE_RX_ICRC)
+
+/* the record is whole, or dropped: then the kernel has counted the miss */
+static __always_inline bool stock_end(__u64 key, const struct stock_pending *p, __u32 *stage,
+				      int stages, __u32 wanted)
+{
+	bool whole = p && p->ended == wanted;
+
+	if (whole)
+		__builtin_memcpy(stage, p->stage, stages * sizeof(*stage));
+	if (p)
+		bpf_map_delete_elem(&stock_packets, &key);
+	return whole;
+}
+
+static __always_inline bool stock_identify(struct stock_id *id, const struct rxe_pkt_info *pkt,
+					   const struct sk_buff *skb)
+{
+	__u16 paylen = BPF_CORE_READ(pkt, paylen);
+
+	id->dev = BPF_CORE_READ(pkt, rxe, ib_dev.index);
+	id->qpn = BPF_CORE_READ(pkt, qp, ibqp.qp_num);
+	id->psn = BPF_CORE_READ(pkt, psn);
+	id->opcode = BPF_CORE_READ(pkt, opcode);
+	switch (bpf_ntohs(BPF_CORE_READ(skb, protocol))) {
+	case ETH_P_IP:
+		id->net = RXE_NET_V2_IPV4;
+		break;
+	case ETH_P_IPV6:
+		id->net = RXE_NET_V2_IPV6;
+		break;
+	default:
+		return false;
+	}
+	/* with the pad, which never reaches into the next size class */
+	id->payload = paylen > overhead[id->opcode] ? paylen - overhead[id->opcode] : 0;
+	id->flags = 0;
+	if (BPF_CORE_READ(pkt, mask) & bpf_core_enum_value(enum rxe_hdr_mask, RXE_LOOPBACK_MASK))
+		id->flags = RXE_FLAG_LOOPBACK;
+	return true;
+}
+
+SEC("fentry/rxe_init_packet")
+int BPF_PROG(stock_init_begin, struct rxe_dev *rxe, void *av, int paylen, struct rxe_pkt_info *pkt)
+{
+	stock_begin((__u64)pkt);
+	return 0;
+}
+
+SEC("fexit/rxe_init_packet")
+int BPF_PROG(stock_init_end, struct rxe_dev *rxe, void *av, int paylen, struct rxe_pkt_info *pkt,
+	     struct sk_buff *skb)
+{
+	struct stock_pending *p = stock_edge((__u64)pkt, RXE_TX_ALLOC);
+	__u64 from = (__u64)pkt, to = (__u64)skb;
+
+	if (p && to) {
+		struct stock_pending moved = *p;
+
+		moved.last = bpf_ktime_get_ns();
+		if (bpf_map_update_elem(&stock_packets, &to, &moved, BPF_ANY))
+			__sync_fetch_and_add(&lost, 1);
+	}
+	bpf_map_delete_elem(&stock_packets, &from);
+	return 0;
+}
+
+SEC("fentry/rxe_prepare")
+int BPF_PROG(stock_prepare_begin, void *av, struct rxe_pkt_info *pkt, struct sk_buff *skb)
+{
+	stock_edge((__u64)skb, RXE_TX_BTH);
+	return 0;
+}
+
+SEC("fexit/rxe_prepare")
+int BPF_PROG(stock_prepare_end, void *av, struct rxe_pkt_info *pkt, struct sk_buff *skb)
+{
+	stock_edge((__u64)skb, RXE_TX_NET);
+	return 0;
+}
+
+SEC("fentry/rxe_xmit_packet")
+int BPF_PROG(stock_xmit_packet, struct rxe_qp *qp, struct rxe_pkt_info *pkt, struct sk_buff *skb)
+{
+	stock_edge((__u64)skb, RXE_TX_COPY);
+	return 0;
+}
+
+SEC("fexit/rxe_icrc_generate")
+int BPF_PROG(stock_icrc_generate, struct sk_buff *skb, struct rxe_pkt_info *pkt)
+{
+	struct stock_pending *p = stock_edge((__u64)skb, RXE_TX_ICRC);
+	struct xmit_pending *pending = xmit_entry(skb);
+	struct stock_tx_record r = {};
+	__u64 key = (__u64)skb;
+	struct bth bth;
+	__u32 slot;
+
+	pending->skb = 0;
+	if (!stock_end(key, p, r.stage, RXE_TX_STAGES, STOCK_TX_STAGES))
+		return 0;
+	if (!stock_identify(&r.id, pkt, skb) ||
+	    bpf_probe_read_kernel(&bth, sizeof(bth), BPF_CORE_READ(pkt, hdr)))
+		return 0;
+	slot = on_stock_tx(&r);
+	if (slot != SLOT_NONE)
+		xmit_hold(pending, slot, bpf_ntohl(bth.dqpn) & 0xffffff, r.id.psn, key);
+	return 0;
+}
+
+SEC("fentry/rxe_udp_encap_recv")
+int BPF_PROG(stock_arrival, void *sk, struct sk_buff *skb)
+{
+	stock_begin((__u64)skb);
+	return 0;
+}
+
+/* packets that were looped back come by here first */
+SEC("fentry/rxe_rcv")
+int BPF_PROG(stock_rcv, struct sk_buff *skb)
+{
+	const struct rxe_pkt_info *pkt = (const void *)skb->cb;
+
+	if (arrival_in_rcv ||
+	    BPF_CORE_READ(pkt, mask) & bpf_core_enum_value(enum rxe_hdr_mask, RXE_LOOPBACK_MASK))
+		stock_begin((__u64)skb);
+	return 0;
+}
+
+SEC("fentry/rxe_icrc_check")
+int BPF_PROG(stock_icrc_check_begin, struct sk_buff *skb, struct rxe_pkt_info *pkt)
+{
+	stock_edge((__u64)skb, RXE_RX_PARSE);
+	return 0;
+}
+
+SEC("fexit/rxe_icrc_check")
+int BPF_PROG(stock_icrc_check_end, struct sk_buff *skb, struct rxe_pkt_info *pkt, int err)
+{
+	struct stock_pending *p = stock_edge((__u64)skb, RXE_RX_ICRC);
+	struct stock_rx_record r = {};
+	__u64 key = (__u64)skb;
+
+	if (!stock_end(key, p, r.stage, RXE_RX_STAGES, STOCK_RX_STAGES))
+		return 0;
+	if (!err && stock_identify(&r.id, pkt, skb))
+		on_stock_rx(&r);
+	return 0;
+}
+
+#endif /* RXESTAT_STOCK_BPF_H */

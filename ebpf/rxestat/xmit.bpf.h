@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The way from the driver's last touch to the device: not the driver's to know, so the packet is
+ * remembered by the address of its skb until net:net_dev_start_xmit sees that address.
+ *
+ * The memory is a table mapped directly by address. An entry lives until its packet comes by or
+ * another rxe packet takes its place, so it is bounded; a packet that netfilter dropped leaves a
+ * stale one. Every rxe packet clears its own entry first; what remains is a stranger in
+ * recycled memory, who is told apart by the destructor that rxe gives its packets or, where
+ * a queueing discipline took that off (netem does), by the transport header's QP and PSN.
+ */
+#ifndef RXESTAT_XMIT_BPF_H
+#define RXESTAT_XMIT_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "rxestat.h"
+
+/* skbs are 256 bytes apart in their slab: neighbours never share an entry */
+#define XMIT_ADDRESS_SHIFT 8
+
+#define ETH_P_IBOE	   0x8915 /* RoCE v1 */
+#define UDP_HEADER_LEN	   8
+#define GRH_LEN		   40
+
+struct sk_buff {
+	void (*destructor)(struct sk_buff *skb);
+	unsigned char *head;
+	__be16 protocol;
+	__u16 network_header;
+	__u16 transport_header;
+	char cb[48];
+} ROCELAB_CORE;
+
+struct bth {
+	__u8 opcode, flags;
+	__be16 pkey;
+	__be32 dqpn; /* low 24 bits; above: FECN, BECN, reserved */
+	__be32 psn;  /* low 24 bits; above: acknowledge request, reserved */
+};
+
+struct xmit_pending xmit_table[XMIT_ENTRIES] = {};
+
+/* rxe_skb_tx_dtor in /proc/kallsyms; 0 if it has another name there */
+const volatile __u64 rxe_destructor = 0;
+
+static __always_inline struct xmit_pending *xmit_entry(const struct sk_buff *skb)
+{
+	__u32 low;
+
+	/* only a 32-bit move makes a number of a pointer in the verifier's eyes */
+	asm volatile("%0 = %1" : "=w"(low) : "w"((__u32)(unsigned long)skb));
+	return &xmit_table[bounded(low >> XMIT_ADDRESS_SHIFT, XMIT_ENTRIES - 1)];
+}
+
+/* the clock is read last, so that our own cost is not in the stage */
+static __always_inline void xmit_hold(struct xmit_pending *pending, __u32 slot, __u32 dqpn,
+				      __u32 psn, __u64 skb)
+{
+	pending->slot = slot;
+	pending->dqpn = dqpn;
+	pending->psn = psn;
+	pending->skb = skb;
+	pending->start = bpf_ktime_get_ns();
+}
+
+static __noinline bool xmit_same_header(const struct xmit_pending *pending,
+					const struct sk_buff *skb)
+{
+	struct bth bth;
+	__u32 offset;
+
+	offset = bpf_ntohs(skb->protocol) == ETH_P_IBOE ? skb->network_header + GRH_LEN
+							: skb->transport_header + UDP_HEADER_LEN;
+	if (bpf_probe_read_kernel(&bth, sizeof(bth), skb->head + offset))
+		return false;
+	return (bpf_ntohl(bth.dqpn) & 0xffffff) == pending->dqpn &&
+	       (bpf_ntohl(bth.psn) & 0xffffff) == (pending->psn & 0xffffff);
+}
+
+static __always_inline bool xmit_is_ours(const struct xmit_pending *pending,
+					 const struct sk_buff *skb)
+{
+	return (rxe_destructor && (__u64)skb->destructor == rxe_destructor) ||
+	       xmit_same_header(pending, skb);
+}
+
+#endif /* RXESTAT_XMIT_BPF_H */

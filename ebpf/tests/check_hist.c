@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Buckets and quantiles, against plain definitions. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "hist.h"
+
+/* as the BPF program does it: the table, and shifts of seven octaves */
+static __u32 bucket_by_table(__u32 ns)
+{
+	__u32 above = 0;
+
+	while (ns >= 1 << LOGLIN_TABLE_BITS) {
+		ns >>= LOGLIN_STEP_BITS;
+		above += LOGLIN_STEP_BUCKETS;
+	}
+	return loglin_bucket(ns >> LOGLIN_UNIT_BITS << LOGLIN_UNIT_BITS) + above;
+}
+
+static void check_value(__u32 ns)
+{
+	__u32 b = loglin_bucket(ns);
+	__u64 lower = b ? loglin_upper(b - 1) : 0, upper = loglin_upper(b);
+
+	CHECK(b < LOGLIN_BUCKETS, "bucket of %u is %u", ns, b);
+	CHECK(lower <= ns && ns < upper, "%u not in [%" PRIu64 ", %" PRIu64 ")", ns,
+	      (uint64_t)lower, (uint64_t)upper);
+	CHECK(upper - lower <= (lower < 32 ? 4 : lower / 8), "bucket %u of %u is too wide", b, ns);
+	CHECK(bucket_by_table(ns) == b, "%u: table says %u, plain %u", ns, bucket_by_table(ns), b);
+}
+
+static void check_buckets(void)
+{
+	for (__u32 ns = 0; ns < 1 << 20; ns++)
+		check_value(ns);
+	for (int bit = 20; bit < 32; bit++) {
+		check_value((1u << bit) - 1);
+		check_value(1u << bit);
+		check_value((1u << bit) + 1);
+	}
+	check_value(~0u);
+	CHECK(loglin_bucket(~0u) == LOGLIN_BUCKETS - 1, "%u", loglin_bucket(~0u));
+	CHECK(loglin_upper(LOGLIN_BUCKETS - 1) == 1ull << 32, "the last bucket ends at 2^32");
+	srand(1);
+	for (int i = 0; i < 1000000; i++)
+		check_value((__u32)rand() << 1 ^ (__u32)rand());
+}
+
+static void put(struct hist *h, __u32 ns)
+{
+	struct hist one = {.count = 1, .sum = ns, .min = ns, .max = ns};
+
+	one.bucket[loglin_bucket(ns)] = 1;
+	hist_merge(h, &one);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const __u32 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void check_quantiles(void)
+{
+	enum { N = 10007 };
+	static __u32 values[N];
+	static const double quantiles[] = {0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1};
+	struct hist h = {};
+	__u64 sum = 0;
+
+	for (int i = 0; i < N; i++) {
+		values[i] = 1u << rand() % 28;
+		values[i] += rand() % values[i];
+		sum += values[i];
+		put(&h, values[i]);
+	}
+	qsort(values, N, sizeof(values[0]), compare);
+	CHECK(h.count == N && h.sum == sum, "count and sum are exact");
+	CHECK(h.min == values[0] && h.max == values[N - 1], "min %u, max %u", h.min, h.max);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+		__u32 exact = values[(int)ceil(quantiles[i] * N) - 1];
+		__u64 got = hist_quantile(&h, quantiles[i]);
+
+		CHECK(got >= exact && got <= (exact < 32 ? exact + 4 : exact * 1.125 + 1) &&
+			      got <= h.max,
+		      "q %.3f: exact %u, got %" PRIu64, quantiles[i], exact, (uint64_t)got);
+	}
+}
+
+static void check_empty_and_single(void)
+{
+	struct hist h = {}, none = {};
+
+	CHECK(isnan(hist_mean(&h)), "the mean of nothing is not a number");
+	CHECK(hist_quantile(&h, 0.5) == 0, "the median of nothing");
+	put(&h, 0);
+	hist_merge(&h, &none);
+	CHECK(h.count == 1 && h.min == 0 && h.max == 0,
+	      "a zero is a value, an empty one adds none");
+	CHECK(hist_quantile(&h, 0.99) == 0, "never above the maximum");
+	put(&h, 7);
+	CHECK(h.min == 0 && h.max == 7 && hist_mean(&h) == 3.5, "mean %f", hist_mean(&h));
+	CHECK(hist_quantile(&h, 0.5) == 4, "upper edge of the first bucket");
+}
+
+int main(void)
+{
+	check_buckets();
+	check_quantiles();
+	check_empty_and_single();
+	return check_end("hist");
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Compiled with RECORD_HEADER and RECORD_LAYOUT given: one header as a table. */
+#include "record_layout.h"
+
+#include RECORD_HEADER
+
+#define FIELD(type, member) \
+	{#type "." #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)}
+/* a constant, in the place of an offset */
+#define VALUE(constant) {#constant, constant, 0}
+
+const struct record_field RECORD_LAYOUT[] = {
+	FIELD(rxe_packet_id, begin),
+	FIELD(rxe_packet_id, dev),
+	FIELD(rxe_packet_id, qpn),
+	FIELD(rxe_packet_id, dqpn),
+	FIELD(rxe_packet_id, psn),
+	FIELD(rxe_packet_id, paylen),
+	FIELD(rxe_packet_id, payload),
+	FIELD(rxe_packet_id, opcode),
+	FIELD(rxe_packet_id, net),
+	FIELD(rxe_packet_id, role),
+	FIELD(rxe_packet_id, flags),
+	FIELD(rxe_tx_record, id),
+	FIELD(rxe_tx_record, stage),
+	FIELD(rxe_rx_record, id),
+	FIELD(rxe_rx_record, stage),
+	FIELD(rxe_done_record, id),
+	FIELD(rxe_done_record, stage),
+	VALUE(RXE_TX_WQE),
+	VALUE(RXE_TX_ALLOC),
+	VALUE(RXE_TX_BTH),
+	VALUE(RXE_TX_ROUTE),
+	VALUE(RXE_TX_NET),
+	VALUE(RXE_TX_COPY),
+	VALUE(RXE_TX_ICRC),
+	VALUE(RXE_RX_PARSE),
+	VALUE(RXE_RX_ICRC),
+	VALUE(RXE_DONE_QUEUE),
+	VALUE(RXE_DONE_EXEC),
+	VALUE(RXE_DONE_COPY),
+	VALUE(RXE_DONE_CQE),
+	VALUE(RXE_DONE_REPLY),
+	VALUE(RXE_NET_V1),
+	VALUE(RXE_NET_V2_IPV4),
+	VALUE(RXE_NET_V2_IPV6),
+	VALUE(RXE_ROLE_REQUESTER),
+	VALUE(RXE_ROLE_RESPONDER),
+	VALUE(RXE_FLAG_SWITCHED),
+	VALUE(RXE_FLAG_LOOPBACK),
+	{NULL, 0, 0},
+};
