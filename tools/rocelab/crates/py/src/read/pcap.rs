@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The classic format (draft-ietf-opsawg-pcap): µs or ns, either byte order.
+
+use roce::Link;
+
+use super::block::{NO_COMMENT, Record};
+use super::error::ReadError;
+use super::source::Step;
+
+const MICRO: u32 = 0xa1b2_c3d4;
+const NANO: u32 = 0xa1b2_3c4d;
+const RECORD_HEADER: usize = 16;
+/// libpcap's own limit (MAXIMUM_SNAPLEN) is 256 KiB; USB captures may have more.
+pub(super) const MAX_RECORD: u32 = 16 << 20;
+
+pub(super) struct Pcap {
+    big: bool,
+    scale: i64,
+    link: Link,
+}
+
+impl Pcap {
+    pub(super) const HEADER: usize = 24;
+
+    pub(super) fn is_magic(magic: [u8; 4]) -> bool {
+        [u32::from_le_bytes(magic), u32::from_be_bytes(magic)]
+            .iter()
+            .any(|&number| number == MICRO || number == NANO)
+    }
+
+    pub(super) fn new(header: &[u8; Self::HEADER]) -> Option<Self> {
+        let magic = *header.first_chunk::<4>()?;
+        let big = matches!(u32::from_be_bytes(magic), MICRO | NANO);
+        let mut pcap = Self { big, scale: 1000, link: Link::Other };
+        if pcap.u32(header, 0)? == NANO {
+            pcap.scale = 1;
+        }
+        // the upper bits tell the length of an FCS
+        pcap.link = Link::from_number(pcap.u32(header, 20)? & 0x03ff_ffff);
+        Some(pcap)
+    }
+
+    #[inline]
+    fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
+        let raw = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(if self.big { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) })
+    }
+
+    #[inline]
+    fn header(&self, bytes: &[u8]) -> Option<(u32, u32, u32, u32)> {
+        Some((self.u32(bytes, 0)?, self.u32(bytes, 4)?, self.u32(bytes, 8)?, self.u32(bytes, 12)?))
+    }
+
+    #[inline]
+    pub(super) fn step(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        file: u16,
+        packets: &mut u64,
+        records: &mut Vec<Record>,
+    ) -> Result<Step, ReadError> {
+        let Some((seconds, fraction, len, wire_len)) = self.header(bytes) else {
+            return Ok(Step::Need(RECORD_HEADER));
+        };
+        if len > MAX_RECORD {
+            return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
+        }
+        let end = RECORD_HEADER + len as usize;
+        if bytes.len() < end {
+            return Ok(Step::Need(end));
+        }
+        *packets += 1;
+        records.push(Record {
+            offset: (at + RECORD_HEADER) as u32,
+            len,
+            // some writers leave 0 here
+            wire_len: wire_len.max(len),
+            comment: NO_COMMENT,
+            file,
+            link: self.link,
+            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.scale,
+            number: *packets,
+        });
+        Ok(Step::Taken(end))
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! From a captured frame to a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH.
+
+use crate::bytes;
+use crate::opcode::Class;
+use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Net, Packet, UDP_LEN};
+
+/// UDP destination port of RoCE v2 (IANA).
+pub const ROCE_PORT: u16 = 4791;
+
+const ETH_IPV4: u16 = 0x0800;
+const ETH_IPV6: u16 = 0x86dd;
+const ETH_ROCE_V1: u16 = 0x8915;
+const ETH_MAC_CONTROL: u16 = 0x8808;
+const ETH_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// QinQ has two tags; more are no practice, and a bound keeps hostile frames cheap.
+const MAX_VLANS: u8 = 4;
+const MAX_EXTENSIONS: u8 = 8;
+const PFC_OPCODE: u16 = 0x0101;
+const PAUSE_OPCODE: u16 = 0x0001;
+const PROTO_UDP: u8 = 17;
+/// A v1 GRH names the InfiniBand transport as its next header.
+const NEXT_HEADER_IBA: u8 = 0x1b;
+
+/// How a captured frame begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// `LINKTYPE_ETHERNET`.
+    Ethernet,
+    /// `LINKTYPE_LINUX_SLL`.
+    LinuxSll,
+    /// `LINKTYPE_LINUX_SLL2`.
+    LinuxSll2,
+    /// `LINKTYPE_RAW`, `_IPV4` and `_IPV6`: an IP header.
+    RawIp,
+    /// Nothing that can carry RoCE.
+    Other,
+}
+
+impl Link {
+    /// From the number in a pcap or pcapng header (tcpdump.org/linktypes).
+    #[must_use]
+    pub const fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::Ethernet,
+            113 => Self::LinuxSll,
+            276 => Self::LinuxSll2,
+            // 12 and 14 are what DLT_RAW was on some systems
+            12 | 14 | 101 | 228 | 229 => Self::RawIp,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug)]
+pub enum Frame {
+    /// RoCE, with at least its whole BTH captured.
+    Roce(Packet),
+    /// RoCE by its outer headers, but cut before the end of the BTH.
+    Cut,
+    /// A priority flow control frame (IEEE 802.1Qbb) and its class-enable vector.
+    Pfc(u8),
+    /// An IEEE 802.3x PAUSE frame.
+    Pause,
+    /// Anything else.
+    Other,
+}
+
+/// UDP ports that are taken for RoCE v2.
+#[derive(Clone, Debug)]
+pub struct Ports(Vec<u16>);
+
+impl Ports {
+    /// Port 4791 and `others`.
+    #[must_use]
+    pub fn with(others: &[u16]) -> Self {
+        let mut ports = vec![ROCE_PORT];
+        ports.extend_from_slice(others);
+        Self(ports)
+    }
+
+    #[inline]
+    fn contains(&self, port: u16) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self::with(&[])
+    }
+}
+
+/// Decode one frame of which `bytes` were captured and `wire_len` were on the wire.
+///
+/// No bytes make it panic; what is not captured is not guessed.
+#[must_use]
+#[inline]
+pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
+    decode_frame(link, bytes, wire_len, ports).unwrap_or(Frame::Other)
+}
+
+fn decode_frame(link: Link, frame: &[u8], wire_len: u32, ports: &Ports) -> Option<Frame> {
+    let (mut ethertype, mut at) = match link {
+        Link::Ethernet => (bytes::u16(frame, 12)?, 14),
+        Link::LinuxSll => (bytes::u16(frame, 14)?, 16),
+        Link::LinuxSll2 => (bytes::u16(frame, 0)?, 20),
+        Link::RawIp => match bytes::u8(frame, 0)? >> 4 {
+            4 => (ETH_IPV4, 0),
+            6 => (ETH_IPV6, 0),
+            _ => return None,
+        },
+        Link::Other => return None,
+    };
+    let mut packet = Packet { wire_len, ..Packet::default() };
+    while ETH_VLAN.contains(&ethertype) && packet.vlans < MAX_VLANS {
+        ethertype = bytes::u16(frame, at + 2)?;
+        at += 4;
+        packet.vlans += 1;
+    }
+    packet.l3_off = at as u16;
+    match ethertype {
+        ETH_IPV4 => ipv4(frame, at, ports, packet),
+        ETH_IPV6 => ipv6(frame, at, ports, packet),
+        ETH_ROCE_V1 => grh(frame, at, packet),
+        ETH_MAC_CONTROL => match bytes::u16(frame, at)? {
+            PFC_OPCODE => Some(Frame::Pfc(bytes::u8(frame, at + 3)?)),
+            PAUSE_OPCODE => Some(Frame::Pause),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn ipv4(frame: &[u8], at: usize, ports: &Ports, mut packet: Packet) -> Option<Frame> {
+    let ip = frame.get(at..)?;
+    let header: [u8; 20] = bytes::array(ip, 0)?;
+    let len = usize::from(header[0] & 0xf) * 4;
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+    if header[0] >> 4 != 4 || len < 20 || header[9] != PROTO_UDP || fragment != 0 {
+        return None;
+    }
+    packet.net = Net::V2Ipv4;
+    packet.src = mapped([header[12], header[13], header[14], header[15]]);
+    packet.dst = mapped([header[16], header[17], header[18], header[19]]);
+    packet.tclass = header[1];
+    packet.hop_limit = header[8];
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    udp(frame, at + len, at + total, ports, packet)
+}
+
+fn mapped([a, b, c, d]: [u8; 4]) -> [u8; 16] {
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+}
+
+fn ipv6(frame: &[u8], at: usize, ports: &Ports, mut packet: Packet) -> Option<Frame> {
+    let header: [u8; 40] = bytes::array(frame, at)?;
+    if header[0] >> 4 != 6 {
+        return None;
+    }
+    packet.net = Net::V2Ipv6;
+    route(&header, &mut packet);
+    let end = at + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let mut next = header[6];
+    let mut l4 = at + 40;
+    let mut extensions = 0;
+    while next != PROTO_UDP {
+        let (following, units) = (bytes::u8(frame, l4)?, usize::from(bytes::u8(frame, l4 + 1)?));
+        l4 += match next {
+            // hop-by-hop, routing, destination options, mobility, HIP, shim6
+            0 | 43 | 60 | 135 | 139 | 140 => (units + 1) * 8,
+            // a fragment header may stand before a whole packet ("atomic fragment", RFC 6946)
+            44 if bytes::u16(frame, l4 + 2)? & 0xfff9 == 0 => 8,
+            51 => (units + 2) * 4,
+            _ => return None,
+        };
+        next = following;
+        extensions += 1;
+        if extensions > MAX_EXTENSIONS {
+            return None;
+        }
+    }
+    udp(frame, l4, end, ports, packet)
+}
+
+/// The fields that an IPv6 header and a GRH share.
+fn route(header: &[u8; 40], packet: &mut Packet) {
+    packet.tclass = header[0] << 4 | header[1] >> 4;
+    packet.hop_limit = header[7];
+    if let (Some(src), Some(dst)) = (bytes::array(header, 8), bytes::array(header, 24)) {
+        packet.src = src;
+        packet.dst = dst;
+    }
+}
+
+fn udp(frame: &[u8], at: usize, ip_end: usize, ports: &Ports, mut packet: Packet) -> Option<Frame> {
+    if !ports.contains(bytes::u16(frame, at + 2)?) {
+        return None;
+    }
+    packet.sport = bytes::u16(frame, at)?;
+    let Some(len) = bytes::u16(frame, at + 4) else { return Some(Frame::Cut) };
+    let end = at + usize::from(len);
+    packet.bad_length = end != ip_end;
+    Some(bth(frame, at + UDP_LEN, end, packet))
+}
+
+fn grh(frame: &[u8], at: usize, mut packet: Packet) -> Option<Frame> {
+    let Some(header) = bytes::array::<GRH_LEN>(frame, at) else { return Some(Frame::Cut) };
+    if header[0] >> 4 != 6 || header[6] != NEXT_HEADER_IBA {
+        return None;
+    }
+    packet.net = Net::V1;
+    route(&header, &mut packet);
+    let bth_off = at + GRH_LEN;
+    let end = bth_off + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    Some(bth(frame, bth_off, end, packet))
+}
+
+/// `end`: behind the ICRC, as the header before the BTH has it.
+#[inline]
+fn bth(frame: &[u8], at: usize, end: usize, mut packet: Packet) -> Frame {
+    let Some(header) = bytes::array::<BTH_LEN>(frame, at) else { return Frame::Cut };
+    let Ok(bth_off) = u16::try_from(at) else { return Frame::Other };
+    packet.bth_off = bth_off;
+    packet.opcode = header[0];
+    packet.flags = header[1];
+    packet.pkey = u16::from_be_bytes([header[2], header[3]]);
+    packet.resv8a = header[4];
+    packet.dqpn = u32::from_be_bytes([0, header[5], header[6], header[7]]);
+    packet.apsn = header[8];
+    packet.psn = u32::from_be_bytes([0, header[9], header[10], header[11]]);
+    let headers = packet.op().map_or(BTH_LEN, |op| usize::from(op.header_len));
+    let payload_off = at + headers;
+    let behind = ICRC_LEN + packet.pad() as usize;
+    packet.payload_off = payload_off as u32;
+    match end.checked_sub(payload_off + behind) {
+        Some(len) => {
+            packet.payload_len = len as u32;
+            packet.complete = end <= frame.len();
+        }
+        None => packet.bad_length = true,
+    }
+    packet.bad_length |= end > packet.wire_len as usize;
+    if packet.op().is_some_and(|op| op.class == Class::Congestion) && packet.payload_len != 0 {
+        packet.bad_length = true;
+    }
+    Frame::Roce(packet)
+}

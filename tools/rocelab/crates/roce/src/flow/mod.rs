@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Follows connections: directions, their pairing, and what each packet means for them.
+
+mod context;
+mod key;
+mod message;
+mod pair;
+mod psn;
+mod report;
+mod requests;
+mod responses;
+mod stats;
+mod tracker;
+mod wellformed;
+
+pub use message::{Efficiency, Message, SizeClass};
+pub use pair::PairedBy;
+pub use report::{Connection, Endpoint};
+pub use stats::{Retransmissions, Stats};
+pub use tracker::{Config, Tracker};

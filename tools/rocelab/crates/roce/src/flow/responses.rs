@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The response half of a direction: READ data, and the message sequence numbers of its AETHs.
+
+use super::context::Context;
+use super::message::{Message, complete};
+use super::psn;
+use super::requests::{Acked, Read};
+use super::stats::Stats;
+use crate::finding::{At, Rule};
+use crate::opcode::Opcode;
+
+/// A READ response packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Response {
+    pub(super) psn: u32,
+    pub(super) op: &'static Opcode,
+    pub(super) bytes: u32,
+    pub(super) wire: u32,
+    pub(super) at: At,
+}
+
+/// The READ that is being answered. Its responses may come from several issues of it.
+#[derive(Debug)]
+struct Progress {
+    /// PSN of the READ, or of the first response where the READ was not captured.
+    start: u32,
+    /// Behind its last response; unknown without the READ.
+    end: Option<u32>,
+    /// What the READ asked for, bytes.
+    len: Option<u32>,
+    /// The first response that the capture lacks.
+    need: u32,
+    broken: bool,
+    message: Message,
+}
+
+/// One responder's answers.
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    high: Option<u32>,
+    /// Behind the last READ that was answered whole: before it, responses are given again.
+    done: Option<u32>,
+    progress: Option<Progress>,
+    msn: Option<u32>,
+    msn_messages: u32,
+    msn_inexact: bool,
+}
+
+impl Responses {
+    /// The PSN from which the requester would have to READ again, if later ones were captured.
+    pub(super) fn gap(&self) -> Option<u32> {
+        let progress = self.progress.as_ref()?;
+        let high = self.high?;
+        psn::before(progress.need, high).then_some(progress.need)
+    }
+
+    pub(super) fn packet(
+        &mut self,
+        response: &Response,
+        read: Option<Read>,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        let passed = self.high.is_some_and(|high| psn::before(response.psn, high));
+        if passed {
+            stats.count_passed(response.at.time_ns, true);
+        } else {
+            self.high = Some(psn::add(response.psn, 1));
+        }
+        let behind = read.map_or(psn::add(response.psn, 1), |read| read.end);
+        if passed && self.done.is_some_and(|done| !psn::before(done, behind)) {
+            return;
+        }
+        let start = read.map(|read| read.psn);
+        let known = self.progress.as_ref().is_some_and(|progress| match start {
+            Some(start) => progress.start == start && progress.end.is_some(),
+            None => !response.op.position.begins() && progress.end.is_none(),
+        });
+        if !known {
+            if passed && read.is_none() {
+                return;
+            }
+            self.abandon(stats);
+            let late = start.is_some_and(|start| start != response.psn);
+            let begins = response.op.position.begins();
+            self.progress = Some(Progress {
+                start: start.unwrap_or(response.psn),
+                end: read.map(|read| read.end),
+                len: read.map(|read| read.reth.len),
+                need: start.unwrap_or(response.psn),
+                broken: read.is_none() && !begins,
+                message: Message {
+                    connection: context.connection,
+                    from_a: context.from_a,
+                    opcode: response.op.code,
+                    net: context.net,
+                    psn: response.psn,
+                    packets: 0,
+                    bytes: 0,
+                    wire_bytes: 0,
+                    first: response.at,
+                    last: response.at,
+                },
+            });
+            if late && !passed {
+                stats.gaps += 1;
+                let from = start.unwrap_or(response.psn);
+                stats.missing += u64::from(psn::diff(response.psn, from).unsigned_abs());
+            }
+        }
+        self.advance(response, passed, stats, context);
+    }
+
+    fn advance(
+        &mut self,
+        response: &Response,
+        passed: bool,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        let Some(progress) = &mut self.progress else { return };
+        let ahead = psn::diff(response.psn, progress.need);
+        if ahead != 0 {
+            // responses behind a gap are discarded by the requester, which READs again
+            if ahead > 0 && !passed && progress.message.packets > 0 && !progress.broken {
+                stats.gaps += 1;
+                stats.missing += u64::from(ahead.unsigned_abs());
+                progress.broken = true;
+            }
+            return;
+        }
+        progress.broken &= progress.end.is_none();
+        let message = &mut progress.message;
+        message.packets += 1;
+        message.bytes += u64::from(response.bytes);
+        message.wire_bytes += u64::from(response.wire);
+        message.last = response.at;
+        message.opcode = response.op.code;
+        progress.need = psn::add(response.psn, 1);
+        let ends = match progress.end {
+            Some(end) => progress.need == end,
+            None => response.op.position.ends(),
+        };
+        if !ends {
+            return;
+        }
+        let Some(done) = self.progress.take() else { return };
+        self.done = Some(done.need);
+        if done.broken {
+            stats.incomplete += 1;
+            return;
+        }
+        let message = done.message;
+        if let Some(len) = done.len.filter(|&len| u64::from(len) != message.bytes) {
+            context.find(Rule::MessageLength, response.at, false, || {
+                format!(
+                    "the READ at PSN {} asks for {len} bytes, its responses carry {}",
+                    done.start, message.bytes
+                )
+            });
+        }
+        complete(message, stats, context);
+    }
+
+    fn abandon(&mut self, stats: &mut Stats) {
+        if self.progress.take().is_some() {
+            stats.incomplete += 1;
+        }
+    }
+
+    /// What a response newly acknowledged counts towards the next MSN.
+    pub(super) fn note_acked(&mut self, acked: Acked) {
+        self.msn_messages += acked.messages;
+        self.msn_inexact |= acked.advanced && !acked.exact;
+    }
+
+    /// Compare the MSN of a plain ACK with the messages acknowledged since the last one.
+    pub(super) fn check_msn(&mut self, msn: u32, at: At, context: &mut Context<'_>) {
+        let messages = std::mem::take(&mut self.msn_messages);
+        let inexact = std::mem::take(&mut self.msn_inexact);
+        let Some(before) = self.msn.replace(msn) else { return };
+        let expected = psn::add(before, messages);
+        if !inexact && expected != msn {
+            context.find(Rule::Msn, at, false, || {
+                format!(
+                    "MSN {msn}; after MSN {before} and {messages} more message(s) it must be {expected}"
+                )
+            });
+        }
+    }
+
+    pub(super) fn finish(&mut self, stats: &mut Stats) {
+        self.abandon(stats);
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is counted per direction.
+
+use crate::histogram::Histogram;
+use crate::packet::{NAK_NAMES, Packet};
+use crate::series::{Interval, Series};
+
+/// Intervals kept per direction.
+const SERIES_LIMIT: usize = 64;
+
+/// Packets sent again, told apart where the capture decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retransmissions {
+    /// After a NAK for a PSN sequence error.
+    pub after_nak: u64,
+    /// After an RNR NAK.
+    pub after_rnr: u64,
+    /// READ requests issued again from the first response that is missing.
+    pub after_response_gap: u64,
+    /// Without any NAK: a timeout (or a NAK that was lost).
+    pub after_timeout: u64,
+    /// Although the capture shows them acknowledged before.
+    pub spurious: u64,
+    /// Cannot be told.
+    pub ambiguous: u64,
+}
+
+/// Counters of the packets that one side sent.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes on the wire (without preamble and FCS).
+    pub wire_bytes: u64,
+    /// Message bytes of every data packet.
+    pub payload_bytes: u64,
+    /// Message bytes of every complete message, once.
+    pub goodput_bytes: u64,
+    /// Complete data messages (SEND, WRITE, ATOMIC WRITE, READ response).
+    pub messages: u64,
+    /// Messages of which packets were never captured.
+    pub incomplete: u64,
+    /// READ, atomic and FLUSH requests, once each.
+    pub requests: u64,
+    /// Data packets whose PSN this sender had passed.
+    pub retransmitted: u64,
+    /// The same for packets without payload.
+    pub retransmitted_requests: u64,
+    /// By cause; duplicates and reordered packets are in none.
+    pub retransmissions: Retransmissions,
+    /// Packets captured twice without the sender going back.
+    pub duplicates: u64,
+    /// Jumps over PSNs.
+    pub gaps: u64,
+    /// PSNs jumped over.
+    pub missing: u64,
+    /// Packets that came late into a gap, without the sender going back.
+    pub out_of_order: u64,
+    /// Positive acknowledgements.
+    pub acks: u64,
+    /// Messages acknowledged by them, to tell coalescing.
+    pub acked_messages: u64,
+    /// NAKs by code; the last is all reserved codes.
+    pub naks: [u64; NAK_NAMES.len()],
+    /// RNR NAKs.
+    pub rnr: u64,
+    /// Least and greatest RNR timer, ns.
+    pub rnr_timer_ns: Option<(u64, u64)>,
+    /// Least and greatest credit code of the acknowledgements; 31: no limit.
+    pub credits: Option<(u8, u8)>,
+    /// Most PSNs unacknowledged at once.
+    pub max_outstanding: u32,
+    /// Packets by ECN codepoint: not-ECT, ECT(1), ECT(0), CE.
+    pub ecn: [u64; 4],
+    /// Congestion notifications.
+    pub cnp: u64,
+    /// Shortest time between two of them, ns.
+    pub cnp_min_gap_ns: Option<u64>,
+    pub(crate) cnp_last_ns: Option<i64>,
+    /// DSCP of the first packet.
+    pub dscp: u8,
+    /// Path MTU, from first and middle packets; 0: not seen.
+    pub pmtu: u32,
+    /// From a message's last request packet to the response that answers it.
+    pub latency: Histogram,
+    /// Over time.
+    pub series: Series,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            packets: 0,
+            wire_bytes: 0,
+            payload_bytes: 0,
+            goodput_bytes: 0,
+            messages: 0,
+            incomplete: 0,
+            requests: 0,
+            retransmitted: 0,
+            retransmitted_requests: 0,
+            retransmissions: Retransmissions::default(),
+            duplicates: 0,
+            gaps: 0,
+            missing: 0,
+            out_of_order: 0,
+            acks: 0,
+            acked_messages: 0,
+            naks: [0; NAK_NAMES.len()],
+            rnr: 0,
+            rnr_timer_ns: None,
+            credits: None,
+            max_outstanding: 0,
+            ecn: [0; 4],
+            cnp: 0,
+            cnp_min_gap_ns: None,
+            cnp_last_ns: None,
+            dscp: 0,
+            pmtu: 0,
+            latency: Histogram::default(),
+            series: Series::new(SERIES_LIMIT),
+        }
+    }
+}
+
+impl Stats {
+    #[inline]
+    pub(crate) fn count(&mut self, packet: &Packet, time_ns: i64, is_data: bool) {
+        let payload_bytes = if is_data { u64::from(packet.payload_len) } else { 0 };
+        if self.packets == 0 {
+            self.dscp = packet.dscp();
+        }
+        self.packets += 1;
+        self.wire_bytes += u64::from(packet.wire_len);
+        self.payload_bytes += payload_bytes;
+        self.ecn[usize::from(packet.ecn())] += 1;
+        self.series.add(time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
+    }
+
+    pub(crate) fn count_cnp(&mut self, time_ns: i64) {
+        self.cnp += 1;
+        if let Some(last) = self.cnp_last_ns {
+            let gap = u64::try_from(time_ns.saturating_sub(last)).unwrap_or(0);
+            self.cnp_min_gap_ns = Some(self.cnp_min_gap_ns.map_or(gap, |min| min.min(gap)));
+        }
+        self.cnp_last_ns = Some(time_ns);
+    }
+
+    pub(crate) fn count_passed(&mut self, time_ns: i64, is_data: bool) {
+        if is_data {
+            self.retransmitted += 1;
+            let again = Interval { packets: 0, retransmitted: 1, payload_bytes: 0 };
+            self.series.add(time_ns, again);
+        } else {
+            self.retransmitted_requests += 1;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Checks that need one packet, and little memory of its direction.
+
+use super::context::Context;
+use super::stats::Stats;
+use crate::finding::{At, Rule};
+use crate::opcode::{Class, Opcode, Position};
+use crate::packet::{Net, Packet};
+
+const MAX_MTU: u32 = 4096;
+
+/// What a direction remembers for these checks.
+#[derive(Debug, Default)]
+pub(super) struct Constant {
+    pkey: Option<u16>,
+    sport: Option<u16>,
+    reserved_told: bool,
+    version_told: bool,
+}
+
+impl Constant {
+    #[inline]
+    pub(super) fn check(
+        &mut self,
+        packet: &Packet,
+        op: &'static Opcode,
+        at: At,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        if self.pkey != Some(packet.pkey) || self.sport != Some(packet.sport) {
+            self.changed(packet, at, context);
+        }
+        if packet.tver() != 0 && !std::mem::replace(&mut self.version_told, true) {
+            context.find(Rule::BthVersion, at, false, || {
+                format!("transport header version {}; only 0 exists", packet.tver())
+            });
+        }
+        let reserved = packet.resv8a & 0x3f != 0 || packet.apsn & 0x7f != 0;
+        if reserved && !std::mem::replace(&mut self.reserved_told, true) {
+            context.find(Rule::BthReserved, at, false, || {
+                format!(
+                    "reserved bits are set: {:#04x} before the QP, {:#04x} before the PSN (told once \
+                     per direction)",
+                    packet.resv8a & 0x3f,
+                    packet.apsn & 0x7f
+                )
+            });
+        }
+        if packet.bad_length {
+            context.find(Rule::Length, at, false, || {
+                "the lengths of the network header, UDP, BTH and frame do not fit".to_owned()
+            });
+            return;
+        }
+        if (packet.payload_len + packet.pad()) % 4 != 0 {
+            pad(packet, at, context);
+        }
+        mtu(packet, op, at, stats, context);
+    }
+
+    #[cold]
+    fn changed(&mut self, packet: &Packet, at: At, context: &mut Context<'_>) {
+        if let Some(before) = self.pkey.replace(packet.pkey).filter(|&pkey| pkey != packet.pkey) {
+            context.find(Rule::PkeyChange, at, false, || {
+                format!("P_Key {:#06x}; it was {before:#06x}", packet.pkey)
+            });
+        }
+        if packet.pkey & 0x7fff == 0 {
+            context
+                .find(Rule::Pkey, at, false, || format!("P_Key {:#06x} is not valid", packet.pkey));
+        }
+        if let Some(before) = self.sport.replace(packet.sport).filter(|&port| port != packet.sport)
+        {
+            context.find(Rule::UdpSourcePort, at, false, || {
+                format!("UDP source port {}; it was {before}", packet.sport)
+            });
+        }
+    }
+}
+
+fn pad(packet: &Packet, at: At, context: &mut Context<'_>) {
+    context.find(Rule::Pad, at, false, || {
+        format!(
+            "payload {} and pad {} bytes are no multiple of 4",
+            packet.payload_len,
+            packet.pad()
+        )
+    });
+}
+
+#[inline]
+fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context: &mut Context<'_>) {
+    if !op.is_data() {
+        return;
+    }
+    let bytes = packet.payload_len;
+    let wrong = match op.position {
+        Position::First | Position::Middle => {
+            if stats.pmtu == 0 && bytes.is_power_of_two() && (256..=MAX_MTU).contains(&bytes) {
+                stats.pmtu = bytes;
+            }
+            bytes != stats.pmtu
+        }
+        Position::Last => bytes == 0 || bytes > mtu_or_max(stats),
+        Position::Only => bytes > mtu_or_max(stats),
+    };
+    if wrong {
+        let pmtu = stats.pmtu;
+        context.find(Rule::Mtu, at, false, || {
+            format!("{} carries {bytes} bytes, the path MTU is {pmtu} (0: not known)", op.name)
+        });
+    }
+}
+
+fn mtu_or_max(stats: &Stats) -> u32 {
+    if stats.pmtu == 0 { MAX_MTU } else { stats.pmtu }
+}
+
+/// A congestion notification (annex A17.9.3): BECN set, 16 reserved bytes of zero.
+pub(super) fn cnp(packet: &Packet, frame: &[u8], at: At, context: &mut Context<'_>) {
+    let reserved = packet.header(frame, crate::opcode::Header::Cnp);
+    let zero = reserved.is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0));
+    let is_cnp = packet.op().is_some_and(|op| op.class == Class::Congestion);
+    if is_cnp && (!packet.becn() || !zero || packet.bad_length || packet.net == Net::V1) {
+        context.find(Rule::CnpFormat, at, false, || {
+            "a CNP has BECN set, 16 bytes of zero behind the BTH, and exists in RoCE v2 only"
+                .to_owned()
+        });
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! BTH opcodes: names, services, and which extended headers follow (IBA volume 1, 9.2).
+
+/// The service named by the upper three bits of an opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Reliable connection.
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Reliable datagram.
+    Rd,
+    /// Unreliable datagram.
+    Ud,
+    /// Congestion notification.
+    Cnp,
+    /// Extended reliable connection.
+    Xrc,
+    /// Not defined by the specification, or the manufacturer's own.
+    Other,
+}
+
+impl Service {
+    /// The service of any opcode byte.
+    #[must_use]
+    pub const fn of(code: u8) -> Self {
+        match code >> 5 {
+            0 => Self::Rc,
+            1 => Self::Uc,
+            2 => Self::Rd,
+            3 => Self::Ud,
+            4 => Self::Cnp,
+            5 => Self::Xrc,
+            _ => Self::Other,
+        }
+    }
+
+    /// The specification's abbreviation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "RC",
+            Self::Uc => "UC",
+            Self::Rd => "RD",
+            Self::Ud => "UD",
+            Self::Cnp => "CNP",
+            Self::Xrc => "XRC",
+            Self::Other => "OTHER",
+        }
+    }
+
+    /// RC and XRC: acknowledged, in order, retransmitted.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Self::Rc | Self::Xrc)
+    }
+}
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the specification's")]
+pub enum Class {
+    Send,
+    Write,
+    ReadRequest,
+    ReadResponse,
+    Acknowledge,
+    AtomicAcknowledge,
+    Atomic,
+    Resync,
+    Flush,
+    AtomicWrite,
+    Congestion,
+}
+
+/// Where a packet stands in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the specification's")]
+pub enum Position {
+    First,
+    Middle,
+    Last,
+    Only,
+}
+
+impl Position {
+    /// First or only: a message begins here.
+    #[must_use]
+    pub const fn begins(self) -> bool {
+        matches!(self, Self::First | Self::Only)
+    }
+
+    /// Last or only: a message ends here.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Last | Self::Only)
+    }
+}
+
+/// An extended header; the order is that on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the specification's")]
+pub enum Header {
+    Rdeth,
+    Deth,
+    Xrceth,
+    Feth,
+    Reth,
+    Atomiceth,
+    Aeth,
+    Atomicacketh,
+    Immdt,
+    Ieth,
+    /// The 16 reserved bytes of a CNP.
+    Cnp,
+}
+
+impl Header {
+    /// All headers, in wire order.
+    pub const ALL: [Self; 11] = [
+        Self::Rdeth,
+        Self::Deth,
+        Self::Xrceth,
+        Self::Feth,
+        Self::Reth,
+        Self::Atomiceth,
+        Self::Aeth,
+        Self::Atomicacketh,
+        Self::Immdt,
+        Self::Ieth,
+        Self::Cnp,
+    ];
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Rdeth | Self::Xrceth | Self::Feth | Self::Aeth | Self::Immdt | Self::Ieth => 4,
+            Self::Deth | Self::Atomicacketh => 8,
+            Self::Reth | Self::Cnp => 16,
+            Self::Atomiceth => 28,
+        }
+    }
+
+    /// The key under which `overhead.by_header` counts it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Rdeth => "rdeth",
+            Self::Deth => "deth",
+            Self::Xrceth => "xrceth",
+            Self::Feth => "feth",
+            Self::Reth => "reth",
+            Self::Atomiceth => "atomiceth",
+            Self::Aeth => "aeth",
+            Self::Atomicacketh => "atomicacketh",
+            Self::Immdt => "immdt",
+            Self::Ieth => "ieth",
+            Self::Cnp => "cnp_reserved",
+        }
+    }
+}
+
+const ABSENT: u8 = 0;
+
+/// One row of the opcode table.
+#[derive(Debug)]
+pub struct Opcode {
+    /// The byte in the BTH.
+    pub code: u8,
+    /// For example `RC_RDMA_WRITE_ONLY`.
+    pub name: &'static str,
+    /// What the packet is for.
+    pub class: Class,
+    /// Where it stands in its message.
+    pub position: Position,
+    /// Offset of each header from the start of the BTH; 0 where absent.
+    offsets: [u8; Header::ALL.len()],
+    /// BTH and extended headers, bytes.
+    pub header_len: u8,
+}
+
+impl Opcode {
+    const fn new(
+        code: u8,
+        name: &'static str,
+        class: Class,
+        position: Position,
+        headers: &[Header],
+    ) -> Self {
+        let mut offsets = [ABSENT; Header::ALL.len()];
+        let mut at = crate::packet::BTH_LEN as u8;
+        let mut i = 0;
+        while i < headers.len() {
+            offsets[headers[i] as usize] = at;
+            at += headers[i].size() as u8;
+            i += 1;
+        }
+        Self { code, name, class, position, offsets, header_len: at }
+    }
+
+    /// The service it belongs to.
+    #[must_use]
+    pub const fn service(&self) -> Service {
+        Service::of(self.code)
+    }
+
+    /// Offset of `header` from the start of the BTH, if this opcode carries it.
+    #[must_use]
+    pub const fn offset(&self, header: Header) -> Option<usize> {
+        match self.offsets[header as usize] {
+            ABSENT => None,
+            at => Some(at as usize),
+        }
+    }
+
+    /// Carries message bytes.
+    #[must_use]
+    pub const fn is_data(&self) -> bool {
+        matches!(self.class, Class::Send | Class::Write | Class::ReadResponse | Class::AtomicWrite)
+    }
+
+    /// Sent by a responder, with a PSN of the other side's.
+    #[must_use]
+    pub const fn is_response(&self) -> bool {
+        matches!(self.class, Class::ReadResponse | Class::Acknowledge | Class::AtomicAcknowledge)
+    }
+
+    /// Place in [`all`], the index of per-opcode counters.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        usize::from(INDEX[usize::from(self.code)])
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/opcodes.rs"));
+
+const UNKNOWN: u8 = u8::MAX;
+
+static INDEX: [u8; 256] = {
+    let mut index = [UNKNOWN; 256];
+    let mut i = 0;
+    while i < TABLE.len() {
+        index[TABLE[i].code as usize] = i as u8;
+        i += 1;
+    }
+    index
+};
+
+/// The table's row for a BTH opcode byte; `None` where the specification defines none.
+#[must_use]
+#[inline]
+pub fn lookup(code: u8) -> Option<&'static Opcode> {
+    TABLE.get(usize::from(INDEX[usize::from(code)]))
+}
+
+/// Every opcode of the specification, by code.
+#[must_use]
+pub fn all() -> &'static [Opcode] {
+    TABLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_follow_each_other() {
+        let offset = |code, header| lookup(code).and_then(|op| op.offset(header));
+        assert_eq!(offset(0x0b, Header::Reth), Some(12));
+        assert_eq!(offset(0x0b, Header::Immdt), Some(28));
+        assert_eq!(offset(0x4b, Header::Reth), Some(24), "RD: RDETH and DETH come first");
+        assert_eq!(offset(0x12, Header::Atomicacketh), Some(16));
+        assert_eq!(offset(0x04, Header::Reth), None);
+        assert_eq!(lookup(0xab).map(|op| op.header_len), Some(12 + 4 + 16 + 4));
+    }
+
+    #[test]
+    fn unknown_stays_unknown() {
+        assert!(lookup(0x18).is_none());
+        assert!(lookup(0xff).is_none());
+        assert_eq!(all().len(), 86);
+    }
+}

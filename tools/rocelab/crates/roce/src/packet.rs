@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A decoded RoCE packet: fixed size, no pointers; the extended headers are read from its frame.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::bytes;
+use crate::opcode::{self, Header, Opcode};
+
+/// Base Transport Header, bytes.
+pub const BTH_LEN: usize = 12;
+/// Invariant CRC, bytes.
+pub const ICRC_LEN: usize = 4;
+/// RoCE v1's Global Route Header, bytes.
+pub const GRH_LEN: usize = 40;
+/// UDP header, bytes.
+pub const UDP_LEN: usize = 8;
+
+/// What carries the BTH.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Net {
+    /// Ethertype 0x8915 and a GRH.
+    #[default]
+    V1,
+    /// UDP over IPv4.
+    V2Ipv4,
+    /// UDP over IPv6.
+    V2Ipv6,
+}
+
+impl Net {
+    /// `v1`, `v2_ipv4` or `v2_ipv6`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2Ipv4 => "v2_ipv4",
+            Self::V2Ipv6 => "v2_ipv6",
+        }
+    }
+}
+
+/// What is known of the invariant CRC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Icrc {
+    /// Not looked at, or not all of its bytes were captured.
+    #[default]
+    Unchecked,
+    /// As it must be.
+    Ok,
+    /// Not as it must be.
+    Bad,
+}
+
+/// A decoded packet. Offsets count from the start of its frame; lengths are as on the wire, and
+/// may go beyond the captured bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet {
+    /// Source GID or address; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`), as in a RoCE GID.
+    pub src: [u8; 16],
+    /// Destination, in the same form.
+    pub dst: [u8; 16],
+    /// Bytes of the frame on the wire (without preamble and FCS).
+    pub wire_len: u32,
+    /// First byte of the payload.
+    pub payload_off: u32,
+    /// Message bytes, without pad.
+    pub payload_len: u32,
+    /// Destination QP (24 bits).
+    pub dqpn: u32,
+    /// Packet sequence number (24 bits).
+    pub psn: u32,
+    /// Start of the IP header or GRH.
+    pub l3_off: u16,
+    /// Start of the BTH.
+    pub bth_off: u16,
+    /// UDP source port; 0 for v1.
+    pub sport: u16,
+    /// Partition key.
+    pub pkey: u16,
+    /// Traffic class: DSCP and ECN.
+    pub tclass: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// VLAN tags.
+    pub vlans: u8,
+    /// BTH opcode.
+    pub opcode: u8,
+    /// BTH byte 1: SE, M, pad count, transport version.
+    pub flags: u8,
+    /// BTH byte 4: FECN, BECN, six reserved bits.
+    pub resv8a: u8,
+    /// BTH byte 8: AckReq, seven reserved bits.
+    pub apsn: u8,
+    /// What carries it.
+    pub net: Net,
+    /// State of the invariant CRC.
+    pub icrc: Icrc,
+    /// The network header, UDP and the BTH disagree about lengths.
+    pub bad_length: bool,
+    /// All bytes up to the end of the ICRC were captured.
+    pub complete: bool,
+}
+
+impl Packet {
+    /// The opcode's row; `None` for one that the specification does not define.
+    #[must_use]
+    #[inline]
+    pub fn op(&self) -> Option<&'static Opcode> {
+        opcode::lookup(self.opcode)
+    }
+
+    /// Bytes of padding after the payload.
+    #[must_use]
+    #[inline]
+    pub const fn pad(&self) -> u32 {
+        (self.flags >> 4 & 3) as u32
+    }
+
+    /// Transport header version; 0 is the only one.
+    #[must_use]
+    pub const fn tver(&self) -> u8 {
+        self.flags & 0xf
+    }
+
+    /// Solicited event.
+    #[must_use]
+    pub const fn solicited(&self) -> bool {
+        self.flags & 0x80 != 0
+    }
+
+    /// Migration request.
+    #[must_use]
+    pub const fn migreq(&self) -> bool {
+        self.flags & 0x40 != 0
+    }
+
+    /// The sender asks for an acknowledgement.
+    #[must_use]
+    pub const fn ack_req(&self) -> bool {
+        self.apsn & 0x80 != 0
+    }
+
+    /// Forward explicit congestion notification.
+    #[must_use]
+    pub const fn fecn(&self) -> bool {
+        self.resv8a & 0x80 != 0
+    }
+
+    /// Backward explicit congestion notification.
+    #[must_use]
+    pub const fn becn(&self) -> bool {
+        self.resv8a & 0x40 != 0
+    }
+
+    /// The ECN bits of the network header.
+    #[must_use]
+    pub const fn ecn(&self) -> u8 {
+        self.tclass & 3
+    }
+
+    /// The DSCP of the network header.
+    #[must_use]
+    pub const fn dscp(&self) -> u8 {
+        self.tclass >> 2
+    }
+
+    /// Start of the ICRC.
+    #[must_use]
+    #[inline]
+    pub const fn icrc_off(&self) -> usize {
+        self.payload_off as usize + self.payload_len as usize + self.pad() as usize
+    }
+
+    /// The bytes of an extended header, if the opcode has it and it was captured.
+    #[must_use]
+    #[inline]
+    pub fn header<'a>(&self, frame: &'a [u8], header: Header) -> Option<&'a [u8]> {
+        let at = usize::from(self.bth_off) + self.op()?.offset(header)?;
+        frame.get(at..at + header.size())
+    }
+
+    /// The payload, as far as it was captured.
+    #[must_use]
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        let from = (self.payload_off as usize).min(frame.len());
+        let to = (from + self.payload_len as usize).min(frame.len());
+        &frame[from..to]
+    }
+
+    /// RDMA extended transport header.
+    #[must_use]
+    pub fn reth(&self, frame: &[u8]) -> Option<Reth> {
+        let raw = self.header(frame, Header::Reth)?;
+        Some(Reth { va: bytes::u64(raw, 0)?, rkey: bytes::u32(raw, 8)?, len: bytes::u32(raw, 12)? })
+    }
+
+    /// Acknowledge extended transport header.
+    #[must_use]
+    pub fn aeth(&self, frame: &[u8]) -> Option<Aeth> {
+        let raw = self.header(frame, Header::Aeth)?;
+        Some(Aeth { syndrome: bytes::u8(raw, 0)?, msn: bytes::u24(raw, 1)? })
+    }
+
+    /// Datagram extended transport header.
+    #[must_use]
+    pub fn deth(&self, frame: &[u8]) -> Option<Deth> {
+        let raw = self.header(frame, Header::Deth)?;
+        Some(Deth { qkey: bytes::u32(raw, 0)?, src_qp: bytes::u24(raw, 5)? })
+    }
+
+    /// Atomic extended transport header.
+    #[must_use]
+    pub fn atomic(&self, frame: &[u8]) -> Option<AtomicEth> {
+        let raw = self.header(frame, Header::Atomiceth)?;
+        Some(AtomicEth {
+            va: bytes::u64(raw, 0)?,
+            rkey: bytes::u32(raw, 8)?,
+            swap_add: bytes::u64(raw, 12)?,
+            compare: bytes::u64(raw, 20)?,
+        })
+    }
+
+    /// The value before the atomic operation, from its acknowledgement.
+    #[must_use]
+    pub fn atomic_ack(&self, frame: &[u8]) -> Option<u64> {
+        bytes::u64(self.header(frame, Header::Atomicacketh)?, 0)
+    }
+
+    /// Immediate data, as a big-endian number.
+    #[must_use]
+    pub fn imm(&self, frame: &[u8]) -> Option<u32> {
+        bytes::u32(self.header(frame, Header::Immdt)?, 0)
+    }
+
+    /// The R_Key to invalidate.
+    #[must_use]
+    pub fn ieth(&self, frame: &[u8]) -> Option<u32> {
+        bytes::u32(self.header(frame, Header::Ieth)?, 0)
+    }
+
+    /// The XRC shared receive queue (24 bits).
+    #[must_use]
+    pub fn xrcsrq(&self, frame: &[u8]) -> Option<u32> {
+        bytes::u24(self.header(frame, Header::Xrceth)?, 1)
+    }
+
+    /// The end-to-end context of a reliable datagram (24 bits).
+    #[must_use]
+    pub fn rdeth(&self, frame: &[u8]) -> Option<u32> {
+        bytes::u24(self.header(frame, Header::Rdeth)?, 1)
+    }
+
+    /// FLUSH: placement type in bits 0 to 3, selectivity level in bits 4 and 5.
+    #[must_use]
+    pub fn feth(&self, frame: &[u8]) -> Option<u32> {
+        bytes::u32(self.header(frame, Header::Feth)?, 0)
+    }
+}
+
+/// RDMA extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reth {
+    /// Virtual address.
+    pub va: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// DMA length, bytes.
+    pub len: u32,
+}
+
+/// Datagram extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deth {
+    /// Queue key.
+    pub qkey: u32,
+    /// Source QP (24 bits).
+    pub src_qp: u32,
+}
+
+/// Atomic extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicEth {
+    /// Virtual address.
+    pub va: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Swap data, or the value to add.
+    pub swap_add: u64,
+    /// Compare data.
+    pub compare: u64,
+}
+
+/// Acknowledge extended transport header (IBA volume 1, 9.7.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aeth {
+    /// The syndrome byte.
+    pub syndrome: u8,
+    /// Message sequence number (24 bits).
+    pub msn: u32,
+}
+
+/// What an AETH syndrome says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syndrome {
+    /// Acknowledged; the credit count's code, 31: no limit.
+    Ack {
+        /// Encoded credit count.
+        credit: u8,
+    },
+    /// Receiver not ready; the timer's code.
+    Rnr {
+        /// Encoded delay, see [`rnr_delay_ns`].
+        timer: u8,
+    },
+    /// Not acknowledged.
+    Nak {
+        /// 0 PSN sequence error … 4 invalid RD request.
+        code: u8,
+    },
+    /// A value that the specification reserves.
+    Reserved,
+}
+
+impl Aeth {
+    /// The syndrome's meaning.
+    #[must_use]
+    pub const fn kind(self) -> Syndrome {
+        let value = self.syndrome & 0x1f;
+        match self.syndrome >> 5 {
+            0 => Syndrome::Ack { credit: value },
+            1 => Syndrome::Rnr { timer: value },
+            3 => Syndrome::Nak { code: value },
+            _ => Syndrome::Reserved,
+        }
+    }
+}
+
+/// Names of the NAK codes (IBA volume 1, table 46).
+pub const NAK_NAMES: [&str; 6] = [
+    "psn_sequence_error",
+    "invalid_request",
+    "remote_access_error",
+    "remote_operational_error",
+    "invalid_rd_request",
+    "reserved",
+];
+
+/// The least delay after an RNR NAK, ns (IBA volume 1, table 45: code 0 is the longest).
+#[must_use]
+pub const fn rnr_delay_ns(timer: u8) -> u64 {
+    /// In units of 10 µs.
+    const DELAY: [u32; 32] = [
+        65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+        1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
+    ];
+    DELAY[(timer & 31) as usize] as u64 * 10_000
+}
+
+/// The address behind the 16 bytes of [`Packet::src`]: IPv4 where it is mapped.
+#[must_use]
+pub fn address(raw: [u8; 16]) -> IpAddr {
+    let v6 = Ipv6Addr::from(raw);
+    match raw {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] => Ipv4Addr::new(a, b, c, d).into(),
+        _ => v6.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rnr_codes() {
+        assert_eq!(rnr_delay_ns(0), 655_360_000);
+        assert_eq!(rnr_delay_ns(1), 10_000);
+        assert_eq!(rnr_delay_ns(12), 640_000);
+        assert_eq!(rnr_delay_ns(31), 491_520_000);
+    }
+
+    #[test]
+    fn syndromes() {
+        let kind = |syndrome| Aeth { syndrome, msn: 0 }.kind();
+        assert_eq!(kind(0x1f), Syndrome::Ack { credit: 31 });
+        assert_eq!(kind(0x2e), Syndrome::Rnr { timer: 14 });
+        assert_eq!(kind(0x60), Syndrome::Nak { code: 0 });
+        assert_eq!(kind(0x40), Syndrome::Reserved);
+    }
+}
