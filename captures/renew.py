@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make the corpus again, and its golden decodes: `python captures/renew.py [NAME…]`.
+
+Without names: every made sample, every golden, and the manifest. With names: the goldens of these.
+Samples with another origin (a testbed's captures) are kept as they are. `--check` changes nothing
+and fails if anything would change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from scenarios import SAMPLES  # noqa: E402
+
+MANIFEST = HERE / "MANIFEST.toml"
+GOLDEN = HERE / "golden"
+
+
+def golden(name: str) -> str:
+    """The analysis of a sample, as it is kept."""
+    from rocelab import capture
+
+    before = Path.cwd()
+    os.chdir(HERE)
+    try:
+        found = capture.analyze([name], capture.Options(threads=1)).result
+    finally:
+        os.chdir(before)
+    return json.dumps(found, indent=1, sort_keys=True) + "\n"
+
+
+def manifest(others: dict[str, dict[str, str]]) -> str:
+    """MANIFEST.toml: made samples by their generator, others as the old manifest has them."""
+    rows = {name: {"shows": shows, "origin": "captures/scenarios.py"}
+            for name, (shows, _) in SAMPLES.items()} | others  # fmt: skip
+    # in two parts: reuse would take it for this file's own tag
+    out = ["# SPDX-License-" + "Identifier: CC0-1.0", "# Made by captures/renew.py."]
+    for name in sorted(rows):
+        digest = hashlib.sha256((HERE / name).read_bytes()).hexdigest()
+        row = rows[name]
+        out += ["", f'["{name}"]', f"shows = {json.dumps(row['shows'], ensure_ascii=False)}",
+                f"origin = {json.dumps(row['origin'], ensure_ascii=False)}",
+                f'sha256 = "{digest}"']  # fmt: skip
+    return "\n".join(out) + "\n"
+
+
+def others() -> dict[str, dict[str, str]]:
+    """Samples that no generator makes."""
+    if not MANIFEST.exists():
+        return {}
+    rows = tomllib.loads(MANIFEST.read_text())
+    return {name: row for name, row in rows.items() if row["origin"] != "captures/scenarios.py"}
+
+
+def main(arguments: list[str]) -> int:
+    check = "--check" in arguments
+    names = [argument for argument in arguments if argument != "--check"]
+    kept = others()
+    wanted: dict[Path, bytes] = {}
+    if not names:
+        wanted |= {HERE / name: make() for name, (_, make) in SAMPLES.items()}
+    if not check:
+        for path, content in wanted.items():
+            path.write_bytes(content)
+    for name in names or [*SAMPLES, *kept]:
+        wanted[GOLDEN / f"{name}.json"] = golden(name).encode()
+    if not names:
+        wanted[MANIFEST] = manifest(kept).encode()
+    stale = [p for p, new in wanted.items() if not p.exists() or p.read_bytes() != new]
+    if check:
+        for path in stale:
+            print(f"{path.relative_to(HERE)} would change: run captures/renew.py")
+        return bool(stale)
+    GOLDEN.mkdir(exist_ok=True)
+    for path, content in wanted.items():
+        path.write_bytes(content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

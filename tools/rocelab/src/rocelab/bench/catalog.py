@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one table of transports and benchmarks: what runs on what, and what may be compared.
+
+docs/formats/plan.md prints it; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Family = Literal["verbs", "tcp"]
+
+
+class Kind(StrEnum):
+    """What sort of latency or rate a number is; two kinds never share an axis."""
+
+    ONE_WAY_HALF_RTT = "one_way_half_rtt"
+    """Half of a ping-pong's round trip."""
+    ROUND_TRIP = "round_trip"
+    """Request to completion; the answer is part of it."""
+    ONE_WAY = "one_way"
+    """A stream in one direction."""
+
+
+@dataclass(frozen=True)
+class Transport:
+    """A way for benchmark traffic to cross the link."""
+
+    name: str
+    family: Family
+    roce: Literal[1, 2] | None = None
+    """The RoCE version that its frames must have."""
+    gid_type: str | None = None
+    """The type, as sysfs's gid_attrs/types spells it, of the GIDs to use."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A benchmark as its tool names it."""
+
+    __test__ = False  # the name is not a pytest class
+
+    tool: str
+    name: str
+    quantity: Literal["latency", "bandwidth"]
+    kind: Kind
+    family: Family
+    sizes: tuple[int, int]
+    """Smallest and largest message in bytes."""
+    tcp_counterpart: tuple[str, str] | None = None
+    """(tool, test) that measures the same kind of quantity over TCP, where there is one."""
+    data_class: str | None = None
+    """Opcode class (docs/formats/rxestat.md) of the packets that carry its messages."""
+
+    @property
+    def program(self) -> str:
+        """The command that measures it, as captions name it."""
+        return f"ib_{self.name}" if self.tool == "perftest" else f"{self.tool} {self.name}"
+
+
+TRANSPORTS = {
+    transport.name: transport
+    for transport in (
+        Transport("tcp", "tcp"),
+        Transport("rxe-v2", "verbs", roce=2, gid_type="RoCE v2"),
+    )
+}
+
+_PERFTEST_SIZES = (1, 1 << 23)  # its own bounds
+_ATOMIC_SIZES = (8, 8)
+_QPERF_SIZES = (1, 1 << 24)
+_IPERF3_SIZES = (4, 1 << 20)  # its MAX_BLOCKSIZE
+
+
+def _ping_pong(name: str, opcode_class: str) -> Test:
+    """perftest waits for a message of the same size to come back, and halves the time."""
+    kind, tcp = Kind.ONE_WAY_HALF_RTT, ("qperf", "tcp_lat")
+    return Test("perftest", name, "latency", kind, "verbs", _PERFTEST_SIZES, tcp, opcode_class)
+
+
+def _answered(name: str, sizes: tuple[int, int], opcode_class: str) -> Test:
+    """The latency contains the answer. A ping-pong of two messages over TCP is another thing, and
+    doubling its half would invent a number: no counterpart."""
+    return Test(
+        "perftest", name, "latency", Kind.ROUND_TRIP, "verbs", sizes, data_class=opcode_class
+    )
+
+
+def _stream(name: str, opcode_class: str) -> Test:
+    """Messages one after the other, many in flight."""
+    kind, tcp = Kind.ONE_WAY, ("qperf", "tcp_bw")
+    return Test("perftest", name, "bandwidth", kind, "verbs", _PERFTEST_SIZES, tcp, opcode_class)
+
+
+def _atomic_rate(name: str, opcode_class: str) -> Test:
+    """Eight bytes there and back are a count of operations; no TCP stream measures its like."""
+    return Test(
+        *("perftest", name, "bandwidth", Kind.ROUND_TRIP, "verbs", _ATOMIC_SIZES),
+        data_class=opcode_class,
+    )
+
+
+TESTS = {
+    (test.tool, test.name): test
+    for test in (
+        _ping_pong("send_lat", "SEND"),
+        _ping_pong("write_lat", "RDMA_WRITE"),
+        _answered("read_lat", _PERFTEST_SIZES, "RDMA_READ_RESPONSE"),
+        _answered("atomic_lat", _ATOMIC_SIZES, "ATOMIC"),
+        _stream("send_bw", "SEND"),
+        _stream("write_bw", "RDMA_WRITE"),
+        _stream("read_bw", "RDMA_READ_RESPONSE"),
+        _atomic_rate("atomic_bw", "ATOMIC"),
+        Test("qperf", "tcp_lat", "latency", Kind.ONE_WAY_HALF_RTT, "tcp", _QPERF_SIZES),
+        Test("qperf", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _QPERF_SIZES),
+        Test("iperf3", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _IPERF3_SIZES),
+    )
+}
+
+TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
+
+
+def measured_by(test: Test, transport: Transport) -> Test | None:
+    """What measures `test`'s quantity over `transport`: itself, its counterpart or nothing."""
+    if test.family == transport.family:
+        return test
+    if transport.family == "tcp" and test.tcp_counterpart is not None:
+        return TESTS[test.tcp_counterpart]
+    return None

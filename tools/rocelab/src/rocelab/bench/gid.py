@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""GIDs of a verbs device, chosen by type and address and never by index: RoCE v1 renumbers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from rocelab.errors import CellError
+
+_LINE = re.compile(
+    r"^(?P<dir>.*)/(?P<table>gids|gid_attrs/types)/(?P<index>\d{1,5}):(?P<value>.*)$"
+)
+
+
+@dataclass(frozen=True)
+class Gid:
+    """One entry of a port's GID table."""
+
+    index: int
+    address: IPv6Address
+    type: str
+    """As sysfs says it: `RoCE v2`, `IB/RoCE v1`."""
+
+
+def parse(listing: str) -> tuple[Gid, ...]:
+    """GIDs from `grep -r "" …/gids …/gid_attrs/types` (`path:value`), without empty entries."""
+    addresses: dict[int, IPv6Address] = {}
+    types: dict[int, str] = {}
+    for line in listing.splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        index = int(found["index"])
+        if found["table"] == "gids":
+            try:
+                addresses[index] = IPv6Address(found["value"].strip())
+            except AddressValueError:
+                continue
+        else:
+            types[index] = found["value"].strip()
+    return tuple(
+        Gid(index, address, types[index])
+        for index, address in sorted(addresses.items())
+        if int(address) != 0 and index in types
+    )
+
+
+def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:
+    """The GID of that type that stands for that IPv4 address. Raises CellError."""
+    gids = tuple(gids)
+    for gid in gids:
+        if gid.type == gid_type and gid.address.ipv4_mapped == IPv4Address(ipv4):
+            return gid
+    there = ", ".join(f"{gid.index}: {gid.address} ({gid.type!a:.20})" for gid in gids[:8])
+    raise CellError(
+        f"{node} has no {gid_type} GID for {ipv4}; it has {there or 'none'}",
+        cause="the interface lacks the address, or the driver does not offer this RoCE version",
+        action=f"On {node}, look at `ip addr` and at `rdma link`.",
+    )

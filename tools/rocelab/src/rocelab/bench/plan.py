@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plan: what to measure, how often and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rocelab.bench.catalog import TESTS, TRANSPORTS, Test, Transport, measured_by
+
+ENOUGH_REPETITIONS = 6
+"""Fewest samples whose median has a 95 % confidence interval (rocelab.run.stats)."""
+
+
+@dataclass(frozen=True)
+class TestbedPlan:
+    """Where to measure."""
+
+    __test__ = False  # the name is not a pytest class
+
+    provider: str
+    line: str
+    mtu: int
+    """MTU of the data link in bytes."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark of a plan."""
+
+    tool: str
+    test: str
+    sizes: tuple[int, ...]
+    """Message sizes in bytes."""
+    iterations: int
+    """Messages per size, where the tool counts messages."""
+    seconds: int
+    """Duration per size, where the tool counts time."""
+    timeout: int
+    """Seconds after which one size is given up."""
+    qp_timeout: int
+    """Local ACK timeout of verbs queue pairs: 4.096 µs times 2^qp_timeout."""
+    path_mtu: int | None
+    """RoCE path MTU in bytes; None: the largest that the link carries."""
+    transports: tuple[str, ...]
+
+    def measured_over(self, transport: str) -> Test:
+        """The test that measures this benchmark over one of its transports."""
+        test = measured_by(TESTS[self.tool, self.test], TRANSPORTS[transport])
+        assert test is not None, "a plan holds no benchmark that its transports cannot carry"
+        return test
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One benchmark over one transport, once."""
+
+    benchmark: Benchmark
+    transport: Transport
+    repetition: int
+
+    @property
+    def name(self) -> str:
+        """The cell's folder: made of words from the catalog and a number, safe as a path."""
+        bench = self.benchmark
+        return f"{bench.tool}-{bench.test}.{self.transport.name}.r{self.repetition:02d}"
+
+    @property
+    def test(self) -> Test:
+        """What measures it."""
+        return self.benchmark.measured_over(self.transport.name)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run needs to know; built by `plan_file`, which checks it."""
+
+    name: str
+    repetitions: int
+    seed: int
+    transports: tuple[str, ...]
+    probes: tuple[str, ...]
+    testbed: TestbedPlan
+    benchmarks: tuple[Benchmark, ...]
+
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells in the order in which they run: the same for the same plan, always.
+
+        A randomised block design: each repetition holds every (benchmark, transport) once, in
+        an order of its own, so that a drift of the machine falls on all of them alike.
+        """
+        return tuple(
+            cell
+            for repetition in range(1, self.repetitions + 1)
+            for cell in sorted(
+                (
+                    Cell(benchmark, TRANSPORTS[transport], repetition)
+                    for benchmark in self.benchmarks
+                    for transport in benchmark.transports
+                ),
+                key=lambda cell: self._draw(cell.name),
+            )
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the plan's author should know before it runs."""
+        if self.repetitions < ENOUGH_REPETITIONS:
+            few = f"{self.repetitions} repetitions give no confidence interval"
+            return (f"{few}: that takes {ENOUGH_REPETITIONS} or more",)
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `plan_file.from_dict` reads it, with every default filled in."""
+        return {
+            "plan": {
+                "name": self.name,
+                "repetitions": self.repetitions,
+                "seed": self.seed,
+                "transports": list(self.transports),
+                "probes": list(self.probes),
+            },
+            "testbed": asdict(self.testbed),
+            "benchmark": [
+                {
+                    key: list(value) if isinstance(value, tuple) else value
+                    for key, value in asdict(benchmark).items()
+                    if value is not None
+                }
+                for benchmark in self.benchmarks
+            ],
+        }
+
+    def _draw(self, name: str) -> bytes:
+        # a hash and not `random`: its shuffle is not promised to stay the same across versions
+        return hashlib.sha256(f"{self.seed}:{name}".encode()).digest()

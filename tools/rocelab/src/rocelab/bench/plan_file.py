@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plans from TOML: strict, so that a misspelt key is an error and not a default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rocelab import artifacts
+from rocelab.bench.catalog import TESTS, TOOLS, TRANSPORTS, Test, measured_by
+from rocelab.bench.plan import Benchmark, Plan, TestbedPlan
+from rocelab.bench.strict import Table, listed, shown
+from rocelab.errors import UsageError
+
+PROVIDERS = ("qemu",)
+PROBES = ("rxestat",)
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+"""Plan names become folder names."""
+_LARGEST_FILE = 1 << 20
+
+
+def built_in() -> list[str]:
+    """Names of the plans that come with rocelab."""
+    folder = resources.files("rocelab.plans")
+    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".toml"))
+
+
+def load(plan: str) -> Plan:
+    """Read a plan by the name of a built-in one or by path.
+
+    Raises UsageError naming file, key, value and what is allowed.
+    """
+    if "/" not in plan and plan in built_in():
+        text = (resources.files("rocelab.plans") / f"{plan}.toml").read_text("utf-8")
+        return from_toml(text, f"{plan} (built in)")
+    return from_toml(_read(Path(plan)), shown(plan)[1:-1])
+
+
+def from_toml(text: str, source: str) -> Plan:
+    """Read a plan from TOML text; `source` names it in messages. Raises UsageError."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
+            action="docs/formats/plan.md shows a plan.",
+        ) from error
+    return from_dict(values, source)
+
+
+def from_dict(values: Mapping[str, Any], source: str) -> Plan:
+    """Check a plan's tables (as TOML or run.json holds them). Raises UsageError."""
+    top = Table(values, source)
+    head = top.table("plan")
+    testbed = _testbed(top.table("testbed"))
+    name = head.text("name")
+    if not _NAME.fullmatch(name):
+        head.fail(
+            "name",
+            f"{shown(name)} cannot name a folder",
+            action="Use up to 40 of a-z, 0-9, - and _.",
+        )
+    repetitions = head.integer("repetitions", default=10, low=1, high=99)
+    seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
+    transports = head.choices("transports", TRANSPORTS)
+    probes = head.choices("probes", PROBES, default=PROBES, empty=True)
+    benchmarks = tuple(_benchmark(table, transports) for table in top.tables("benchmark"))
+    head.done()
+    top.done()
+    _refuse_twins(top, benchmarks)
+    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks)
+
+
+def _testbed(table: Table) -> TestbedPlan:
+    testbed = TestbedPlan(
+        provider=table.choice("provider", PROVIDERS, default="qemu"),
+        line=table.choice("line", artifacts.LINES, default="6.12"),
+        # IPv6, and with it every link-local GID, needs 1280
+        mtu=table.integer("mtu", default=4200, low=1280, high=9000),
+    )
+    table.done()
+    return testbed
+
+
+def _benchmark(table: Table, plan_transports: tuple[str, ...]) -> Benchmark:
+    tool = table.choice("tool", TOOLS)
+    names = [name for of_tool, name in TESTS if of_tool == tool]
+    test = TESTS[tool, table.choice("test", names)]
+    transports = table.choices("transports", TRANSPORTS, default=plan_transports)
+    measuring = [_carried(table, test, transport) for transport in transports]
+    low = max(t.sizes[0] for t in (test, *measuring))
+    high = min(t.sizes[1] for t in (test, *measuring))
+    benchmark = Benchmark(
+        tool=tool,
+        test=test.name,
+        sizes=table.integers("sizes", low=low, high=high),
+        iterations=table.integer("iterations", default=1000, low=10, high=10_000_000),
+        seconds=table.integer("seconds", default=1, low=1, high=3600),
+        timeout=table.integer("timeout", default=300, low=1, high=86_400),
+        # perftest's own default is 14, 67 ms; 0 would mean to wait for ever
+        qp_timeout=table.integer("qp_timeout", default=14, low=1, high=31),
+        path_mtu=table.optional("path_mtu", PATH_MTUS),
+        transports=transports,
+    )
+    table.done()
+    return benchmark
+
+
+def _carried(table: Table, test: Test, transport: str) -> Test:
+    measuring = measured_by(test, TRANSPORTS[transport])
+    if measuring is None:
+        able = [name for name, t in TRANSPORTS.items() if measured_by(test, t)]
+        table.fail(
+            "transports",
+            f"{test.tool} {test.name} has no counterpart over {transport}",
+            action=f"Give this benchmark a line of its own: transports = {able!r}.".replace(
+                "'", '"'
+            ),
+        )
+    return measuring
+
+
+def _refuse_twins(top: Table, benchmarks: tuple[Benchmark, ...]) -> None:
+    seen = set()
+    for benchmark in benchmarks:
+        key = (benchmark.tool, benchmark.test)
+        if key in seen:
+            top.fail(
+                "benchmark",
+                f"{benchmark.tool} {benchmark.test} is there twice",
+                action="Merge their sizes, or make two plans: cells are named by tool and test.",
+            )
+        seen.add(key)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+        if len(data) > _LARGEST_FILE:
+            raise UsageError(f"{shown(str(path))}: too large for a plan (over 1 MiB)")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(str(path))}: not UTF-8 text, so not a plan") from error
+    except OSError as error:
+        raise UsageError(
+            f"cannot read plan {shown(str(path))}: {error.strerror}",
+            action=f"Give a path, or the name of a built-in plan: {listed(built_in())}.",
+        ) from error

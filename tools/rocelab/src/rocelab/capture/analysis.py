@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run the native core over captures, and keep what it found."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rocelab import _core
+from rocelab.capture.select import Select
+from rocelab.errors import UsageError
+
+SCHEMA = "rocelab.analysis/1"
+
+_PARQUET_ROWS = 1 << 18
+"""Rows held before they go to disk: memory stays constant as captures grow."""
+
+Progress = Callable[[int], None]
+"""Called with the bytes read of the files so far."""
+
+
+@dataclass
+class Options:
+    """How to analyse."""
+
+    ports: Sequence[int] = ()
+    """UDP ports of RoCE v2 besides 4791."""
+    icrc: bool = True
+    threads: int = 0
+    """Worker threads; 0: as many as this process may use."""
+    go_back_n: bool = False
+    max_findings: int = 1000
+    max_connections: int = 4096
+    """Connections reported; the rest are counted. Live ones are limited apart from this."""
+    select: Select = field(default_factory=Select)
+
+
+@dataclass
+class Analysis:
+    """A finished analysis.
+
+    The tables speak Arrow's PyCapsule interface (`polars.DataFrame(table)`,
+    `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)`), without a copy. Their columns
+    are listed in docs/formats/analysis.md; times are ns since 1970, sizes bytes.
+    """
+
+    result: dict[str, Any]
+    """The object of `--json`."""
+    connections: _core.Table
+    """One row per connection and direction."""
+    findings: _core.Table
+    """One row per finding, up to `max_findings`."""
+    packets: _core.Table | None = None
+    """One row per RoCE packet; only from `read`."""
+    messages: _core.Table | None = None
+    """One row per complete message; only from `read`."""
+
+    @property
+    def errors(self) -> int:
+        """Findings of severity error, those beyond the limit included."""
+        counts = self.result["finding_counts"]
+        return sum(row["count"] for row in counts if row["severity"] == "error")
+
+
+def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analysis:
+    select = options.select
+    try:
+        return _core.Analysis(
+            [os.fspath(path) for path in paths],
+            ports=list(options.ports),
+            icrc=options.icrc,
+            threads=options.threads or len(os.sched_getaffinity(0)),
+            packets=rows,
+            messages=rows,
+            max_findings=options.max_findings,
+            max_connections=options.max_connections,
+            go_back_n=options.go_back_n,
+            addresses=select.addresses,
+            time_ns=select.time_ns,
+            qpns=select.qpns,
+            opcodes=bytes(select.opcodes),
+            connections=select.connections,
+        )
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {', '.join(paths)}",
+            cause=str(error),
+            action="name pcap or pcapng files, plain or compressed, or - for standard input",
+        ) from error
+
+
+def _lists(connection: dict[str, Any], select: Select) -> bool:
+    if select.connections and connection["id"] not in select.connections:
+        return False
+    ends = (connection["a"]["qpn"], connection["b"]["qpn"])
+    return not select.qpns or any(qpn in select.qpns for qpn in ends)
+
+
+def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dict[str, Any]:
+    """The object of `--json`, with file names for indexes and only what the filter lists."""
+    raw: dict[str, Any] = core.finish()
+    names = [str(path) for path in paths]
+    problems = raw["input"]["errors"]
+    if problems and raw["input"]["packets"] == 0:
+        first = problems[0]
+        raise UsageError(
+            f"{names[first['file']]} cannot be used",
+            cause=first["error"],
+            action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+        )
+    for row in [*problems, *raw["icrc"]["bad_packets"], *raw["findings"]]:
+        row["file"] = names[row["file"]]
+    select = options.select
+    connections = raw["connections"]
+    if select.connections or select.qpns:
+        connections = [row for row in connections if _lists(row, select)]
+        kept = {row["id"] for row in connections}
+        raw["findings"] = [row for row in raw["findings"] if row["connection"] in kept]
+    raw["connections"] = connections
+    raw["input"]["files"] = names
+    return {"schema": SCHEMA, **raw}
+
+
+def analyze(
+    paths: Sequence[str],
+    options: Options | None = None,
+    *,
+    parquet: Path | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Analyse captures in constant memory; with `parquet`, write all four tables there.
+
+    Raises UsageError if a capture cannot be opened or gives no packet.
+    """
+    options = options or Options()
+    core = _open(paths, options, rows=parquet is not None)
+    if parquet is None:
+        while core.step():
+            if progress:
+                progress(core.bytes_read)
+        return _analysis(core, paths, options)
+    parquet.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".parts-", dir=parquet) as parts:
+        writer = _Parts(Path(parts), core)
+        while core.step():
+            writer.flush(_PARQUET_ROWS)
+            if progress:
+                progress(core.bytes_read)
+        found = _analysis(core, paths, options)
+        writer.flush(0)
+        writer.join(parquet)
+    _write(found.connections, parquet / "connections.parquet")
+    _write(found.findings, parquet / "findings.parquet")
+    return found
+
+
+def read(
+    *paths: str | os.PathLike[str],
+    options: Options | None = None,
+) -> Analysis:
+    """Analyse captures and keep packets and messages too, as Arrow tables in memory.
+
+    A packet takes about 300 bytes; for captures of many GB use `analyze(parquet=…)`.
+    Raises UsageError if a capture cannot be opened or gives no packet.
+    """
+    options = options or Options()
+    names = [os.fspath(path) for path in paths]
+    core = _open(names, options, rows=True)
+    while core.step():
+        if core.pending_packets > _PARQUET_ROWS:
+            core.keep_packets()
+    found = _analysis(core, names, options)
+    found.packets = core.packets()
+    found.messages = core.take_messages()
+    return found
+
+
+def _analysis(core: _core.Analysis, paths: Sequence[str], options: Options) -> Analysis:
+    result = _finish(core, paths, options)
+    return Analysis(result, connections=core.connections(), findings=core.findings())
+
+
+def _write(table: _core.Table, path: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame(table).write_parquet(path)
+
+
+class _Parts:
+    """Packet and message rows on their way to one file each, a part at a time."""
+
+    def __init__(self, folder: Path, core: _core.Analysis) -> None:
+        self.folder = folder
+        self.core = core
+        self.count = 0
+
+    def flush(self, beyond: int) -> None:
+        if self.core.pending_packets >= beyond:
+            _write(self.core.take_packets(), self.folder / f"packets-{self.count:06}.parquet")
+            self.count += 1
+        if self.core.pending_messages >= beyond:
+            _write(self.core.take_messages(), self.folder / f"messages-{self.count:06}.parquet")
+            self.count += 1
+
+    def join(self, target: Path) -> None:
+        import polars as pl
+
+        for name in ("packets", "messages"):
+            whole = pl.scan_parquet(self.folder / f"{name}-*.parquet")
+            whole.sink_parquet(target / f"{name}.parquet")

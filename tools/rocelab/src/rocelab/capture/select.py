@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The `--filter` language: `KEY=VALUE` terms, joined by commas or blanks; all must hold.
+
+`addr` and `time` choose the packets that are analysed; `qpn`, `conn` and `opcode` choose what is
+listed, because a tracker that sees only some packets of a connection would find gaps.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+
+from rocelab import _core
+from rocelab.errors import UsageError
+
+_HELP = (
+    "terms are addr=ADDRESS, time=FROM..TO (seconds after the first packet), qpn=N, conn=N and "
+    "opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), joined by commas"
+)
+
+
+@dataclass
+class Select:
+    """What `--filter` chooses; empty lists choose everything."""
+
+    addresses: list[bytes] = field(default_factory=list)
+    """Either end, 16 bytes each; IPv4 is IPv4-mapped."""
+    time_ns: tuple[int, int] | None = None
+    """From and to (exclusive), ns after the first packet."""
+    qpns: list[int] = field(default_factory=list)
+    opcodes: list[int] = field(default_factory=list)
+    connections: list[int] = field(default_factory=list)
+
+
+def _wrong(term: str, why: str) -> UsageError:
+    return UsageError(f"the filter term {term!r} cannot be used", cause=why, action=_HELP)
+
+
+def _address(term: str, value: str) -> bytes:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError as error:
+        raise _wrong(term, str(error)) from error
+    if address.version == 4:
+        return bytes(10) + b"\xff\xff" + address.packed
+    return address.packed
+
+
+def _time(term: str, value: str) -> tuple[int, int]:
+    before, dots, after = value.partition("..")
+    try:
+        start = float(before) if before else 0.0
+        end = float(after) if after else float(1 << 31)
+        bounds = round(start * 1e9), round(end * 1e9)
+    except (ValueError, OverflowError) as error:
+        raise _wrong(term, str(error)) from error
+    if not dots or bounds[0] >= bounds[1]:
+        raise _wrong(term, "a time is FROM..TO, with FROM before TO; either may be left out")
+    return bounds
+
+
+def _number(term: str, value: str, top: int) -> int:
+    try:
+        number = int(value, 0)
+    except ValueError as error:
+        raise _wrong(term, str(error)) from error
+    if not 0 <= number <= top:
+        raise _wrong(term, f"it must lie between 0 and {top}")
+    return number
+
+
+def _opcodes(term: str, value: str) -> list[int]:
+    wanted = value.upper()
+    parts = re.compile(rf"(^|_){re.escape(wanted)}(_|$)")
+    codes = [code for code, name in _core.opcodes() if parts.search(name)]
+    if not codes:
+        raise _wrong(term, "no opcode has this name")
+    return codes
+
+
+def parse_filter(text: str) -> Select:
+    """Parse a filter; UsageError says which term is wrong and why."""
+    select = Select()
+    for term in re.split(r"[,\s]+", text.strip()):
+        if not term:
+            continue
+        key, _, value = term.partition("=")
+        match key:
+            case "addr":
+                select.addresses.append(_address(term, value))
+            case "time":
+                select.time_ns = _time(term, value)
+            case "qpn":
+                select.qpns.append(_number(term, value, 0xFFFFFF))
+            case "conn":
+                select.connections.append(_number(term, value, 0xFFFFFFFF))
+            case "opcode":
+                select.opcodes += _opcodes(term, value)
+            case _:
+                raise _wrong(term, "its key is none of addr, time, qpn, conn, opcode")
+    return select

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab analyze`: any RoCE capture, decoded, verified and followed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocelab.cli import console
+from rocelab.errors import ExitCode, UsageError
+
+# a bar for what is done before one could read it is noise
+_PROGRESS_FROM_BYTES = 64 << 20
+
+
+class Profile(StrEnum):
+    """What connections are held to."""
+
+    default = "default"
+    gbn = "gbn"
+
+
+def _size(paths: list[str]) -> int:
+    """Bytes of all files together; 0 if one of them is a stream."""
+    total = 0
+    for path in paths:
+        if path == "-" or not Path(path).is_file():
+            return 0
+        total += Path(path).stat().st_size
+    return total
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[object]:
+    if total < _PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err, transient=True
+    ) as bar:
+        task = bar.add_task("reading", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def analyze(
+    captures: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CAPTURE...", help="pcap or pcapng, plain, gzip or zstd; - for stdin."
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/formats/analysis.md).")
+    ] = False,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write packets, messages, connections, findings as Parquet."
+        ),
+    ] = None,
+    only: Annotated[
+        str,
+        typer.Option(
+            "--filter",
+            metavar="TERMS",
+            help="addr=…, time=FROM..TO (s), qpn=…, conn=…, opcode=…, joined by commas.",
+        ),
+    ] = "",
+    icrc: Annotated[
+        bool, typer.Option("--icrc/--no-icrc", help="Verify the invariant CRC.")
+    ] = True,
+    port: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="A UDP port of RoCE v2 besides 4791; repeatable.",
+        ),
+    ] = None,
+    profile: Annotated[
+        Profile,
+        typer.Option(help="gbn: breaches of strict Go-Back-N are errors, not notes."),
+    ] = Profile.default,
+    max_findings: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=10_000_000, help="Findings listed; the rest are counted."
+        ),
+    ] = 1000,
+    max_connections: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=10_000_000, help="Connections listed; the rest are counted."
+        ),
+    ] = 4096,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=1024, help="Worker threads; 0: all this process may use."
+        ),
+    ] = 0,
+) -> None:
+    """Decode, verify and follow the RoCE packets of captures.
+
+    Exit code 0: nothing wrong; 1: findings of severity error; 2: a capture cannot be used.
+    """
+    from rocelab.capture import Options, parse_filter, view
+    from rocelab.capture import analyze as run
+
+    options = Options(
+        ports=port or [],
+        icrc=icrc,
+        threads=threads,
+        go_back_n=profile is Profile.gbn,
+        max_findings=max_findings,
+        max_connections=max_connections,
+        select=parse_filter(only),
+    )
+    if captures.count("-") > 1:
+        raise UsageError("standard input can be read only once", action="name - once")
+    with _progress(_size(captures)) as progress:
+        found = run(
+            captures,
+            options,
+            parquet=parquet,
+            progress=progress if callable(progress) else None,
+        )
+    if as_json:
+        json.dump(found.result, sys.stdout, ensure_ascii=True)
+        sys.stdout.write("\n")
+    else:
+        view.show(found.result, console.out)
+    if found.errors:
+        raise typer.Exit(ExitCode.FINDINGS)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command tree, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from rocelab import __version__
+from rocelab.cli import console, doctor, report, run, testbed
+from rocelab.cli.analyze import analyze
+from rocelab.errors import ExitCode, RocelabError
+
+EXIT_CODES = {
+    ExitCode.OK: "all is well",
+    ExitCode.FINDINGS: "it worked, and what it looked at has errors",
+    ExitCode.USAGE: "an option, a plan or a capture cannot be used",
+    ExitCode.MISSING: "this machine lacks a program, memory or disk space",
+    ExitCode.TESTBED: "a node did not boot, died or does not answer",
+    ExitCode.CELL: "the run ended, and at least one cell is an error",
+    ExitCode.INTERNAL: "a bug in rocelab",
+    ExitCode.INTERRUPTED: "interrupted; finished cells are kept",
+}
+
+# the form feed of click's help: keep these lines as they are
+_EPILOG = "\b\nExit codes:\n" + "\n".join(
+    f"  {int(code):>3}  {meaning}" for code, meaning in EXIT_CODES.items()
+)
+
+app = typer.Typer(
+    name="rocelab",
+    help="See where every microsecond of a Soft RoCE packet goes.\n\n"
+    "First success: `make demo` in a clone, or `rocelab analyze CAPTURE` on any RoCE capture.",
+    epilog=_EPILOG,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.out.print(f"rocelab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    del version
+
+
+app.command()(testbed.up)
+app.command()(testbed.down)
+app.command(context_settings={"ignore_unknown_options": True})(testbed.ssh)
+app.command()(testbed.status)
+app.command()(run.run)
+app.command()(report.report)
+app.command()(doctor.doctor)
+app.command()(analyze)
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; every error leaves with a message and a documented exit code."""
+    # SIGTERM tidies up as Ctrl-C does
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        status = app(prog_name="rocelab", standalone_mode=False)
+        # typer itself turns Ctrl-C into this status
+        if status == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(status if isinstance(status, int) else 0)
+    except TyperException as error:
+        # typer's own usage errors know how to show themselves
+        show = getattr(error, "show", None)
+        show() if show else console.err.print(f"rocelab: {error}", markup=False)
+        console.leave(ExitCode.USAGE)
+    except (Abort, KeyboardInterrupt):
+        console.err.print("rocelab: interrupted")
+        console.leave(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # the reader of our output left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        console.leave(ExitCode.OK)
+    except RocelabError as error:
+        console.show_error(error)
+        console.leave(error.exit_code)
+    except Exception as error:
+        if os.environ.get("ROCELAB_DEBUG"):
+            raise
+        console.show_bug(error)
+        console.leave(ExitCode.INTERNAL)

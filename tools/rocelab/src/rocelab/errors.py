@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One error type for everything a user may meet, and the table of exit codes.
+
+An error says what failed, the likely cause and what to do; `rocelab.cli` prints those three
+and exits with the error's code. Anything else that reaches the command line is a bug in rocelab.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the `rocelab` command (docs/man/rocelab.1.md prints this table)."""
+
+    OK = 0
+    FINDINGS = 1
+    """The command worked; what it looked at is not right (findings of severity error)."""
+    USAGE = 2
+    """Bad input: an option, a plan, an inventory or a capture that cannot be used."""
+    MISSING = 3
+    """This machine lacks something: a program, a package, memory, disk space."""
+    TESTBED = 4
+    """A node did not boot, died, or does not answer; a port is in use."""
+    CELL = 5
+    """The run ended, and at least one of its cells is an error."""
+    INTERNAL = 70
+    """A bug in rocelab (sysexits.h: EX_SOFTWARE)."""
+    INTERRUPTED = 130
+    """Ctrl-C; finished cells are kept."""
+
+
+class RocelabError(Exception):
+    """What failed, why it probably did, and what to do about it."""
+
+    exit_code: ExitCode = ExitCode.TESTBED
+
+    def __init__(self, what: str, *, cause: str = "", action: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.cause = cause
+        self.action = action
+
+
+class UsageError(RocelabError):
+    """The user's input cannot be used as it is."""
+
+    exit_code = ExitCode.USAGE
+
+
+class MissingError(RocelabError):
+    """The machine lacks a requirement."""
+
+    exit_code = ExitCode.MISSING
+
+
+class TestbedError(RocelabError):
+    """A node or the network between nodes failed."""
+
+    __test__ = False  # the name is not a pytest class
+    exit_code = ExitCode.TESTBED
+
+
+class CellError(RocelabError):
+    """One cell of a run gave no result that may be used."""
+
+    exit_code = ExitCode.CELL

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Put the instrumented driver and the probes on a node, and prove that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocelab.artifacts import Driver
+from rocelab.errors import TestbedError
+from rocelab.node.base import Node
+from rocelab.node.parallel import at_once
+
+DEVICE = "rxe0"
+"""Name of the rxe device on a node's data interface."""
+PROBE_DIR = "/usr/local/bin"
+
+
+def _updates(release: str) -> str:
+    return f"/lib/modules/{release}/updates/rdma_rxe.ko"
+
+
+def remove_device(node: Node) -> None:
+    """Delete the rxe device; nothing happens if there is none."""
+    node.run(["rdma", "link", "delete", DEVICE], check=False)
+
+
+def add_device(node: Node) -> None:
+    """Make the rxe device on the data interface (the driver is loaded if it was not)."""
+    node.run(["rdma", "link", "add", DEVICE, "type", "rxe", "netdev", node.link.netdev])
+
+
+def unload(node: Node) -> None:
+    """Unload rdma_rxe if it is loaded. Raises TestbedError while something holds it."""
+    if node.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0:
+        node.run(["rmmod", "rdma_rxe"])
+
+
+def install_driver(node: Node, driver: Driver) -> None:
+    """Install a built module to updates/, where depmod prefers it to the distribution's."""
+    release = node.run(["uname", "-r"]).stdout.strip()
+    if release != driver.release:
+        raise TestbedError(
+            f"the driver was built for {driver.release}, {node.name} runs {release}",
+            cause="image and driver are of different builds",
+            action="run `make image module` again",
+        )
+    remove_device(node)
+    unload(node)
+    target = _updates(release)
+    node.run(["mkdir", "-p", str(Path(target).parent)])
+    node.put(driver.module, target)
+    node.run(["depmod", release], timeout=300)
+    node.run(["modprobe", "rdma_rxe"])
+    check_driver(node, driver)
+
+
+def check_driver(node: Node, driver: Driver) -> None:
+    """Prove by path, version and events that this very module is loaded."""
+    path = node.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
+    version = node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
+    events = node.run(
+        ["test", "-e", "/sys/kernel/tracing/events/rxe/rxe_tx_packet"], check=False
+    ).returncode
+    found = f"modinfo names {path}, its version is {version or 'absent'}, " + (
+        "its events are there" if events == 0 else "it has no events"
+    )
+    instrumented = bool(driver.patch_id)
+    good = path.endswith("/updates/rdma_rxe.ko") and (events == 0) == instrumented
+    if not good or (instrumented and driver.patch_id not in version):
+        raise TestbedError(
+            f"{node.name} does not run the driver that was installed",
+            cause=found,
+            action="unload rdma_rxe there, run `depmod`, and try again",
+        )
+
+
+def install_probes(node: Node, probes: Sequence[Path]) -> None:
+    """Copy the probes' programs."""
+    for probe in probes:
+        node.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
+
+
+def prepare(nodes: Sequence[Node], driver: Driver, probes: Sequence[Path]) -> None:
+    """Everything that nodes need before a benchmark may run on them, on all at once."""
+
+    def one(node: Node) -> None:
+        install_driver(node, driver)
+        install_probes(node, probes)
+        add_device(node)
+
+    at_once(one, nodes)

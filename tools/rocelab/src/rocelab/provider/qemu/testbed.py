@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bring a virtual testbed up, use it, take it down (rocelab.provider.base.Testbed)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocelab import artifacts
+from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
+from rocelab.node.ssh import SshNode, SshTarget
+from rocelab.provider.base import WHOLE_FRAMES
+from rocelab.provider.qemu import accel
+from rocelab.provider.qemu.qmp import execute
+from rocelab.provider.qemu.spec import (
+    Accelerator,
+    NodeSpec,
+    TestbedSpec,
+    guest_config,
+    kernel_command_line,
+)
+from rocelab.provider.qemu.state import State
+
+MEMORY_MB = 1024
+"""Memory of a node; bpftrace and pyverbs fit."""
+_HOST_RESERVE_MB = 512
+_QEMU_OVERHEAD_MB = 256
+_DISK_MB = 512
+_BOOT_SECONDS = 240
+
+Say = Callable[[str], None]
+
+
+def _say_nothing(text: str) -> None:
+    """Progress that nobody wants to see."""
+    del text
+
+
+class QemuTestbed:
+    """A testbed that is up."""
+
+    def __init__(self, state: State, owner: subprocess.Popen[bytes] | None = None) -> None:
+        self.state = state
+        # the supervisor, where this process started it; the pipe to it is the lifeline
+        self._owner = owner
+        self.spec = state.spec()
+        self._nodes = [self._node(node) for node in self.spec.nodes]
+
+    def _node(self, node: NodeSpec) -> SshNode:
+        path = self.state.path
+        target = SshTarget(
+            "127.0.0.1",
+            node.ssh_port,
+            "root",
+            path / "id_ed25519",
+            path / "known_hosts",
+            path / f"{node.name}.ssh",
+        )
+        return SshNode(node.name, node.link, target)
+
+    @property
+    def nodes(self) -> Sequence[SshNode]:
+        """The nodes, in the order of their names."""
+        return self._nodes
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """`kvm` or `tcg`."""
+        return self.spec.accelerator
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture the data link in the first node's QEMU, outside the guest."""
+        qmp = self.state.path / f"{self.spec.nodes[0].name}.qmp"
+        dump = {"id": "wire", "netdev": "data", "file": str(path.resolve()), "maxlen": snaplen}
+        execute(qmp, "object-add", {"qom-type": "filter-dump", **dump})
+        try:
+            yield
+        finally:
+            try:
+                execute(qmp, "object-del", {"id": "wire"})
+            except TestbedError:
+                self.alive()  # a dead node is the better message
+                raise
+
+    def alive(self) -> None:
+        """Raise TestbedError, with its console, when a node has died."""
+        if not self.state.alive():
+            raise TestbedError(
+                f"testbed {self.spec.name} is gone",
+                cause="its supervisor was killed, or `rocelab down` was called",
+                action="bring it up again with `rocelab up`",
+            )
+        for name, status in self.state.died().items():
+            console = self.state.console_tail(name) or "its console is empty"
+            raise TestbedError(
+                f"node {name} died (QEMU ended with {status})",
+                cause=f"the end of its console:\n{console}",
+                action="take the testbed down with `rocelab down` and start again",
+            )
+
+    def environment(self) -> dict[str, Any]:
+        """Facts for run.json."""
+        version = subprocess.run(
+            ["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True
+        ).stdout.splitlines()[0]
+        facts = json.loads((Path(self.spec.image) / "image.json").read_text())
+        return {
+            "provider": "qemu",
+            "qemu": version,
+            "accelerator": self.spec.accelerator,
+            "host_cpu": _host_cpu(),
+            "image": facts,
+            "kernel_command_line": kernel_command_line(),
+            "memory_mb": self.spec.nodes[0].memory_mb,
+            "vcpus": 1,
+            "data_link": "QEMU stream over a Unix socket (lossless), virtio-net",
+            "mtu": self.spec.nodes[0].mtu,
+        }
+
+    def down(self) -> None:
+        """End everything and leave nothing behind."""
+        for node in self._nodes:
+            node.close()
+        self.state.stop()
+        if self._owner:
+            self._owner.communicate()
+
+
+def _host_cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def _memory_available_mb() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    raise MissingError("/proc/meminfo does not tell the available memory")
+
+
+def check_host(nodes: int, memory_mb: int, folder: Path) -> None:
+    """Raise MissingError when this machine cannot carry the testbed."""
+    for tool, package in (
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("ssh", "openssh-client"),
+        ("ssh-keygen", "openssh-client"),
+        ("setpriv", "util-linux"),
+    ):
+        if not shutil.which(tool):
+            raise MissingError(
+                f"{tool} is not installed",
+                cause="set-up has not run on this machine",
+                action=f"run `make setup`, or install Debian's package {package}",
+            )
+    need = nodes * (memory_mb + _QEMU_OVERHEAD_MB) + _HOST_RESERVE_MB
+    have = _memory_available_mb()
+    if have < need:
+        raise MissingError(
+            f"{nodes} nodes of {memory_mb} MiB need {need} MiB of memory, {have} MiB are available",
+            cause="other programs hold the memory",
+            action="close some, or give the nodes less with `memory_mb` in the plan's [testbed]",
+        )
+    free = shutil.disk_usage(folder).free // 2**20
+    if free < _DISK_MB:
+        raise MissingError(
+            f"{folder} has {free} MiB free, captures and consoles need {_DISK_MB} MiB",
+            action="make room on that disk",
+        )
+
+
+def _port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _ports(count: int, first: int | None) -> list[int]:
+    """Ports on 127.0.0.1 for SSH: from `first` on where it is given, else any free ones."""
+    if first is None:
+        probes = [socket.socket() for _ in range(count)]
+        try:
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            return [int(probe.getsockname()[1]) for probe in probes]
+        finally:
+            for probe in probes:
+                probe.close()
+    ports = list(range(first, first + count))
+    for port in ports:
+        if not _port_is_free(port):
+            raise TestbedError(
+                f"port {port} on 127.0.0.1 is in use",
+                cause="another program, or another testbed, listens there",
+                action="choose another with --ssh-port, or leave it out to get free ones",
+            )
+    return ports
+
+
+def _write_keys(state: State) -> None:
+    """One key to log in and one host key, made for this testbed, gone with it."""
+    make_key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "rocelab", "-f"]
+    for name in ("id_ed25519", "host_key"):
+        subprocess.run([*make_key, state.path / name], check=True, stdin=subprocess.DEVNULL)
+    host_key = (state.path / "host_key.pub").read_text().split()[:2]
+    (state.path / "known_hosts").write_text(f"[127.0.0.1]:* {' '.join(host_key)}\n")
+
+
+def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
+    """Start the supervisor; with `lifeline` it ends when this process does, however that ends."""
+    command = [sys.executable, "-m", "rocelab.provider.qemu.supervisor", state.name]
+    with (state.path / "supervisor.log").open("wb") as log:
+        process = subprocess.Popen(
+            command + (["--lifeline"] if lifeline else []),
+            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 20
+    while not state.alive():
+        if process.poll() is not None or time.monotonic() > deadline:
+            reason = (state.path / "supervisor.log").read_text(errors="replace").strip()
+            state.remove()
+            raise TestbedError("the testbed's supervisor did not start", cause=reason[-2000:])
+        time.sleep(0.02)
+    return process
+
+
+def _wait_for_boot(testbed: QemuTestbed, say: Say) -> None:
+    started = time.monotonic()
+    for node in testbed.nodes:
+        while not node.connect(timeout=30):
+            _explain_early_death(testbed)
+            if time.monotonic() - started > _BOOT_SECONDS:
+                raise TestbedError(
+                    f"node {node.name} did not answer within {_BOOT_SECONDS} s",
+                    cause=f"the end of its console:\n{testbed.state.console_tail(node.name)}",
+                    action="see whether other work keeps this machine's processors busy",
+                )
+            time.sleep(0.2)
+        say(f"{node.name} answers after {time.monotonic() - started:.0f} s")
+
+
+def _explain_early_death(testbed: QemuTestbed) -> None:
+    for name in testbed.state.died():
+        said = (testbed.state.path / f"{name}.qemu").read_text(errors="replace").strip()
+        if "host forwarding rule" in said:
+            raise TestbedError(
+                f"QEMU could not get the SSH port of {name}",
+                cause="another program took it in this very moment",
+                action="try again, or choose one with --ssh-port",
+            )
+        if said:
+            raise TestbedError(f"QEMU of {name} ended", cause=said[-2000:])
+    testbed.alive()
+
+
+def up(
+    name: str,
+    *,
+    line: str,
+    mtu: int,
+    nodes: int = 2,
+    memory_mb: int = MEMORY_MB,
+    ssh_port: int | None = None,
+    lifeline: bool = False,
+    say: Say = _say_nothing,
+) -> QemuTestbed:
+    """Boot a testbed and wait until every node answers.
+
+    With `lifeline` it ends together with this process, else with `down`. Raises UsageError for a
+    name in use, MissingError when the machine cannot carry it, TestbedError when a node fails.
+    """
+    state = State(name)
+    if state.alive():
+        raise UsageError(
+            f"testbed {name} is up already",
+            action="use it, or take it down with `rocelab down`",
+        )
+    if nodes != 2:
+        raise UsageError(f"a qemu testbed has two nodes, not {nodes}")
+    check_host(nodes, memory_mb, state.path.parent)
+    image = artifacts.image(line)
+    ports = _ports(nodes, ssh_port)
+    accelerator = accel.choose(image)
+    spec = TestbedSpec(
+        name,
+        line,
+        str(image),
+        accelerator,
+        tuple(NodeSpec(i + 1, port, memory_mb, mtu) for i, port in enumerate(ports)),
+    )
+    say(f"booting {nodes} nodes, kernel line {line}, accelerator {accelerator}")
+    state.create(spec)
+    try:
+        _write_keys(state)
+        for node in spec.nodes:
+            (state.path / f"{node.name}.conf").write_text(guest_config(spec, node))
+        testbed = QemuTestbed(state, _supervise(state, lifeline))
+        _wait_for_boot(testbed, say)
+    except BaseException:
+        try:
+            state.stop()
+        except RocelabError:
+            state.remove()
+        raise
+    return testbed
+
+
+def attach(name: str) -> QemuTestbed:
+    """A testbed that is up. Raises UsageError when there is none of that name."""
+    state = State(name)
+    if not state.alive():
+        raise UsageError(
+            f"no testbed {name} is up",
+            action="bring it up with `rocelab up`, or see `rocelab status`",
+        )
+    return QemuTestbed(state)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A figure of lines over message size: one panel per benchmark, one line per transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocelab.report import charts, fmt, grouping, palette, wording
+from rocelab.report.figure import Column, Figure, Legend, Panel, Table
+from rocelab.report.runfolder import Series
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The unit of display, the title of the vertical axis, and all values on it."""
+
+    factor: float
+    unit: str
+    axis: str
+    values: Sequence[float]
+
+    def text(self, value: float) -> str:
+        """Return a value with the unit."""
+        return f"{fmt.number(value / self.factor)} {self.unit}".rstrip()
+
+
+def figure(
+    series: Sequence[Series],
+    *,
+    slug: str,
+    title: str,
+    quantity: str,
+    caption: Sequence[str] = (),
+    extra: Sequence[tuple[str, Sequence[Series]]] = (),
+    is_time: bool = False,
+) -> Figure:
+    """Return the figure of series that share accelerator, kind and unit.
+
+    `quantity` names the vertical axis. `extra` are columns for the table: a label, and series (of
+    any unit) that are looked up by benchmark, transport and size. `is_time` puts "emulated" before
+    the unit where it belongs.
+    """
+    accelerator = series[0].accelerator
+    factor, unit = fmt.scale(series[0].unit, [item.spread.median for item in series])
+    if is_time:
+        unit = wording.time_unit(unit, accelerator)
+    axis = f"{quantity} ({unit})" if unit else quantity
+    values = [value / factor for item in series for value in item.values]
+    if charts.spans_decades(values):
+        axis += ", log scale"
+    scale = _Scale(factor, unit, axis, values)
+    order = grouping.transports(series)
+    panels = tuple(
+        _panel(benchmark, members, scale)
+        for benchmark, members in grouping.by(series, lambda item: item.benchmark).items()
+    )
+    return Figure(
+        slug=slug,
+        title=title,
+        caption=tuple(
+            text
+            for text in (
+                *caption,
+                wording.whisker_caption(series),
+                wording.programs_caption(series),
+                wording.accelerator_caption(accelerator),
+            )
+            if text
+        ),
+        panels=panels,
+        legend=tuple(
+            Legend(name, palette.transport_style(name).colour.light, "line") for name in order
+        ),
+        table=_table(series, title, factor, unit, extra),
+    )
+
+
+def _panel(benchmark: str, members: Sequence[Series], scale: _Scale) -> Panel:
+    whiskers = wording.has_intervals(members)
+    points = []
+    for item in members:
+        spread = item.spread
+        low, high = spread.low, spread.high
+        if whiskers and spread.interval:
+            low, high = spread.interval.low, spread.interval.high
+        points.append(
+            charts.LinePoint(
+                size=item.size,
+                series=item.transport,
+                value=spread.median / scale.factor,
+                low=low / scale.factor,
+                high=high / scale.factor,
+                repetitions=tuple(value / scale.factor for value in item.values),
+                label=f"{item.transport}, {fmt.size(item.size)}: {scale.text(spread.median)} "
+                f"({fmt.number(low / scale.factor)} to {fmt.number(high / scale.factor)})",
+            )
+        )
+    order = grouping.transports(members)
+    chart = charts.lines(points, series=order, y_title=scale.axis, y_values=scale.values)
+    lines = []
+    for name in order:
+        line = sorted((item for item in members if item.transport == name), key=lambda i: i.size)
+        ends = [line[0], line[-1]] if len(line) > 1 else line
+        steps = [f"{scale.text(i.spread.median)} at {fmt.size(i.size)}" for i in ends]
+        lines.append(f"{name} {' to '.join(steps)}")
+    return Panel(benchmark, chart, f"{benchmark}, {scale.axis}, by size: {'; '.join(lines)}.")
+
+
+def _table(
+    series: Sequence[Series],
+    title: str,
+    factor: float,
+    unit: str,
+    extra: Sequence[tuple[str, Sequence[Series]]],
+) -> Table:
+    lookups = [
+        (label, {(i.benchmark, i.transport, i.program, i.size): i for i in items})
+        for label, items in extra
+    ]
+    lookups = [(label, found) for label, found in lookups if found]
+    order = list(dict.fromkeys(item.benchmark for item in series))
+    rows = []
+    for item in sorted(
+        series,
+        key=lambda i: (
+            order.index(i.benchmark),
+            grouping.transport_rank(i.transport),
+            i.size,
+            i.program,
+        ),
+    ):
+        more = [
+            found.get((item.benchmark, item.transport, item.program, item.size))
+            for _, found in lookups
+        ]
+        rows.append(
+            (
+                item.benchmark,
+                item.transport,
+                item.program,
+                fmt.size(item.size),
+                *grouping.spread_cells(item, factor),
+                *(_other(i, series[0].unit, factor) for i in more),
+            )
+        )
+    return Table(
+        caption=f"{title}, in {unit}" if unit else title,
+        columns=(
+            Column("benchmark"),
+            Column("transport"),
+            Column("program"),
+            Column("size", numeric=True),
+            *grouping.SPREAD_COLUMNS,
+            *(Column(label, numeric=True) for label, _ in lookups),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _other(item: Series | None, unit: str, factor: float) -> str:
+    if item is None:
+        return fmt.ABSENT
+    if item.unit == unit:
+        return fmt.number(item.spread.median / factor, 4)
+    amount, name = fmt.quantity(item.spread.median, item.unit, 4).rsplit(fmt.NARROW_SPACE, 1)
+    return f"{amount} {wording.time_unit(name, item.accelerator)}"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The parts a report is made of: sections, figures of panels, and tables. Plain data, no markup.
+
+Every text here may come from a run folder, which is hostile: the template escapes all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rocelab.report.charts import Spec
+
+
+@dataclass(frozen=True)
+class Column:
+    """A table column; numbers are set flush right, and names are never broken."""
+
+    label: str
+    numeric: bool = False
+    name: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of finished text, one list per row, as wide as `columns`.
+
+    A `folded` one is shown on demand.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Legend:
+    """One entry of a figure's legend: a name, its colour on light ground and its mark."""
+
+    label: str
+    colour: str
+    mark: str = "bar"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure. `alt` says in words what it shows, for who cannot see it."""
+
+    title: str
+    chart: Spec
+    alt: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: panels that share a legend, the caption, and the table of the numbers drawn.
+
+    `slug` names the SVG file and the anchor: lower-case letters, digits and hyphens. A `folded`
+    figure of minor interest is shown on demand.
+    """
+
+    slug: str
+    title: str
+    caption: tuple[str, ...]
+    panels: tuple[Panel, ...]
+    legend: tuple[Legend, ...]
+    table: Table
+    columns: int = 2
+    folded: bool = False
+
+
+Tone = Literal["plain", "warning"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph; a warning is set apart."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report. With neither figures nor tables, `notes` says what is missing."""
+
+    anchor: str
+    title: str
+    notes: tuple[Note, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    closing: tuple[Note, ...] = ()
+    points: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report."""
+
+    title: str
+    lead: str
+    notes: tuple[Note, ...]
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    footer: str

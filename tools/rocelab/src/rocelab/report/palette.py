@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One colour for each transport and stage, the same in every figure, in light and dark.
+
+Transports take hues that stay apart under the common colour deficiencies (after Okabe and Ito,
+"Color Universal Design", 2008), and also differ in point shape and dash, so that nothing
+rests on colour alone. A stage's hue says what kind of work it is: blue for headers and checks
+(encapsulation and decapsulation), orange for memory, green for the driver's bookkeeping, violet for
+handing over; neighbours in a stack differ in lightness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Colour:
+    """A colour on light ground and its counterpart on dark ground, both `#rrggbb`."""
+
+    light: str
+    dark: str
+
+
+@dataclass(frozen=True)
+class TransportStyle:
+    """How a transport is drawn: colour, Vega point shape, and dash lengths in pixels."""
+
+    colour: Colour
+    shape: str
+    dash: tuple[int, ...]
+
+
+INK = Colour("#1b2027", "#e6e9ee")
+MUTED = Colour("#59626f", "#a3adba")
+GRID = Colour("#e3e7ec", "#323a45")
+AXIS = Colour("#8b95a3", "#6b7684")
+GROUND = Colour("#ffffff", "#14181d")
+"""The colour between the parts of a stack, that of the page behind it."""
+
+TRANSPORTS: dict[str, TransportStyle] = {
+    "tcp": TransportStyle(Colour("#d55e00", "#f58b3c"), "square", (1, 0)),
+    "ipoib": TransportStyle(Colour("#6b4a00", "#ffe066"), "diamond", (6, 2)),
+    "rxe-v1": TransportStyle(Colour("#2f9fd6", "#7cc8f0"), "triangle-up", (5, 3)),
+    "rxe-v2": TransportStyle(Colour("#00538f", "#4a9fe0"), "circle", (1, 0)),
+    "hw-v1": TransportStyle(Colour("#35a98b", "#7fd8bd"), "triangle-down", (5, 3)),
+    "hw-v2": TransportStyle(Colour("#00735a", "#2fb794"), "cross", (1, 0)),
+    "ib": TransportStyle(Colour("#a3357a", "#e07bb9"), "triangle-right", (2, 2)),
+}
+
+UNKNOWN_TRANSPORT = TransportStyle(Colour("#6b7280", "#9aa4b2"), "stroke", (2, 3))
+"""For a name that design.md does not list; it is shown, not hidden."""
+
+STAGES: dict[str, Colour] = {
+    # sent packets, in order
+    "wqe": Colour("#9bd08b", "#8fca7e"),
+    "alloc": Colour("#d9660f", "#e57a2a"),
+    "bth": Colour("#a9cdf0", "#a9cdf0"),
+    "route": Colour("#5f9fda", "#6ea9e0"),
+    "net": Colour("#2a71b8", "#3b84cd"),
+    "copy": Colour("#fdb873", "#f5b06a"),
+    "icrc": Colour("#0b3f7f", "#1c5dab"),
+    "xmit": Colour("#8a6fc0", "#9c84d0"),
+    # received packets, in order (icrc and copy as above)
+    "parse": Colour("#6cc5d0", "#6cc5d0"),
+    "queue": Colour("#b4bac3", "#7f8997"),
+    "exec": Colour("#2c8c4f", "#3aa362"),
+    "cqe": Colour("#b9dfa6", "#c9ecb8"),
+    "reply": Colour("#c9b6e4", "#bda8dd"),
+}
+OUTSIDE = Colour("#d3d8df", "#4a5361")
+"""What no stage covers: outside the driver."""
+
+HEADERS = Colour("#2a71b8", "#3b84cd")
+PAYLOAD = Colour("#fdb873", "#f5b06a")
+
+
+def transport_style(name: str) -> TransportStyle:
+    """Return the style of a transport, `UNKNOWN_TRANSPORT` for a name not known."""
+    return TRANSPORTS.get(name, UNKNOWN_TRANSPORT)
+
+
+def all_colours() -> list[Colour]:
+    """Return every colour a figure may use, each light value once."""
+    colours = [INK, MUTED, GRID, AXIS, GROUND, OUTSIDE, HEADERS, PAYLOAD]
+    colours += [style.colour for style in TRANSPORTS.values()]
+    colours += [UNKNOWN_TRANSPORT.colour, *STAGES.values()]
+    return list({colour.light: colour for colour in colours}.values())

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which transport carried each cell, by the wire's own account, and which cells are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rocelab.report import fmt
+from rocelab.report.figure import Column, Note, Section, Table
+from rocelab.report.runfolder import Cell, Json, Run
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What counters and capture say of one cell, summed over its sizes; None where not recorded."""
+
+    sent: int | None
+    received: int | None
+    roce_v1: int | None
+    roce_v2: int | None
+    tcp: int | None
+    passed: int
+    checks: int
+    failed: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Say `proven` only if there were checks and all of them held."""
+        if not self.checks:
+            return "not judged"
+        return "proven" if self.passed == self.checks else "not proven"
+
+
+def evidence(cell: Json) -> Evidence:
+    """Sum up the evidence of a cell."""
+    steps = cell.objects("steps")
+    checks = [(step, check) for step in steps for check in step.object("proof").objects("checks")]
+    failed = tuple(
+        f"{fmt.size(step.integer('size') or 0)}: {check.text('check', 'a check')}, "
+        f"expected {check.text('expected', '?')}, found {check.text('found', '?')}"
+        for step, check in checks
+        if check.data.get("ok") is not True
+    )
+    return Evidence(
+        sent=_counters(steps, "sent_pkts"),
+        received=_counters(steps, "rcvd_pkts"),
+        roce_v1=_total(step.object("frames").integer("roce_v1") for step in steps),
+        roce_v2=_total(step.object("frames").integer("roce_v2") for step in steps),
+        tcp=_total(step.object("frames").integer("tcp") for step in steps),
+        passed=len(checks) - len(failed),
+        checks=len(checks),
+        failed=failed,
+    )
+
+
+def section(run: Run) -> Section:
+    """Return the section on the proof of transport."""
+    if not run.cells:
+        return Section(
+            "proof",
+            "Proof of transport",
+            notes=(Note("This run holds no cells, so nothing was proven.", "warning"),),
+        )
+    rows = []
+    failures = []
+    for cell in run.cells:
+        if cell.content is None:
+            rows.append((cell.name, fmt.ABSENT, "missing", *[fmt.ABSENT] * 6))
+            continue
+        found = evidence(cell.content)
+        rows.append(
+            (
+                cell.name,
+                cell.content.text("transport", fmt.ABSENT),
+                found.verdict,
+                f"{found.passed} of {found.checks}",
+                *(
+                    fmt.grouped(count) if count is not None else fmt.ABSENT
+                    for count in (
+                        found.sent, found.received, found.roce_v1, found.roce_v2, found.tcp,
+                    )
+                ),
+            )
+        )  # fmt: skip
+        failures += [(cell.name, text) for text in found.failed]
+    counts = Table(
+        "Per cell, summed over its sizes: packets by the driver's counters at both nodes, frames "
+        "in the capture taken outside the nodes",
+        (
+            Column("cell", name=True),
+            Column("transport"),
+            Column("verdict"),
+            Column("checks held", numeric=True),
+            Column("sent_pkts", numeric=True),
+            Column("rcvd_pkts", numeric=True),
+            Column("RoCE v1 frames", numeric=True),
+            Column("RoCE v2 frames", numeric=True),
+            Column("TCP frames", numeric=True),
+        ),
+        tuple(rows),
+    )
+    tables = [counts]
+    if failures:
+        tables.append(
+            Table(
+                "Checks that did not hold",
+                (Column("cell", name=True), Column("check")),
+                tuple(failures),
+            )
+        )
+    return Section(
+        "proof",
+        "Proof of transport",
+        notes=(
+            Note(
+                "A number is labelled with a transport only if two independent witnesses agree "
+                "that this transport carried it: the driver's own packet counters, and a capture "
+                "of the link taken outside the nodes. Over RoCE v2 the driver's packets sent, "
+                "packets received and the frames on the link must be equal; over TCP the driver's "
+                "counters must not move. A cell that fails is an error, and its numbers are not "
+                "used."
+            ),
+        ),
+        tables=tuple(tables),
+    )
+
+
+def errors(run: Run) -> Section:
+    """Return the section on what went wrong."""
+    rows = tuple((cell.name, *_error(cell)) for cell in run.cells if cell.status != "ok")
+    if not rows:
+        text = (
+            f"None: {fmt.plural(len(run.cells), 'cell')} of {len(run.cells)} ended well."
+            if run.cells
+            else "No cell ran, so none failed."
+        )
+        return Section("errors", "Errors", notes=(Note(text),))
+    return Section(
+        "errors",
+        "Errors",
+        notes=(
+            Note(
+                f"{len(rows)} of {fmt.plural(len(run.cells), 'cell')} gave no result. Their "
+                "numbers are in no figure and no table of this report.",
+                "warning",
+            ),
+        ),
+        tables=(
+            Table(
+                "Cells without a result",
+                (
+                    Column("cell", name=True),
+                    Column("kind"),
+                    Column("size", numeric=True),
+                    Column("what"),
+                    Column("likely cause"),
+                    Column("what to do"),
+                ),
+                rows,
+            ),
+        ),
+    )
+
+
+def _error(cell: Cell) -> tuple[str, str, str, str, str]:
+    if cell.content is None:
+        return (
+            "missing",
+            fmt.ABSENT,
+            "there is no readable cell.json",
+            "the run ended before this cell was done, or the file is damaged",
+            "run it again with --resume",
+        )
+    error = cell.content.object("error")
+    size = error.integer("size")
+    return (
+        error.text("kind", "unknown"),
+        fmt.size(size) if size is not None else fmt.ABSENT,
+        error.text("what", "no reason was recorded"),
+        error.text("cause", fmt.ABSENT),
+        error.text("action", fmt.ABSENT),
+    )
+
+
+def _counters(steps: list[Json], name: str) -> int | None:
+    return _total(
+        node.object("rxe").integer(name)
+        for step in steps
+        for _, node in step.object("counters").items()
+    )
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

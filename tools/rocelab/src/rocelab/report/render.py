@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A `Document` as one HTML text and its figures as SVG texts. No network, no script, no clock.
+
+The page's Content-Security-Policy allows its own style sheet, by hash, and nothing else, so text
+that slipped past the escaping could still load and run nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from rocelab import __version__
+from rocelab.report import charts, palette, svg
+from rocelab.report.figure import Document, Figure, Legend, Panel
+
+_TONES = {"proven": "good", "ok": "good", "not proven": "bad", "missing": "bad"}
+"""Verdicts that a table sets in colour; the word itself says it too."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its panels drawn for the page."""
+
+    figure: Figure
+    panels: tuple[tuple[Panel, Markup], ...]
+
+
+def page(document: Document) -> str:
+    """Return the report as self-contained HTML. The same document gives the same bytes."""
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = Environment(
+        loader=FunctionLoader(_resource),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=False,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        document=document,
+        drawings={
+            section.anchor: [_drawing(figure) for figure in section.figures]
+            for section in document.sections
+        },
+        style=Markup(style),  # noqa: S704 - our own file and palette
+        style_hash=f"sha256-{digest}",
+        swatch=_swatch,
+        tones=_TONES,
+        version=__version__,
+    )
+
+
+def figure_file(figure: Figure) -> str:
+    """Return a figure, all panels and the legend, as an SVG document fit for a paper."""
+    chart = charts.concat(
+        [panel.chart for panel in figure.panels],
+        titles=[panel.title for panel in figure.panels],
+        columns=figure.columns,
+    )
+    return svg.for_file(
+        svg.draw({**chart, "config": charts.config(legend=True)}),
+        title=figure.title,
+        description=" ".join([*figure.caption, *(panel.alt for panel in figure.panels)]),
+    )
+
+
+def _drawing(figure: Figure) -> Drawing:
+    config = charts.config(legend=False)
+    texts = [svg.draw({**panel.chart, "config": config}) for panel in figure.panels]
+    wide = max(map(svg.width, texts), default=0.0)
+    drawn = []
+    for position, (panel, text) in enumerate(zip(figure.panels, texts, strict=True)):
+        part = svg.for_page(
+            text, prefix=f"{figure.slug}-{position}", description=panel.alt, wide=wide
+        )
+        drawn.append((panel, Markup(part)))  # noqa: S704 - XML written by ElementTree
+    return Drawing(figure, tuple(drawn))
+
+
+def _resource(name: str) -> str:
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    light = {"ink": palette.INK, "muted": palette.MUTED, "ground": palette.GROUND}
+    variables = "".join(f"--{name}:{colour.light};" for name, colour in light.items())
+    dark_variables = "".join(f"--{name}:{colour.dark};" for name, colour in light.items())
+    dark = "".join(
+        f'svg [fill="{colour.light}"]{{fill:{colour.dark}}}'
+        f'svg [stroke="{colour.light}"]{{stroke:{colour.dark}}}'
+        for colour in palette.all_colours()
+    )
+    return (
+        f":root{{{variables}}}\n{_resource('style.css')}"
+        f"@media screen and (prefers-color-scheme: dark){{:root{{{dark_variables}}}{dark}}}\n"
+    )
+
+
+_SHAPES = {
+    "circle": '<circle cx="13" cy="7" r="4"/>',
+    "square": '<rect x="9" y="3" width="8" height="8"/>',
+    "diamond": '<path d="M13 2l5 5-5 5-5-5z"/>',
+    "cross": '<path d="M11.5 2h3v3.5H18v3h-3.5V12h-3V8.5H8v-3h3.5z"/>',
+    "triangle-up": '<path d="M13 2l5 9H8z"/>',
+    "triangle-down": '<path d="M13 12L8 3h10z"/>',
+    "triangle-right": '<path d="M18 7l-9 5V2z"/>',
+}
+
+
+def _swatch(entry: Legend) -> Markup:
+    if entry.mark == "bar":
+        return Markup(
+            '<svg width="14" height="14" aria-hidden="true">'
+            '<rect width="14" height="14" rx="2" fill="{}"/></svg>'
+        ).format(entry.colour)
+    style = palette.transport_style(entry.label)
+    shape = Markup(_SHAPES.get(style.shape, ""))  # noqa: S704 - constants above
+    return Markup(
+        '<svg width="26" height="14" aria-hidden="true"><path d="M0 7h26" stroke="{}" '
+        'stroke-width="2" stroke-dasharray="{}"/><g fill="{}">{}</g></svg>'
+    ).format(
+        entry.colour,
+        "none" if style.dash == (1, 0) else " ".join(map(str, style.dash)),
+        entry.colour,
+        shape,
+    )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One panel of stacked stages, with its sums beside the bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rocelab.report import charts, fmt, palette, wording
+from rocelab.report.figure import Legend, Panel
+from rocelab.report.stages import APART, REPLY, RX_STAGES, TX_STAGES, WAITING, Bar
+
+COLUMNS_CAPTION = (
+    "Columns on the right: the sum of the stages drawn; the part that is encapsulation or "
+    "decapsulation; and, on receipt, what is no work on this packet and not in the sum: sending "
+    "the reply, whose own stages are shown where it is sent, and the wait in the queue pair's "
+    "queue. Packets whose task was switched out in between are not in the means."
+)
+_CAPSULE = {"tx": "encap.", "rx": "decap."}
+
+
+@dataclass(frozen=True)
+class StageScale:
+    """What the panels of a figure share: unit, longest bar in that unit, stages in legend order."""
+
+    factor: float
+    unit: str
+    top: float
+    stages: tuple[str, ...]
+
+    @classmethod
+    def of(cls, places: Iterable[Sequence[Bar]], accelerator: str) -> StageScale:
+        """Return the scale that fits all bars of a figure; there must be one."""
+        every = [bar for found in places for bar in found]
+        top = max(bar.total for bar in every)
+        factor, unit = fmt.scale("ns", [top])
+        measured = {cost.stage for bar in every for cost in bar.costs} - APART
+        return cls(
+            factor,
+            wording.time_unit(unit, accelerator),
+            top / factor,
+            tuple(name for name in dict.fromkeys((*TX_STAGES, *RX_STAGES)) if name in measured),
+        )
+
+    @property
+    def legend(self) -> tuple[Legend, ...]:
+        """The legend of the figure."""
+        return tuple(Legend(name, palette.STAGES[name].light) for name in self.stages)
+
+    def text(self, value: float | None, digits: int = 3) -> str:
+        """Return ns as a number in the unit of display."""
+        return fmt.ABSENT if value is None else fmt.number(value / self.factor, digits)
+
+
+def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: StageScale) -> Panel:
+    """Return the panel of labelled bars that share a direction."""
+    found = [bar for _, bar in rows]
+    columns = [
+        ("sum", [scale.text(bar.total) for bar in found]),
+        (_CAPSULE[direction], [scale.text(bar.capsule) for bar in found]),
+    ]
+    if direction == "rx":
+        for stage in (REPLY, WAITING):
+            costs = [bar.cost(stage) for bar in found]
+            columns.append((stage, [scale.text(c.per_packet if c else None) for c in costs]))
+    chart = charts.stacks(
+        [
+            charts.Part(
+                row=label,
+                series=cost.stage,
+                value=cost.per_packet / scale.factor,
+                label=f"{cost.stage}, {label}: {scale.text(cost.per_packet)} {scale.unit}",
+            )
+            for label, bar in rows
+            for cost in bar.costs
+            if cost.stage not in APART
+        ],
+        rows=[label for label, _ in rows],
+        series=[(name, palette.STAGES[name].light) for name in scale.stages],
+        x_title=f"time per packet ({scale.unit})",
+        x_top=scale.top,
+        columns=columns,
+    )
+    words = "; ".join(
+        f"{label}: " + ", ".join(f"{c.stage} {scale.text(c.per_packet)}" for c in bar.costs)
+        for label, bar in rows
+    )
+    return Panel(title, chart, f"{title}, {scale.unit} per packet: {words}.")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a Vega-Lite chart to SVG text: as a file for a paper, and as a part of the HTML page.
+
+Vega draws the chart at build time (vl-convert), so a reader's browser runs no script. Colours are
+plain attributes that the page's style sheet replaces for dark ground. What a mark stands for is
+kept as its `<title>`, which browsers show on hover.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import altair as alt
+import vl_convert
+
+from rocelab.report import fmt
+from rocelab.report.charts import Spec
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_MARKS = {"point", "bar", "rule"}
+"""Vega's `aria-roledescription` of the marks that carry a description of ours."""
+_DROPPED = ("role", "aria-label", "aria-roledescription", "aria-hidden", "pointer-events", "class")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+ElementTree.register_namespace("", _SVG)
+ElementTree.register_namespace("xlink", _XLINK)
+
+
+def draw(chart: Spec) -> str:
+    """Return the chart as SVG, drawn with the Vega-Lite version that this Altair writes."""
+    # the font that vl-convert brings has no narrow space: another font's would change the layout
+    spec = json.dumps(chart, ensure_ascii=False).replace(fmt.NARROW_SPACE, fmt.SPACE)
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
+    return text
+
+
+def for_file(svg: str, *, title: str, description: str) -> str:
+    """Return `svg` as a document of its own, with a title and a description."""
+    root = _tidy(_parse(svg), prefix="")
+    root.set("role", "img")
+    for position, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(f"{{{_SVG}}}{tag}")
+        element.text = text
+        root.insert(position, element)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def width(svg: str) -> float:
+    """Return the width of `svg` in pixels."""
+    return float(_parse(svg).attrib["width"])
+
+
+def for_page(svg: str, *, prefix: str, description: str, wide: float) -> str:
+    """Return `svg` as an element for HTML, `wide` pixels across, so that panels are to one scale.
+
+    `prefix` keeps its ids apart from those of other figures.
+    """
+    root = _tidy(_parse(svg), prefix=f"{prefix}-")
+    root.set("width", f"{wide:g}")
+    root.set("viewBox", f"0 0 {wide:g} {root.attrib['height']}")
+    root.set("role", "img")
+    root.set("aria-label", description)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _parse(text: str) -> ElementTree.Element:
+    # vl-convert wrote it a moment ago: no DTD, no entities, our own memory
+    return ElementTree.fromstring(text)  # noqa: S314
+
+
+def _tidy(root: ElementTree.Element, *, prefix: str) -> ElementTree.Element:
+    for element in root.iter():
+        _name_mark(element)
+        for attribute in _DROPPED:
+            element.attrib.pop(attribute, None)
+        if element.get("opacity") == "1":
+            del element.attrib["opacity"]
+        if "id" in element.attrib:
+            element.set("id", prefix + element.attrib["id"])
+        for attribute, value in element.attrib.items():
+            element.set(attribute, _REFERENCE.sub(rf"url(#{prefix}\1)", value))
+    return root
+
+
+def _name_mark(element: ElementTree.Element) -> None:
+    label = element.get("aria-label")
+    if label and element.get("aria-roledescription") in _MARKS:
+        title = ElementTree.SubElement(element, f"{{{_SVG}}}title")
+        title.text = label

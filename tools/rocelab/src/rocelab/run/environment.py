@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a node is: recorded with every run, because numbers without it say nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rocelab.node import Node
+from rocelab.node.parallel import at_once
+from rocelab.run import verbs
+
+SYSCTLS = (
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.netdev_budget",
+    "net.core.default_qdisc",
+    "kernel.perf_event_paranoid",
+    "kernel.bpf_stats_enabled",
+)
+PACKAGES = (
+    *("perftest", "qperf", "iperf3", "rdma-core", "libibverbs1", "ibverbs-providers"),
+    *("iproute2", "ethtool"),
+)
+_DPKG = ("dpkg-query", "-W", "-f", r"${Package}\t${Version}\n")
+_MODULE = "/sys/module/rdma_rxe"
+
+
+def describe(nodes: Sequence[Node]) -> dict[str, dict[str, Any]]:
+    """Facts of every node, by its name (docs/formats/run.md); unreadable ones are None."""
+    return dict(zip((node.name for node in nodes), at_once(_node, nodes), strict=True))
+
+
+def _node(node: Node) -> dict[str, Any]:
+    def ask(*argv: str) -> str:
+        return node.run(argv, check=False).stdout
+
+    netdev = node.link.netdev
+    release = ask("uname", "-r").strip()
+    port = verbs.find(node)
+    return {
+        "kernel": ask("uname", "-rv").strip() or None,
+        "cpu": _or_none(cpu, ask("cat", "/proc/cpuinfo")),
+        "driver": {
+            **module_ids(ask("grep", "-rs", "", f"{_MODULE}/version", f"{_MODULE}/srcversion")),
+            "path": ask("modinfo", "-n", "rdma_rxe").strip() or None,
+        },
+        "verbs": None if port is None else {"device": port.device, "port": port.port},
+        "nic": {
+            "netdev": netdev,
+            "driver": nic_driver(ask("ethtool", "-i", netdev)),
+            "mtu": node.link.mtu,
+            "ipv4": node.link.ipv4,
+            "mac": node.link.mac,
+            "offloads": _or_none(offloads, ask("ethtool", "--json", "-k", netdev)),
+        },
+        "sysctls": sysctls(ask("sysctl", "-e", *SYSCTLS)),
+        "crc32_drivers": crc32_drivers(ask("cat", "/proc/crypto")),
+        "packages": packages(
+            ask(*_DPKG, *PACKAGES, f"linux-image-{release}"),
+        ),
+    }
+
+
+def cpu(cpuinfo: str) -> dict[str, Any]:
+    """Model and number of CPUs, from /proc/cpuinfo."""
+    models = re.findall(r"^model name\s*: (.*)$", cpuinfo, re.MULTILINE)
+    return {"model": models[0] if models else None, "count": len(models) or None}
+
+
+def module_ids(listing: str) -> dict[str, str | None]:
+    """`version` and `srcversion` of a module from `grep -r ""` on them; absent ones are None."""
+    found: dict[str, str | None] = {"version": None, "srcversion": None}
+    for line in listing.splitlines():
+        path, _, value = line.partition(":")
+        name = path.rpartition("/")[2]
+        if name in found:
+            found[name] = value.strip()
+    return found
+
+
+def nic_driver(listing: str) -> str | None:
+    """The driver from `ethtool -i`."""
+    match = re.search(r"^driver: (\S+)$", listing, re.MULTILINE)
+    return match[1] if match else None
+
+
+def offloads(listing: str) -> dict[str, bool]:
+    """Name → on, from `ethtool --json -k`. Raises ValueError or LookupError when it is not that."""
+    features = json.loads(listing)[0]
+    return {
+        name: feature["active"]
+        for name, feature in features.items()
+        if isinstance(feature, dict) and isinstance(feature.get("active"), bool)
+    }
+
+
+def sysctls(listing: str) -> dict[str, str | None]:
+    """Name → value from `sysctl`; names that the kernel lacks are None."""
+    values: dict[str, str | None] = dict.fromkeys(SYSCTLS)
+    for line in listing.splitlines():
+        name, separator, value = line.partition(" = ")
+        if separator and name in values:
+            values[name] = value.strip()
+    return values
+
+
+def crc32_drivers(crypto: str) -> list[str]:
+    """Drivers of the algorithm `crc32` in /proc/crypto, the one that the kernel prefers first."""
+    drivers = []
+    for block in crypto.split("\n\n"):
+        lines = (line.partition(":") for line in block.splitlines())
+        fields = {key.strip(): value.strip() for key, _, value in lines}
+        if fields.get("name") == "crc32" and fields.get("priority", "").isdecimal():
+            drivers.append((int(fields["priority"]), fields.get("driver", "?")))
+    return [driver for _, driver in sorted(drivers, reverse=True)]
+
+
+def packages(listing: str) -> dict[str, str]:
+    """Package → version, from `dpkg-query -W`; packages that are not installed are absent."""
+    pairs = (line.partition("\t") for line in listing.splitlines())
+    return {name: version for name, _, version in pairs if version}
+
+
+def _or_none(read: Callable[[str], dict[str, Any]], text: str) -> dict[str, Any] | None:
+    try:
+        return read(text)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None

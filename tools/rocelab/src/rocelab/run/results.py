@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make results.parquet from a run folder (docs/formats/results.md), always the same one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rocelab.bench.catalog import Family, Kind
+from rocelab.bench.plan import Cell
+from rocelab.bench.tool import End, Job, Value
+from rocelab.bench.tools import TOOLS
+from rocelab.errors import CellError, UsageError
+from rocelab.run import stages
+from rocelab.run.folder import RunFolder
+from rocelab.run.stages import Stages
+
+SCHEMA = {
+    "run": pl.String,
+    "tool": pl.String,
+    "test": pl.String,
+    "transport": pl.String,
+    "repetition": pl.UInt32,
+    "size": pl.UInt64,
+    "node": pl.String,
+    "metric": pl.String,
+    "kind": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+    "accelerator": pl.String,
+    "driver": pl.String,
+    "program": pl.String,
+}
+WIRE = "wire"
+"""What the column `node` says of the capture outside the nodes."""
+
+
+def rebuild(run_dir: Path) -> Path:
+    """Write results.parquet anew from the run's good cells; return its path.
+
+    Raises UsageError when the folder is no run, or the files of a good cell cannot be read again.
+    """
+    folder = RunFolder(run_dir)
+    meta = folder.meta()
+    rows = [row for cell in folder.plan().cells() for row in _cell_rows(folder, meta, cell)]
+    path = folder.path / "results.parquet"
+    part = path.with_name(".results.parquet.part")
+    pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(part)
+    part.replace(path)
+    return path
+
+
+def load(run_dir: Path) -> pl.DataFrame:
+    """The table of a run. Raises UsageError when it cannot be read."""
+    try:
+        return pl.read_parquet(run_dir / "results.parquet", columns=list(SCHEMA))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(
+            f"{run_dir} has no results that can be read: {str(error).splitlines()[0]!a:.120}",
+            action="Make them anew with rocelab.run.results.rebuild.",
+        ) from error
+
+
+def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterator[tuple[Any, ...]]:
+    record = folder.record(cell.name)
+    if record is None or record.get("status") != "ok":
+        return
+    try:
+        for step in record["steps"]:
+            size = int(step["size"])
+            driver = _driver(meta, cell, record["client"])
+            for node, value in _step_values(folder, cell, record, step):
+                if math.isfinite(value.value):
+                    yield (
+                        *(folder.name, cell.benchmark.tool, cell.benchmark.test),
+                        *(cell.transport.name, cell.repetition, size, node),
+                        *(value.metric, str(value.kind), float(value.value), value.unit),
+                        *(meta["accelerator"], driver, cell.test.program),
+                    )
+    except (CellError, OSError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{cell.name} cannot be read again: {error!a:.200}",
+            cause="its files were changed or taken away after it was measured",
+            action=f"Remove {folder.cell(cell.name)} and run with --resume.",
+        ) from error
+
+
+def _step_values(
+    folder: RunFolder, cell: Cell, record: Mapping[str, Any], step: Mapping[str, Any]
+) -> Iterator[tuple[str, Value]]:
+    """(node, value) of one size."""
+    place = folder.cell(cell.name) / str(int(step["size"]))
+    client, server = record["client"], record["server"]
+    measured = _reparse(cell, int(step["size"]), place)
+    yield from ((client, value) for value in measured)
+    for node, counters in step["counters"].items():
+        yield from ((node, value) for value in _counter_values(counters))
+    yield from ((WIRE, value) for value in _wire_values(step["frames"], cell.transport.family))
+    seen = {
+        node: stages.read(place / stages.file_name(node))
+        for node in (client, server)
+        if (place / stages.file_name(node)).exists()
+    }
+    for node, found in seen.items():
+        yield from ((node, value) for value in found.values())
+    if len(seen) == 2:
+        yield from ((client, value) for value in _coverage(cell, step, measured, seen.values()))
+
+
+def _reparse(cell: Cell, size: int, place: Path) -> tuple[Value, ...]:
+    bench = cell.benchmark
+    job = Job(
+        *(cell.test, size, bench.iterations, bench.seconds, bench.qp_timeout),
+        *(0, End(""), End(""), bench.path_mtu),
+    )
+    return TOOLS[cell.test.tool].parse(job, (place / "client.out").read_text("utf-8")).values
+
+
+def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:
+    for name, moved in counters["rxe"].items():
+        yield Value(f"driver.{name}", "counter", moved, "1")
+    for name, moved in counters["netdev"].items():
+        yield Value(f"netdev.{name}", "counter", moved, "bytes" if "bytes" in name else "1")
+
+
+def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:
+    for kind in ("roce_v1", "roce_v2", "tcp", "other"):
+        yield Value("wire.frames", kind, frames[kind], "1")
+    # of the benchmark's own packets: what TCP carries in a RoCE cell is the rendezvous
+    kind = "tcp" if family == "tcp" else "roce"
+    data, payload = frames[f"{kind}_data"], frames[f"{kind}_payload_bytes"]
+    yield Value("wire.data_frames", kind, data, "1")
+    yield Value("wire.payload_bytes", kind, payload, "bytes")
+    if data:
+        headers = (frames[f"{kind}_data_bytes"] - payload) / data
+        yield Value("wire.header_bytes", kind, headers, "bytes")
+
+
+def _coverage(
+    cell: Cell, step: Mapping[str, Any], measured: Iterable[Value], seen: Iterable[Stages]
+) -> Iterator[Value]:
+    """How much of a one-packet message's latency the stages at both ends explain.
+
+    Half a round trip is one message there or one back: each is a packet sent by one node and
+    received by the other, so the mean of both directions is half the sum over both nodes.
+    """
+    data = cell.test.data_class
+    latency = next((v.value for v in measured if v.metric == "latency.mean"), None)
+    one_packet = step["path_mtu"] is not None and int(step["size"]) <= int(step["path_mtu"])
+    if data is None or latency is None or not one_packet or cell.test.kind is Kind.ROUND_TRIP:
+        return
+    explained = sum(found.on_the_way(data) for found in seen) / 2
+    for name, value in (
+        ("total", latency),
+        ("stages", explained),
+        ("outside", latency - explained),
+    ):
+        yield Value(f"coverage.{name}", str(cell.test.kind), value, "ns")
+
+
+def _driver(meta: Mapping[str, Any], cell: Cell, node: str) -> str:
+    """The driver whose numbers these are, as the column `driver` names it."""
+    facts = meta["nodes"][node]
+    if cell.transport.family == "verbs":
+        return f"rdma_rxe {facts['driver']['version'] or '(stock)'}"
+    return str(facts["nic"]["driver"] or "unknown")

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Carry out a plan: every cell once, in its order, each whole on disk before the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocelab import __version__
+from rocelab.bench.plan import Cell, Plan
+from rocelab.errors import ExitCode, MissingError, RocelabError, TestbedError, UsageError
+from rocelab.provider.base import Testbed
+from rocelab.run import environment, results
+from rocelab.run.cell import measure
+from rocelab.run.folder import RunFolder, now
+from rocelab.run.progress import Estimate, Progress, Silent
+from rocelab.run.rig import Rig
+
+_DEATHS_IN_A_ROW = 2
+"""Cells in a row that may cost a node before the run gives up."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended. Finished cells are on disk in every case."""
+
+    path: Path
+    """The run folder."""
+    status: str
+    """`complete`, `interrupted` or `stopped`."""
+    ok: int
+    failed: tuple[str, ...]
+    """Names of cells that are errors; their cell.json says why."""
+    missing: int
+    """Cells that never ran."""
+    error: RocelabError | None = None
+    """Why the run stopped, if it did."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What `rocelab run` exits with."""
+        if self.error is not None:
+            return self.error.exit_code
+        if self.status == "interrupted":
+            return ExitCode.INTERRUPTED
+        return ExitCode.CELL if self.failed else ExitCode.OK
+
+
+def run(
+    plan: Plan,
+    testbed: Testbed,
+    out_dir: Path,
+    *,
+    resume: Path | None = None,
+    progress: Progress | None = None,
+    remake: Callable[[], Testbed] | None = None,
+) -> RunOutcome:
+    """Run `plan` on `testbed` into a new folder in `out_dir`, or go on with the run in `resume`.
+
+    A resumed run obeys the plan in its own run.json (`folder.plan_of` reads it), keeps its good
+    cells, and runs again those that failed or are missing. When a node dies, its cell is an error,
+    and `remake`, if given, has to return a testbed in working order; without it the run stops.
+    Ctrl-C ends the run and is in the outcome, not raised.
+
+    Raises UsageError when the folder cannot be used, or the testbed is not the one that the run to
+    be resumed was measured on.
+    """
+    progress = progress or Silent()
+    described = _describe(testbed)
+    if resume is None:
+        folder = RunFolder.create(out_dir, plan)
+        meta = _new_meta(folder, plan, described)
+    else:
+        folder = RunFolder.open(resume)
+        plan = folder.plan()
+        meta = folder.meta()
+        _refuse_other_testbed(meta, described)
+    meta |= {"status": "running", "reason": "", "ended": None}
+    folder.write_meta(meta)
+    return _Run(folder, plan, meta, progress, remake).go(testbed)
+
+
+class _Run:
+    def __init__(
+        self,
+        folder: RunFolder,
+        plan: Plan,
+        meta: dict[str, Any],
+        progress: Progress,
+        remake: Callable[[], Testbed] | None,
+    ) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._meta = meta
+        self._progress = progress
+        self._remake = remake
+        self._estimate = Estimate()
+        self._warm: set[tuple[str, str]] = set()
+        self._deaths = 0
+
+    def go(self, testbed: Testbed) -> RunOutcome:
+        cells = self._plan.cells()
+        pending = [cell for cell in cells if self._status(cell) != "ok"]
+        self._progress.run_started(
+            self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
+        )
+        for warning in self._plan.warnings():
+            self._progress.note(warning)
+        status, error = "complete", None
+        try:
+            self._cells(testbed, cells, pending)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        except RocelabError as caught:
+            status, error = "stopped", caught
+        except OSError as caught:
+            status = "stopped"
+            error = MissingError(
+                f"cannot write to {self._folder.path}: {caught.strerror}",
+                cause="the disk is full, or the folder was taken away",
+                action=f"Make room, then: rocelab run --resume {self._folder.path}",
+            )
+        return self._finish(cells, status, error)
+
+    def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
+        rig = Rig.on(testbed)
+        for index, cell in enumerate(pending):
+            self._progress.cell_started(cell, number=cells.index(cell) + 1)
+            died = self._cell(rig, cell, pending[index + 1 :])
+            last = index + 1 == len(pending)
+            if died is not None and not (last and self._remake):
+                rig = Rig.on(self._again(died))
+                self._warm.clear()
+
+    def _cell(self, rig: Rig, cell: Cell, rest: list[Cell]) -> RocelabError | None:
+        """Run one cell and put it into the folder; the error when it cost a node."""
+        began = time.monotonic()
+        part = self._folder.begin(cell)
+        sort = (cell.test.program, cell.transport.name)
+        try:
+            outcome = measure(
+                cell,
+                rig,
+                part,
+                observe=self._plan.probes,
+                warm=sort not in self._warm,
+                on_step=lambda size: self._progress.step_started(cell, size=size),
+            )
+            self._folder.commit(cell, outcome.record)
+        except BaseException:
+            self._folder.discard(cell)
+            raise
+        seconds = time.monotonic() - began
+        if outcome.error is None:
+            self._warm.add(sort)
+            self._estimate.add(cell, seconds)
+        self._deaths = self._deaths + 1 if outcome.node_died else 0
+        self._progress.cell_finished(
+            cell, error=outcome.error, seconds=seconds, left=self._estimate.left(rest)
+        )
+        return outcome.error if outcome.node_died else None
+
+    def _again(self, died: RocelabError) -> Testbed:
+        if self._remake is None or self._deaths >= _DEATHS_IN_A_ROW:
+            raise TestbedError(
+                died.what,
+                cause=died.cause,
+                action=f"Go on with: rocelab run --resume {self._folder.path}",
+            ) from died
+        self._progress.note("a node died; making the testbed anew")
+        return self._remake()
+
+    def _finish(
+        self, cells: tuple[Cell, ...], status: str, error: RocelabError | None
+    ) -> RunOutcome:
+        reason = "Ctrl-C" if status == "interrupted" else error.what if error else ""
+        self._meta |= {"status": status, "reason": reason, "ended": now()}
+        self._folder.write_meta(self._meta)
+        results.rebuild(self._folder.path)
+        states = {cell.name: self._status(cell) for cell in cells}
+        return RunOutcome(
+            path=self._folder.path,
+            status=status,
+            ok=sum(state == "ok" for state in states.values()),
+            failed=tuple(name for name, state in states.items() if state == "error"),
+            missing=sum(state is None for state in states.values()),
+            error=error,
+        )
+
+    def _status(self, cell: Cell) -> str | None:
+        record = self._folder.record(cell.name)
+        if record is None:
+            return None
+        return "ok" if record.get("status") == "ok" else "error"
+
+
+def _describe(testbed: Testbed) -> dict[str, Any]:
+    return {
+        "accelerator": testbed.accelerator,
+        "testbed": testbed.environment(),
+        "nodes": environment.describe(testbed.nodes),
+    }
+
+
+def _new_meta(folder: RunFolder, plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "run": folder.name,
+        "rocelab": __version__,
+        "status": "running",
+        "reason": "",
+        "started": now(),
+        "ended": None,
+        "plan": plan.to_dict(),
+        "cells": [cell.name for cell in plan.cells()],
+        **described,
+    }
+
+
+def _refuse_other_testbed(meta: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+    """Numbers from two kernels, drivers or accelerators must not stand in one run."""
+    before, after = _identity(meta), _identity(described)
+    for what, value in after.items():
+        if before.get(what) != value:
+            raise UsageError(
+                f"this is not the testbed of the run: {what} was {before.get(what)!a:.60}, "
+                f"and is {value!a:.60}",
+                cause="the kernel, the driver or the machine has changed since",
+                action="Start a new run.",
+            )
+
+
+def _identity(described: Mapping[str, Any]) -> dict[str, Any]:
+    identity = {"accelerator": described.get("accelerator")}
+    nodes = described.get("nodes")
+    for name, node in (nodes if isinstance(nodes, dict) else {}).items():
+        facts = node if isinstance(node, dict) else {}
+        for key, what in (("kernel", "kernel"), ("cpu", "CPU"), ("driver", "driver")):
+            identity[f"{what} of {name}"] = facts.get(key)
+    return identity

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure one size of a cell: a pair of processes, watched from inside and outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rocelab.bench.plan import Cell
+from rocelab.bench.tool import End, Job
+from rocelab.bench.tools import TOOLS
+from rocelab.errors import CellError
+from rocelab.node import Completed
+from rocelab.provider.base import WHOLE_FRAMES
+from rocelab.run import frames, pair, probes, proof, stages
+from rocelab.run.counters import Counters
+from rocelab.run.probes import ProbeError
+from rocelab.run.proof import Check, Proof
+from rocelab.run.rig import Rig
+
+HEADERS_ONLY = 128
+"""Snap length for TCP: what is counted are headers, and super-frames would fill the disk."""
+_WARM_UP_ITERATIONS = 50
+
+
+class ProofError(CellError):
+    """The wire does not say what the cell's name says."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One size, measured; whether it may be used is for `check` to say."""
+
+    record: Mapping[str, Any]
+    """What cell.json says of it."""
+    proof: Proof
+    probe: tuple[Check, ...]
+
+    def check(self, cell: str) -> None:
+        """Raise ProofError or ProbeError when its numbers are not what they seem."""
+        place = f"{cell}, {self.record['size']} bytes"
+        if not self.proof.ok:
+            raise ProofError(
+                f"{place}: the wire does not say {self.proof.transport}: {self.proof.failures()}",
+                cause="packets took another way or were lost, or the link had other users",
+                action="Look at wire.pcap and at cell.json in the cell's folder.",
+            )
+        if wrong := proof.failures(self.probe):
+            raise ProbeError(
+                f"{place}: {wrong}",
+                cause="stage times of some packets only would stand for all",
+            )
+
+
+def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
+    """Run the first size once, briefly and unrecorded: caches and translations are warm then.
+
+    Raises as `measure`.
+    """
+    job = _job(cell, cell.benchmark.sizes[0], rig, ends)
+    short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
+    pair.run(TOOLS[cell.test.tool], short, *rig.nodes, timeout=cell.benchmark.timeout)
+
+
+def measure(
+    cell: Cell,
+    size: int,
+    rig: Rig,
+    ends: tuple[End, End],
+    *,
+    into: Path,
+    observe: Sequence[str],
+) -> Step:
+    """Measure one size; raw output, capture and stages go into the folder `into`.
+
+    Raises CellError when it gives no result, TestbedError when a node does not answer.
+    """
+    tool = TOOLS[cell.test.tool]
+    job = _job(cell, size, rig, ends)
+    is_verbs = cell.transport.family == "verbs"
+    capture = into / "wire.pcap"
+
+    def keep(end: str, done: Completed) -> None:
+        (into / f"{end}.out").write_text(done.stdout, "utf-8")
+        (into / f"{end}.err").write_text(done.stderr, "utf-8")
+
+    before = rig.counters()
+    with (
+        rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
+        _observed(rig, ends, into, observe if is_verbs else ()),
+    ):
+        done = pair.run(tool, job, *rig.nodes, timeout=cell.benchmark.timeout, keep=keep)
+        moved = rig.settled(before)
+    found = tool.parse(job, done.stdout)
+    seen = frames.count(capture)
+    judged = proof.judge(cell.transport, moved, seen, found)
+    probed = tuple(_probed(moved, into))
+    names = [node.name for node in rig.nodes]
+    record = {
+        "size": size,
+        "client": list(tool.client(job)),
+        "server": list(tool.server(job)),
+        "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
+        "path_mtu": found.path_mtu,
+        "counters": {
+            name: {"rxe": dict(c.rxe), "netdev": dict(c.netdev)} for name, c in moved.items()
+        },
+        "frames": asdict(seen),
+        "proof": {**asdict(judged), "ok": judged.ok},
+        "probe": [asdict(check) for check in probed],
+    }
+    return Step(record, judged, probed)
+
+
+def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
+    return Job(
+        test=cell.test,
+        size=size,
+        iterations=cell.benchmark.iterations,
+        seconds=cell.benchmark.seconds,
+        qp_timeout=cell.benchmark.qp_timeout,
+        tcp_port=next(rig.tcp_ports),
+        client=ends[0],
+        server=ends[1],
+        path_mtu=cell.benchmark.path_mtu,
+    )
+
+
+def _observed(
+    rig: Rig, ends: tuple[End, End], folder: Path, observe: Sequence[str]
+) -> AbstractContextManager[None]:
+    if "rxestat" in observe:
+        return probes.rxestat(rig.nodes, [end.device for end in ends], folder)
+    return nullcontext()
+
+
+def _probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
+    """What rxestat saw against what the driver counted, at every node that it watched."""
+    return [
+        check
+        for node, counted in moved.items()
+        if (folder / stages.file_name(node)).exists()
+        for check in proof.judge_probe(node, stages.read(folder / stages.file_name(node)), counted)
+    ]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The end of `rocelab run`: a run's numbers on a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rocelab.bench.catalog import TESTS, Test
+from rocelab.bench.plan import Plan
+from rocelab.run import results
+from rocelab.run.folder import RunFolder
+from rocelab.run.stages import DECAPSULATION, DELIVERING, ENCAPSULATION, SENDING
+from rocelab.run.stats import Spread, mean, spread
+
+_COVERAGE = {
+    "total": "mean latency of one message",
+    "stages": "  in these stages (without reply)",
+    "outside": "  outside the driver",
+}
+"""Both directions of the ping-pong together: coverage in docs/formats/results.md."""
+WIDTH = 80
+_RX = (*DELIVERING, "reply")
+_EMULATED = {
+    "tcg": "emulated (TCG): these count instructions, not time",
+    "icount": "emulated (icount): 1 ns stands for one instruction, not for time",
+    "kvm": "virtual machines (KVM)",
+    "native": "native",
+}
+
+
+def show(run_dir: Path, console: Console) -> None:
+    """Print a run's tables. Raises UsageError when it cannot be read."""
+    console.print(render(run_dir))
+
+
+def render(run_dir: Path) -> RenderableType:
+    """Tables of a run folder, to be printed by rich. Raises UsageError when it cannot be read."""
+    folder = RunFolder(run_dir)
+    meta, plan = folder.meta(), folder.plan()
+    table = results.load(run_dir)
+    accelerator = str(meta.get("accelerator"))
+    parts: list[RenderableType] = [
+        Text(f"{folder.name}: {_EMULATED.get(accelerator, accelerator)}", style="bold")
+    ]
+    # a reader who cuts one table out of this must still see what its unit is
+    unreal = "emulated " if accelerator in {"tcg", "icount"} else ""
+    parts += _comparison(table, plan, "latency.mean", f"Latency, {unreal}µs", 1e-3)
+    parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6)
+    parts += _comparison(table, plan, "wire.header_bytes", "Header bytes per data frame", 1)
+    for benchmark in plan.benchmarks:
+        test = TESTS[benchmark.tool, benchmark.test]
+        for transport in benchmark.transports:
+            of = (pl.col("tool") == test.tool) & (pl.col("test") == test.name)
+            rows = table.filter(of & (pl.col("transport") == transport))
+            parts += _stages(rows, test, transport, benchmark.sizes, f"{unreal}ns")
+    parts += _failures(folder, plan)
+    return Group(*parts)
+
+
+def _comparison(
+    table: pl.DataFrame, plan: Plan, metric: str, title: str, scale: float
+) -> Iterator[RenderableType]:
+    """Benchmark and size down, transports across: the median of the repetitions, and how far."""
+    rows = table.filter(pl.col("metric") == metric)
+    if rows.is_empty():
+        return
+    yield _heading(title, _how(plan))
+    grid = _grid("benchmark", "bytes", *plan.transports)
+    for benchmark in plan.benchmarks:
+        of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.test)
+        for size in benchmark.sizes:
+            cells = [
+                _value(rows.filter(of & (pl.col("size") == size), pl.col("transport") == t), scale)
+                for t in plan.transports
+            ]
+            if any(cells):
+                name = _with_kind(benchmark.test, rows.filter(of))
+                grid.add_row(name, f"{size}", *cells)
+    yield grid
+
+
+def _with_kind(name: str, rows: pl.DataFrame) -> str:
+    kinds = set(rows["kind"].to_list())
+    short = {"one_way_half_rtt": "½ round trip", "round_trip": "round trip"}
+    told = [short[kind] for kind in sorted(kinds) if kind in short]
+    return f"{name} ({told[0]})" if len(told) == 1 else name
+
+
+def _how(plan: Plan) -> str:
+    if spread([0.0] * plan.repetitions).interval is None:
+        return f"median of {plan.repetitions} repetitions (smallest to largest)"
+    return f"median of {plan.repetitions} repetitions (95 % confidence interval)"
+
+
+def _value(rows: pl.DataFrame, scale: float) -> str:
+    if rows.is_empty():
+        return ""
+    found = spread((rows["value"] * scale).to_list())
+    low, high = _bounds(found)
+    text = _digits(found.median)
+    return text if low == high else f"{text} ({_digits(low)} to {_digits(high)})"
+
+
+def _bounds(found: Spread) -> tuple[float, float]:
+    if found.interval is not None:
+        return found.interval.low, found.interval.high
+    return found.low, found.high
+
+
+def _stages(
+    rows: pl.DataFrame, test: Test, transport: str, sizes: Iterable[int], unit: str
+) -> Iterator[RenderableType]:
+    """Stages down, sizes across: means per data packet at the end that sends and receives it."""
+    coverage = rows.filter(pl.col("metric").str.starts_with("coverage."))
+    rows = rows.filter(pl.col("kind") == test.data_class) if test.data_class else rows.clear()
+    sender = _busiest(rows, "stage.tx.bth.count")
+    receiver = _busiest(rows, "stage.rx.parse.count")
+    if sender is None or receiver is None:
+        return
+    title = f"Inside the driver: {test.name} over {transport}"
+    yield _heading(title, f"mean {unit} per {test.data_class} packet, over all repetitions")
+    grid = _grid("stage", *(f"{size} B" for size in sizes))
+    for direction, node, names in (("tx", sender, SENDING), ("rx", receiver, _RX)):
+        here = rows.filter(pl.col("node") == node)
+        for name in names:
+            cells = [_at(here, f"stage.{direction}.{name}.mean", size) for size in sizes]
+            if any(cells):
+                grid.add_row(f"{direction} {name}", *cells)
+        word, of = ("encapsulation", ENCAPSULATION) if direction == "tx" else (
+            "decapsulation", DECAPSULATION
+        )  # fmt: skip
+        cells = [_at(here, f"{word}.mean", size) for size in sizes]
+        if any(cells):
+            grid.add_row(f"{word} ({' + '.join(of)})", *cells, style="bold")
+    for name, label in _COVERAGE.items():
+        cells = [_at(coverage, f"coverage.{name}", size) for size in sizes]
+        if any(cells):
+            grid.add_row(label, *cells, style="bold")
+    yield grid
+
+
+def _at(rows: pl.DataFrame, metric: str, size: int) -> str:
+    """Means, not medians: only they add up to their own sums."""
+    found = rows.filter((pl.col("metric") == metric) & (pl.col("size") == size))
+    return "" if found.is_empty() else f"{mean(found['value'].to_list()):,.0f}"
+
+
+def _busiest(rows: pl.DataFrame, metric: str) -> str | None:
+    """The node that saw most packets: in a READ the server sends the data."""
+    counts = rows.filter(pl.col("metric") == metric).group_by("node").agg(pl.col("value").sum())
+    if counts.is_empty():
+        return None
+    return str(counts.sort("value", "node", descending=[True, False])["node"][0])
+
+
+def _failures(folder: RunFolder, plan: Plan) -> Iterator[RenderableType]:
+    failed = []
+    for cell in plan.cells():
+        record = folder.record(cell.name)
+        if record is None:
+            failed.append(f"{cell.name}: did not run")
+        elif record.get("status") != "ok":
+            error = record.get("error")
+            what = error.get("what") if isinstance(error, dict) else None
+            what = str(what or "no reason given").removeprefix(f"{cell.name}, ")
+            failed.append(f"{cell.name}: {_plain(what)}")
+    if failed:
+        yield _heading("Cells without numbers", "")
+        yield Text("\n".join(f"  {line}" for line in failed), style="red")
+
+
+def _plain(text: object) -> str:
+    """What a node said may hold terminal escapes."""
+    return "".join(c if c.isprintable() else " " for c in str(text))[:400]
+
+
+def _heading(title: str, how: str) -> RenderableType:
+    gap = "  " if len(title) + len(how) + 2 <= WIDTH else "\n"
+    return Text.assemble("\n", (title, "bold"), gap if how else "", (how, "dim"))
+
+
+def _grid(first: str, *others: str) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", width=None)
+    grid.add_column(first, no_wrap=True)
+    for name in others:
+        grid.add_column(name, justify="right", no_wrap=True)
+    return grid
+
+
+def _digits(number: float) -> str:
+    """Three significant digits, without an exponent."""
+    if number == 0:
+        return "0"
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.{max(0, 3 - len(str(int(abs(number)))))}f}"
