@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Thin on purpose: each room builds itself. `make help` lists what a person calls.
+
+LINE    ?= 6.12
+VARIANT ?= instrumented
+BUILD   := $(CURDIR)/build
+CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rocelab
+PYTHON  ?= python3
+BIN     := $(CURDIR)/.venv/bin
+PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
+
+# what decides the Python package's compiled part
+RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
+
+.PHONY: help setup apt image module module-variants probes demo test lint bench install clean
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
+	@$(BIN)/rocelab run demo
+
+test: setup probes module-variants  ## every test, those in virtual machines included
+	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
+	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build check
+	@$(BIN)/pytest
+
+setup: apt .venv/installed  ## Debian packages and the virtual environment
+
+apt:
+	@$(if $(SKIP_APT),:,tools/setup/apt-install)
+
+.venv/installed: tools/rocelab/pyproject.toml tools/rocelab/Cargo.lock tools/rocelab/Cargo.toml $(RUST) | apt
+	@echo "set-up: Python environment in .venv, about two minutes" >&2
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip --disable-pip-version-check -q install -e 'tools/rocelab[test,lint]'
+	@touch $@
+
+image: apt  ## the nodes' image for LINE (default 6.12), cached by its recipe's hash
+	@mkdir -p $(BUILD)/image
+	@ln -sfn "$$(tools/node/build.py --line $(LINE) --cache $(CACHE)/image)" $(BUILD)/image/$(LINE)
+
+# Driver and probes are built in the image's own files: the compiler and headers of its kernel,
+# whatever this machine runs. No network, nothing writable but the output. (Not --unshare-all: root
+# in a chroot may have no user namespace, and others get one anyhow.)
+in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
+	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src --bind $(1) /rocelab/build --chdir /rocelab/src \
+	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv LC_ALL C.UTF-8 \
+	make --no-print-directory $(if $(V),V=$(V))
+
+module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay for comparisons)
+	@mkdir -p $(BUILD)/kernel/$(LINE)/$(VARIANT)
+	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
+		RXE_SRC=/usr/src/linux-source-$(LINE) O=/rocelab/build \
+		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(BUILD)/image/$(LINE)/image.json)"
+
+module-variants: image
+	@for variant in instrumented stock delay; do \
+		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
+
+probes: module  ## rxestat
+	@mkdir -p $(BUILD)/ebpf
+	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build
+
+bench: setup  ## the analyzer beside tshark and capinfos (on an idle machine)
+	@$(BIN)/python tools/rocelab/bench/analyze.py
+
+lint: setup image  ## every linter, as CI runs them
+	@tools/setup/lint
+
+install: setup  ## put `rocelab` on the PATH (PREFIX=/usr/local for root, ~/.local else)
+	@mkdir -p $(DESTDIR)$(PREFIX)/bin
+	@ln -sfn $(BIN)/rocelab $(DESTDIR)$(PREFIX)/bin/rocelab
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/rocelab; it uses this checkout" >&2
+
+clean:  ## remove what was built here (the image cache and runs/ stay)
+	@rm -rf build .venv tools/rocelab/target
+	@find tools -name '_core*.so' -delete

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxestat on a node, for tests: run it around something, and look into its documents."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rocelab.node import Node
+from rocelab.node.prepare import DEVICE
+
+COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
+TX_STAGES = {"wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"}
+RX_STAGES = {"parse", "icrc", "queue", "exec", "copy", "cqe", "reply"}
+
+Document = dict[str, Any]
+
+
+def counter(node: Node, name: str) -> int:
+    """One of the driver's counters."""
+    return int(node.run(["cat", f"{COUNTERS}/{name}"]).stdout)
+
+
+class Watch:
+    """rxestat on a node, and the driver's counters around it."""
+
+    def __init__(self, node: Node, *options: str) -> None:
+        self.node = node
+        self.before = {name: counter(node, name) for name in ("sent_pkts", "rcvd_pkts")}
+        self.process = node.start(["rxestat", "--json", "--node", node.name, *options])
+        self.process.wait_for_line("rxestat: ready", timeout=120)
+
+    def stop(self) -> Document:
+        """End it; returns the document. `moved` is how far the counters went."""
+        self.process.interrupt()
+        done = self.process.wait(timeout=60)
+        assert done.returncode == 0, done.stderr
+        self.moved = {
+            name: counter(self.node, name) - before for name, before in self.before.items()
+        }
+        document: Document = json.loads(done.stdout)
+        return document
+
+
+@contextmanager
+def watching(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Watch]]:
+    """rxestat on every node while the context lasts; the caller stops them."""
+    watches = [Watch(node, *options) for node in nodes]
+    try:
+        yield watches
+    finally:
+        for watch in watches:
+            watch.process.kill()
+
+
+def packets(document: Document, event: str) -> Counter[str]:
+    """Packets of an event by opcode class, those whose task was switched out included."""
+    found: Counter[str] = Counter()
+    for row in document["packets"]:
+        if row["event"] == event:
+            found[row["opcode_class"]] += row["count"]
+    return found
+
+
+def switched(document: Document, event: str) -> int:
+    """Packets of an event that are in no histogram."""
+    return sum(row["switched"] for row in document["packets"] if row["event"] == event)
+
+
+def stage_counts(document: Document, direction: str) -> Counter[str]:
+    """Packets in the histograms of each stage."""
+    found: Counter[str] = Counter()
+    for row in document["rows"]:
+        if row["dir"] == direction:
+            found[row["stage"]] += row["count"]
+    return found
+
+
+def check_rows(document: Document) -> None:
+    """What must hold of any document."""
+    assert document["schema"] == "rocelab.rxestat/1"
+    assert document["lost"] == 0
+    assert document["driver"]["kind"] == "instrumented"
+    assert document["clock_ns"] > 0
+    assert all(cost > 0 for cost in document["probe_ns"].values())
+    for row in document["rows"]:
+        assert row["stage"] in (TX_STAGES if row["dir"] == "tx" else RX_STAGES)
+        assert row["count"] == sum(count for _, count in row["buckets"]) > 0
+        edges = [upper for upper, _ in row["buckets"]]
+        assert edges == sorted(set(edges))
+        assert row["min_ns"] < edges[0]
+        assert row["max_ns"] < edges[-1]
+        assert row["min_ns"] <= row["p50_ns"] <= row["p99_ns"] <= row["max_ns"]
+        assert row["count"] * row["min_ns"] <= row["sum_ns"] <= row["count"] * row["max_ns"]
+        assert row["mean_ns"] == pytest.approx(row["sum_ns"] / row["count"], abs=0.001)
+        assert row["netted_mean_ns"] == pytest.approx(
+            row["mean_ns"] - document["clock_ns"], abs=0.002
+        )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RoCE traffic of known amount between nodes, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rocelab.bench import gid
+from rocelab.node import Node, Process
+from rocelab.node.prepare import DEVICE
+
+MTU = 4096
+"""RoCE path MTU in bytes: what a packet carries at most."""
+PORT = 18515
+"""Where the servers listen."""
+# columns of /proc/net/tcp: local address:port, remote address:port, state (0A: listening)
+_UNTIL_LISTENING = (
+    'until grep -qE ":$1 0+:0000 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done'
+)
+
+
+def gid_index(node: Node) -> str:
+    """Index of the RoCE v2 GID of the node's IPv4 address."""
+    port = f"/sys/class/infiniband/{DEVICE}/ports/1"
+    # entries without a GID cannot be read: grep's status says so, its output is good
+    listing = node.run(
+        ["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False
+    ).stdout
+    chosen = gid.choose(gid.parse(listing), "RoCE v2", node.link.ipv4, node=node.name)
+    return str(chosen.index)
+
+
+@contextmanager
+def server(node: Node, argv: list[str], port: int = PORT) -> Iterator[Process]:
+    """A server that listens; it is ended with the context."""
+    process = node.start(argv)
+    try:
+        node.run(["timeout", "60", "sh", "-c", _UNTIL_LISTENING, "sh", f"{port:04X}"], timeout=90)
+        yield process
+    finally:
+        process.kill()
+
+
+def perftest(
+    program: str,
+    client: Node,
+    server_node: Node,
+    *,
+    size: int,
+    iterations: int,
+    ack_timeout: int = 21,
+) -> None:
+    """Run a perftest program between two nodes, or between a node and itself.
+
+    `ack_timeout` is the queue pairs' local ACK timeout, 4.096 µs times 2^ack_timeout: long by
+    default, because an emulated node may be slow, and a retransmission would add packets.
+    """
+    common = [program, "-d", DEVICE, "-s", str(size), "-n", str(iterations), "-m", str(MTU), "-F"]
+    common += ["-u", str(ack_timeout)]
+    with server(server_node, [*common, "-x", gid_index(server_node)]) as process:
+        client.run([*common, "-x", gid_index(client), server_node.link.ipv4], timeout=180)
+        assert process.wait(timeout=60).returncode == 0

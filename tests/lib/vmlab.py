@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot nodes for tests, prepare them, and watch their kernel logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+import kernel_log
+from requirements import missing
+from rocelab import artifacts
+from rocelab.errors import MissingError
+from rocelab.node import Node
+from rocelab.node.prepare import prepare
+from rocelab.provider.qemu import testbed as qemu
+
+LINE = "6.12"
+MTU = 4200
+
+Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
+
+
+@contextmanager
+def boot(*, name: str, prepared: bool) -> Iterator[qemu.QemuTestbed]:
+    """Two nodes for as long as the context lasts, or until this process ends."""
+    try:
+        testbed = qemu.up(f"{name}-{os.getpid()}", line=LINE, mtu=MTU, lifeline=True)
+    except MissingError as error:
+        missing(f"{error.what}: {error.action}")
+    try:
+        if prepared:
+            prepare(testbed.nodes, artifacts.driver(LINE), [artifacts.probe("rxestat")])
+        yield testbed
+    finally:
+        testbed.down()
+
+
+@contextmanager
+def healthy(nodes: Sequence[Node], name: str) -> Iterator[None]:
+    """Fail if a node's kernel log has a complaint from in here."""
+    marks = [kernel_log.mark(node, name) for node in nodes]
+    yield
+    complaints = [
+        f"{node.name}: {line}"
+        for node, mark in zip(nodes, marks, strict=True)
+        for line in kernel_log.upset_since(node, mark)
+    ]
+    assert not complaints, "the kernel complained:\n" + "\n".join(complaints)

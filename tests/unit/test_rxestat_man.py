@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxestat's manual page and its option table (ebpf/rxestat/options.h) say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+MAN = ROOT / "docs/man/rxestat.8.md"
+TABLE = ROOT / "ebpf/rxestat/options.h"
+
+
+class Option(NamedTuple):
+    """One option: `-d`, or nothing; `--device`; `NAME`, or nothing."""
+
+    letter: str
+    name: str
+    argument: str
+
+
+def table() -> list[Option]:
+    """Options as the program has them."""
+    text = re.sub(r"/\*.*?\*/", "", TABLE.read_text(), flags=re.DOTALL)
+    pattern = r"OPTION\(\s*('.'|\w+),\s*\"([\w-]+)\",\s*(NULL|\"[^\"]*\"),"
+    found = re.findall(pattern, text)
+    assert len(found) == text.count("OPTION("), "an entry of the table was not understood"
+    return [
+        Option(
+            f"-{letter[1]}" if letter.startswith("'") else "",
+            f"--{name}",
+            "" if argument == "NULL" else argument.strip('"'),
+        )
+        for letter, name, argument in found
+    ]
+
+
+def manual() -> list[Option]:
+    """Options as the manual page's OPTIONS section has them."""
+    section = MAN.read_text().split("## OPTIONS")[1].split("\n## ")[0]
+    heads = re.findall(
+        r"^(?:\*\*(-\w)\*\*, )?\*\*(--[\w-]+)\*\*(?: \*([^*]+)\*)?$", section, re.MULTILINE
+    )
+    assert len(heads) == section.count("\n: "), "an option of the page was not understood"
+    return [Option(*head) for head in heads]
+
+
+def test_same_options_in_the_same_order() -> None:
+    """Letters, names and arguments; one table serves getopt and --help."""
+    assert len(table()) > 10
+    assert manual() == table()
+
+
+def test_help_fits_the_terminal() -> None:
+    """--help puts the help of an option into columns 26 to 80."""
+    helps = re.findall(r'^OPTION\(.*?"([^"]*)"\)$', TABLE.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(helps) == len(table())
+    assert max(map(len, helps)) <= 55
+
+
+def test_exit_statuses() -> None:
+    """The page's table has the statuses that the program's header defines."""
+    header = (ROOT / "ebpf/lib/msg.h").read_text()
+    defined = {int(value) for value in re.findall(r"EXIT_\w+ = (\d+),", header)}
+    section = MAN.read_text().split("## EXIT STATUS")[1].split("\n## ")[0]
+    listed = {int(value) for value in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+    assert listed | {126, 127} == defined | {0}
+    assert "126" in section
+    assert "127" in section
+
+
+def test_stages_are_explained() -> None:
+    """Every stage that can be in the output stands in a table of the page."""
+    report = (ROOT / "ebpf/rxestat/report.c").read_text()
+    names = report.split("stage_names")[1].split(";")[0]
+    stages = set(re.findall(r'"(\w+)"', names))
+    assert len(stages) == 13
+    assert stages == set(re.findall(r"^\| `(\w+)` \|", MAN.read_text(), re.MULTILINE))

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run rdma-core's own Python tests on a node, each in a process of its own.
+
+One process a test, because some crash libibverbs on any driver; forked from one that has
+imported everything, because importing it takes seconds under emulation. Prints one line of JSON
+a test: {"test": id, "outcome": "pass" | "fail" | "error" | "skip" | "crash" | "timeout"}.
+
+Usage: pyverbs_each.py DEVICE GID_INDEX SECONDS  (in rdma-core's folder `tests`)
+"""
+
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import unittest
+
+DEVICE, GID, LIMIT = sys.argv[1], sys.argv[2], float(sys.argv[3])
+STATUS = {0: "pass", 10: "fail", 11: "error", 12: "skip"}
+
+
+def cases(suite):
+    """All single tests of a suite."""
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        else:
+            yield item
+
+
+def run_child(case) -> None:
+    """Run one test and exit with its outcome."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    result = unittest.TestResult()
+    case.run(result)
+    outcome = "pass"
+    if result.errors:
+        outcome = "error"
+    elif result.failures:
+        outcome = "fail"
+    elif result.skipped:
+        outcome = "skip"
+    os._exit({name: code for code, name in STATUS.items()}[outcome])
+
+
+def outcome_of(pid: int) -> str:
+    """Wait for a child, within the limit. Some tests have children of their own: a group."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            if os.WIFSIGNALED(status):
+                return "crash"
+            return STATUS.get(os.WEXITSTATUS(status), "crash")
+        time.sleep(0.02)
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return "timeout"
+
+
+def main() -> None:
+    """Run everything that a software device could pass."""
+    sys.path.insert(0, os.path.dirname(os.getcwd()))
+    sys.path.insert(0, os.getcwd())
+    from args_parser import parser
+
+    sys.argv[1:] = ["--dev", DEVICE, "--gid", GID]
+    parser.parse_args()
+    names = [
+        name[:-3]
+        for name in sorted(os.listdir("."))
+        # other vendors' tests look for their own hardware and skip
+        if name.startswith("test_")
+        and name.endswith(".py")
+        and not name.startswith(("test_mlx5", "test_efa", "test_cuda"))
+    ]
+    for name in names:
+        module = importlib.import_module(f"tests.{name}")
+        for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
+            pid = os.fork()
+            if pid == 0:
+                os.setsid()
+                run_child(case)
+            print(json.dumps({"test": case.id(), "outcome": outcome_of(pid)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

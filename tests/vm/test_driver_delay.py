@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A delay of known length, planted in one stage, shows in that stage and in no other.
+
+The module is built with the test patch (VARIANT=delay); the events are those of the series.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from rocelab import artifacts
+from rocelab.node import Node
+from rocelab.node.prepare import DEVICE, add_device, install_driver
+from rxe_trace import PACKETS, STAGES, Event, named, tracing
+from traffic import gid_index, server
+from vmlab import LINE, Boot, healthy
+
+DELAY = 1_000_000
+"""Length of the planted delay in ns: long against what an emulated stage takes, and its noise."""
+PARAMETERS = "/sys/module/rdma_rxe/parameters"
+SEND, ACK = "RC_SEND_ONLY", "RC_ACKNOWLEDGE"
+EVENT = {"tx": "rxe_tx_packet", "rx": "rxe_rx_packet", "done": "rxe_rx_done"}
+
+NOT_OURS_ALONE = {"queue", "reply"}
+"""Stages that contain what others do: a packet waits in the queue for whoever has the CPU, and a
+reply contains the hand-over to the (emulated) network device."""
+
+Place = tuple[str, str, str]
+"""Event, opcode, stage."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Two nodes with the delayed driver; the delay is on the first."""
+
+    n1: Node
+    n2: Node
+
+    def plant(self, stage: str) -> None:
+        """Choose the delayed stage, or `off`."""
+        self.n1.run(["tee", f"{PARAMETERS}/delay_stage"], stdin=f"{stage}\n")
+
+    def trace(self, stage: str, iterations: int, *more: str) -> list[Event]:
+        """The first node's packets of a ping-pong, which sleeps while it waits."""
+        common = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", str(iterations), "-e"]
+        self.plant(stage)
+        try:
+            with (
+                tracing(self.n1, *PACKETS, *more) as trace,
+                server(self.n2, [*common, "-g", gid_index(self.n2)]),
+            ):
+                self.n1.run([*common, "-g", gid_index(self.n1), self.n2.link.ipv4], timeout=120)
+        finally:
+            self.plant("off")
+        return trace.events
+
+    def measure(self, stage: str) -> dict[Place, int]:
+        """Shortest ns of each stage of each kind of packet on the first node.
+
+        The shortest, because nothing shortens a delay, while interrupts and the emulated device
+        lengthen a stage at random.
+        """
+        found: dict[Place, list[int]] = defaultdict(list)
+        for event in self.trace(stage, 40):
+            for name, ns in event.stages().items():
+                found[event.name, event["op"], name].append(ns)
+        assert {op for _, op, _ in found} == {SEND, ACK}
+        assert min(len(values) for values in found.values()) >= 20
+        # 0: the packet had no such stage (a repeated request, say, has no completion)
+        return {
+            place: min((ns for ns in values if ns), default=0) for place, values in found.items()
+        }
+
+
+@pytest.fixture(scope="module")
+def nodes(boot: Boot) -> Iterator[Nodes]:
+    """Two nodes with the delayed driver and a device each."""
+    with boot(name="delay", prepared=False) as testbed:
+        driver = artifacts.driver(LINE, "delay")
+        for node in testbed.nodes:
+            install_driver(node, driver)
+            add_device(node)
+        n1, n2 = testbed.nodes
+        n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
+        yield Nodes(n1, n2)
+
+
+@pytest.fixture(scope="module")
+def undelayed(nodes: Nodes) -> dict[Place, int]:
+    """What the stages take without a delay, after a run that warms up."""
+    nodes.measure("off")
+    return nodes.measure("off")
+
+
+def delayed_places(part: str, stage: str) -> set[Place]:
+    """Where a planted delay must show."""
+    only_sends = {("tx", "wqe"), ("done", "copy"), ("done", "reply")}
+    packets = {SEND} if (part, stage) in only_sends else {SEND, ACK}
+    places = {(EVENT[part], op, stage) for op in packets}
+    if part == "tx" and stage != "wqe":
+        # by definition: the reply to a packet is the sending of its answer
+        places.add((EVENT["done"], SEND, "reply"))
+    return places
+
+
+@pytest.mark.parametrize(
+    ("part", "stage"),
+    [(part, stage) for part, event in EVENT.items() for stage in STAGES[event]],
+)
+def test_delay(nodes: Nodes, undelayed: dict[Place, int], part: str, stage: str) -> None:
+    """The stage grows by the delay, all others stay what they were."""
+    with healthy([nodes.n1, nodes.n2], f"delay in {part}.{stage}"):
+        delayed = nodes.measure(f"{part}.{stage}")
+    expected = delayed_places(part, stage)
+    assert expected <= delayed.keys()
+    for place, shortest in delayed.items():
+        grown = shortest - undelayed[place]
+        if place in expected:
+            assert grown >= DELAY * 0.95, f"{place} grew by {grown} ns"
+        if place[2] in NOT_OURS_ALONE:
+            continue
+        if place in expected:
+            assert grown <= DELAY * 1.3, f"{place} grew by {grown} ns"
+        else:
+            assert abs(grown) < DELAY * 0.1, f"{place} changed by {grown} ns"
+
+
+LONG = 20_000_000
+"""A delay of several ticks, in which a scheduler that may preempt will."""
+PREEMPT = "/sys/kernel/debug/sched/preempt"
+
+
+def test_switched_packets_are_flagged(nodes: Nodes) -> None:
+    """A packet says that its task was switched out in mid-packet, as the scheduler says it."""
+    n1 = nodes.n1
+    found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
+    assert found
+    n1.run(["tee", PREEMPT], stdin="full\n")
+    n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{LONG}\n")
+    rival = n1.start(["nice", "-n", "-20", "sh", "-c", "while :; do :; done"])
+    try:
+        events = nodes.trace("tx.icrc", 20, "sched/sched_switch")
+    finally:
+        rival.kill()
+        n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
+        n1.run(["tee", PREEMPT], stdin=f"{found[1]}\n")
+    switches = defaultdict(list)
+    for event in named(events, "sched_switch"):
+        switches[event.number("prev_pid")].append(event.time_us)
+    flagged = 0
+    for packet in named(events, EVENT["tx"]):
+        # whole microseconds, as the trace has them
+        begin = packet.number("begin") // 1000
+        end = (packet.number("begin") + sum(packet.stages().values())) // 1000
+        inside = [time for time in switches[packet.pid] if begin < time < end]
+        on_edge = [time for time in switches[packet.pid] if time in (begin, end)]
+        assert on_edge or bool(inside) == ("switched" in packet["flags"].split("|")), packet
+        flagged += bool(inside)
+    assert flagged, "no task was switched out"
+
+
+def test_bad_stage_is_refused(nodes: Nodes) -> None:
+    """A stage that does not exist is an error, not a delay nowhere."""
+    done = nodes.n1.run(["tee", f"{PARAMETERS}/delay_stage"], stdin="tx.nosuch\n", check=False)
+    assert done.returncode != 0
+    assert nodes.n1.run(["cat", f"{PARAMETERS}/delay_stage"]).stdout == "off\n"

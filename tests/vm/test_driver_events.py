@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver's events against its own counters, arithmetic, and what is done to it on purpose."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rxe_trace
+from rocelab import artifacts
+from rocelab.node import Completed, Node
+from rocelab.node.prepare import DEVICE, add_device, check_driver, remove_device
+from rxe_trace import PACKETS, STAGES, Event, count, named, tracing
+from veth_pair import PROGRAM, Pair, veth_pair
+from vmlab import LINE
+
+# the one queue pair that every device has
+GSI_QPN = 1
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def pair(n1: Node) -> Iterator[Pair]:
+    """Two devices on the first node."""
+    with veth_pair(n1) as pair:
+        yield pair
+
+
+def moved(before: dict[str, int], after: dict[str, int]) -> Counter[str]:
+    """How far the counters went."""
+    return Counter({name: after[name] - before[name] for name in after})
+
+
+def check_packets(events: list[Event]) -> None:
+    """What must hold of every packet event: nothing stale, nothing torn."""
+    begin = [event.number("begin") for event in events]
+    for event in events:
+        for stage, ns in event.stages().items():
+            assert ns < 60 * SECOND, f"{stage} of {event}"
+        if event.name == "rxe_tx_packet":
+            stages = event.stages()
+            # an answer has no work request to look for; a request spends time in every stage
+            if event["role"] == "responder":
+                assert stages.pop("wqe") == 0, event
+            assert all(stages.values()), event
+        assert event["net"] == "v2-ipv4"
+        # BTH, payload, padding and ICRC; what else there is are extended headers
+        rest = event.number("paylen") - event.number("payload")
+        assert 16 <= rest <= 16 + 3 + 40, event
+    assert max(begin) - min(begin) < 600 * SECOND
+
+
+def check_order(sent: list[Event]) -> None:
+    """One half of a queue pair sends one packet at a time: a stale time would overlap."""
+    ended: dict[tuple[str, str, str], int] = {}
+    for event in sent:
+        half = (event["dev"], event["qpn"], event["role"])
+        assert event.number("begin") >= ended.get(half, 0), event
+        ended[half] = event.number("begin") + sum(event.stages().values())
+
+
+def parts(operation: str) -> set[str]:
+    """Opcodes of a message of three packets or more."""
+    return {f"{operation}_{part}" for part in ("FIRST", "MIDDLE", "LAST")}
+
+
+OPERATIONS = [
+    # transport, operation, size, opcodes of the requests, opcodes of the answers
+    ("rc", "send", 0, {"RC_SEND_ONLY"}, {"RC_ACKNOWLEDGE"}),
+    ("rc", "send", 65, {"RC_SEND_ONLY"}, {"RC_ACKNOWLEDGE"}),
+    ("rc", "send_imm", 4096, {"RC_SEND_ONLY_WITH_IMMEDIATE"}, {"RC_ACKNOWLEDGE"}),
+    ("rc", "write", 9001, parts("RC_RDMA_WRITE"), {"RC_ACKNOWLEDGE"}),
+    ("rc", "write_imm", 1, {"RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE"}, {"RC_ACKNOWLEDGE"}),
+    ("rc", "read", 64, {"RC_RDMA_READ_REQUEST"}, {"RC_RDMA_READ_RESPONSE_ONLY"}),
+    ("rc", "read", 9001, {"RC_RDMA_READ_REQUEST"}, parts("RC_RDMA_READ_RESPONSE")),
+    ("rc", "cas", 8, {"RC_COMPARE_SWAP"}, {"RC_ATOMIC_ACKNOWLEDGE"}),
+    ("rc", "fadd", 8, {"RC_FETCH_ADD"}, {"RC_ATOMIC_ACKNOWLEDGE"}),
+    ("uc", "send", 9001, parts("UC_SEND"), set()),
+    ("uc", "write", 64, {"UC_RDMA_WRITE_ONLY"}, set()),
+    ("ud", "send", 1000, {"UD_SEND_ONLY"}, set()),
+    ("ud", "send_imm", 3, {"UD_SEND_ONLY_WITH_IMMEDIATE"}, set()),
+]  # fmt: skip
+
+
+# even of a message without bytes: what is copied then is nothing
+COPIED = re.compile("_SEND_|_WRITE_|_READ_RESPONSE_|_ATOMIC_ACK")
+
+
+def test_every_operation(pair: Pair) -> None:
+    """Each packet of each operation is in each event once, as the driver's counters say."""
+    for transport, operation, size, requests, answers in OPERATIONS:
+        label = f"{transport} {operation} {size}"
+        before = pair.counters()
+        with tracing(pair.node, *PACKETS) as trace:
+            pair.loop(transport, operation, size, batches=2)
+        counted = moved(before, pair.counters())
+        messages = 3 * 16
+        check_packets(trace.events)
+        check_order(trace.named("rxe_tx_packet"))
+
+        tx, rx, done = (trace.named(name) for name in PACKETS)
+        assert len(tx) == counted["sent_pkts"], label
+        assert len(rx) == len(done) == counted["rcvd_pkts"] == counted["sent_pkts"], label
+        assert counted["send_err"] == 0, label
+        for events in (tx, rx, done):
+            assert set(count(events, "op")) == requests | answers, label
+            assert set(count(events, "flags")) <= {"", "switched"}, label
+        assert count(tx, "op") == count(rx, "op") == count(done, "op"), label
+
+        # N messages of S bytes are N * max(1, ceil(S / MTU)) packets that carry them
+        carriers = answers if operation == "read" else requests
+        carrying = [event for event in tx if event["op"] in carriers]
+        payload = 0 if operation in ("cas", "fadd") else size
+        assert len(carrying) == messages * max(1, math.ceil(payload / pair.mtu)), label
+        assert sum(event.number("payload") for event in carrying) == messages * payload, label
+
+        # requests end at the responder, answers at the requester
+        for event in rx + done:
+            expected = "responder" if event["op"] in requests else "requester"
+            assert event["role"] == expected, label
+        # a copy is in what brings data, a reply in what is answered
+        for event in done:
+            stages = event.stages()
+            assert (stages["copy"] > 0) == bool(COPIED.search(event["op"])), event
+            assert stages["exec"] > 0, event
+            assert stages["queue"] > 0, event
+            if event["op"] in answers or not answers:
+                assert stages["reply"] == 0, event
+            elif event["op"] not in ("RC_RDMA_WRITE_FIRST", "RC_RDMA_WRITE_MIDDLE"):
+                assert stages["reply"] > 0, event
+        # every PSN once in each direction
+        psns = Counter((event["dev"], event["qpn"], event["psn"], event["role"]) for event in tx)
+        assert set(psns.values()) == {1}, label
+
+
+def test_loopback_is_flagged(pair: Pair) -> None:
+    """A packet that never leaves its device says so in every event."""
+    with tracing(pair.node, *PACKETS) as trace:
+        pair.loop("rc", "write", 64, batches=2, peer="rxe_a")
+    check_packets(trace.events)
+    for name in PACKETS:
+        events = trace.named(name)
+        assert len(events) == 2 * 3 * 16, name
+        assert all("loopback" in event["flags"].split("|") for event in events), name
+
+
+def test_tasks_and_handler(pair: Pair) -> None:
+    """What begins ends, on both; every packet's events lie inside a task or the handler."""
+    with tracing(pair.node) as trace:
+        pair.loop("rc", "send", 64, batches=5)
+    open_tasks: Counter[tuple[str, str, str]] = Counter()
+    handlers = 0
+    inside = Counter[str]()
+    for event in trace.events:
+        if event.name in ("rxe_task_begin", "rxe_task_end"):
+            key = (event["dev"], event["qpn"], event["task"])
+            assert event["task"] in ("send", "recv")
+            open_tasks[key] += 1 if event.name == "rxe_task_begin" else -1
+            assert open_tasks[key] in (0, 1), event
+        elif event.name == "rxe_recv_begin":
+            handlers += 1
+        elif event.name == "rxe_recv_end":
+            handlers -= 1
+        elif event.name == "rxe_rx_packet":
+            assert handlers == 1, event
+            inside["handler"] += 1
+        elif event.name == "rxe_tx_packet":
+            task = "send" if event["role"] == "requester" else "recv"
+            assert open_tasks[(event["dev"], event["qpn"], task)] == 1, event
+            inside[task] += 1
+        elif event.name == "rxe_rx_done":
+            task = "send" if event["role"] == "requester" else "recv"
+            assert open_tasks[(event["dev"], event["qpn"], task)] == 1, event
+    assert handlers == 0
+    assert set(open_tasks.values()) == {0}
+    assert inside == {"handler": 192, "send": 96, "recv": 96}
+
+
+def test_loss(pair: Pair) -> None:
+    """Under loss the rare events agree with the counters, and data still arrives whole."""
+    for end in "ab":
+        pair.node.run(["tc", "qdisc", "add", "dev", f"veth_{end}", "root", "netem", "loss", "4%"])
+    before = pair.counters()
+    try:
+        with tracing(pair.node, buffer_kb=65536) as trace:
+            for operation in ("write", "read", "fadd", "send"):
+                pair.loop("rc", operation, 9001, batches=4)
+    finally:
+        for end in "ab":
+            pair.node.run(["tc", "qdisc", "delete", "dev", f"veth_{end}", "root"])
+    counted = moved(before, pair.counters())
+    naks = trace.named("rxe_nak")
+    again = count(trace.named("rxe_retransmit"), "reason")
+    assert counted["completer_retry_err"] == again.total() > 0, "the loss caused no retransmission"
+    assert set(again) <= {"timeout", "seq_nak", "implied_nak"}
+    assert set(count(naks, "syndrome")) == {"psn_sequence_error"}
+    directions = count(naks, "dir")
+    # each NAK answers one packet that came out of sequence; NAKs may be lost too
+    assert directions["sent"] >= directions["received"] >= again["seq_nak"] > 0
+    drops = count(trace.named("rxe_drop"), "reason")
+    assert set(drops) <= {"sequence", "unexpected"}
+    assert drops["sequence"] >= directions["sent"] == counted["out_of_seq_request"]
+    assert len(trace.named("rxe_timeout")) >= again["timeout"]
+    assert len(trace.named("rxe_tx_packet")) == counted["sent_pkts"] + counted["send_err"]
+    assert len(trace.named("rxe_rx_packet")) == counted["rcvd_pkts"]
+    assert len(trace.named("rxe_rx_done")) == counted["rcvd_pkts"]
+    for event in trace.named("rxe_retransmit"):
+        behind = (event.number("next_psn") - event.number("psn")) & 0xFFFFFF
+        assert 0 < behind < 1 << 23, event
+
+
+def test_receiver_not_ready(pair: Pair) -> None:
+    """An RNR NAK is told at both ends, then the end of the wait, then the retransmission."""
+    before = pair.counters()
+    with tracing(pair.node) as trace:
+        pair.loop("rc", "send_late", 64, batches=1, chain=1)
+    counted = moved(before, pair.counters())
+    steps = count(trace.named("rxe_rnr"), "step")
+    assert steps["sent"] == counted["send_rnr_err"] >= 2
+    assert steps["received"] == counted["rcvd_rnr_err"] == steps["sent"]
+    assert count(trace.named("rxe_retransmit"), "reason") == {"rnr": steps["expired"]}
+    assert count(trace.named("rxe_drop"), "reason") == {"no_recv": steps["sent"]}
+    # verbs_loop asks for 0.64 ms, code 12
+    assert {e["timer"] for e in trace.named("rxe_rnr") if e["step"] != "expired"} == {"12"}
+
+
+def test_access_error(pair: Pair) -> None:
+    """A refused key: a NAK at both ends, and both queue pairs in error, each for its reason."""
+    with tracing(pair.node) as trace:
+        pair.loop("rc", "write_denied", 64, batches=1, chain=4)
+    naks = trace.named("rxe_nak")
+    assert count(naks, "dir") == {"sent": 1, "received": 1}
+    assert {event["syndrome"] for event in naks} == {"remote_access_error"}
+    changes = trace.named("rxe_qp_state")
+    modified = [(e["old"], e["new"]) for e in changes if e["cause"] == "modify"]
+    assert Counter(modified) == {("RESET", "INIT"): 2, ("INIT", "RTR"): 2, ("RTR", "RTS"): 2}
+    errors = {e["cause"]: (e["old"], e["new"]) for e in changes if e["cause"] != "modify"}
+    assert errors == {"completer": ("RTS", "ERR"), "responder": ("RTS", "ERR")}
+
+
+def test_completion_queue_overflow(pair: Pair) -> None:
+    """A completion that finds no room is told, with the queue's size."""
+    with tracing(pair.node) as trace:
+        pair.loop("rc", "cq_full", 64, batches=1, chain=16)
+    lost = trace.named("rxe_cq_error")
+    assert lost
+    assert len(lost) <= 16 - lost[0].number("entries")
+    assert len(set(count(lost, "cqn"))) == 1
+
+
+SENDER = """
+import json, socket, sys
+for options, target, body in json.load(sys.stdin):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        if options:
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, bytes.fromhex(options))
+        s.sendto(bytes.fromhex(body), (target, 4791))
+"""
+ROUTER_ALERT = "94040000"
+
+
+def bth(
+    opcode: int, *, flags: int = 0, pkey: int = 0xFFFF, qpn: int = GSI_QPN, rest: bytes = b""
+) -> bytes:
+    """A BTH and what follows it."""
+    head = bytes((opcode, flags)) + pkey.to_bytes(2, "big") + qpn.to_bytes(4, "big") + bytes(4)
+    return head + rest
+
+
+def deth(qkey: int) -> bytes:
+    """A DETH from queue pair 1, 64 bytes of payload, and a wrong ICRC."""
+    return qkey.to_bytes(4, "big") + (1).to_bytes(4, "big") + bytes(64) + b"\xde\xad\xbe\xef"
+
+
+GSI_QKEY = 0x80010000
+UD_SEND_ONLY = 0x64
+HOSTILE = {
+    # the packet that crashes the stock driver: patch 1 of the series
+    "short": (ROUTER_ALERT, b"x"),
+    "opcode": ("", bth(0xFF, rest=bytes(64))),
+    "length": ("", bth(0x11)),
+    "version": ("", bth(UD_SEND_ONLY, flags=1, rest=deth(GSI_QKEY))),
+    "qpn": ("", bth(UD_SEND_ONLY, qpn=0x123456, rest=deth(GSI_QKEY))),
+    "qp_type": ("", bth(0x04, rest=bytes(64))),
+    "pkey": ("", bth(UD_SEND_ONLY, pkey=1, rest=deth(GSI_QKEY))),
+    "qkey": ("", bth(UD_SEND_ONLY, rest=deth(7))),
+    "icrc": ("", bth(UD_SEND_ONLY, rest=deth(GSI_QKEY))),
+}
+
+
+def send(node: Node, *packets: tuple[str, str, bytes]) -> None:
+    """Send UDP packets to the RoCE port: IP options (hexadecimal), address, body."""
+    listed = [(options, target, body.hex()) for options, target, body in packets]
+    node.run(["python3", "-c", SENDER], stdin=json.dumps(listed))
+
+
+def test_hostile_packets(n1: Node, n2: Node) -> None:
+    """What is no packet for us is dropped with its reason, and counted as received by nobody."""
+    counter = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters/rcvd_pkts"
+    before = n1.run(["cat", counter]).stdout
+    other = "10.44.99.1"
+    n1.run(["ip", "addr", "add", f"{other}/32", "dev", "lo"])
+    n2.run(["ip", "route", "add", f"{other}/32", "via", n1.link.ipv4])
+    expected = [*HOSTILE, "dgid", "no_device"]
+    arrived = f"until [ $(grep -c rxe_drop: {rxe_trace.TRACING}/trace) -ge $1 ]; do :; done"
+    try:
+        with tracing(n1) as trace:
+            packets = [(options, n1.link.ipv4, body) for options, body in HOSTILE.values()]
+            send(n2, *packets, (ROUTER_ALERT, other, bytes(64)))
+            # one link, one queue: the last of the other node's comes last
+            seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
+            n1.run([*seen, str(len(expected) - 1)], timeout=90)
+            send(n1, ("", "127.0.0.1", bytes(64)))
+            n1.run([*seen, str(len(expected))], timeout=90)
+    finally:
+        n2.run(["ip", "route", "delete", f"{other}/32"])
+        n1.run(["ip", "addr", "delete", f"{other}/32", "dev", "lo"])
+    drops = trace.named("rxe_drop")
+    assert [drop["reason"] for drop in drops] == expected
+    for drop, (_, body) in zip(drops, HOSTILE.values(), strict=False):
+        # the queue pair that the packet names, where it is long enough to name one
+        assert drop.number("qpn") == int.from_bytes(body[4:8], "big"), drop
+        assert drop.number("len") == len(body), drop
+    assert drops[-1]["dev"] == "-1"
+    assert trace.named("rxe_rx_packet") == []
+    assert n1.run(["cat", counter]).stdout == before
+
+
+def test_switching_under_traffic(pair: Pair) -> None:
+    """Events that come and go in mid-packet leave no stale time behind, and no packet twice."""
+    names = " ".join(f"{rxe_trace.TRACING}/events/rxe/{name}/enable" for name in PACKETS)
+    script = f"while :; do for f in {names}; do echo 0 > $f; echo 1 > $f; done; done"
+    before = pair.counters()
+    with tracing(pair.node, *PACKETS, buffer_kb=65536) as trace:
+        switcher = pair.node.start(["sh", "-c", script])
+        try:
+            for _ in range(4):
+                pair.loop("rc", "write", 64, batches=60)
+                pair.loop("rc", "read", 9001, batches=8)
+        finally:
+            switcher.kill()
+    counted = moved(before, pair.counters())
+    check_packets(trace.events)
+    for name in PACKETS:
+        events = trace.named(name)
+        assert 0 < len(events) <= counted["sent_pkts"], name
+    check_order(trace.named("rxe_tx_packet"))
+
+
+CHURN = """
+import sys
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+import pyverbs.enums as e
+
+with Context(name=sys.argv[1]) as context, PD(context) as pd, CQ(context, 16) as cq:
+    for i in range(int(sys.argv[2])):
+        kind = (e.IBV_QPT_RC, e.IBV_QPT_UC, e.IBV_QPT_UD)[i % 3]
+        init = QPInitAttr(qp_type=kind, scq=cq, rcq=cq, cap=QPCap(4, 4, 1, 1))
+        qp = QP(pd, init)
+        attr = QPAttr(port_num=1)
+        if kind == e.IBV_QPT_UD:
+            attr.qkey = 0x11111111
+        qp.to_init(attr)
+        if i % 2:
+            attr = QPAttr(qp_state=e.IBV_QPS_ERR)
+            qp.modify(attr, e.IBV_QP_STATE)
+        qp.close()
+"""
+
+
+def test_a_thousand_queue_pairs(pair: Pair) -> None:
+    """1,000 queue pairs come and go under tracing, while others send; nothing leaks."""
+    in_use = ["sh", "-c", "rdma -j resource show qp | tr '{' '\\n' | grep -c rxe_"]
+    with tracing(
+        pair.node, "rxe_qp_state", "rxe_task_begin", "rxe_task_end", *PACKETS, buffer_kb=65536
+    ) as trace:
+        before = pair.node.run(in_use, check=False).stdout
+        churn = pair.node.start(["python3", "-c", CHURN, "rxe_a", "1000"])
+        try:
+            for _ in range(3):
+                pair.loop("rc", "write", 64, batches=20)
+            done = churn.wait(timeout=300)
+        finally:
+            churn.kill()
+        assert done.returncode == 0, done.stderr
+        assert pair.node.run(in_use, check=False).stdout == before
+    changes = Counter((e["old"], e["new"]) for e in trace.named("rxe_qp_state"))
+    # 3 runs of verbs_loop have two connected queue pairs each
+    assert changes[("RESET", "INIT")] == 1000 + 6
+    assert changes[("INIT", "ERR")] == 500
+    assert changes[("RTR", "RTS")] == 6
+
+
+def test_link_deleted_under_traffic(pair: Pair) -> None:
+    """Deleting a device that sends, while it is traced, ends its user and nothing else."""
+    with tracing(pair.node) as trace:
+        traffic = pair.node.start([PROGRAM, "rxe_a", "rxe_b", "rc", "write", "64", "100000"])
+        try:
+            counter = "/sys/class/infiniband/rxe_a/ports/1/hw_counters/sent_pkts"
+            moving = f"until [ $(cat {counter}) -gt 500 ]; do :; done"
+            pair.node.run(["timeout", "60", "sh", "-c", moving], timeout=90)
+            # its user must let go first: the kernel waits for that, and the user waits for ever
+            deletion = pair.node.start(["rdma", "link", "delete", "rxe_a"])
+            pair.node.run(
+                [
+                    "timeout",
+                    "60",
+                    "sh",
+                    "-c",
+                    "while rdma link show rxe_a/1 2>/dev/null | grep -q ACTIVE; do :; done",
+                ],
+                timeout=90,
+            )
+        finally:
+            traffic.kill()
+        assert deletion.wait(timeout=120).returncode == 0
+    assert len(trace.named("rxe_tx_packet")) > 500
+    pair.node.run(["rdma", "link", "add", "rxe_a", "type", "rxe", "netdev", "veth_a"])
+    pair.loop("rc", "write", 64, batches=1)
+
+
+def test_unload(n1: Node) -> None:
+    """With a probe attached unloading says busy; without, it works, and so does loading again."""
+    probe = n1.start(["rxestat"])
+    try:
+        probe.wait_for_line("rxestat: ready", timeout=120)
+        refused = n1.run(["rmmod", "rdma_rxe"], check=False)
+        assert refused.returncode != 0
+        assert "in use" in refused.stderr
+        # the kernel's own word; its EBUSY is for modules that others depend on
+        asked = n1.run(["python3", "-c", DELETE_MODULE])
+        assert asked.stdout.strip() in ("EAGAIN", "EBUSY"), asked
+        assert n1.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0
+        probe.interrupt()
+        probe.wait(timeout=60)
+    finally:
+        probe.kill()
+    remove_device(n1)
+    # the kernel lets go of a program a moment after its last user
+    n1.run(["timeout", "60", "sh", "-c", "until rmmod rdma_rxe; do :; done"], timeout=90)
+    assert n1.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 1
+    n1.run(["modprobe", "rdma_rxe"])
+    add_device(n1)
+    check_driver(n1, artifacts.driver(LINE))
+
+
+# rmmod looks at the reference count and does not ask the kernel
+DELETE_MODULE = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+O_NONBLOCK, SYS_delete_module = os.O_NONBLOCK, {"x86_64": 176, "aarch64": 106}[os.uname().machine]
+result = libc.syscall(SYS_delete_module, b"rdma_rxe", O_NONBLOCK)
+print("removed" if result == 0 else errno.errorcode[ctypes.get_errno()])
+"""
+
+
+def test_module_says_what_it_is(n1: Node) -> None:
+    """Version, events and types: the module in the kernel is the one that was built."""
+    driver = artifacts.driver(LINE)
+    version = n1.run(["cat", "/sys/module/rdma_rxe/version"]).stdout.strip()
+    assert version == f"rocelab-{driver.patch_id}"
+    assert len(driver.patch_id) == 12
+    events = n1.run(["ls", f"{rxe_trace.TRACING}/events/rxe"]).stdout.split()
+    assert {name for name in events if name.startswith("rxe_")} == {
+        *PACKETS, "rxe_task_begin", "rxe_task_end", "rxe_recv_begin", "rxe_recv_end",
+        "rxe_retransmit", "rxe_timeout", "rxe_nak", "rxe_rnr", "rxe_drop", "rxe_qp_state",
+        "rxe_cq_error",
+    }  # fmt: skip
+    types = n1.run(
+        ["bpftool", "btf", "dump", "file", "/sys/kernel/btf/rdma_rxe"], timeout=120
+    ).stdout
+    for name in ("rxe_tx_record", "rxe_rx_record", "rxe_done_record"):
+        assert f"STRUCT '{name}'" in types
+
+
+def test_install_scripts(n1: Node) -> None:
+    """The scripts that a person uses: check, back to stock, and forth."""
+    driver = artifacts.driver(LINE)
+    scripts = sorted((Path(__file__).parents[2] / "kernel/scripts").glob("*.sh"))
+    n1.run(["mkdir", "-p", "/tmp/kernel"])
+    for script in scripts:
+        n1.put(script, f"/tmp/kernel/{script.name}")
+    n1.put(driver.module, "/tmp/kernel/rdma_rxe.ko")
+
+    def run(name: str, *words: str, check: bool = True) -> Completed:
+        return n1.run(["sh", f"/tmp/kernel/{name}.sh", *words], timeout=300, check=check)
+
+    def path() -> str:
+        return n1.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
+
+    assert "events: 14" in run("self-check", driver.patch_id).stdout
+    wrong = run("self-check", "0123456789ab", check=False)
+    assert wrong.returncode == 1
+    assert f"is 'rocelab-{driver.patch_id}', not 'rocelab-0123456789ab'" in wrong.stderr
+    assert run("self-check", "", check=False).returncode == 1
+    try:
+        run("uninstall", driver.release)
+        assert path().endswith(f"{driver.release}/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz")
+    finally:
+        done = run("install", "/tmp/kernel/rdma_rxe.ko", driver.release)
+    assert "is loaded" in done.stdout
+    assert path() == f"/lib/modules/{driver.release}/updates/rdma_rxe.ko"
+
+
+def test_ordinary_tools(pair: Pair) -> None:
+    """perf and trace-cmd print the events as a person reads them, with names for numbers."""
+    loop = [PROGRAM, "rxe_a", "rxe_b", "rc", "write", "64", "1", "4"]
+    pair.node.run(
+        ["perf", "record", "-qa", "-o", "/tmp/perf.data", "-e", "rxe:*", "--", *loop], timeout=120
+    )
+    text = pair.node.run(["perf", "script", "-i", "/tmp/perf.data"], timeout=120).stdout
+    events = rxe_trace.parse(text)
+    tx = named(events, "rxe_tx_packet")
+    assert count(tx, "op") == {"RC_RDMA_WRITE_ONLY": 8, "RC_ACKNOWLEDGE": 8}
+    assert all(set(e.stages()) == set(STAGES["rxe_tx_packet"]) for e in tx)
+    assert ("INIT", "RTR") in {(e["old"], e["new"]) for e in named(events, "rxe_qp_state")}
+
+    record = ["trace-cmd", "record", "-q", "-o", "/tmp/trace.dat", "-e", "rxe"]
+    pair.node.run([*record, *loop], timeout=120)
+    text = pair.node.run(["trace-cmd", "report", "-i", "/tmp/trace.dat"], timeout=120).stdout
+    done = count(named(rxe_trace.parse(text), "rxe_rx_done"), "op")
+    assert done == {"RC_RDMA_WRITE_ONLY": 8, "RC_ACKNOWLEDGE": 8}

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plans on real nodes: every count agrees, impostors are caught, nothing half done stays."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rocelab.bench import plan_file
+from rocelab.bench.catalog import TRANSPORTS
+from rocelab.bench.plan import Cell, Plan
+from rocelab.errors import ExitCode
+from rocelab.node import Node, Process
+from rocelab.provider.base import Testbed
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.run import results, runner, verbs
+from rocelab.run.cell import Outcome, measure
+from rocelab.run.progress import Silent
+from rocelab.run.rig import Rig
+
+MTU = 4096
+
+
+def plan(benchmarks: str, *, repetitions: int = 1, probes: str = '["rxestat"]') -> Plan:
+    """A plan over rxe-v2 unless a benchmark says otherwise."""
+    head = f"""
+[plan]
+name = "vm"
+repetitions = {repetitions}
+transports = ["rxe-v2"]
+probes = {probes}
+"""
+    return plan_file.from_toml(head + benchmarks, "vm.toml")
+
+
+def benchmark(tool: str, test: str, sizes: str, *, n: int = 50, transport: str = "rxe-v2") -> str:
+    """One benchmark; queue pairs wait 1 s for an ACK, so that a slow node is not a lossy one."""
+    return f"""
+[[benchmark]]
+tool = "{tool}"
+test = "{test}"
+sizes = {sizes}
+iterations = {n}
+qp_timeout = 18
+transports = ["{transport}"]
+"""
+
+
+TCP_LAT = benchmark("qperf", "tcp_lat", "[64]", transport="tcp")
+
+
+class Table:
+    """results.parquet of a run, by question."""
+
+    def __init__(self, run: Path) -> None:
+        self.frame = results.load(run)
+
+    def sum(self, metric: str, **where: object) -> int:
+        """Sum of a metric's values."""
+        rows = self.frame.filter(pl.col("metric") == metric, **where)
+        return round(rows["value"].sum())
+
+    def one(self, metric: str, **where: object) -> float:
+        """The only value of a metric."""
+        (value,) = self.frame.filter(pl.col("metric") == metric, **where)["value"].to_list()
+        return float(value)
+
+
+def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:
+    """Driver, probe and outside capture count the same packets, for every kind of operation."""
+    count = 60
+    tests = {
+        "send_bw": (1, MTU, MTU + 1, 65536),
+        "write_lat": (64,),
+        "read_bw": (3 * MTU,),
+        "atomic_lat": (8,),
+    }
+    benchmarks = "".join(benchmark("perftest", t, str(list(s)), n=count) for t, s in tests.items())
+    benchmarks += TCP_LAT
+    benchmarks += benchmark("iperf3", "tcp_bw", "[4096]", transport="tcp")
+    outcome = runner.run(plan(benchmarks), testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    table = Table(outcome.path)
+    for test, sizes in tests.items():
+        for size in sizes:
+            here = {"test": test, "size": size}
+            assert table.sum("probe.lost", **here) == 0
+            for node in ("n1", "n2"):
+                sent = table.one("driver.sent_pkts", **here, node=node)
+                assert sent == table.sum("packets.tx", **here, node=node)
+                received = table.one("driver.rcvd_pkts", **here, node=node)
+                assert received == table.sum("packets.rx", **here, node=node)
+                assert received == table.sum("packets.done", **here, node=node)
+            frames = table.one("wire.frames", **here, kind="roce_v2")
+            assert frames == table.sum("driver.sent_pkts", **here)
+            assert frames == table.sum("driver.rcvd_pkts", **here)
+    # N sends of S bytes give N * max(1, ceil(S / MTU)) data packets, in all three
+    for size in tests["send_bw"]:
+        expected = count * max(1, math.ceil(size / MTU))
+        here = {"test": "send_bw", "size": size}
+        assert table.one("wire.data_frames", **here) == expected
+        assert table.one("packets.tx", **here, node="n1", kind="SEND") == expected
+        assert table.one("driver.sent_pkts", **here, node="n1") == expected
+        assert table.one("wire.payload_bytes", **here) == count * size
+    # Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4
+    assert table.one("wire.header_bytes", test="write_lat") == 74
+    assert table.one("wire.header_bytes", test="send_bw", size=MTU) == 58
+    # a pad of three bytes more
+    assert table.one("wire.header_bytes", test="send_bw", size=1) == 61
+    stages = table.frame.filter(pl.col("metric").str.starts_with("stage."))
+    assert stages["value"].min() >= 0
+    assert table.one("coverage.total", test="write_lat") == pytest.approx(
+        table.one("coverage.stages", test="write_lat")
+        + table.one("coverage.outside", test="write_lat")
+    )
+
+
+def only_cell(text: str, testbed: Testbed, folder: Path) -> Outcome:
+    """Measure a plan's only cell."""
+    (cell,) = plan(text, probes="[]").cells()
+    return measure(cell, Rig.on(testbed), folder)
+
+
+@contextlib.contextmanager
+def background(server: Node, client: Node, port: int) -> Iterator[None]:
+    """RoCE traffic beside the benchmark, from one node to another or to itself, until the end."""
+    ends = [verbs.end(node, verbs.find(node), TRANSPORTS["rxe-v2"]) for node in (server, client)]
+    argv = ("ib_write_bw", "-F", "-d", "rxe0", "-p", str(port), "-D", "60", "-s", "64", "-t", "4")
+    serving = server.start((*argv, "-x", str(ends[0].gid_index)))
+    wait = 'until grep -qE ":$1 0+:0000 0A " /proc/net/tcp; do sleep 0.05; done'
+    server.run(("timeout", "30", "sh", "-c", wait, "sh", f"{port:04X}"))
+    going = client.start((*argv, "-x", str(ends[1].gid_index), server.link.ipv4))
+    try:
+        deadline = time.monotonic() + 30
+        counter = "/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
+        before = client.run(("cat", counter)).stdout
+        while client.run(("cat", counter)).stdout == before:
+            assert time.monotonic() < deadline, "the background traffic never began"
+        yield
+    finally:
+        going.kill()
+        serving.kill()
+
+
+def test_rxe_beside_a_tcp_cell_is_noticed(testbed: Testbed, tmp_path: Path) -> None:
+    """The numbers of a benchmark that had company are no numbers."""
+    n1, n2 = testbed.nodes
+    with background(n2, n1, 31001):
+        outcome = only_cell(TCP_LAT, testbed, tmp_path)
+    assert outcome.record["status"] == "error"
+    assert outcome.record["error"]["kind"] == "proof"
+    assert "n1 sent_pkts" in outcome.record["error"]["what"]
+
+
+def test_driver_loopback_is_not_the_wire(testbed: Testbed, tmp_path: Path) -> None:
+    """Two processes on one node move the driver's counters, and nothing crosses the link."""
+    n1, _ = testbed.nodes
+    with background(n1, n1, 31002):
+        outcome = only_cell(benchmark("perftest", "send_bw", "[64]"), testbed, tmp_path)
+    assert outcome.record["status"] == "error"
+    assert outcome.record["error"]["kind"] == "proof"
+    assert "RoCE v2 frames on the wire" in outcome.record["error"]["what"]
+
+
+def test_a_missing_program_is_a_cell_error(testbed: Testbed, tmp_path: Path) -> None:
+    """Whatever the node says, it is one clear error of one cell."""
+    n2 = testbed.nodes[1]
+    n2.run(("mv", "/usr/bin/qperf", "/usr/bin/qperf.away"))
+    try:
+        outcome = only_cell(TCP_LAT, testbed, tmp_path)
+    finally:
+        n2.run(("mv", "/usr/bin/qperf.away", "/usr/bin/qperf"))
+    assert outcome.record["error"]["kind"] == "benchmark"
+    assert "never listened" in outcome.record["error"]["what"]
+    assert "qperf" in outcome.record["error"]["cause"]  # the shell's own words
+    assert not outcome.node_died
+
+
+class PanicAt(Silent):
+    """Crashes a node's kernel when a certain cell begins to measure."""
+
+    def __init__(self, node: Node, cell: int) -> None:
+        self.node = node
+        self.left = cell
+        self.crash: Process | None = None
+
+    def step_started(self, cell: Cell, *, size: int) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.crash = self.node.start(("sh", "-c", "echo c > /proc/sysrq-trigger"))
+
+
+def test_a_node_that_dies_costs_its_cell(
+    boot: Callable[..., AbstractContextManager[Testbed]], tmp_path: Path
+) -> None:
+    """Finished cells stay, the dead node's console is told, the exit code is the testbed's."""
+    with boot(name="death", prepared=True) as testbed:
+        panic = PanicAt(testbed.nodes[1], 2)
+        outcome = runner.run(plan(TCP_LAT, repetitions=3), testbed, tmp_path, progress=panic)
+        assert panic.crash is not None
+        panic.crash.kill()  # its connection hangs: the crash took the shell with it
+    assert outcome.exit_code is ExitCode.TESTBED
+    assert outcome.status == "stopped"
+    assert (outcome.ok, len(outcome.failed), outcome.missing) == (1, 1, 1)
+    failed = outcome.path / "cells" / outcome.failed[0] / "cell.json"
+    error = json.loads(failed.read_text())["error"]
+    assert error["kind"] == "testbed"
+    assert "n2 died" in error["what"]
+    assert "sysrq" in error["cause"].lower() or "panic" in error["cause"].lower()
+    assert Table(outcome.path).frame["repetition"].n_unique() == 1
+
+
+def test_ctrl_c_and_resume(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """From the command line: an interrupted run leaves whole cells, and goes on where it was."""
+    path = tmp_path / "p.toml"
+    path.write_text(
+        '[plan]\nname = "stop"\nrepetitions = 3\ntransports = ["tcp"]\n'
+        '[[benchmark]]\ntool = "qperf"\ntest = "tcp_lat"\nsizes = [64]\n'
+    )
+    command = [sys.executable, "-m", "rocelab", "run", "--name", testbed.spec.name]
+    command += ["--out", str(tmp_path)]
+    with subprocess.Popen([*command, str(path)], stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if re.search(r"cell 1/3 .*: ok", line):
+                run.send_signal(signal.SIGINT)
+                break
+        run.stderr.read()
+        assert run.wait(timeout=120) == ExitCode.INTERRUPTED
+    (folder,) = tmp_path.glob("*-stop")
+    finished = sorted(p.name for p in (folder / "cells").iterdir())
+    assert finished == ["qperf-tcp_lat.tcp.r01"]
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+
+    done = subprocess.run(
+        [*command, "--resume", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 finished before" in done.stderr
+    assert Table(folder).frame["repetition"].n_unique() == 3
+    assert json.loads((folder / "run.json").read_text())["status"] == "complete"

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxestat against the driver's own counters, against arithmetic, and against an outside clock."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable
+
+import pytest
+
+import traffic
+from rocelab import artifacts
+from rocelab.node import Node, prepare
+from rocelab.node.prepare import DEVICE
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rxestat_watch import (
+    TX_STAGES,
+    Watch,
+    check_rows,
+    counter,
+    packets,
+    stage_counts,
+    switched,
+    watching,
+)
+from traffic import MTU
+from vmlab import LINE
+
+SEND, ACK = "SEND", "ACKNOWLEDGE"
+
+
+def ping_pong(n1: Node, n2: Node, *, size: int, iterations: int) -> None:
+    """Either side sends `iterations` messages of `size` bytes."""
+    traffic.perftest("ib_send_lat", n1, n2, size=size, iterations=iterations)
+
+
+@pytest.mark.parametrize(("size", "iterations"), [(64, 300), (4096, 100), (9001, 100)])
+def test_counts(testbed: QemuTestbed, size: int, iterations: int) -> None:
+    """N sends of S bytes are N·ceil(S/MTU) packets, in every stage, as the driver counts them."""
+    n1, n2 = testbed.nodes
+    with watching(n1, n2) as watches:
+        ping_pong(n1, n2, size=size, iterations=iterations)
+        documents = [watch.stop() for watch in watches]
+    expected = iterations * max(1, math.ceil(size / MTU))
+    for watch, document in zip(watches, documents, strict=True):
+        check_rows(document)
+        sent, arrived = packets(document, "tx"), packets(document, "rx")
+        assert sent[SEND] == arrived[SEND] == packets(document, "done")[SEND] == expected
+        assert sent.total() == watch.moved["sent_pkts"]
+        assert arrived.total() == watch.moved["rcvd_pkts"]
+        assert packets(document, "done").total() == arrived.total()
+        # each stage that every packet passes through has every packet
+        tx, rx = stage_counts(document, "tx"), stage_counts(document, "rx")
+        for stage in TX_STAGES - {"wqe"}:
+            assert tx[stage] == sent.total() - switched(document, "tx"), stage
+        for stage in ("parse", "icrc"):
+            assert rx[stage] == arrived.total() - switched(document, "rx"), stage
+        for stage in ("queue", "exec"):
+            assert rx[stage] == arrived.total() - switched(document, "done"), stage
+    # what one sent the other received, by opcode class
+    assert packets(documents[0], "tx") == packets(documents[1], "rx")
+    assert packets(documents[1], "tx") == packets(documents[0], "rx")
+    # an answer needs no work request; a send does
+    wqe = {row["opcode_class"] for row in documents[0]["rows"] if row["stage"] == "wqe"}
+    assert wqe == {SEND}
+    # size classes: the last of 9001 bytes in 4096s is 809
+    classes = {row["size_class"] for row in documents[0]["packets"] if row["opcode_class"] == SEND}
+    assert classes == {64: {"1-64"}, 4096: {"2049-4096"}, 9001: {"2049-4096", "513-1024"}}[size]
+
+
+def test_filters(testbed: QemuTestbed) -> None:
+    """Each filter leaves what it names and nothing else; filters combine."""
+    n1, n2 = testbed.nodes
+    options = (
+        ("--direction", "tx"),
+        ("--direction", "rx"),
+        ("--opcode", "RC_SEND_ONLY"),
+        ("--opcode", "rdma_write,uc_send"),
+        ("--qpn", "16777215"),
+        ("--device", DEVICE, "--opcode", "ACKNOWLEDGE", "--direction", "rx"),
+    )
+    watches = [Watch(n1, *chosen) for chosen in options]
+    try:
+        ping_pong(n1, n2, size=64, iterations=50)
+        tx_only, rx_only, sends, writes, stranger, acks_in = [watch.stop() for watch in watches]
+    finally:
+        for watch in watches:
+            watch.process.kill()
+    assert {row["dir"] for row in tx_only["rows"]} == {"tx"}
+    assert {row["dir"] for row in rx_only["rows"]} == {"rx"}
+    assert set(packets(sends, "tx")) == set(packets(sends, "rx")) == {SEND}
+    assert packets(sends, "tx")[SEND] == 50
+    assert writes["rows"] == stranger["rows"] == []
+    assert writes["lost"] == stranger["lost"] == 0
+    assert set(packets(acks_in, "rx")) == set(packets(acks_in, "done")) == {ACK}
+    assert {row["dir"] for row in acks_in["rows"]} == {"rx"}
+
+
+def test_qpn_filter(testbed: QemuTestbed) -> None:
+    """Of two queue pairs the filter leaves the packets of one."""
+    n1, n2 = testbed.nodes
+    with watching(n1) as (everything,):
+        ping_pong(n1, n2, size=64, iterations=20)
+        whole = everything.stop()
+    assert packets(whole, "tx")[SEND] == 20
+    # rc_pingpong's server says its number before anything is sent
+    command = ["stdbuf", "-oL", "ibv_rc_pingpong", "-d", DEVICE, "-s", "64", "-n", "10"]
+    command += ["-p", "18516", "-g"]
+    with traffic.server(n1, [*command, traffic.gid_index(n1)], port=18516) as pingpong:
+        found = re.search(r"QPN 0x([0-9a-f]+)", pingpong.wait_for_line("QPN", timeout=60))
+        assert found
+        wanted = str(int(found[1], 16))
+        with watching(n1, options=("--qpn", wanted)) as (chosen,), watching(n1) as (all_of_them,):
+            ping_pong(n1, n2, size=64, iterations=20)
+            n2.run([*command, traffic.gid_index(n2), n1.link.ipv4], timeout=120)
+            document, reference = chosen.stop(), all_of_them.stop()
+    assert packets(document, "tx")[SEND] == 10
+    # rc_pingpong's short timeout may repeat a message; the other's packets are exactly the rest
+    for event in ("tx", "rx", "done"):
+        assert packets(reference, event)[SEND] - packets(document, event)[SEND] == 20
+
+
+def test_intervals(testbed: QemuTestbed) -> None:
+    """Every packet is in exactly one interval; the file appears whole, at the end."""
+    n1, n2 = testbed.nodes
+    n1.run(["rm", "-f", "/tmp/rxestat.jsonl"])
+    before = counter(n1, "sent_pkts")
+    process = n1.start(["rxestat", "-j", "-I", "50", "-o", "/tmp/rxestat.jsonl"])
+    try:
+        process.wait_for_line("rxestat: ready", timeout=120)
+        ping_pong(n1, n2, size=64, iterations=500)
+        assert n1.run(["test", "-e", "/tmp/rxestat.jsonl"], check=False).returncode == 1
+        process.interrupt()
+        assert process.wait(timeout=60).returncode == 0
+    finally:
+        process.kill()
+    text = n1.run(["cat", "/tmp/rxestat.jsonl"]).stdout
+    documents = [json.loads(line) for line in text.splitlines()]
+    for document in documents:
+        check_rows(document)
+    assert [document["interval"] for document in documents] == list(range(1, len(documents) + 1))
+    busy = [document for document in documents if document["rows"]]
+    assert len(busy) > 2, "the traffic was over too soon to fall into several intervals"
+    sent = sum(packets(document, "tx").total() for document in documents)
+    assert sent == counter(n1, "sent_pkts") - before
+    for first, second in itertools.pairwise(documents):
+        assert first["start_ns"] + first["duration_ns"] == second["start_ns"]
+    assert n1.run(["sh", "-c", "ls /tmp/rxestat.jsonl*"]).stdout == "/tmp/rxestat.jsonl\n"
+
+
+def test_count_ends_it(n1: Node) -> None:
+    """--count ends without a signal; tables fit the terminal."""
+    done = n1.run(["rxestat", "--interval", "100", "--count", "3"])
+    assert done.stdout.count("no packet was seen") == 3
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+def test_command(testbed: QemuTestbed) -> None:
+    """A command is watched from its first packet; its status is ours; the table is readable."""
+    n1, n2 = testbed.nodes
+    common = ["ib_write_lat", "-d", DEVICE, "-n", "50", "-F", "-x"]
+    with traffic.server(n2, [*common, traffic.gid_index(n2)]):
+        client = [*common, traffic.gid_index(n1), n2.link.ipv4]
+        done = n1.run(["rxestat", "-o", "/tmp/table", *client], timeout=120)
+    assert "RDMA_Write Latency Test" in done.stdout
+    table = n1.run(["cat", "/tmp/table"]).stdout
+    assert max(len(line) for line in table.splitlines()) <= 80
+    assert f"{DEVICE} tx v2-ipv4 RC_RDMA_WRITE, 1-64 bytes" in table
+    assert re.search(r"^  xmit +50 ", table, re.MULTILINE)
+    assert "= encapsulation" in table
+    assert "= decapsulation" in table
+    assert n1.run(["rxestat", "sh", "-c", "exit 7"], check=False).returncode == 7
+    assert n1.run(["rxestat", "sh", "-c", "kill -9 $$"], check=False).returncode == 137
+    missing = n1.run(["rxestat", "/nonexistent"], check=False)
+    assert missing.returncode == 127
+    assert "cannot run '/nonexistent'" in missing.stderr
+
+
+def rxe_programs(node: Node) -> list[str]:
+    """BPF programs of ours in the kernel."""
+    listed = json.loads(node.run(["bpftool", "-j", "prog", "list"]).stdout)
+    return [prog["name"] for prog in listed if prog.get("name", "").startswith(("rxe_", "net_dev"))]
+
+
+def references(node: Node) -> int:
+    """Reference count of the driver's module."""
+    return int(node.run(["cat", "/sys/module/rdma_rxe/refcnt"]).stdout)
+
+
+def wait_until_gone(node: Node) -> None:
+    """The kernel frees programs a moment after their last reference: poll, with a limit."""
+    node.run(
+        ["sh", "-c", "while bpftool prog list | grep -Eq 'name (rxe_|net_dev)'; do :; done"],
+        timeout=60,
+    )
+
+
+def test_sigkill_leaves_nothing(n1: Node) -> None:
+    """After SIGKILL no program is attached, and the module is as free as before."""
+    before = references(n1)
+    process = n1.start(["rxestat"])
+    process.wait_for_line("rxestat: ready", timeout=120)
+    assert {"rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done"} <= set(rxe_programs(n1))
+    assert references(n1) > before
+    refused = n1.run(["rmmod", "rdma_rxe"], check=False)
+    assert refused.returncode != 0
+    assert "in use" in refused.stderr
+    process.kill()
+    wait_until_gone(n1)
+    assert references(n1) == before
+    assert rxe_programs(n1) == []
+
+
+def test_loopback(n1: Node) -> None:
+    """Packets that never leave the host are told apart: counted, and without xmit."""
+    with watching(n1) as (watch,):
+        ping_pong(n1, n1, size=64, iterations=20)
+        document = watch.stop()
+    check_rows(document)
+    rows = [row for row in document["packets"] if row["event"] in ("tx", "rx")]
+    assert rows
+    assert all(row["loopback"] == row["count"] - row["switched"] for row in rows)
+    assert "xmit" not in stage_counts(document, "tx")
+    assert packets(document, "tx")[SEND] == packets(document, "rx")[SEND] == 40
+
+
+def test_errors(n1: Node) -> None:
+    """Each says what failed, why probably, and what to do, with a documented status."""
+    cases = {
+        ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
+        ("--qpn", "x"): (2, "--qpn takes", "rxestat --help"),
+        ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
+        ("--count", "3"): (2, "--count counts intervals", "--interval"),
+        ("--nosuch",): (2, "unrecognized option", "rxestat --help"),
+        ("--output", "/nonexistent/x"): (2, "cannot write /nonexistent/x", "folder"),
+    }
+    for options, (status, what, action) in cases.items():
+        done = n1.run(["rxestat", *options], check=False)
+        assert done.returncode == status, options
+        assert what in done.stderr
+        assert action in done.stderr
+        assert "ready" not in done.stderr
+    done = n1.run(["setpriv", "--reuid", "65534", "--clear-groups", "rxestat"], check=False)
+    assert done.returncode == 3
+    assert "need root" in done.stderr
+
+
+def test_stock_driver(testbed: QemuTestbed) -> None:
+    """On the stock driver there are fewer stages, said so, and of the same packets."""
+    n1, n2 = testbed.nodes
+    prepare.install_driver(n1, artifacts.driver(LINE, "stock"))
+    prepare.add_device(n1)
+    try:
+        with watching(n1) as (watch,):
+            ping_pong(n1, n2, size=9001, iterations=50)
+            document = watch.stop()
+        prepare.remove_device(n1)
+        prepare.unload(n1)
+        absent = n1.run(["rxestat"], check=False)
+    finally:
+        prepare.install_driver(n1, artifacts.driver(LINE))
+        prepare.add_device(n1)
+    assert document["driver"]["kind"] == "stock"
+    missing = {f"tx.{stage}" for stage in ("wqe", "route")}
+    missing |= {f"rx.{stage}" for stage in ("queue", "exec", "copy", "cqe", "reply")}
+    assert set(document["missing_stages"]) == missing
+    assert packets(document, "tx")[SEND] == packets(document, "rx")[SEND] == 150
+    assert packets(document, "tx").total() == watch.moved["sent_pkts"]
+    assert packets(document, "rx").total() == watch.moved["rcvd_pkts"]
+    tx, rx = stage_counts(document, "tx"), stage_counts(document, "rx")
+    assert set(tx) == TX_STAGES - {"wqe", "route"}
+    assert set(tx.values()) == {watch.moved["sent_pkts"]}
+    assert set(rx) == {"parse", "icrc"}
+    assert set(rx.values()) == {watch.moved["rcvd_pkts"]}
+    # the last of 9001 bytes in 4096s is 809: sizes come from the lengths of headers here
+    classes = {row["size_class"] for row in document["packets"] if row["opcode_class"] == SEND}
+    assert classes == {"2049-4096", "513-1024"}
+    assert all(row["netted_mean_ns"] is None for row in document["rows"])
+    assert absent.returncode == 3
+    assert "the driver rdma_rxe is not loaded" in absent.stderr
+
+
+def bpftrace(node: Node, program: str, workload: Callable[[], object]) -> dict[str, int]:
+    """Run a bpftrace program while something happens; returns its scalar maps."""
+    process = node.start(["bpftrace", "-f", "json", "-e", 'BEGIN { printf("go\\n"); } ' + program])
+    try:
+        process.wait_for_line("go", timeout=120)
+        workload()
+        process.interrupt()
+        output = process.wait(timeout=60).stdout
+    finally:
+        process.kill()
+    found: dict[str, int] = {}
+    for line in output.splitlines():
+        if line.startswith('{"type": "map"'):
+            found.update(json.loads(line)["data"])
+    return found
+
+
+# an fentry/fexit pair: the shortest time between the two, which no interruption lengthens
+PAIR = (
+    "fentry:{function} {{ @in[tid] = nsecs; }} "
+    "fexit:{function} /@in[tid]/ {{ @shortest = min(nsecs - @in[tid]); delete(@in[tid]); }} "
+    "END {{ clear(@in); }}"
+)
+
+
+def shortest_with_pair(testbed: QemuTestbed, function: str) -> tuple[int, dict[str, int], float]:
+    """A pair on a function of the first node's driver, while it answers RDMA READs of a full MTU.
+
+    READ responses are all that it sends. Returns what the pair saw and what each stage took
+    (shortest, ns), and the cost of rxestat's clock.
+    """
+    n1, n2 = testbed.nodes
+    with watching(n1, options=("--direction", "tx")) as (watch,):
+        found = bpftrace(
+            n1,
+            PAIR.format(function=f"rdma_rxe:{function}"),
+            lambda: traffic.perftest("ib_read_bw", n2, n1, size=MTU, iterations=2000),
+        )
+        document = watch.stop()
+    assert set(packets(document, "tx")) == {"RDMA_READ_RESPONSE"}
+    stages = {row["stage"]: row["min_ns"] for row in document["rows"]}
+    return found["@shortest"], stages, document["clock_ns"]
+
+
+def test_stages_agree_with_fentry_fexit(testbed: QemuTestbed) -> None:
+    """An outside clock around a function sees what the stages say, within that clock's own cost.
+
+    rxe_prepare() contains route and net, and so what the pair adds to itself; icrc contains
+    rxe_icrc_generate(), with all that the pair adds. The pair's cost is what it sees around a
+    function that does next to nothing; where code is colder than that one, an emulated processor
+    takes up to half as long again. The bandwidth test keeps it warm.
+    """
+    n1 = testbed.nodes[0]
+    nothing = ["python3", "-c", "import os\nfor _ in range(5000): os.getppid()"]
+    calibration = PAIR.format(function="vmlinux:__task_pid_nr_ns")
+    cost = 1.5 * bpftrace(n1, calibration, lambda: n1.run(nothing))["@shortest"]
+
+    pair, stages, clock = shortest_with_pair(testbed, "rxe_prepare")
+    within = stages["route"] + stages["net"]
+    assert within <= pair, "two stages are longer than the function that contains them"
+    assert pair - within <= cost + clock, f"{pair=} {stages=} {cost=}"
+
+    pair, stages, clock = shortest_with_pair(testbed, "rxe_icrc_generate")
+    assert pair <= stages["icrc"], "the stage is shorter than the function that it contains"
+    assert stages["icrc"] - pair <= 2 * cost + clock, f"{pair=} {stages=} {cost=}"

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxestat on every kind of packet, and what becomes of `xmit` behind a queueing discipline."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import traffic
+from rocelab.node import Node
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rxestat_watch import Document, check_rows, packets, stage_counts, switched, watching
+from veth_pair import Pair, veth_pair
+
+MESSAGES = 3 * 16
+MILLISECOND = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def pair(shared_testbed: QemuTestbed) -> Iterator[Pair]:
+    """Two devices on the first node, one clock."""
+    with veth_pair(shared_testbed.nodes[0]) as pair:
+        yield pair
+
+
+def kinds(document: Document, event: str) -> Counter[tuple[str, str, str]]:
+    """Packets of an event by device, service and opcode class."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for row in document["packets"]:
+        if row["event"] == event:
+            found[row["dev"], row["service"], row["opcode_class"]] += row["count"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("transport", "operation", "request_class", "answer_class"),
+    [
+        ("rc", "write", "RDMA_WRITE", "ACKNOWLEDGE"),
+        ("rc", "send_imm", "SEND", "ACKNOWLEDGE"),
+        ("rc", "read", "RDMA_READ_REQUEST", "RDMA_READ_RESPONSE"),
+        ("rc", "cas", "ATOMIC", "ATOMIC_ACKNOWLEDGE"),
+        ("uc", "write", "RDMA_WRITE", None),
+        ("ud", "send", "SEND", None),
+    ],
+)
+def test_every_kind(
+    n1: Node, pair: Pair, transport: str, operation: str, request_class: str, answer_class: str
+) -> None:
+    """Each service and operation has a name of its own, on the device that sent it."""
+    with watching(n1) as (watch,):
+        pair.loop(transport, operation, 8, 2)
+        document = watch.stop()
+    check_rows(document)
+    service = transport.upper()
+    there = {("rxe_a", service, request_class): MESSAGES}
+    back = {("rxe_b", service, answer_class): MESSAGES} if answer_class else {}
+    assert kinds(document, "tx") == there | back
+    arrived = {("rxe_b", service, request_class): MESSAGES}
+    if answer_class:
+        arrived["rxe_a", service, answer_class] = MESSAGES
+    assert kinds(document, "rx") == kinds(document, "done") == arrived
+    sizes = {row["opcode_class"]: row["size_class"] for row in document["packets"]}
+    payload = {"RDMA_WRITE", "SEND", "RDMA_READ_RESPONSE"}
+    assert sizes == {name: "1-64" if name in payload else "0" for name in sizes}
+    left_out = switched(document, "tx")
+    assert stage_counts(document, "tx")["xmit"] == packets(document, "tx").total() - left_out
+
+
+@contextmanager
+def netem(node: Node, netdev: str, *words: str) -> Iterator[None]:
+    """A queueing discipline that delays or loses."""
+    node.run(["tc", "qdisc", "add", "dev", netdev, "root", "netem", *words])
+    try:
+        yield
+    finally:
+        node.run(["tc", "qdisc", "del", "dev", netdev, "root"])
+
+
+def test_xmit_contains_the_queue(testbed: QemuTestbed) -> None:
+    """A planted delay in the queueing discipline is in xmit, whole, and in no other stage.
+
+    netem takes the driver's destructor off a packet: these are known by their headers.
+    """
+    n1, n2 = testbed.nodes
+    delay = netem(n1, n1.link.netdev, "delay", "20ms")
+    with delay, watching(n1, options=("--direction", "tx")) as (watch,):
+        traffic.perftest("ib_send_lat", n1, n2, size=64, iterations=20)
+        document = watch.stop()
+    check_rows(document)
+    sent = packets(document, "tx").total() - switched(document, "tx")
+    assert stage_counts(document, "tx")["xmit"] == sent
+    for row in document["rows"]:
+        if row["stage"] == "xmit":
+            assert row["min_ns"] >= 20 * MILLISECOND
+        else:
+            assert row["p50_ns"] < MILLISECOND, row["stage"]
+
+
+def test_lost_packets_have_no_xmit(testbed: QemuTestbed) -> None:
+    """What a queueing discipline drops has no xmit; the rest has."""
+    n1, n2 = testbed.nodes
+    loss = netem(n1, n1.link.netdev, "loss", "20%")
+    with loss, watching(n1, options=("--direction", "tx")) as (watch,):
+        traffic.perftest("ib_send_lat", n1, n2, size=64, iterations=100, ack_timeout=16)
+        listed = n1.run(["tc", "-s", "-j", "qdisc", "show", "dev", n1.link.netdev, "root"]).stdout
+        document = watch.stop()
+    check_rows(document)
+    sent = packets(document, "tx").total() - switched(document, "tx")
+    passed = stage_counts(document, "tx")["xmit"]
+    (statistics,) = json.loads(listed)
+    assert 0 < sent - passed <= statistics["drops"]
+
+
+def test_a_stranger_in_recycled_memory(testbed: QemuTestbed, pair: Pair) -> None:
+    """Packets that never came to the device leave their addresses behind: nobody else's xmit."""
+    n1, n2 = testbed.nodes
+    pair.loop("uc", "write", 8, 2)  # the neighbours get to know each other
+    loss = netem(n1, "veth_a", "loss", "100%")
+    with loss, watching(n1, options=("--direction", "tx")) as (watch,):
+        # an unreliable write completes when it is sent; its far end then misses the payload
+        assert pair.loop("uc", "write", 8, 2, check=False).returncode == 1
+        n1.run(["ping", "-q", "-c", "500", "-i", "0.002", n2.link.ipv4])
+        document = watch.stop()
+    check_rows(document)
+    assert packets(document, "tx").total() == MESSAGES
+    assert "xmit" not in stage_counts(document, "tx")

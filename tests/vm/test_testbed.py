@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The qemu provider as a user meets it: what is private, what dies with what, what stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import rocelab
+from rocelab.errors import TestbedError
+from rocelab.node import Node
+from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.qemu.state import State
+
+
+def processes(word: str) -> list[str]:
+    """Command lines that contain a word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+def wait_until(what: str, condition, limit: float = 30) -> None:
+    """Poll, with a limit."""
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {limit} s"
+        time.sleep(0.05)
+
+
+def gone(name: str) -> bool:
+    """Nothing of a testbed is left: no QEMU, no supervisor, no folder."""
+    return not processes(f"rocelab-{name}-n") and not State(name).path.exists()
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A testbed name of this test's own, cleaned up whatever happens."""
+    name = f"t{os.getpid()}-{abs(hash(request.node.name)) % 10000}"
+    yield name
+    if State(name).alive():
+        State(name).stop()
+
+
+def test_up_status_ssh_down(name: str) -> None:
+    """The life of a testbed, from the command line."""
+    up = rocelab("up", "--name", name, "--bare")
+    assert up.returncode == 0, up.stderr
+    state = State(name)
+    spec = state.spec()
+
+    status = rocelab("status")
+    assert name in status.stdout
+    assert status.stdout.count(" up ") >= 2
+
+    answer = rocelab("ssh", "--name", name, "n2", "--", "sh", "-c", "hostname; exit 7")
+    assert (answer.stdout, answer.returncode) == ("n2\n", 7)
+    # words reach the node as words: nothing in them is the node's shell's to read
+    hostile = "$(touch /tmp/owned); `id` | cat > /tmp/owned"
+    assert rocelab("ssh", "--name", name, "n1", "--", "echo", hostile).stdout == hostile + "\n"
+
+    assert rocelab("ssh", "--name", name, "n9", "--", "true").returncode == 2
+    again = rocelab("up", "--name", name, "--bare")
+    assert again.returncode == 2
+    assert "up already" in again.stderr
+
+    # private: the folder, the keys; and SSH listens on the loopback address alone
+    assert stat.S_IMODE(state.path.stat().st_mode) == 0o700
+    for key in ("id_ed25519", "host_key"):
+        assert stat.S_IMODE((state.path / key).stat().st_mode) == 0o600
+    listening = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True, check=True).stdout
+    for node in spec.nodes:
+        lines = [line for line in listening.splitlines() if f":{node.ssh_port} " in line]
+        assert lines
+        assert all(f"127.0.0.1:{node.ssh_port} " in line for line in lines)
+
+    # no password, no other key, no other host key
+    port = spec.nodes[0].ssh_port
+    common = ["ssh", "-F", "none", "-p", str(port), "-o", "BatchMode=yes"]
+    known = ["-o", f"UserKnownHostsFile={state.path}/known_hosts"]
+    no_key = ["-o", "IdentityFile=/dev/null", "-o", "IdentitiesOnly=yes"]
+    refused = subprocess.run(
+        [*common, *known, *no_key, "root@127.0.0.1", "true"], capture_output=True, check=False
+    )
+    assert refused.returncode == 255
+    assert b"Permission denied (publickey)" in refused.stderr
+    nobody_known = ["-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes"]
+    right_key = ["-i", str(state.path / "id_ed25519")]
+    stranger = subprocess.run(
+        [*common, *right_key, *nobody_known, "root@127.0.0.1", "true"],
+        capture_output=True,
+        check=False,
+    )
+    assert stranger.returncode == 255
+    assert b"Host key verification failed" in stranger.stderr
+
+    down = rocelab("down", "--name", name)
+    assert down.returncode == 0, down.stderr
+    wait_until("nothing left", lambda: gone(name))
+    assert rocelab("down", "--name", name).returncode == 2
+
+
+def test_a_killed_rocelab_leaves_nothing(name: str) -> None:
+    """SIGKILL of the process that booted the nodes ends them, and removes keys and sockets."""
+    script = f"""
+        import time
+        from rocelab.provider.qemu import testbed
+        testbed.up({name!r}, line="6.12", mtu=1500, lifeline=True)
+        print("ready", flush=True)
+        time.sleep(600)
+    """
+    owner = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout
+    for line in owner.stdout:
+        if line == "ready\n":
+            break
+    assert len(processes(f"rocelab-{name}-n")) >= 2
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    wait_until("nothing left", lambda: gone(name))
+    wait_until("no SSH connection left", lambda: not processes(f"/{name}/"))
+
+
+def test_interrupt_while_booting(name: str) -> None:
+    """Ctrl-C during the boot: exit code 130, one line, nothing left."""
+    command = [sys.executable, "-m", "rocelab", "up", "--name", name, "--bare"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    wait_until("QEMU runs", lambda: len(processes(f"rocelab-{name}-n")) >= 2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in stderr
+    assert "Traceback" not in stderr
+    wait_until("nothing left", lambda: gone(name))
+
+
+def test_port_in_use(name: str) -> None:
+    """A taken SSH port is said before anything boots."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = rocelab("up", "--name", name, "--bare", "--ssh-port", str(port))
+    assert answer.returncode == 4
+    assert f"port {port} on 127.0.0.1 is in use" in answer.stderr
+    assert "what to do" in answer.stderr
+    assert gone(name)
+
+
+def test_a_node_that_dies(name: str) -> None:
+    """A panic is noticed, its console shown; a killed supervisor takes the rest along."""
+    testbed = qemu.up(name, line="6.12", mtu=1500, lifeline=True)
+    first = testbed.nodes[0]
+    process = first.start(
+        ["sh", "-c", "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger"]
+    )
+    wait_until("the death is noticed", lambda: bool(testbed.state.died()))
+    with pytest.raises(TestbedError) as caught:
+        testbed.alive()
+    assert "node n1 died" in caught.value.what
+    assert "Kernel panic" in caught.value.cause
+    with pytest.raises(TestbedError):
+        first.run(["true"])
+    process.kill()
+    assert testbed.nodes[1].run(["hostname"]).stdout == "n2\n"
+
+    os.kill(int((testbed.state.path / "supervisor.pid").read_text()), signal.SIGKILL)
+    wait_until("no QEMU left", lambda: not processes(f"rocelab-{name}-n"))
+    with pytest.raises(TestbedError, match="is gone"):
+        testbed.alive()
+    # the next command removes what is left over
+    assert name not in rocelab("status").stdout
+    assert gone(name)
+    testbed.down()
+
+
+def test_no_way_out(n1: Node) -> None:
+    """A node reaches its peer and nothing else: not the host, not the world."""
+    assert n1.run(["ping", "-c1", "-W5", "10.44.0.2"]).returncode == 0
+    n1.run(["ip", "route", "add", "default", "via", "172.30.1.2"], check=False)
+    try:
+        for address in ("172.30.1.2", "192.0.2.1"):
+            script = f"timeout 5 bash -c '</dev/tcp/{address}/22'"
+            assert n1.run(["sh", "-c", script], check=False).returncode != 0
+    finally:
+        n1.run(["ip", "route", "del", "default"], check=False)
+
+
+def test_capture_sees_every_frame(testbed: qemu.QemuTestbed, tmp_path: Path) -> None:
+    """The outside witness holds each echo request and reply once, in both directions, whole."""
+    n1, n2 = testbed.nodes
+    wire = tmp_path / "wire.pcap"
+    n1.run(["ping", "-c1", n2.link.ipv4])
+    with testbed.capture(wire):
+        n1.run(["ping", "-c20", "-i0.01", "-s", "3000", n2.link.ipv4])
+    fields = ["-T", "fields", "-e", "icmp.type", "-e", "icmp.seq", "-e", "frame.len"]
+    rows = subprocess.run(
+        ["tshark", "-r", wire, "-Y", "icmp", *fields], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    # Ethernet, IPv4 and ICMP headers: 14 + 20 + 8 bytes
+    assert rows == [f"{kind}\t{seq}\t3042" for seq in range(1, 21) for kind in (8, 0)]
