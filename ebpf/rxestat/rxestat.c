@@ -74,7 +74,9 @@ static int on_timer(struct run *run)
 	run->session.start_ns = run->session.end_ns;
 	run->session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	groups_clear(run->groups);
-	run->ended = run->config.count && run->session.interval == run->config.count;
+	/* a signal may have ended it in this very round */
+	if (run->config.count && run->session.interval == run->config.count)
+		run->ended = true;
 	return 0;
 }
 

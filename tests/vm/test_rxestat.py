@@ -151,6 +151,21 @@ def test_intervals(testbed: QemuTestbed) -> None:
     assert n1.run(["sh", "-c", "ls /tmp/rxestat.jsonl*"]).stdout == "/tmp/rxestat.jsonl\n"
 
 
+_INTERRUPT_AT_AN_INTERVAL = """
+rxestat -j -I 50 -o /tmp/both.jsonl 2>/tmp/both.err & pid=$!
+until grep -q ready /tmp/both.err; do sleep 0.05; done
+kill -STOP $pid; kill -INT $pid
+sleep 0.2  # the timer expires meanwhile
+kill -CONT $pid
+wait $pid
+"""
+
+
+def test_interrupt_at_an_interval(n1: Node) -> None:
+    """A signal that arrives together with the timer ends it."""
+    n1.run(["timeout", "60", "sh", "-c", _INTERRUPT_AT_AN_INTERVAL], timeout=90)
+
+
 def test_count_ends_it(n1: Node) -> None:
     """--count ends without a signal; tables fit the terminal."""
     done = n1.run(["rxestat", "--interval", "100", "--count", "3"])
