@@ -6,7 +6,8 @@ One process a test, because some crash libibverbs on any driver; forked from one
 imported everything, because importing it takes seconds under emulation. Prints one line of JSON
 a test: {"test": id, "outcome": "pass" | "fail" | "error" | "skip" | "crash" | "timeout"}.
 
-Usage: pyverbs_each.py DEVICE GID_INDEX SECONDS  (in rdma-core's folder `tests`)
+Usage: pyverbs_each.py DEVICE GID_INDEX SECONDS [TEST_ID...]  (in rdma-core's folder `tests`;
+without ids, every test)
 """
 
 import importlib
@@ -19,6 +20,7 @@ import time
 import unittest
 
 DEVICE, GID, LIMIT = sys.argv[1], sys.argv[2], float(sys.argv[3])
+WANTED = set(sys.argv[4:])
 STATUS = {0: "pass", 10: "fail", 11: "error", 12: "skip"}
 
 
@@ -81,8 +83,12 @@ def main() -> None:
         and not name.startswith(("test_mlx5", "test_efa", "test_cuda"))
     ]
     for name in names:
+        if WANTED and not any(test.startswith(f"tests.{name}.") for test in WANTED):
+            continue
         module = importlib.import_module(f"tests.{name}")
         for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
+            if WANTED and case.id() not in WANTED:
+                continue
             pid = os.fork()
             if pid == 0:
                 os.setsid()
