@@ -40,6 +40,9 @@ class RocelabError(Exception):
         self.what = what
         self.cause = cause
         self.action = action
+        # what a traceback shows to developers: tests fail with the cause beside the message
+        if cause:
+            self.add_note(cause)
 
 
 class UsageError(RocelabError):

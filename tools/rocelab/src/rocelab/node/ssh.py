@@ -22,6 +22,11 @@ from rocelab.node.base import Completed, DataLink
 _SSH_FAILED = 255
 # says the PID, so that the command can be signalled; then becomes the command
 _TELL_PID = 'echo "rocelab-pid $$" >&2; exec "$@"'
+# what a command that does not end is doing: waiting where, with which signals
+_WHAT_IT_DOES = (
+    'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
+    'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
+)
 _WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
 
 
@@ -124,6 +129,14 @@ class SshProcess:
                         cause=self._tail(),
                     )
 
+    def _state(self) -> str:
+        """What the command does on the node, as far as the node can still say."""
+        try:
+            looked = self._node.run(["sh", "-c", _WHAT_IT_DOES, "sh", str(self._pid)], check=False)
+        except TestbedError as error:
+            return f"{error.what}: {error.cause}"
+        return looked.stdout.strip()
+
     def _signal(self, name: str) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._pid or not self._open, timeout=30)
@@ -140,9 +153,11 @@ class SshProcess:
         try:
             status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
+            state = self._state()
             self.kill()
             raise TestbedError(
-                f"{self._describe()} did not end within {timeout:.0f} s", cause=self._tail()
+                f"{self._describe()} did not end within {timeout:.0f} s",
+                cause=f"{self._tail()}\n{state}",
             ) from None
         with self._changed:
             self._changed.wait_for(lambda: not self._open, timeout=10)
