@@ -68,7 +68,8 @@ def up(
     )
     if not bare:
         prepare_nodes(testbed, line)
-    console.out.print(f"testbed {name} is up: try `rocelab ssh n1`")
+    named = "" if name == DEFAULT else f"--name {name} "
+    console.out.print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
 
 def down(
