@@ -104,13 +104,13 @@ enum bth_class bth_class_of(__u8 opcode)
 	return BTH_OTHER;
 }
 
-static const char *name_of(__u8 opcode)
+const char *bth_name(__u8 opcode)
 {
 	for (size_t i = 0; i < bth_opcodes_len; i++) {
 		if (bth_opcodes[i].opcode == opcode)
 			return bth_opcodes[i].name;
 	}
-	return "";
+	return NULL;
 }
 
 /* extended headers of the class; the name tells first from middle, and what else is along */
@@ -149,7 +149,7 @@ __u8 bth_overhead(__u8 opcode)
 		[BTH_XRC] = XRCETH,
 	};
 	enum bth_class class = bth_class_of(opcode);
-	const char *name = name_of(opcode);
+	const char *name = bth_name(opcode) ?: "";
 	__u8 service = service_overhead[opcode >> 5];
 
 	/* an answer names no receive queue, and nobody's datagram key */

@@ -46,6 +46,8 @@ struct bth_opcode {
 extern const struct bth_opcode bth_opcodes[];
 extern const size_t bth_opcodes_len;
 
+/* "RC_SEND_ONLY"; NULL for what the specification does not name */
+const char *bth_name(__u8 opcode);
 /* enum bth_class of any byte */
 enum bth_class bth_class_of(__u8 opcode);
 /* bytes of a packet that are not payload or pad: BTH, extended headers, ICRC */

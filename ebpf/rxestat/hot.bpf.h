@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bounded.bpf.h"
 #include "rxestat.h"
 
 /* filters: constants when the program is loaded, so that unused ones cost next to nothing */
@@ -27,8 +28,6 @@ __u32 half = 0;
 /* events without a cell: none was free, or it is another device's */
 __u64 lost = 0;
 
-#define unlikely(condition) __builtin_expect(!!(condition), 0)
-
 #define CELLS(kind)                                                         \
 	struct {                                                            \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                    \
@@ -40,17 +39,6 @@ __u64 lost = 0;
 #define SLOTS(kind)                              \
 	union slot_entry kind##_slot[KEYS] = {}; \
 	__u32 kind##_used = SLOT_FIRST
-
-/*
- * clang 14 and the verifier of 6.1: a mask must stay next to its use, or the bound is lost. The
- * mask is applied inside the asm's shadow for the same reason.
- */
-#define bounded(value, mask)                       \
-	({                                         \
-		__u32 bounded_ = (value);          \
-		asm volatile("" : "+r"(bounded_)); \
-		bounded_ &(mask);                  \
-	})
 
 #define cell_of(cells, slot)                         \
 	({                                           \

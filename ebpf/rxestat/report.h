@@ -9,6 +9,7 @@
 
 #include "driver.h"
 #include "hist.h"
+#include "load.h"
 #include "rdma_dev.h"
 #include "rxestat.h"
 
@@ -54,13 +55,6 @@ struct group *groups_get(struct groups *groups, enum direction dir, __u32 key);
 void groups_clear(struct groups *groups);
 int groups_merge(struct groups *into, const struct groups *from);
 
-/* one BPF program, as the kernel counts it */
-struct program_stats {
-	char name[64];
-	__u64 runs, run_ns; /* 0 unless --bpf-stats */
-	__u64 missed;	    /* not run because it was running on that CPU already */
-	__u32 instructions; /* bytes of machine code */
-};
 #define MAX_PROGRAMS 16
 
 /* costs in ns, measured on this machine before the session; NaN if it could not be */

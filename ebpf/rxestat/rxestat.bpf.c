@@ -12,6 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "rxestat.h"
+#include "test_run.h"
 #include "hot.bpf.h"
 #include "xmit.bpf.h"
 
@@ -116,6 +117,24 @@ int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb)
 
 #include "stock.bpf.h"
 
+DEFINE_ON(on_stock_tx, tx, packet_tx, RXE_TX_STAGES, TX_OPTIONAL)
+DEFINE_ON(on_stock_rx, rx, packet_rx, RXE_RX_STAGES, RX_OPTIONAL)
+
+static __always_inline __u32 stock_sent(const struct packet_tx *r, const struct sk_buff *skb)
+{
+	return on_stock_tx(r);
+}
+
+static __always_inline void stock_received(const struct packet_rx *r, const struct sk_buff *skb)
+{
+	on_stock_rx(r);
+}
+
+static __always_inline void stock_lost(void)
+{
+	__sync_fetch_and_add(&lost, 1);
+}
+
 /*
  * Calibration, by BPF_PROG_TEST_RUN before anything is attached: the same code on records of our
  * own. What it leaves out is the way from the tracepoint to the program.
@@ -135,7 +154,7 @@ int calibrate_clock(struct __sk_buff *ctx)
 	__u64 sum = 0;
 
 #pragma unroll
-	for (int i = 0; i < CALIBRATE_READS; i++)
+	for (int i = 0; i < TEST_RUN_CLOCK_READS; i++)
 		sum += bpf_ktime_get_ns();
 	calibrate_sink = sum;
 	return 0;

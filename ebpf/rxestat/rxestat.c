@@ -2,22 +2,19 @@
 /* rxestat: where the time of each packet goes inside rdma_rxe. Manual: docs/man/rxestat.8.md */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "accel.h"
-#include "command.h"
 #include "config.h"
 #include "msg.h"
 #include "outfile.h"
 #include "probes.h"
 #include "report.h"
+#include "watch.h"
 
 /* the counters in the cells have 32 bits: fold them away long before they are full */
 #define FOLD_SECONDS 60
@@ -26,12 +23,10 @@ struct run {
 	struct config config;
 	struct probes probes;
 	struct session session;
-	struct command command;
+	struct watch watch;
 	struct outfile out;
 	struct groups *groups; /* of this interval, or of the session */
-	int signals, timer;
-	bool ended;
-	int status; /* to exit with */
+	int timer;
 };
 
 static __u64 clock_now(clockid_t clock)
@@ -76,31 +71,8 @@ static int on_timer(struct run *run)
 	groups_clear(run->groups);
 	/* a signal may have ended it in this very round */
 	if (run->config.count && run->session.interval == run->config.count)
-		run->ended = true;
+		run->watch.ended = true;
 	return 0;
-}
-
-static void on_signal(struct run *run)
-{
-	struct signalfd_siginfo info;
-	int wait_status;
-
-	if (read(run->signals, &info, sizeof(info)) != sizeof(info))
-		return;
-	if (info.ssi_signo != SIGCHLD) {
-		/* the command's end is ours; a terminal has told it already */
-		if (run->command.pid <= 0)
-			run->ended = true;
-		else if (info.ssi_code != SI_KERNEL)
-			kill(run->command.pid, info.ssi_signo);
-		return;
-	}
-	if (run->command.pid > 0 &&
-	    waitpid(run->command.pid, &wait_status, WNOHANG) == run->command.pid) {
-		run->command.pid = 0;
-		run->status = command_exit_status(wait_status);
-		run->ended = true;
-	}
 }
 
 static int open_timer(struct run *run)
@@ -118,17 +90,17 @@ static int open_timer(struct run *run)
 static int loop(struct run *run)
 {
 	struct pollfd fds[] = {
-		{.fd = run->signals, .events = POLLIN},
+		{.fd = run->watch.signals, .events = POLLIN},
 		{.fd = run->timer, .events = POLLIN},
 	};
 	int status = 0;
 
-	while (!run->ended && !status) {
+	while (!run->watch.ended && !status) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
 					 strerror(errno));
 		if (fds[0].revents)
-			on_signal(run);
+			watch_on_signal(&run->watch);
 		if (fds[1].revents)
 			status = on_timer(run);
 	}
@@ -143,8 +115,7 @@ static int measure(struct run *run)
 	run->session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	run->session.start_ns = clock_now(CLOCK_MONOTONIC);
 	msg("ready");
-	if (run->config.command)
-		command_go(&run->command);
+	watch_go(&run->watch);
 	status = loop(run);
 	if (status)
 		return status;
@@ -161,15 +132,13 @@ static int measure(struct run *run)
 	return status;
 }
 
-static int begin(struct run *run, const sigset_t *old_mask)
+static int begin(struct run *run)
 {
-	int err, status;
+	int status = watch_open(&run->watch, run->config.command);
+	int err;
 
-	if (run->config.command) {
-		err = command_prepare(&run->command, run->config.command, old_mask);
-		if (err)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot fork: %s", strerror(-err));
-	}
+	if (status)
+		return status;
 	err = outfile_open(&run->out, run->config.output);
 	if (err)
 		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
@@ -184,7 +153,7 @@ static int begin(struct run *run, const sigset_t *old_mask)
 
 static void finish(struct run *run)
 {
-	command_cancel(&run->command);
+	watch_close(&run->watch);
 	if (run->groups)
 		groups_clear(run->groups);
 	free(run->groups);
@@ -194,8 +163,7 @@ static void finish(struct run *run)
 
 int main(int argc, char **argv)
 {
-	static struct run run = {.command.go = -1, .probes.stats_fd = -1};
-	sigset_t ours, old;
+	static struct run run = {.probes.stats_fd = -1};
 	int status, err;
 
 	msg_program = "rxestat";
@@ -206,22 +174,14 @@ int main(int argc, char **argv)
 	run.session.accelerator = accelerator();
 	run.session.bpf_stats = run.config.bpf_stats;
 
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGTERM);
-	sigaddset(&ours, SIGHUP);
-	sigaddset(&ours, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &ours, &old);
-	run.signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-
-	status = begin(&run, &old);
+	status = begin(&run);
 	if (!status)
 		status = measure(&run);
 	if (!status) {
 		err = outfile_commit(&run.out);
 		status = err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
 					 "cannot write the result: %s", strerror(-err))
-			     : run.status;
+			     : run.watch.status;
 	}
 	finish(&run);
 	return status;

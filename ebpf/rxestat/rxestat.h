@@ -7,6 +7,7 @@
 
 #include "loglin.h"
 #include "rxe_record.bpf.h"
+#include "xmit.h"
 
 /*
  * A cell holds the stages of all packets of one kind: device, network layer, service and opcode
@@ -25,9 +26,6 @@
 
 /* the class of opcodes that the filter leaves out; there are fewer real ones */
 #define CLASS_IGNORED (MAX_CLASSES - 1)
-
-/* clock reads in one run of the calibration program */
-#define CALIBRATE_READS 64
 
 /* size classes: no payload, up to 64 bytes, then one an octave; the last is open */
 #define SIZE_CLASSES   9
@@ -71,17 +69,6 @@ DEFINE_CELL(tx_cell, RXE_TX_STAGES);
 DEFINE_CELL(rx_cell, RXE_RX_STAGES);
 DEFINE_CELL(done_cell, RXE_DONE_STAGES);
 DEFINE_CELL(xmit_cell, 1);
-
-/* a sent packet on its way to the device; xmit.bpf.h */
-#define XMIT_ENTRIES 4096
-struct xmit_pending {
-	__u64 skb; /* address, 0: empty */
-	__u64 start;
-	__u32 slot;
-	__u32 dqpn;
-	__u32 psn;
-	__u32 unused;
-};
 
 /* what calibration runs on; with room to spare, should the driver's records have grown */
 struct calibration_records {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxestat's manual page and its option table (ebpf/rxestat/options.h) say the same."""
+"""rxestat's manual page and its option table (ebpf/rxestat/option_table.h) say the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "docs/man/rxestat.8.md"
-TABLE = ROOT / "ebpf/rxestat/options.h"
+TABLE = ROOT / "ebpf/rxestat/option_table.h"
 
 
 class Option(NamedTuple):

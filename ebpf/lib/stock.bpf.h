@@ -11,8 +11,13 @@
  *   rxe_udp_encap_recv (looped back: rxe_rcv) |parse
  *   rxe_icrc_check                                  |icrc|
  */
-#ifndef RXESTAT_STOCK_BPF_H
-#define RXESTAT_STOCK_BPF_H
+#ifndef ROCELAB_STOCK_BPF_H
+#define ROCELAB_STOCK_BPF_H
+
+#include <bpf/bpf_tracing.h>
+
+#include "packet.h"
+#include "xmit.bpf.h"
 
 struct ib_device {
 	__u32 index;
@@ -51,26 +56,16 @@ const volatile __u8 overhead[256] = {};
 /* the receive handler cannot be probed: a packet begins in rxe_rcv */
 const volatile bool arrival_in_rcv = false;
 
-/* the same as the driver's, but in our own memory */
-struct stock_id {
-	__u32 dev, qpn, psn, net;
-	__u16 payload;
-	__u8 opcode, flags;
-};
-struct stock_tx_record {
-	struct stock_id id;
-	__u32 stage[RXE_TX_STAGES];
-};
-struct stock_rx_record {
-	struct stock_id id;
-	__u32 stage[RXE_RX_STAGES];
-};
-DEFINE_ON(on_stock_tx, tx, stock_tx_record, RXE_TX_STAGES, TX_OPTIONAL)
-DEFINE_ON(on_stock_rx, rx, stock_rx_record, RXE_RX_STAGES, RX_OPTIONAL)
+/* the probe's: what it does with a packet; what stock_sent() returns is kept until the device */
+static __always_inline __u32 stock_sent(const struct packet_tx *r, const struct sk_buff *skb);
+static __always_inline void stock_received(const struct packet_rx *r, const struct sk_buff *skb);
+/* packets that could not be followed */
+static __always_inline void stock_lost(void);
 
 /* a packet between its first edge and its last; key: address of its skb, before that of its info */
 struct stock_pending {
-	__u64 last;  /* time of the last edge */
+	__u64 begin; /* time of the first edge */
+	__u64 last;  /* of the last */
 	__u32 ended; /* bits of stages */
 	__u32 stage[RXE_TX_STAGES];
 };
@@ -84,10 +79,11 @@ struct {
 
 static __always_inline void stock_begin(__u64 key)
 {
-	struct stock_pending fresh = {.last = bpf_ktime_get_ns()};
+	struct stock_pending fresh = {.begin = bpf_ktime_get_ns()};
 
+	fresh.last = fresh.begin;
 	if (bpf_map_update_elem(&stock_packets, &key, &fresh, BPF_ANY))
-		__sync_fetch_and_add(&lost, 1);
+		stock_lost();
 }
 
 /* ends a stage; the clock is read first at an end, and last where a stage begins */
@@ -111,22 +107,30 @@ static __always_inline struct stock_pending *stock_edge(__u64 key, int stage)
 #define STOCK_RX_STAGES (1 << RXE_RX_PARSE | 1 << RXE_RX_ICRC)
 
 /* the record is whole, or dropped: then the kernel has counted the miss */
-static __always_inline bool stock_end(__u64 key, const struct stock_pending *p, __u32 *stage,
-				      int stages, __u32 wanted)
+static __always_inline bool stock_end(__u64 key, const struct stock_pending *p,
+				      struct packet_id *id, __u32 *stage, int stages, __u32 wanted)
 {
 	bool whole = p && p->ended == wanted;
 
-	if (whole)
+	if (whole) {
+		id->begin = p->begin;
 		__builtin_memcpy(stage, p->stage, stages * sizeof(*stage));
+	}
 	if (p)
 		bpf_map_delete_elem(&stock_packets, &key);
 	return whole;
 }
 
-static __always_inline bool stock_identify(struct stock_id *id, const struct rxe_pkt_info *pkt,
+static __always_inline bool stock_identify(struct packet_id *id, const struct rxe_pkt_info *pkt,
 					   const struct sk_buff *skb)
 {
 	__u16 paylen = BPF_CORE_READ(pkt, paylen);
+	struct bth bth;
+
+	if (bpf_probe_read_kernel(&bth, sizeof(bth), BPF_CORE_READ(pkt, hdr)))
+		return false;
+	id->dqpn = bpf_ntohl(bth.dqpn) & 0xffffff;
+	id->paylen = paylen;
 
 	id->dev = BPF_CORE_READ(pkt, rxe, ib_dev.index);
 	id->qpn = BPF_CORE_READ(pkt, qp, ibqp.qp_num);
@@ -169,7 +173,7 @@ int BPF_PROG(stock_init_end, struct rxe_dev *rxe, void *av, int paylen, struct r
 
 		moved.last = bpf_ktime_get_ns();
 		if (bpf_map_update_elem(&stock_packets, &to, &moved, BPF_ANY))
-			__sync_fetch_and_add(&lost, 1);
+			stock_lost();
 	}
 	bpf_map_delete_elem(&stock_packets, &from);
 	return 0;
@@ -201,20 +205,17 @@ int BPF_PROG(stock_icrc_generate, struct sk_buff *skb, struct rxe_pkt_info *pkt)
 {
 	struct stock_pending *p = stock_edge((__u64)skb, RXE_TX_ICRC);
 	struct xmit_pending *pending = xmit_entry(skb);
-	struct stock_tx_record r = {};
+	struct packet_tx r = {};
 	__u64 key = (__u64)skb;
-	struct bth bth;
 	__u32 slot;
 
 	pending->skb = 0;
-	if (!stock_end(key, p, r.stage, RXE_TX_STAGES, STOCK_TX_STAGES))
+	if (!stock_end(key, p, &r.id, r.stage, RXE_TX_STAGES, STOCK_TX_STAGES) ||
+	    !stock_identify(&r.id, pkt, skb))
 		return 0;
-	if (!stock_identify(&r.id, pkt, skb) ||
-	    bpf_probe_read_kernel(&bth, sizeof(bth), BPF_CORE_READ(pkt, hdr)))
-		return 0;
-	slot = on_stock_tx(&r);
-	if (slot != SLOT_NONE)
-		xmit_hold(pending, slot, bpf_ntohl(bth.dqpn) & 0xffffff, r.id.psn, key);
+	slot = stock_sent(&r, skb);
+	if (slot)
+		xmit_hold(pending, slot, r.id.dqpn, r.id.psn, key);
 	return 0;
 }
 
@@ -248,14 +249,14 @@ SEC("fexit/rxe_icrc_check")
 int BPF_PROG(stock_icrc_check_end, struct sk_buff *skb, struct rxe_pkt_info *pkt, int err)
 {
 	struct stock_pending *p = stock_edge((__u64)skb, RXE_RX_ICRC);
-	struct stock_rx_record r = {};
+	struct packet_rx r = {};
 	__u64 key = (__u64)skb;
 
-	if (!stock_end(key, p, r.stage, RXE_RX_STAGES, STOCK_RX_STAGES))
+	if (!stock_end(key, p, &r.id, r.stage, RXE_RX_STAGES, STOCK_RX_STAGES))
 		return 0;
 	if (!err && stock_identify(&r.id, pkt, skb))
-		on_stock_rx(&r);
+		stock_received(&r, skb);
 	return 0;
 }
 
-#endif /* RXESTAT_STOCK_BPF_H */
+#endif /* ROCELAB_STOCK_BPF_H */

@@ -9,8 +9,8 @@
  * recycled memory, who is told apart by the destructor that rxe gives its packets or, where
  * a queueing discipline took that off (netem does), by the transport header's QP and PSN.
  */
-#ifndef RXESTAT_XMIT_BPF_H
-#define RXESTAT_XMIT_BPF_H
+#ifndef ROCELAB_XMIT_BPF_H
+#define ROCELAB_XMIT_BPF_H
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -18,7 +18,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "rxestat.h"
+#include "bounded.bpf.h"
+#include "rxe_record.bpf.h"
+#include "xmit.h"
 
 /* skbs are 256 bytes apart in their slab: neighbours never share an entry */
 #define XMIT_ADDRESS_SHIFT 8
@@ -29,8 +31,10 @@
 
 struct sk_buff {
 	void (*destructor)(struct sk_buff *skb);
-	unsigned char *head;
+	unsigned char *head, *data;
+	unsigned int len, data_len;
 	__be16 protocol;
+	__u16 mac_header;
 	__u16 network_header;
 	__u16 transport_header;
 	char cb[48];
@@ -89,4 +93,4 @@ static __always_inline bool xmit_is_ours(const struct xmit_pending *pending,
 	       xmit_same_header(pending, skb);
 }
 
-#endif /* RXESTAT_XMIT_BPF_H */
+#endif /* ROCELAB_XMIT_BPF_H */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "load.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "msg.h"
+#include "rdma_dev.h"
+
+static char libbpf_said[512]; /* its last warning: the verifier's reason is worth showing */
+
+static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level == LIBBPF_WARN) {
+		if (getenv("ROCELAB_DEBUG"))
+			return vfprintf(stderr, format, args);
+		vsnprintf(libbpf_said, sizeof(libbpf_said), format, args);
+		libbpf_said[strcspn(libbpf_said, "\n")] = '\0';
+	}
+	return 0;
+}
+
+int load_begin(void)
+{
+	libbpf_set_print(keep_warning);
+	return geteuid() == 0 ? 0
+			      : msg_error(EXIT_MISSING, NULL, "run it with sudo",
+					  "BPF programs on kernel events need root");
+}
+
+int load_check_driver(const struct driver *driver)
+{
+	if (driver->kind == DRIVER_ABSENT)
+		return msg_error(EXIT_MISSING, "no rxe device was made since the machine started",
+				 "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NETDEV",
+				 "the driver rdma_rxe is not loaded");
+	if (!driver->has_btf)
+		return msg_error(
+			EXIT_MISSING,
+			"the kernel or the module was built without BTF (pahole was missing)",
+			"install pahole (dwarves), build and load the module again: "
+			"make module",
+			"no type information for rdma_rxe in /sys/kernel/btf");
+	return 0;
+}
+
+int load_error(int err)
+{
+	bool denied = err == -EPERM; /* the verifier says EACCES */
+
+	return msg_error(EXIT_RUN,
+			 denied ? "kernel lockdown, or a container, forbids BPF"
+				: "this kernel's verifier or BPF support differs from those known",
+			 denied ? "run on the host; see kernel_lockdown(7)"
+				: "ROCELAB_DEBUG=1 shows libbpf's and the verifier's words",
+			 "cannot load the BPF programs: %s%s%s", strerror(-err),
+			 libbpf_said[0] ? "; " : "", libbpf_said);
+}
+
+bool load_has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* "fentry/rxe_prepare": is there such a function, with its types? */
+static bool can_probe(const struct btf *module, const struct bpf_program *program)
+{
+	const char *function = strchr(bpf_program__section_name(program), '/');
+
+	return function && btf__find_by_name_kind(module, function + 1, BTF_KIND_FUNC) > 0;
+}
+
+/* compilers inline what they like: ask for each function */
+int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bool *has_optional)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *module = kernel ? btf__load_module_btf("rdma_rxe", kernel) : NULL;
+	struct bpf_program *program;
+	int status = 0;
+
+	if (!module) {
+		status = msg_error(EXIT_MISSING, NULL, NULL,
+				   "cannot read the types of rdma_rxe: %s", strerror(errno));
+	} else {
+		*has_optional = can_probe(module, optional);
+		if (!*has_optional)
+			bpf_program__set_autoload(optional, false);
+	}
+	bpf_object__for_each_program (program, object) {
+		if (status || !load_has_prefix(bpf_program__name(program), "stock_") ||
+		    !bpf_program__autoload(program) || can_probe(module, program))
+			continue;
+		status = msg_error(EXIT_MISSING, "the compiler made it part of another function",
+				   "load the instrumented driver: make module",
+				   "the stock driver cannot be probed: no %s",
+				   bpf_program__section_name(program));
+	}
+	btf__free(module);
+	btf__free(kernel);
+	return status;
+}
+
+int load_find_device(const char *name, __u32 *index)
+{
+	struct rdma_dev devs[64];
+	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
+
+	if (n < 0)
+		return msg_error(EXIT_MISSING, "the kernel has no RDMA support (module ib_core)",
+				 NULL, "cannot list RDMA devices: %s", strerror(-n));
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(devs[i].name, name)) {
+			*index = devs[i].index;
+			return 0;
+		}
+	}
+	return msg_error(EXIT_MISSING, "the name is wrong, or the link was deleted",
+			 "list the devices: rdma link", "no RDMA device '%s'", name);
+}
+
+int load_enable_stats(int *fd)
+{
+	*fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return *fd >= 0 ? 0
+			: msg_error(EXIT_RUN, NULL, "leave out --bpf-stats",
+				    "cannot switch on the kernel's BPF statistics: %s",
+				    strerror(errno));
+}
+
+int load_program_stats(const struct bpf_object *object, struct program_stats *stats, int max)
+{
+	struct bpf_program *program;
+	int n = 0;
+
+	bpf_object__for_each_program (program, object) {
+		struct bpf_prog_info info = {};
+		__u32 len = sizeof(info);
+
+		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+		    !bpf_program__autoload(program) || n == max ||
+		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
+			continue;
+		snprintf(stats[n].name, sizeof(stats[n].name), "%s", bpf_program__name(program));
+		stats[n].runs = info.run_cnt;
+		stats[n].run_ns = info.run_time_ns;
+		stats[n].missed = info.recursion_misses;
+		stats[n].instructions = info.jited_prog_len;
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What every probe does before its BPF programs are in the kernel: checks, errors, choices. */
+#ifndef ROCELAB_LOAD_H
+#define ROCELAB_LOAD_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include "driver.h"
+
+struct bpf_object;
+struct bpf_program;
+
+/*
+ * Functions that return int give 0, or the status to exit with after the error was printed.
+ */
+
+/* Root? And from here on libbpf's words are kept for load_error(). */
+int load_begin(void);
+/* Loaded, and its types known? */
+int load_check_driver(const struct driver *driver);
+/* err: of libbpf, negative */
+int load_error(int err);
+bool load_has_prefix(const char *text, const char *prefix);
+/*
+ * Of the programs named stock_… each needs its function in the module's types, but for the
+ * optional one: whether that can be probed is returned in *has_optional, and it is left out if
+ * not.
+ */
+int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bool *has_optional);
+/* Index of an RDMA device by its name. */
+int load_find_device(const char *name, __u32 *index);
+/* Have the kernel time every run of every BPF program, as long as *fd is open. */
+int load_enable_stats(int *fd);
+
+/* one BPF program, as the kernel counts it */
+struct program_stats {
+	char name[64];
+	__u64 runs, run_ns; /* 0 unless the kernel keeps statistics */
+	__u64 missed;	    /* not run because it was running on that CPU already */
+	__u32 instructions; /* bytes of machine code */
+};
+/* Of the tracing programs that were loaded; returns how many, max at most. */
+int load_program_stats(const struct bpf_object *object, struct program_stats *stats, int max);
+
+#endif /* ROCELAB_LOAD_H */

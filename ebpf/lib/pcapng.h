@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Blocks of a pcapng file (draft-ietf-opsawg-pcapng), appended to a buffer in this machine's byte
+ * order. Times are nanoseconds (if_tsresol 9).
+ */
+#ifndef ROCELAB_PCAPNG_H
+#define ROCELAB_PCAPNG_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+#define PCAPNG_LINKTYPE_ETHERNET 1
+
+/* the first two bits of epb_flags */
+enum pcapng_direction { PCAPNG_UNKNOWN, PCAPNG_INBOUND, PCAPNG_OUTBOUND };
+
+struct pcapng_buffer {
+	char *data;
+	size_t length, size;
+};
+
+/*
+ * Room for more bytes behind the length. False: out of memory, and nothing has changed. The
+ * functions below need no check of theirs when there is PCAPNG_BLOCK_MAX + what they are given.
+ */
+_Bool pcapng_room(struct pcapng_buffer *b, size_t more);
+/* what a block takes at most beside its packet, comment and names */
+#define PCAPNG_BLOCK_MAX 256
+
+struct pcapng_section {
+	const char *hardware, *os, *application, *comment; /* NULL: left out */
+};
+void pcapng_section(struct pcapng_buffer *b, const struct pcapng_section *section);
+
+struct pcapng_interface {
+	const char *name, *description, *filter; /* NULL: left out */
+	__u32 snap_length;			 /* 0: whole packets */
+	const __u8 *mac;			 /* 6 bytes; NULL: left out */
+};
+void pcapng_interface(struct pcapng_buffer *b, const struct pcapng_interface *interface);
+
+/*
+ * A packet: begin, append its captured bytes to b->data, end. A block of unknown length is thus
+ * written in one go. Returns where it began.
+ */
+size_t pcapng_packet_begin(struct pcapng_buffer *b, __u32 interface, __u64 ns, __u32 original);
+void pcapng_packet_end(struct pcapng_buffer *b, size_t begin, enum pcapng_direction direction,
+		       const char *comment, size_t comment_length);
+
+struct pcapng_statistics {
+	__u64 start_ns, end_ns;
+	__u64 received;	 /* packets that were to be recorded */
+	__u64 lost;	 /* of these not in the file */
+	__u64 delivered; /* of these in the file */
+	const char *comment;
+};
+void pcapng_statistics(struct pcapng_buffer *b, __u32 interface, __u64 now_ns,
+		       const struct pcapng_statistics *statistics);
+
+#endif /* ROCELAB_PCAPNG_H */

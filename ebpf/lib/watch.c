@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "watch.h"
+
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "msg.h"
+
+int watch_open(struct watch *w, char **command)
+{
+	sigset_t ours, old;
+	int err = 0;
+
+	memset(w, 0, sizeof(*w));
+	w->command.go = -1;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &ours, &old);
+	w->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (command)
+		err = command_prepare(&w->command, command, &old);
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot fork: %s", strerror(-err)) : 0;
+}
+
+void watch_go(struct watch *w)
+{
+	if (w->command.pid > 0)
+		command_go(&w->command);
+}
+
+void watch_on_signal(struct watch *w)
+{
+	struct signalfd_siginfo info;
+	int wait_status;
+
+	if (read(w->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo != SIGCHLD) {
+		/* the command's end is ours; a terminal has told it already */
+		if (w->command.pid <= 0)
+			w->ended = true;
+		else if (info.ssi_code != SI_KERNEL)
+			kill(w->command.pid, info.ssi_signo);
+		return;
+	}
+	if (w->command.pid > 0 &&
+	    waitpid(w->command.pid, &wait_status, WNOHANG) == w->command.pid) {
+		w->command.pid = 0;
+		w->status = command_exit_status(wait_status);
+		w->ended = true;
+	}
+}
+
+void watch_close(struct watch *w)
+{
+	command_cancel(&w->command);
+	if (w->signals >= 0)
+		close(w->signals);
+	w->signals = -1;
+}

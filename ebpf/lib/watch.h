@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How long a probe watches: until its command ends, or, without one, until SIGINT, SIGTERM or
+ * SIGHUP. Those signals arrive on a descriptor, so that the end is an event like others.
+ */
+#ifndef ROCELAB_WATCH_H
+#define ROCELAB_WATCH_H
+
+#include <stdbool.h>
+
+#include "command.h"
+
+struct watch {
+	struct command command;
+	int signals; /* readable: call watch_on_signal() */
+	bool ended;
+	int status; /* of the command; 0 without one */
+};
+
+/*
+ * Block the signals and fork the command (NULL: none), which waits. 0, or the status to exit
+ * with after the error was printed.
+ */
+int watch_open(struct watch *w, char **command);
+/* The probes are on. */
+void watch_go(struct watch *w);
+void watch_on_signal(struct watch *w);
+void watch_close(struct watch *w);
+
+#endif /* ROCELAB_WATCH_H */
