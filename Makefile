@@ -59,7 +59,7 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module  ## rxestat
+probes: module  ## rxestat, rxedump
 	@mkdir -p $(BUILD)/ebpf
 	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build
 

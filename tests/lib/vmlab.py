@@ -30,7 +30,7 @@ def boot(*, name: str, prepared: bool) -> Iterator[qemu.QemuTestbed]:
         missing(f"{error.what}: {error.action}")
     try:
         if prepared:
-            prepare(testbed.nodes, artifacts.driver(LINE), [artifacts.probe("rxestat")])
+            prepare(testbed.nodes, artifacts.driver(LINE), artifacts.probes())
         yield testbed
     finally:
         testbed.down()

@@ -117,7 +117,8 @@ def test_qpn_filter(testbed: QemuTestbed) -> None:
             ping_pong(n1, n2, size=64, iterations=20)
             n2.run([*command, traffic.gid_index(n2), n1.link.ipv4], timeout=120)
             document, reference = chosen.stop(), all_of_them.stop()
-    assert packets(document, "tx")[SEND] == 10
+    # ibv_rc_pingpong retransmits after 67 ms, which is short for a busy emulated node
+    assert packets(document, "tx")[SEND] >= 10
     # rc_pingpong's short timeout may repeat a message; the other's packets are exactly the rest
     for event in ("tx", "rx", "done"):
         assert packets(reference, event)[SEND] - packets(document, event)[SEND] == 20

@@ -12,6 +12,8 @@ from rocelab.errors import MissingError
 
 LINES = ("6.12",)
 """Kernel lines with a patch series (kernel/patches/) and an image (tools/node/lines/)."""
+PROBES = ("rxestat", "rxedump")
+"""Programs of ebpf/ that every prepared node has."""
 
 
 def build_dir() -> Path:
@@ -66,3 +68,8 @@ def driver(line: str, variant: str = "instrumented") -> Driver:
 def probe(name: str) -> Path:
     """A probe's program, e.g. `rxestat`."""
     return _existing(build_dir() / "ebpf" / name, "probes")
+
+
+def probes() -> list[Path]:
+    """The programs of all of PROBES."""
+    return [probe(name) for name in PROBES]

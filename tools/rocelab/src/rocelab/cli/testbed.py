@@ -25,11 +25,12 @@ def prepare_nodes(testbed: qemu.QemuTestbed, line: str) -> None:
     """Driver, probes and rxe device on every node; a testbed that cannot have them is ended."""
     try:
         driver = artifacts.driver(line)
-        prepare(testbed.nodes, driver, [artifacts.probe("rxestat")])
+        prepare(testbed.nodes, driver, artifacts.probes())
     except BaseException:
         testbed.down()
         raise
-    console.say(f"on each node: driver rocelab-{driver.patch_id}, device rxe0, rxestat")
+    probes = ", ".join(artifacts.PROBES)
+    console.say(f"on each node: driver rocelab-{driver.patch_id}, device rxe0, {probes}")
 
 
 def up(

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From complete packets to what is written: a pcapng file with its blocks, or lines. */
+#ifndef RXEDUMP_CAPTURE_H
+#define RXEDUMP_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "driver.h"
+#include "interfaces.h"
+#include "link.h"
+#include "output.h"
+#include "packet_text.h"
+
+/* costs in ns, measured on this machine before the session; NaN if it could not be */
+struct calibration {
+	double clock; /* one clock read: every stage contains one */
+	double tx, xmit, rx, done;
+};
+
+/* packets that should be in the file, and are not */
+struct losses {
+	__u64 ring;			 /* the ring buffer was full */
+	__u64 nested;			 /* a program was at work on that CPU already */
+	__u64 interface[MAX_INTERFACES]; /* of ring, by interface */
+	/* packets in the file without their last stages */
+	__u64 timed_out, evicted;
+};
+
+struct capture {
+	const struct config *config;
+	const struct driver *driver;
+	const char *accelerator;
+	struct calibration cost;
+	struct output out;
+	struct interfaces interfaces;
+	struct links links;
+	int described;	      /* interfaces that the file knows */
+	__u64 wall_ns;	      /* CLOCK_REALTIME - CLOCK_MONOTONIC, for the whole session */
+	__u64 start_ns;	      /* CLOCK_MONOTONIC */
+	__u64 packets;	      /* written */
+	int error;	      /* negative errno of a file that could not be opened */
+	struct losses losses; /* as of the last account; a file that is full is closed with them */
+};
+
+/* 0 or a negative errno */
+int capture_open(struct capture *c);
+/* One packet. False: enough, or it cannot be written. */
+bool capture_packet(struct capture *c, struct packet *p);
+/* Statistics blocks for all interfaces, as of now (CLOCK_MONOTONIC). */
+void capture_statistics(struct capture *c, __u64 now_ns);
+/* The last blocks. 0 or a negative errno. */
+int capture_close(struct capture *c, __u64 now_ns);
+void capture_free(struct capture *c);
+
+#endif /* RXEDUMP_CAPTURE_H */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ethernet headers for frames that have none: sent packets that no device has seen, and looped
+ * back ones. What earlier frames to the same destination had is the best guess.
+ */
+#ifndef RXEDUMP_LINK_H
+#define RXEDUMP_LINK_H
+
+#include <stdbool.h>
+
+#include "interfaces.h"
+#include "rxedump.h"
+
+#define MAX_LINKS 256
+struct links {
+	struct link_known {
+		__u32 dev;
+		__u8 to[16]; /* IPv4: the first four; GID of RoCE v1 */
+		__u8 link[LINK_LEN];
+	} known[MAX_LINKS];
+	int count, next;
+};
+
+/* This sent frame, from its network header on, had this link header. */
+void link_learn(struct links *links, const struct dump_record *rec, const __u8 link[LINK_LEN]);
+/* What is known, or likely; addresses that are neither are zero. */
+void link_make(const struct links *links, const struct interface *interface,
+	       const struct dump_record *rec, bool sent, __u8 link[LINK_LEN]);
+/*
+ * The header checksum of IPv4, which the network stack puts in after the driver: in the frame,
+ * `captured` bytes from its network header on.
+ */
+void link_ipv4_checksum(__u8 *frame, size_t captured);
+
+#endif /* RXEDUMP_LINK_H */

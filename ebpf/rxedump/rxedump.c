@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rxedump: each packet as rdma_rxe saw it, with its stages. Manual: docs/man/rxedump.8.md */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "accel.h"
+#include "capture.h"
+#include "config.h"
+#include "hold.h"
+#include "msg.h"
+#include "probes.h"
+#include "watch.h"
+
+/* how often the ring buffer is looked at; the programs wake us only when much has come */
+#define LOOK_MS 100
+/* records at a time, between looks at the signals */
+#define BATCH	  8192
+#define SECOND_NS 1000000000ull
+
+struct run {
+	struct config config;
+	struct driver driver;
+	struct probes probes;
+	struct capture capture;
+	struct hold hold;
+	struct watch watch;
+	int batch;	     /* records left of it */
+	__u64 statistics_ns; /* when statistics were last written */
+	__u64 reported_lost; /* and what they said */
+	double cpu_at_start;
+	bool stopped; /* enough packets, or nowhere to write them */
+};
+
+static __u64 clock_now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+/* the wall clock may be set while we look: take the pair with the least time between */
+static __u64 wall_offset(void)
+{
+	__u64 best = ~0ull, offset = 0;
+
+	for (int i = 0; i < 10; i++) {
+		__u64 before = clock_now(CLOCK_MONOTONIC);
+		__u64 wall = clock_now(CLOCK_REALTIME);
+		__u64 after = clock_now(CLOCK_MONOTONIC);
+
+		if (after - before < best) {
+			best = after - before;
+			offset = wall - (before + best / 2);
+		}
+	}
+	return offset;
+}
+
+static bool on_packet(void *context, struct packet *packet)
+{
+	return capture_packet(context, packet);
+}
+
+static int on_record(void *context, void *record, size_t size)
+{
+	struct run *run = context;
+
+	(void)size;
+	if (!hold_push(&run->hold, record)) {
+		run->stopped = true;
+		return -ECANCELED;
+	}
+	return --run->batch > 0 ? 0 : -EAGAIN;
+}
+
+/* all that is there, BATCH at most; returns whether there may be more */
+static bool take(struct run *run)
+{
+	run->batch = BATCH;
+	ring_buffer__consume(run->probes.ring);
+	return run->batch <= 0 && !run->stopped;
+}
+
+/* losses are in the file while it grows, should its writer not live to the end */
+static void account(struct run *run, __u64 now)
+{
+	struct losses *losses = &run->capture.losses;
+
+	probes_losses(&run->probes, &run->capture.interfaces, losses);
+	losses->timed_out = run->hold.timed_out;
+	losses->evicted = run->hold.evicted;
+	run->statistics_ns = now;
+	if (losses->ring + losses->nested != run->reported_lost) {
+		run->reported_lost = losses->ring + losses->nested;
+		capture_statistics(&run->capture, now);
+	}
+}
+
+/* one look: what has come goes on, what waited too long goes as it is */
+static bool look(struct run *run)
+{
+	bool more = take(run);
+	__u64 now = clock_now(CLOCK_MONOTONIC);
+
+	hold_drain(&run->hold, now, false);
+	if (now - run->statistics_ns >= SECOND_NS)
+		account(run, now);
+	if (run->hold.enough || !output_flush(&run->capture.out))
+		run->stopped = true;
+	return more;
+}
+
+static void loop(struct run *run)
+{
+	struct pollfd fds[] = {
+		{.fd = run->watch.signals, .events = POLLIN},
+		{.fd = ring_buffer__epoll_fd(run->probes.ring), .events = POLLIN},
+		/* a reader that has gone shows even while nothing is written */
+		{.fd = run->capture.out.stream ? run->capture.out.fd : -1},
+	};
+	bool more = false;
+
+	while (!run->watch.ended && !run->stopped) {
+		if (poll(fds, 3, more ? 0 : LOOK_MS) < 0 && errno != EINTR)
+			return;
+		if (fds[0].revents)
+			watch_on_signal(&run->watch);
+		if (fds[2].revents & (POLLERR | POLLHUP)) {
+			run->capture.out.gone = true;
+			return;
+		}
+		more = look(run);
+	}
+}
+
+/* what the programs left behind, and what still waits */
+static void drain(struct run *run)
+{
+	while (!run->stopped && take(run))
+		hold_drain(&run->hold, 0, false);
+	hold_drain(&run->hold, clock_now(CLOCK_MONOTONIC), true);
+	account(run, clock_now(CLOCK_MONOTONIC));
+}
+
+/* of this process: what it takes to write */
+static double cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void summarize(const struct run *run)
+{
+	const struct capture *c = &run->capture;
+	const struct losses *l = &c->losses;
+	__u64 kinds[DUMP_KINDS] = {};
+
+	for (int i = 0; i < c->interfaces.count; i++) {
+		for (int kind = 0; kind < DUMP_KINDS; kind++)
+			kinds[kind] += c->interfaces.at[i].written[kind];
+	}
+	msg("%" PRIu64 " packets: %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64
+	    " dropped before that",
+	    (uint64_t)c->packets, (uint64_t)kinds[DUMP_TX], (uint64_t)kinds[DUMP_RX],
+	    (uint64_t)kinds[DUMP_DROP]);
+	msg("lost: %" PRIu64 " packets (%" PRIu64 " ring buffer full, %" PRIu64
+	    " nested); without their last stages: %" PRIu64 " (%" PRIu64
+	    " waited too long, %" PRIu64 " no room to wait)",
+	    (uint64_t)(l->ring + l->nested), (uint64_t)l->ring, (uint64_t)l->nested,
+	    (uint64_t)(l->timed_out + l->evicted), (uint64_t)l->timed_out, (uint64_t)l->evicted);
+	msg("own cost: probes take tx %.0f + xmit %.0f, rx %.0f + done %.0f ns a packet, without "
+	    "the way to them; writing took %.3f s of CPU time%s",
+	    c->cost.tx, c->cost.xmit, c->cost.rx, c->cost.done, cpu_seconds() - run->cpu_at_start,
+	    strcmp(c->accelerator, "tcg") ? "" : " (emulated: not real time)");
+}
+
+static void print_program_statistics(const struct run *run)
+{
+	struct program_stats stats[MAX_PROGRAMS];
+	int n = probes_statistics(&run->probes, stats);
+
+	for (int i = 0; i < n; i++) {
+		if (stats[i].runs)
+			msg("%-24s %12" PRIu64 " runs, %8.0f ns each", stats[i].name,
+			    (uint64_t)stats[i].runs, (double)stats[i].run_ns / stats[i].runs);
+	}
+}
+
+static int finish_capture(struct run *run)
+{
+	const struct output *out = &run->capture.out;
+	int err = capture_close(&run->capture, clock_now(CLOCK_MONOTONIC));
+
+	if (out->gone)
+		msg("the reader has gone");
+	if (err)
+		return msg_error(EXIT_RUN, "the disk is full", NULL, "cannot write %s: %s",
+				 run->config.output ?: "standard output", strerror(-err));
+	return 0;
+}
+
+static int record(struct run *run)
+{
+	int status, err;
+
+	run->capture.start_ns = run->statistics_ns = clock_now(CLOCK_MONOTONIC);
+	run->capture.wall_ns = wall_offset();
+	err = capture_open(&run->capture);
+	if (err)
+		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
+				 "cannot write %s: %s", run->config.output, strerror(-err));
+	status = probes_attach(&run->probes, &run->config);
+	if (status)
+		return status;
+	run->cpu_at_start = cpu_seconds();
+	msg("ready");
+	watch_go(&run->watch);
+	loop(run);
+	err = probes_detach(&run->probes);
+	if (err)
+		msg("cannot wait for the last packets: %s", strerror(-err));
+	drain(run);
+	status = finish_capture(run);
+	summarize(run);
+	if (run->config.bpf_stats)
+		print_program_statistics(run);
+	return status ?: run->watch.status;
+}
+
+/* standard output is the capture's: what else would write there goes to standard error */
+static int take_stdout(void)
+{
+	int fd = dup(STDOUT_FILENO);
+
+	if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return -1;
+	return fd;
+}
+
+static int begin(struct run *run)
+{
+	struct capture *c = &run->capture;
+	int status;
+
+	c->out.fd = -1;
+	if (!run->config.output || !strcmp(run->config.output, "-")) {
+		c->out.fd = run->config.output ? take_stdout() : STDOUT_FILENO;
+		if (c->out.fd < 0)
+			return msg_error(EXIT_RUN, NULL, NULL, "cannot use standard output: %s",
+					 strerror(errno));
+	} else {
+		c->out.path = run->config.output;
+	}
+	c->out.file_limit = run->config.file_mb * 1000000ull;
+	c->out.files = run->config.files;
+	status = watch_open(&run->watch, run->config.command);
+	if (status)
+		return status;
+	/* not before the command was forked: it has its own view of a broken pipe */
+	signal(SIGPIPE, SIG_IGN);
+	c->out.interrupt = run->watch.signals;
+	status = probes_load(&run->probes, &run->config, &run->driver, &c->cost, on_record, run);
+	if (status)
+		return status;
+	run->hold.table = probes_late_table(&run->probes);
+	run->hold.stock = run->driver.kind == DRIVER_STOCK;
+	run->hold.patience_ns = run->config.patience_ms * 1000000ull;
+	run->hold.emit = on_packet;
+	run->hold.context = c;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct run run;
+	int status;
+
+	msg_program = "rxedump";
+	status = config_parse(&run.config, argc, argv);
+	if (status >= 0)
+		return status;
+	run.capture.config = &run.config;
+	run.capture.driver = &run.driver;
+	run.capture.accelerator = accelerator();
+	run.capture.interfaces.node = run.config.node;
+	run.probes.stats_fd = run.probes.quiesce.inner = run.probes.quiesce.outer = -1;
+
+	status = begin(&run);
+	if (!status)
+		status = record(&run);
+	watch_close(&run.watch);
+	probes_close(&run.probes);
+	hold_free(&run.hold);
+	capture_free(&run.capture);
+	return status;
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxedump on a node, for tests: run it around something, and look into its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pcapng_file import Capture, read_pcapng
+from rocelab.node import Completed, Node
+
+HOLD = ("--hold", "600000")
+"""An emulated node may be slow: no packet is to be written without its last stages for that."""
+TX_STAGES = ["wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"]
+RX_STAGES = ["parse", "icrc", "queue", "exec", "copy", "cqe", "reply"]
+
+
+class Dump:
+    """rxedump on a node, writing to a file there."""
+
+    def __init__(self, node: Node, *options: str, label: str = "dump") -> None:
+        self.node = node
+        self.path = f"/tmp/{label}.pcapng"
+        node.run(["sh", "-c", f"rm -f {self.path}*"])
+        command = ["rxedump", "--node", node.name, "-w", self.path, *HOLD, *options]
+        self.process = node.start(command)
+        self.process.wait_for_line("rxedump: ready", timeout=120)
+
+    def end(self) -> Completed:
+        """Interrupt it, and wait; it succeeds."""
+        self.process.interrupt()
+        done = self.process.wait(timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def fetch(self, folder: Path, suffix: str = "") -> Path:
+        """Copy the file here."""
+        local = folder / f"{self.node.name}-{Path(self.path).name}{suffix}"
+        self.node.get(self.path + suffix, local)
+        return local
+
+    def stop(self, folder: Path) -> Capture:
+        """End it; returns what it wrote."""
+        self.end()
+        return read_pcapng(self.fetch(folder))
+
+
+@contextmanager
+def dumping(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Dump]]:
+    """rxedump on every node while the context lasts; the caller stops them."""
+    dumps = [Dump(node, *options) for node in nodes]
+    try:
+        yield dumps
+    finally:
+        for dump in dumps:
+            dump.process.kill()
