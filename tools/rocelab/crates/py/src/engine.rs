@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The pipeline: read blocks, decode and verify them in parallel, follow connections in order.
+//! The pipeline: read blocks, decode and verify them (in parallel), follow connections in order.
 
-use rayon::prelude::*;
+use std::sync::Arc;
+
 use roce::finding::{At, Rule};
 use roce::flow::{Config, Connection, Message, Tracker};
 use roce::icrc::{self, Diagnosis};
-use roce::{Frame, Icrc, Interval, Packet, Ports, Series, decode};
+use roce::{Icrc, Interval, Packet, Ports, Series};
 
+use crate::lane::{Lane, Rules};
 use crate::read::{Block, Input, Merge, ReadError, Reader, Record};
 use crate::select::Select;
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
+use crate::workers::Workers;
 
-/// Bytes that one worker takes at a time: within a core's own cache.
-const PIECE: usize = 256 << 10;
+/// Bytes read at a time: they and what is made of them stay within a core's own cache.
+const PIECE: usize = 128 << 10;
+/// Blocks under way per worker: enough that none waits for the other threads.
+const LANES_PER_WORKER: usize = 4;
 const SERIES_LIMIT: usize = 512;
 
 /// What to do.
@@ -46,64 +51,16 @@ pub struct BadIcrc {
     pub diagnosis: Diagnosis,
 }
 
-#[derive(Default)]
-struct Lane {
-    block: Block,
-    frames: Vec<Frame>,
-    totals: Totals,
-}
-
-impl Lane {
-    fn decode(&mut self, options: &Options, ports: &Ports) {
-        self.frames.clear();
-        self.totals = Totals::default();
-        for record in &self.block.records {
-            let frame = decode_one(&self.block, record, options, ports, &mut self.totals);
-            self.frames.push(frame);
-        }
-    }
-}
-
-#[inline]
-fn decode_one(
-    block: &Block,
-    record: &Record,
-    options: &Options,
-    ports: &Ports,
-    totals: &mut Totals,
-) -> Frame {
-    let bytes = block.frame(record);
-    totals.packets += 1;
-    totals.bytes += u64::from(record.wire_len);
-    totals.truncated += u64::from(record.len < record.wire_len);
-    let mut frame = decode(record.link, bytes, record.wire_len, ports);
-    match &mut frame {
-        Frame::Roce(packet) => {
-            if !options.select.admits(packet, record.time_ns) {
-                totals.other += 1;
-                return Frame::Other;
-            }
-            if options.icrc {
-                packet.icrc = icrc::check(packet, bytes);
-            }
-            totals.roce(packet);
-        }
-        Frame::Cut => totals.cut += 1,
-        Frame::Pfc(classes) => totals.pfc(*classes),
-        Frame::Pause => totals.pause += 1,
-        Frame::Other => totals.other += 1,
-    }
-    frame
-}
-
 /// An analysis under way.
 pub struct Engine {
     options: Options,
-    ports: Ports,
+    rules: Arc<Rules>,
     merge: Merge,
-    pool: Option<rayon::ThreadPool>,
-    lanes: Vec<Lane>,
-    /// Sums so far.
+    /// Threads besides the caller's, which reads and follows.
+    workers: Option<Workers>,
+    idle: Vec<Lane>,
+    begun: bool,
+    /// Sums; complete after [`Engine::finish`].
     pub totals: Totals,
     /// Connections and findings.
     pub tracker: Tracker,
@@ -122,25 +79,21 @@ pub struct Engine {
 
 impl Engine {
     /// Start on opened captures.
-    ///
-    /// # Errors
-    /// When the system gives no threads.
-    pub fn new(inputs: Vec<Input>, options: Options) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let piece = if inputs.len() > 8 { PIECE / 4 } else { PIECE };
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, options: Options) -> Self {
+        let piece = if inputs.len() > 8 { PIECE / 2 } else { PIECE };
         let readers = (0..).zip(inputs).map(|(file, input)| Reader::new(input, file, piece));
-        let threads = options.threads.max(1);
-        let pool = if threads > 1 {
-            Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
-        } else {
-            None
-        };
-        Ok(Self {
-            ports: Ports::with(&options.ports),
+        let workers = options.threads.max(1) - 1;
+        Self {
+            rules: Arc::new(Rules {
+                ports: Ports::with(&options.ports),
+                icrc: options.icrc,
+                select: options.select.clone(),
+            }),
             merge: Merge::new(readers.collect(), PIECE),
-            pool,
-            lanes: (0..if threads > 1 { threads * 4 } else { 1 })
-                .map(|_| Lane::default())
-                .collect(),
+            workers: None,
+            idle: (0..(workers * LANES_PER_WORKER).max(1)).map(|_| Lane::default()).collect(),
+            begun: false,
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
             bad: Vec::new(),
@@ -150,7 +103,7 @@ impl Engine {
             backwards: 0,
             packets: PacketColumns::default(),
             options,
-        })
+        }
     }
 
     /// What went wrong while reading, by file.
@@ -159,48 +112,53 @@ impl Engine {
         &self.merge.errors
     }
 
-    /// Take the next blocks; `false` when there are none.
+    /// Go on for one block; `false` when there are no more.
     pub fn step(&mut self) -> bool {
-        let mut filled = 0;
-        for lane in &mut self.lanes {
+        while let Some(mut lane) = self.idle.pop() {
             if !self.merge.fill(&mut lane.block) {
+                self.idle.push(lane);
                 break;
             }
-            filled += 1;
-            if self.totals.packets == 0 && filled == 1 {
-                if let Some(record) = lane.block.records.first() {
-                    self.options.select.begin(record.time_ns);
-                }
+            if !self.begun {
+                self.begin(&lane);
             }
+            let Some(workers) = &mut self.workers else {
+                lane.decode(&self.rules);
+                self.follow(&lane);
+                self.idle.push(lane);
+                return true;
+            };
+            workers.give(lane);
         }
-        let (options, ports) = (&self.options, &self.ports);
-        let mut lanes = std::mem::take(&mut self.lanes);
-        if let Some(lanes) = lanes.get_mut(..filled) {
-            match &self.pool {
-                Some(pool) => {
-                    pool.install(|| {
-                        lanes.par_iter_mut().for_each(|lane| lane.decode(options, ports))
-                    });
-                }
-                None => lanes.iter_mut().for_each(|lane| lane.decode(options, ports)),
-            }
-            for lane in lanes {
-                self.follow(lane);
-            }
+        let Some(lane) = self.workers.as_mut().and_then(Workers::take) else { return false };
+        self.follow(&lane);
+        self.idle.push(lane);
+        true
+    }
+
+    /// Times of a filter count from the first packet.
+    fn begin(&mut self, lane: &Lane) {
+        self.begun = true;
+        let first_ns = lane.block.records.first().map_or(0, |record| record.time_ns);
+        if let Some(rules) = Arc::get_mut(&mut self.rules) {
+            rules.select.begin(first_ns);
         }
-        self.lanes = lanes;
-        filled > 0
+        let count = self.options.threads.max(1) - 1;
+        if count > 0 {
+            // a system that gives no threads gets the same result, later
+            self.workers = Workers::new(count, &self.rules).ok();
+        }
     }
 
     fn follow(&mut self, lane: &Lane) {
-        self.totals.merge(&lane.totals);
-        for (record, frame) in lane.block.records.iter().zip(&lane.frames) {
-            let time_ns = record.time_ns;
-            self.backwards += u64::from(time_ns < self.last_ns);
-            self.last_ns = time_ns;
-            let (first, last) = self.times.unwrap_or((time_ns, time_ns));
-            self.times = Some((first.min(time_ns), last.max(time_ns)));
-            if let Frame::Roce(packet) = frame {
+        if let Some(times) = lane.times {
+            self.backwards += times.backwards + u64::from(times.first < self.last_ns);
+            self.last_ns = times.last;
+            let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
+            self.times = Some((least.min(times.least), greatest.max(times.greatest)));
+        }
+        for (index, packet) in &lane.packets {
+            if let Some(record) = lane.block.records.get(*index as usize) {
                 self.packet(packet, &lane.block, record);
             }
         }
@@ -252,6 +210,11 @@ impl Engine {
 
     /// End all connections.
     pub fn finish(&mut self) -> Vec<Connection> {
+        for lane in &mut self.idle {
+            let mut totals = std::mem::take(&mut lane.totals);
+            totals.settle();
+            self.totals.merge(&totals);
+        }
         self.tracker.finish()
     }
 }

@@ -2,12 +2,14 @@
 //! `rocelab._core`: capture readers, and the analysis of crate `roce` as Arrow tables.
 
 mod engine;
+mod lane;
 #[cfg(feature = "python")]
 mod python;
 pub mod read;
 mod select;
 mod tables;
 mod totals;
+mod workers;
 
 pub use engine::{BadIcrc, Engine, Options};
 pub use select::Select;

@@ -25,6 +25,9 @@ use crate::totals::ETHERNET_EXTRA;
 
 const STREAM: &CStr = c"arrow_array_stream";
 
+/// Between two steps Python looks at its signals, at progress, and at full tables.
+const BLOCKS_PER_STEP: usize = 8;
+
 fn bug(error: ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
@@ -136,10 +139,8 @@ impl Analysis {
             ..Config::default()
         };
         let options = Options { ports, icrc, threads, packets, select, tracker };
-        let engine = Engine::new(inputs, options)
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self {
-            engine,
+            engine: Engine::new(inputs, options),
             taken,
             connections: Vec::new(),
             messages: MessageColumns::default(),
@@ -147,12 +148,18 @@ impl Analysis {
         })
     }
 
-    /// Analyse the next piece; False at the end.
+    /// Analyse the next pieces; False at the end.
     fn step(&mut self, py: Python<'_>) -> bool {
         py.detach(|| {
-            let more = self.engine.step();
-            for message in self.engine.take_messages() {
-                self.messages.push(&message);
+            let mut more = true;
+            for _ in 0..BLOCKS_PER_STEP {
+                more = self.engine.step();
+                for message in self.engine.take_messages() {
+                    self.messages.push(&message);
+                }
+                if !more {
+                    break;
+                }
             }
             more
         })

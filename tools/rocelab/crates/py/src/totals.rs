@@ -8,9 +8,26 @@ use roce::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Net, Packet, UDP_LEN};
 pub const ETHERNET_EXTRA: u64 = 24;
 const CLASSES: usize = 8;
 
-/// Counts of packets and bytes.
+/// What a packet adds to the sums. Packets come in runs of one shape or of a few.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shape {
+    lengths: (u32, u32),
+    offsets: (u16, u16),
+    opcode: u8,
+    tclass: u8,
+    vlans: u8,
+    pad: u8,
+    net: Net,
+    icrc: Icrc,
+}
+
+const SHAPES: usize = 8;
+
+/// Counts of packets and bytes. [`Totals::settle`] makes them right.
 #[derive(Clone, Debug)]
 pub struct Totals {
+    /// Shapes seen last, by opcode, and how many packets had them that are not counted below yet.
+    shapes: [(Shape, u64); SHAPES],
     /// Frames read.
     pub packets: u64,
     /// Their bytes on the wire.
@@ -59,6 +76,7 @@ pub struct Totals {
 impl Default for Totals {
     fn default() -> Self {
         Self {
+            shapes: [(Shape::default(), 0); SHAPES],
             packets: 0,
             bytes: 0,
             truncated: 0,
@@ -98,38 +116,72 @@ impl Totals {
     /// Count a RoCE packet.
     #[inline]
     pub fn roce(&mut self, packet: &Packet) {
-        let net = packet.net as usize;
-        self.roce[net] += 1;
-        self.vlan += u64::from(packet.vlans > 0);
-        self.icrc[match packet.icrc {
+        let shape = Shape {
+            lengths: (packet.wire_len, packet.payload_len),
+            offsets: (packet.l3_off, packet.bth_off),
+            opcode: packet.opcode,
+            tclass: packet.tclass,
+            vlans: packet.vlans,
+            pad: packet.pad() as u8,
+            net: packet.net,
+            icrc: packet.icrc,
+        };
+        let slot = &mut self.shapes[usize::from(packet.opcode) % SHAPES];
+        if slot.0 == shape {
+            slot.1 += 1;
+        } else {
+            let (before, count) = std::mem::replace(slot, (shape, 1));
+            self.add(before, count);
+        }
+    }
+
+    /// Count what was only noted so far.
+    pub fn settle(&mut self) {
+        for (shape, count) in std::mem::take(&mut self.shapes) {
+            self.add(shape, count);
+        }
+    }
+
+    fn add(&mut self, shape: Shape, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let net = shape.net as usize;
+        self.roce[net] += count;
+        self.vlan += if shape.vlans > 0 { count } else { 0 };
+        self.icrc[match shape.icrc {
             Icrc::Unchecked => 0,
             Icrc::Ok => 1,
             Icrc::Bad => 2,
-        }] += 1;
-        self.ecn[usize::from(packet.ecn())] += 1;
-        self.dscp[usize::from(packet.dscp())] += 1;
-        let op = packet.op();
+        }] += count;
+        self.ecn[usize::from(shape.tclass & 3)] += count;
+        self.dscp[usize::from(shape.tclass >> 2)] += count;
+        let op = opcode::lookup(shape.opcode);
         match op {
-            Some(op) => self.opcodes[op.index()] += 1,
-            None => self.unknown[usize::from(packet.opcode)] += 1,
+            Some(op) => self.opcodes[op.index()] += count,
+            None => self.unknown[usize::from(shape.opcode)] += count,
         }
-        self.wire_bytes += u64::from(packet.wire_len);
-        let behind = packet.icrc_off() + ICRC_LEN;
-        let Some(trailer) = (packet.wire_len as usize).checked_sub(behind) else {
-            self.malformed += u64::from(packet.wire_len);
+        let (wire_len, payload_len) = shape.lengths;
+        let (l3_off, bth_off) = shape.offsets;
+        self.wire_bytes += count * u64::from(wire_len);
+        let headers = op.map_or(BTH_LEN, |op| usize::from(op.header_len));
+        let behind = usize::from(bth_off) + headers + usize::from(shape.pad) + ICRC_LEN;
+        let Some(trailer) = u64::from(wire_len).checked_sub(behind as u64 + u64::from(payload_len))
+        else {
+            self.malformed += count * u64::from(wire_len);
             return;
         };
         if let Some(op) = op {
-            self.headers[op.index()] += 1;
+            self.headers[op.index()] += count;
         }
-        let tags = 4 * u64::from(packet.vlans);
-        self.well_formed[net] += 1;
-        self.vlan_bytes += tags;
-        self.link += u64::from(packet.l3_off) - tags;
-        self.ip[net] += u64::from(packet.bth_off - packet.l3_off);
-        self.payload_bytes += u64::from(packet.payload_len);
-        self.padding += u64::from(packet.pad());
-        self.trailer += trailer as u64;
+        let tags = 4 * u64::from(shape.vlans);
+        self.well_formed[net] += count;
+        self.vlan_bytes += count * tags;
+        self.link += count * (u64::from(l3_off) - tags);
+        self.ip[net] += count * u64::from(bth_off - l3_off);
+        self.payload_bytes += count * u64::from(payload_len);
+        self.padding += count * u64::from(shape.pad);
+        self.trailer += count * trailer;
     }
 
     /// Count a PFC frame's class-enable vector.
@@ -140,7 +192,7 @@ impl Totals {
         }
     }
 
-    /// Add another block's sums.
+    /// Add another's sums, which are settled.
     pub fn merge(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;

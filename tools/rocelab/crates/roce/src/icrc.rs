@@ -12,6 +12,8 @@ use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Net, Packet, UDP_LEN};
 const AFTER_LRH: u32 = 0x2144_df1c;
 /// Up to here headers and payload are copied, so that the CRC runs once over one piece.
 const ONE_PIECE: usize = 320;
+/// Of longer packets so much is copied: the CRC's wide steps need a first piece that is not short.
+const FIRST: usize = 128;
 /// IPv4 with all options, UDP and BTH; IPv6 extension headers can need more.
 const MAX_PREFIX: usize = 1024;
 
@@ -21,9 +23,68 @@ fn crc32(initial: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// Length and masked bytes of the headers up to the BTH's end, where they have their usual length.
+struct Usual<const N: usize>([u8; N]);
+
+/// Ones where the ICRC takes ones: `bth` is the BTH's place behind the start of the network header.
+const fn usual<const N: usize>(net: Net) -> Usual<N> {
+    let mut ones = [0; N];
+    let bth = N - BTH_LEN;
+    match net {
+        Net::V2Ipv4 => {
+            ones[1] = 0xff; // type of service
+            ones[8] = 0xff; // TTL
+            ones[10] = 0xff; // header checksum
+            ones[11] = 0xff;
+        }
+        Net::V2Ipv6 | Net::V1 => {
+            ones[0] = 0x0f; // traffic class, flow label
+            ones[1] = 0xff;
+            ones[2] = 0xff;
+            ones[3] = 0xff;
+            ones[7] = 0xff; // hop limit
+        }
+    }
+    if !matches!(net, Net::V1) {
+        ones[bth - 2] = 0xff; // UDP checksum
+        ones[bth - 1] = 0xff;
+    }
+    ones[bth + 4] = 0xff; // FECN, BECN, reserved
+    Usual(ones)
+}
+
+impl<const N: usize> Usual<N> {
+    #[inline]
+    fn apply(&self, headers: &mut [u8]) -> bool {
+        let Some(headers) = headers.first_chunk_mut::<N>() else { return false };
+        for (byte, ones) in headers.iter_mut().zip(self.0) {
+            *byte |= ones;
+        }
+        true
+    }
+}
+
+static USUAL_V1: Usual<{ GRH_LEN + BTH_LEN }> = usual(Net::V1);
+static USUAL_V2_IPV4: Usual<{ 20 + UDP_LEN + BTH_LEN }> = usual(Net::V2Ipv4);
+static USUAL_V2_IPV6: Usual<{ 40 + UDP_LEN + BTH_LEN }> = usual(Net::V2Ipv6);
+
 /// Set the masked fields of a header copy to ones. `headers` starts at the network header.
 #[inline]
 fn mask(headers: &mut [u8], net: Net, bth: usize) {
+    let done = match (net, bth) {
+        (Net::V2Ipv4, 28) => USUAL_V2_IPV4.apply(headers),
+        (Net::V2Ipv6, 48) => USUAL_V2_IPV6.apply(headers),
+        (Net::V1, GRH_LEN) => USUAL_V1.apply(headers),
+        _ => false,
+    };
+    if !done {
+        mask_unusual(headers, net, bth);
+    }
+}
+
+/// The same with IPv4 options or IPv6 extension headers before the BTH.
+#[cold]
+fn mask_unusual(headers: &mut [u8], net: Net, bth: usize) {
     let mut ones = |from: usize, to: usize| {
         if let Some(field) = headers.get_mut(from..to) {
             field.fill(0xff);
@@ -51,32 +112,58 @@ fn mask(headers: &mut [u8], net: Net, bth: usize) {
     }
 }
 
-/// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
-#[must_use]
-#[inline]
-pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
-    if !packet.complete {
-        return None;
-    }
-    let l3 = usize::from(packet.l3_off);
-    covered(frame.get(l3..packet.icrc_off())?, packet, usize::from(packet.bth_off) - l3)
+/// Computes ICRCs one after the other, and keeps what they have in common.
+#[derive(Debug)]
+pub struct Verifier {
+    after_lrh: crc32fast::Hasher,
+    /// Where headers are masked; only what was just written is ever read.
+    scratch: [u8; MAX_PREFIX],
 }
 
-#[inline]
-fn covered(bytes: &[u8], packet: &Packet, bth: usize) -> Option<u32> {
-    let prefix = bth + BTH_LEN;
-    if bytes.len() <= ONE_PIECE {
-        let mut copy = [0; ONE_PIECE];
-        let copy = copy.get_mut(..bytes.len())?;
-        copy.copy_from_slice(bytes);
-        mask(copy, packet.net, bth);
-        return Some(crc32(AFTER_LRH, copy));
+impl Default for Verifier {
+    fn default() -> Self {
+        Self { after_lrh: crc32fast::Hasher::new_with_initial(AFTER_LRH), scratch: [0; MAX_PREFIX] }
     }
-    let mut copy = [0; MAX_PREFIX];
-    let copy = copy.get_mut(..prefix)?;
-    copy.copy_from_slice(bytes.get(..prefix)?);
-    mask(copy, packet.net, bth);
-    Some(crc32(crc32(AFTER_LRH, copy), bytes.get(prefix..)?))
+}
+
+impl Verifier {
+    /// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+    #[inline]
+    pub fn expected(&mut self, packet: &Packet, frame: &[u8]) -> Option<u32> {
+        if !packet.complete {
+            return None;
+        }
+        let l3 = usize::from(packet.l3_off);
+        let bytes = frame.get(l3..packet.icrc_off())?;
+        let bth = usize::from(packet.bth_off) - l3;
+        let first = if bytes.len() <= ONE_PIECE { bytes.len() } else { (bth + BTH_LEN).max(FIRST) };
+        let (head, rest) = bytes.split_at_checked(first)?;
+        let copy = self.scratch.get_mut(..first)?;
+        copy.copy_from_slice(head);
+        mask(copy, packet.net, bth);
+        let mut hasher = self.after_lrh.clone();
+        hasher.update(copy);
+        if !rest.is_empty() {
+            hasher.update(rest);
+        }
+        Some(hasher.finalize())
+    }
+
+    /// Verify a packet's ICRC.
+    #[inline]
+    pub fn check(&mut self, packet: &Packet, frame: &[u8]) -> Icrc {
+        match (self.expected(packet, frame), found(packet, frame)) {
+            (Some(expected), Some(found)) if expected == found => Icrc::Ok,
+            (Some(_), Some(_)) => Icrc::Bad,
+            _ => Icrc::Unchecked,
+        }
+    }
+}
+
+/// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+#[must_use]
+pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
+    Verifier::default().expected(packet, frame)
 }
 
 /// The ICRC found in the frame.
@@ -87,15 +174,10 @@ pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
     frame.get(at..at + ICRC_LEN)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// Verify a packet's ICRC.
+/// Verify one packet's ICRC; a [`Verifier`] is faster for many.
 #[must_use]
-#[inline]
 pub fn check(packet: &Packet, frame: &[u8]) -> Icrc {
-    match (expected(packet, frame), found(packet, frame)) {
-        (Some(expected), Some(found)) if expected == found => Icrc::Ok,
-        (Some(_), Some(_)) => Icrc::Bad,
-        _ => Icrc::Unchecked,
-    }
+    Verifier::default().check(packet, frame)
 }
 
 /// The likely reason for a wrong ICRC, found by trying.
@@ -297,7 +379,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-const _: () = assert!(GRH_LEN + BTH_LEN <= ONE_PIECE);
+const _: () = assert!(FIRST <= ONE_PIECE && ONE_PIECE <= MAX_PREFIX);
 
 #[cfg(test)]
 mod tests {
@@ -308,5 +390,16 @@ mod tests {
         assert_eq!(crc32(0, &[0xff; 8]), AFTER_LRH);
         // what drivers/infiniband/sw/rxe starts from, before the final complement
         assert_eq!(!AFTER_LRH, 0xdebb_20e3);
+    }
+
+    #[test]
+    fn usual_headers_are_masked_like_unusual_ones() {
+        for (net, bth) in [(Net::V1, 40), (Net::V2Ipv4, 28), (Net::V2Ipv6, 48)] {
+            let mut quick = [0x50; 80];
+            let mut slow = quick;
+            mask(&mut quick, net, bth);
+            mask_unusual(&mut slow, net, bth);
+            assert_eq!(quick, slow, "{net:?}");
+        }
     }
 }

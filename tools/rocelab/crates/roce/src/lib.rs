@@ -13,7 +13,7 @@ pub mod opcode;
 mod packet;
 mod series;
 
-pub use decode::{Frame, Link, Ports, ROCE_PORT, decode};
+pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
 pub use histogram::Histogram;
 pub use packet::{
     Aeth, AtomicEth, BTH_LEN, Deth, GRH_LEN, ICRC_LEN, Icrc, NAK_NAMES, Net, Packet, Reth,

@@ -175,6 +175,7 @@ pub struct Opcode {
     pub class: Class,
     /// Where it stands in its message.
     pub position: Position,
+    service: Service,
     /// Offset of each header from the start of the BTH; 0 where absent.
     offsets: [u8; Header::ALL.len()],
     /// BTH and extended headers, bytes.
@@ -197,13 +198,14 @@ impl Opcode {
             at += headers[i].size() as u8;
             i += 1;
         }
-        Self { code, name, class, position, offsets, header_len: at }
+        Self { code, name, class, position, service: Service::of(code), offsets, header_len: at }
     }
 
     /// The service it belongs to.
     #[must_use]
+    #[inline]
     pub const fn service(&self) -> Service {
-        Service::of(self.code)
+        self.service
     }
 
     /// Offset of `header` from the start of the BTH, if this opcode carries it.

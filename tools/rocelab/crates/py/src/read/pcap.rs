@@ -5,7 +5,6 @@ use roce::Link;
 
 use super::block::{NO_COMMENT, Record};
 use super::error::ReadError;
-use super::source::Step;
 
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
@@ -48,40 +47,45 @@ impl Pcap {
 
     #[inline]
     fn header(&self, bytes: &[u8]) -> Option<(u32, u32, u32, u32)> {
+        let bytes = bytes.get(..RECORD_HEADER)?;
         Some((self.u32(bytes, 0)?, self.u32(bytes, 4)?, self.u32(bytes, 8)?, self.u32(bytes, 12)?))
     }
 
-    #[inline]
-    pub(super) fn step(
+    /// Take records from `at` on while they are whole; says where the first one is that
+    /// is not, and how many bytes that one needs.
+    pub(super) fn run(
         &self,
-        bytes: &[u8],
-        at: usize,
+        data: &[u8],
+        mut at: usize,
         file: u16,
         packets: &mut u64,
         records: &mut Vec<Record>,
-    ) -> Result<Step, ReadError> {
-        let Some((seconds, fraction, len, wire_len)) = self.header(bytes) else {
-            return Ok(Step::Need(RECORD_HEADER));
-        };
-        if len > MAX_RECORD {
-            return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
+    ) -> Result<(usize, usize), ReadError> {
+        loop {
+            let bytes = data.get(at..).unwrap_or_default();
+            let Some((seconds, fraction, len, wire_len)) = self.header(bytes) else {
+                return Ok((at, RECORD_HEADER));
+            };
+            if len > MAX_RECORD {
+                return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
+            }
+            let end = RECORD_HEADER + len as usize;
+            if bytes.len() < end {
+                return Ok((at, end));
+            }
+            *packets += 1;
+            records.push(Record {
+                offset: (at + RECORD_HEADER) as u32,
+                len,
+                // some writers leave 0 here
+                wire_len: wire_len.max(len),
+                comment: NO_COMMENT,
+                file,
+                link: self.link,
+                time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.scale,
+                number: *packets,
+            });
+            at += end;
         }
-        let end = RECORD_HEADER + len as usize;
-        if bytes.len() < end {
-            return Ok(Step::Need(end));
-        }
-        *packets += 1;
-        records.push(Record {
-            offset: (at + RECORD_HEADER) as u32,
-            len,
-            // some writers leave 0 here
-            wire_len: wire_len.max(len),
-            comment: NO_COMMENT,
-            file,
-            link: self.link,
-            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.scale,
-            number: *packets,
-        });
-        Ok(Step::Taken(end))
     }
 }

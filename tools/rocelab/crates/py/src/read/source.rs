@@ -147,7 +147,11 @@ impl Reader {
         let Block { data, records } = block;
         let bytes = &data[at..to];
         match &mut self.format {
-            Some(Format::Pcap(pcap)) => pcap.step(bytes, at, self.file, &mut self.packets, records),
+            Some(Format::Pcap(pcap)) => {
+                let data = data.get(..to).unwrap_or_default();
+                let (from, need) = pcap.run(data, at, self.file, &mut self.packets, records)?;
+                Ok(if from > at { Step::Taken(from - at) } else { Step::Need(need) })
+            }
             Some(Format::PcapNg(pcapng)) => {
                 pcapng.step(bytes, at, self.file, &mut self.packets, records)
             }

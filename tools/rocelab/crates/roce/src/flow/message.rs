@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::stats::Stats;
 use crate::finding::{At, Rule};
-use crate::opcode::{Class, Opcode};
+use crate::opcode::{Class, Opcode, Position};
 use crate::packet::Net;
 
 /// A whole message.
@@ -30,6 +30,17 @@ pub struct Message {
     pub first: At,
     /// Its last packet.
     pub last: At,
+}
+
+impl Message {
+    #[inline]
+    fn add(&mut self, piece: &Piece) {
+        self.packets += 1;
+        self.bytes += u64::from(piece.bytes);
+        self.wire_bytes += u64::from(piece.wire);
+        self.last = piece.at;
+        self.opcode = piece.op.code;
+    }
 }
 
 /// A packet as the assembly sees it.
@@ -61,6 +72,18 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
+    /// No message is open.
+    #[inline]
+    pub(super) fn is_between(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// A whole message in one packet was taken elsewhere.
+    #[inline]
+    pub(super) fn pass(&mut self) {
+        self.contiguous = true;
+    }
+
     pub(super) fn skip(&mut self, stats: &mut Stats) {
         if self.open.take().is_some() {
             stats.incomplete += 1;
@@ -70,6 +93,15 @@ impl Assembly {
 
     pub(super) fn take(&mut self, piece: &Piece, stats: &mut Stats, context: &mut Context<'_>) {
         let op = piece.op;
+        if let Some(open) = self
+            .open
+            .as_mut()
+            .filter(|open| open.class == op.class && matches!(op.position, Position::Middle))
+        {
+            open.message.add(piece);
+            self.contiguous = true;
+            return;
+        }
         if op.position.begins() {
             if self.open.take().is_some() && self.contiguous {
                 self.odd(piece, context, "begins a message before the last one ended");
@@ -111,12 +143,7 @@ impl Assembly {
                 last: piece.at,
             },
         });
-        let message = &mut open.message;
-        message.packets += 1;
-        message.bytes += u64::from(piece.bytes);
-        message.wire_bytes += u64::from(piece.wire);
-        message.last = piece.at;
-        message.opcode = op.code;
+        open.message.add(piece);
         if !op.position.ends() {
             self.open = Some(open);
             return;
@@ -134,6 +161,7 @@ impl Assembly {
     }
 }
 
+#[inline]
 pub(super) fn complete(message: Message, stats: &mut Stats, context: &mut Context<'_>) {
     stats.messages += 1;
     stats.goodput_bytes += message.bytes;
@@ -179,6 +207,7 @@ impl Default for Efficiency {
 }
 
 impl Efficiency {
+    #[inline]
     fn add(&mut self, message: &Message) {
         let ceiling = message.bytes.checked_next_power_of_two().unwrap_or(1 << 32);
         let index = if message.bytes == 0 { 0 } else { 1 + ceiling.trailing_zeros().min(32) };

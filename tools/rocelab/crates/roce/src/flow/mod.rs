@@ -2,6 +2,7 @@
 //! Follows connections: directions, their pairing, and what each packet means for them.
 
 mod context;
+mod direction;
 mod key;
 mod message;
 mod pair;

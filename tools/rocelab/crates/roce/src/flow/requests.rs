@@ -223,8 +223,57 @@ impl Requests {
         }
         let icrc_and_time = (request.psn, request.icrc, request.at.time_ns);
         self.last = Some(icrc_and_time);
+        self.note_window(stats);
+    }
+
+    /// The PSN is the one that must come now, between messages, and nothing is pending.
+    #[inline]
+    pub(super) fn awaits(&self, at_psn: u32, pmtu: u32) -> bool {
+        self.started
+            && at_psn == self.next
+            && at_psn == self.cursor
+            && pmtu == self.mtu
+            && self.run.is_none()
+            && self.unsent.is_none()
+            && self.elastic.is_none()
+            && self.ahead.is_empty()
+            && self.holes.is_empty()
+            && self.assembly.is_between()
+    }
+
+    /// Take a whole message in the packet that [`Self::awaits`] expects.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        at_psn: u32,
+        icrc: u32,
+        at_ns: i64,
+        reliable: bool,
+        stats: &mut Stats,
+    ) {
+        self.next = psn::add(at_psn, 1);
+        self.cursor = self.next;
+        self.last = Some((at_psn, icrc, at_ns));
+        self.assembly.pass();
+        if reliable {
+            self.note_outstanding(at_psn, at_ns);
+        }
+        self.note_window(stats);
+    }
+
+    #[inline]
+    fn note_window(&self, stats: &mut Stats) {
         let window = psn::diff(self.next, self.acked).max(0) as u32;
         stats.max_outstanding = stats.max_outstanding.max(window);
+    }
+
+    #[inline]
+    fn note_outstanding(&mut self, key: u32, at_ns: i64) {
+        if self.outstanding.len() >= MAX_OUTSTANDING {
+            self.outstanding.pop_front();
+            self.inexact = true;
+        }
+        self.outstanding.push_back(Outstanding { key, at_ns });
     }
 
     fn span(&self, request: &Request, pmtu: u32) -> u32 {
@@ -346,12 +395,7 @@ impl Requests {
             _ => None,
         };
         if request.reliable && request.op.position.ends() {
-            if self.outstanding.len() >= MAX_OUTSTANDING {
-                self.outstanding.pop_front();
-                self.inexact = true;
-            }
-            let at_ns = request.at.time_ns;
-            self.outstanding.push_back(Outstanding { key: request.psn, at_ns });
+            self.note_outstanding(request.psn, request.at.time_ns);
         }
         self.feed(request, span, stats, context);
     }

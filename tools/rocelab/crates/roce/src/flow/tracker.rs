@@ -4,19 +4,16 @@
 use std::collections::HashMap;
 
 use super::context::Context;
+use super::direction::{Captured, Flow};
 use super::key::{CONNECTED, Folding, Key};
 use super::message::{Efficiency, Message};
 use super::pair::{PairedBy, Pairing};
 use super::report::{Connection, Endpoint};
-use super::requests::{Acked, Request, Requests};
-use super::responses::{Response, Responses};
-use super::stats::Stats;
-use super::wellformed::{self, Constant};
 use crate::cm;
 use crate::finding::{At, Findings, Rule};
-use crate::icrc::{self, Diagnosis};
-use crate::opcode::{Class, Opcode, Service};
-use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
+use crate::icrc::Diagnosis;
+use crate::opcode::{Opcode, Service};
+use crate::packet::Packet;
 
 /// Limits and choices.
 #[derive(Clone, Debug)]
@@ -45,40 +42,7 @@ impl Default for Config {
     }
 }
 
-/// Corrupted packets tolerated before they are followed all the same (a wrong ICRC by habit).
-const CORRUPT_HEADSTART: u64 = 8;
-
-#[derive(Debug)]
-struct Flow {
-    key: Key,
-    id: u32,
-    from_a: bool,
-    net: Net,
-    service: Option<Service>,
-    peer: Option<u32>,
-    paired_by: Option<PairedBy>,
-    fitting: u64,
-    unfitting: u64,
-    /// Opposite directions that all responses so far may belong to.
-    candidates: Option<Vec<u32>>,
-    waits: bool,
-    first_ns: i64,
-    last_ns: i64,
-    good: u64,
-    corrupt: u64,
-    stats: Stats,
-    constant: Constant,
-    requests: Requests,
-    responses: Responses,
-}
-
-/// A packet, its frame, its row of the opcode table, and its place.
-struct Captured<'a> {
-    packet: &'a Packet,
-    frame: &'a [u8],
-    op: &'static Opcode,
-    at: At,
-}
+const RECENT: usize = 16;
 
 /// Follows all connections of a capture.
 #[derive(Debug)]
@@ -87,8 +51,8 @@ pub struct Tracker {
     flows: Vec<Option<Box<Flow>>>,
     free: Vec<u32>,
     table: HashMap<Key, u32, Folding>,
-    /// The slot of the last packet: most packets follow one of their own direction.
-    recent: Option<(Key, u32)>,
+    /// Slots of directions seen lately: most packets follow one of their own.
+    recent: [Option<(Key, u32)>; RECENT],
     pairing: Pairing,
     next_id: u32,
     /// What was found so far.
@@ -113,7 +77,7 @@ impl Tracker {
             flows: Vec::new(),
             free: Vec::new(),
             table: HashMap::default(),
-            recent: None,
+            recent: [None; RECENT],
             pairing: Pairing::default(),
             next_id: 0,
             findings,
@@ -147,7 +111,11 @@ impl Tracker {
         let key = key(packet, frame, op)?;
         let corrupt = diagnosis == Some(Diagnosis::Corrupted);
         let mut slot = self.slot(&key, packet, at, corrupt)?;
-        let flow = self.flows.get(slot as usize)?.as_ref()?;
+        let captured = Captured { packet, frame, op, at };
+        if !corrupt && self.in_order(slot, &captured).is_some() {
+            return self.flow(slot).map(|flow| flow.id);
+        }
+        let flow = self.flows.get(slot as usize)?.as_deref()?;
         if !corrupt && !op.is_response() && flow.requests.restarts(packet.psn, op) {
             let connected = op.service().is_reliable() || op.service() == Service::Uc;
             if connected {
@@ -164,15 +132,43 @@ impl Tracker {
                 slot = self.slot(&key, packet, at, false)?;
             }
         }
-        self.follow(slot, &Captured { packet, frame, op, at }, corrupt)
+        self.follow(slot, &captured, corrupt)
     }
 
+    /// [`Flow::in_order`]; `None`: [`Self::follow`] must do it.
+    #[inline]
+    fn in_order(&mut self, slot: u32, captured: &Captured<'_>) -> Option<()> {
+        let flow = self.flows.get(slot as usize)?.as_deref()?;
+        if let (0, Some(peer)) = (flow.stats.pmtu, flow.peer) {
+            // the path MTU is to be learned from the other direction
+            let peer = self.flows.get(peer as usize)?.as_deref()?;
+            if peer.stats.pmtu != 0 {
+                return None;
+            }
+        }
+        let flow = self.flows.get_mut(slot as usize)?.as_deref_mut()?;
+        let mut context = Context {
+            findings: &mut self.findings,
+            messages: &mut self.messages,
+            keep_messages: self.config.keep_messages,
+            efficiency: &mut self.efficiency,
+            connection: flow.id,
+            from_a: flow.from_a,
+            net: captured.packet.net,
+            visible: flow.peer.is_some(),
+            response_gap: None,
+        };
+        flow.in_order(captured, &mut context).then_some(())
+    }
+
+    #[inline]
     fn slot(&mut self, key: &Key, packet: &Packet, at: At, corrupt: bool) -> Option<u32> {
-        if let Some((_, slot)) = self.recent.as_ref().filter(|(recent, _)| recent == key) {
+        let place = place(key);
+        if let Some((_, slot)) = self.recent[place].as_ref().filter(|(recent, _)| recent == key) {
             return Some(*slot);
         }
         if let Some(&slot) = self.table.get(key) {
-            self.recent = Some((*key, slot));
+            self.recent[place] = Some((*key, slot));
             return Some(slot);
         }
         // the QP number of a corrupted packet may be wrong: it makes no connection
@@ -189,27 +185,8 @@ impl Tracker {
         };
         let how = if key.sqpn == CONNECTED { PairedBy::Cm } else { PairedBy::Deth };
         let peer = opposite.and_then(|opposite| self.table.get(&opposite).copied());
-        let flow = Box::new(Flow {
-            key: *key,
-            id: self.next_id,
-            from_a: true,
-            net: packet.net,
-            service: None,
-            peer: None,
-            paired_by: opposite.map(|_| how),
-            fitting: 0,
-            unfitting: 0,
-            candidates: None,
-            waits: false,
-            first_ns: at.time_ns,
-            last_ns: at.time_ns,
-            good: 0,
-            corrupt: 0,
-            stats: Stats::default(),
-            constant: Constant::default(),
-            requests: Requests::default(),
-            responses: Responses::default(),
-        });
+        let mut flow = Box::new(Flow::new(*key, self.next_id, packet.net, at.time_ns));
+        flow.paired_by = opposite.map(|_| how);
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -219,7 +196,7 @@ impl Tracker {
         };
         *self.flows.get_mut(slot as usize)? = Some(flow);
         self.table.insert(*key, slot);
-        self.recent = Some((*key, slot));
+        self.recent[place] = Some((*key, slot));
         match peer {
             Some(peer) => self.join(slot, peer, how),
             None => self.next_id += 1,
@@ -379,7 +356,7 @@ impl Tracker {
             self.table.remove(&gone.key);
             self.free.push(slot);
         }
-        self.recent = None;
+        self.recent = [None; RECENT];
         for (one, visible) in [(Some(&mut flow), peer.is_some()), (peer.as_mut(), true)] {
             let Some(one) = one else { continue };
             let mut context = Context {
@@ -458,6 +435,13 @@ fn row(flow: Flow, peer: Option<Flow>, evicted: bool) -> Connection {
     }
 }
 
+/// Where [`Tracker::recent`] keeps a key. The two directions of a connection differ in most bits.
+#[inline]
+const fn place(key: &Key) -> usize {
+    let qpn = key.dqpn ^ key.dqpn >> 8;
+    (qpn as usize ^ key.src[15] as usize) % RECENT
+}
+
 #[inline]
 fn key(packet: &Packet, frame: &[u8], op: &Opcode) -> Option<Key> {
     let sqpn = match op.service() {
@@ -465,164 +449,4 @@ fn key(packet: &Packet, frame: &[u8], op: &Opcode) -> Option<Key> {
         _ => CONNECTED,
     };
     Some(Key { src: packet.src, dst: packet.dst, dqpn: packet.dqpn, sqpn })
-}
-
-impl Flow {
-    #[inline]
-    fn packet(
-        &mut self,
-        peer: Option<&mut Self>,
-        captured: &Captured<'_>,
-        corrupt: bool,
-        context: &mut Context<'_>,
-    ) {
-        let &Captured { packet, frame, op, at } = captured;
-        self.last_ns = self.last_ns.max(at.time_ns);
-        self.stats.count(packet, at.time_ns, op.is_data());
-        if corrupt {
-            self.corrupt += 1;
-            if self.corrupt <= self.good + CORRUPT_HEADSTART {
-                self.requests.note_corrupt(packet.psn, at);
-                return;
-            }
-        } else {
-            self.good += 1;
-        }
-        if op.class == Class::Congestion {
-            self.stats.count_cnp(at.time_ns);
-            wellformed::cnp(packet, frame, at, context);
-            return;
-        }
-        self.service = Some(op.service());
-        self.constant.check(packet, op, at, &mut self.stats, context);
-        match op.service() {
-            Service::Rc | Service::Xrc if op.is_response() => {
-                self.response(peer, captured, context);
-            }
-            Service::Rc | Service::Xrc | Service::Uc => {
-                if let Some(peer) = peer {
-                    context.response_gap = peer.responses.gap();
-                    if self.stats.pmtu == 0 {
-                        self.stats.pmtu = peer.stats.pmtu;
-                    }
-                }
-                let request = Request {
-                    psn: packet.psn,
-                    op,
-                    bytes: packet.payload_len,
-                    wire: packet.wire_len,
-                    reth: packet.reth(frame),
-                    icrc: icrc::found(packet, frame).unwrap_or(0),
-                    at,
-                    reliable: op.service().is_reliable(),
-                };
-                self.requests.packet(&request, &mut self.stats, context);
-            }
-            Service::Ud => {
-                self.stats.messages += 1;
-                self.stats.goodput_bytes += u64::from(packet.payload_len);
-            }
-            Service::Rd | Service::Cnp | Service::Other => {}
-        }
-    }
-
-    fn response(
-        &mut self,
-        peer: Option<&mut Self>,
-        captured: &Captured<'_>,
-        context: &mut Context<'_>,
-    ) {
-        let &Captured { packet, frame, op, at } = captured;
-        let aeth = packet.aeth(frame);
-        let syndrome = aeth.map(crate::packet::Aeth::kind);
-        self.count_syndrome(packet.psn, op, syndrome, at, context);
-        let psn = packet.psn;
-        let response = Response { psn, op, bytes: packet.payload_len, wire: packet.wire_len, at };
-        let Some(peer) = peer else {
-            if op.class == Class::ReadResponse {
-                self.responses.packet(&response, None, &mut self.stats, context);
-            }
-            return;
-        };
-        if peer.requests.started() {
-            // an answer given again, to something answered before, says nothing
-            if peer.requests.expects(psn) {
-                self.fitting += 1;
-            } else if peer.requests.unknown(psn) {
-                self.unfitting += 1;
-            }
-        }
-        if self.stats.pmtu > 0 && peer.stats.pmtu == 0 {
-            peer.stats.pmtu = self.stats.pmtu;
-            peer.requests.learn_mtu(self.stats.pmtu);
-        }
-        // from here on, what is learned is about the requests
-        let from_a = std::mem::replace(&mut context.from_a, peer.from_a);
-        let Flow { requests, stats, .. } = peer;
-        let mut acked = Acked::default();
-        match syndrome {
-            Some(Syndrome::Nak { code: 0 }) => requests.nak(psn, at, stats, context),
-            Some(Syndrome::Nak { .. }) => {}
-            Some(Syndrome::Rnr { timer }) => {
-                requests.rnr(psn, rnr_delay_ns(timer), at, stats, context);
-            }
-            Some(Syndrome::Ack { .. } | Syndrome::Reserved) | None => {
-                acked = requests.acknowledge(psn, at, stats, context);
-            }
-        }
-        let read = requests.read_at(psn);
-        context.from_a = from_a;
-        self.responses.note_acked(acked);
-        self.stats.acked_messages += u64::from(acked.messages);
-        if op.class == Class::ReadResponse {
-            self.responses.packet(&response, read, &mut self.stats, context);
-        }
-        if let (Class::Acknowledge, Some(aeth)) = (op.class, aeth) {
-            if acked.regress {
-                context.find(Rule::AckRegress, at, true, || {
-                    format!("acknowledges PSN {psn}, less than an ACK before it: late, or wrong")
-                });
-            }
-            if acked.advanced {
-                self.responses.check_msn(aeth.msn, at, context);
-            }
-        }
-    }
-
-    fn count_syndrome(
-        &mut self,
-        psn: u32,
-        op: &Opcode,
-        syndrome: Option<Syndrome>,
-        at: At,
-        context: &mut Context<'_>,
-    ) {
-        let stats = &mut self.stats;
-        match syndrome {
-            Some(Syndrome::Ack { credit }) => {
-                stats.acks += u64::from(op.class == Class::Acknowledge);
-                let (min, max) = stats.credits.unwrap_or((credit, credit));
-                stats.credits = Some((min.min(credit), max.max(credit)));
-            }
-            Some(Syndrome::Rnr { timer }) => {
-                let ns = rnr_delay_ns(timer);
-                stats.rnr += 1;
-                let (min, max) = stats.rnr_timer_ns.unwrap_or((ns, ns));
-                stats.rnr_timer_ns = Some((min.min(ns), max.max(ns)));
-                context.find(Rule::Rnr, at, false, || {
-                    format!("receiver not ready for PSN {psn}; it asks to wait {ns} ns")
-                });
-            }
-            Some(Syndrome::Nak { code }) => {
-                let index = usize::from(code).min(NAK_NAMES.len() - 1);
-                stats.naks[index] += 1;
-                if code != 0 {
-                    context.find(Rule::Nak, at, false, || {
-                        format!("NAK for PSN {psn}: {}", NAK_NAMES[index])
-                    });
-                }
-            }
-            Some(Syndrome::Reserved) | None => {}
-        }
-    }
 }

@@ -19,6 +19,18 @@ pub(super) struct Constant {
 }
 
 impl Constant {
+    /// [`Self::check`] would say nothing of this whole message in one packet, and change nothing.
+    #[inline]
+    pub(super) fn agrees(&self, packet: &Packet, stats: &Stats) -> bool {
+        self.pkey == Some(packet.pkey)
+            && self.sport == Some(packet.sport)
+            && packet.tver() == 0
+            && (packet.resv8a & 0x3f) | (packet.apsn & 0x7f) == 0
+            && !packet.bad_length
+            && (packet.payload_len + packet.pad()) % 4 == 0
+            && packet.payload_len <= mtu_or_max(stats)
+    }
+
     #[inline]
     pub(super) fn check(
         &mut self,
@@ -113,6 +125,7 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
     }
 }
 
+#[inline]
 fn mtu_or_max(stats: &Stats) -> u32 {
     if stats.pmtu == 0 { MAX_MTU } else { stats.pmtu }
 }

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One direction of a connection: what one side sent, and what each packet means for both sides.
+
+use super::context::Context;
+use super::key::Key;
+use super::message::{Message, complete};
+use super::pair::PairedBy;
+use super::requests::{Acked, Request, Requests};
+use super::responses::{Response, Responses};
+use super::stats::Stats;
+use super::wellformed::{self, Constant};
+use crate::finding::{At, Rule};
+use crate::icrc;
+use crate::opcode::{Class, Opcode, Position, Service};
+use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
+
+/// Corrupted packets tolerated before they are followed all the same (a wrong ICRC by habit).
+const CORRUPT_HEADSTART: u64 = 8;
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) key: Key,
+    pub(super) id: u32,
+    pub(super) from_a: bool,
+    pub(super) net: Net,
+    pub(super) service: Option<Service>,
+    pub(super) peer: Option<u32>,
+    pub(super) paired_by: Option<PairedBy>,
+    pub(super) fitting: u64,
+    pub(super) unfitting: u64,
+    /// Opposite directions that all responses so far may belong to.
+    pub(super) candidates: Option<Vec<u32>>,
+    pub(super) waits: bool,
+    pub(super) first_ns: i64,
+    pub(super) last_ns: i64,
+    pub(super) good: u64,
+    pub(super) corrupt: u64,
+    pub(super) stats: Stats,
+    pub(super) constant: Constant,
+    pub(super) requests: Requests,
+    pub(super) responses: Responses,
+}
+
+/// A packet, its frame, its row of the opcode table, and its place.
+pub(super) struct Captured<'a> {
+    pub(super) packet: &'a Packet,
+    pub(super) frame: &'a [u8],
+    pub(super) op: &'static Opcode,
+    pub(super) at: At,
+}
+
+impl Flow {
+    pub(super) fn new(key: Key, id: u32, net: Net, time_ns: i64) -> Self {
+        Self {
+            key,
+            id,
+            from_a: true,
+            net,
+            service: None,
+            peer: None,
+            paired_by: None,
+            fitting: 0,
+            unfitting: 0,
+            candidates: None,
+            waits: false,
+            first_ns: time_ns,
+            last_ns: time_ns,
+            good: 0,
+            corrupt: 0,
+            stats: Stats::default(),
+            constant: Constant::default(),
+            requests: Requests::default(),
+            responses: Responses::default(),
+        }
+    }
+
+    /// Take a request packet that follows the one before it while nothing is pending, as nearly
+    /// all do. It says what [`Self::packet`] would say, for less. `false`: not such a packet.
+    #[inline]
+    pub(super) fn in_order(&mut self, captured: &Captured<'_>, context: &mut Context<'_>) -> bool {
+        let &Captured { packet, frame, op, at } = captured;
+        let service = op.service();
+        let reliable = service.is_reliable();
+        let ready = self.service == Some(service)
+            && matches!(service, Service::Rc | Service::Xrc | Service::Uc)
+            && (!reliable || self.peer.is_some() || self.waits)
+            && matches!(op.class, Class::Send | Class::Write)
+            && op.position == Position::Only
+            && self.requests.awaits(packet.psn, self.stats.pmtu)
+            && self.constant.agrees(packet, &self.stats);
+        if !ready {
+            return false;
+        }
+        let bytes = packet.payload_len;
+        if op.class == Class::Write && packet.reth(frame).is_none_or(|reth| reth.len != bytes) {
+            return false;
+        }
+        self.last_ns = self.last_ns.max(at.time_ns);
+        self.good += 1;
+        self.stats.count(packet, at.time_ns, true);
+        let icrc = icrc::found(packet, frame).unwrap_or(0);
+        self.requests.advance(packet.psn, icrc, at.time_ns, reliable, &mut self.stats);
+        let message = Message {
+            connection: context.connection,
+            from_a: context.from_a,
+            opcode: op.code,
+            net: context.net,
+            psn: packet.psn,
+            packets: 1,
+            bytes: bytes.into(),
+            wire_bytes: packet.wire_len.into(),
+            first: at,
+            last: at,
+        };
+        complete(message, &mut self.stats, context);
+        true
+    }
+
+    #[inline]
+    pub(super) fn packet(
+        &mut self,
+        peer: Option<&mut Self>,
+        captured: &Captured<'_>,
+        corrupt: bool,
+        context: &mut Context<'_>,
+    ) {
+        let &Captured { packet, frame, op, at } = captured;
+        self.last_ns = self.last_ns.max(at.time_ns);
+        self.stats.count(packet, at.time_ns, op.is_data());
+        if corrupt {
+            self.corrupt += 1;
+            if self.corrupt <= self.good + CORRUPT_HEADSTART {
+                self.requests.note_corrupt(packet.psn, at);
+                return;
+            }
+        } else {
+            self.good += 1;
+        }
+        if op.class == Class::Congestion {
+            self.stats.count_cnp(at.time_ns);
+            wellformed::cnp(packet, frame, at, context);
+            return;
+        }
+        self.service = Some(op.service());
+        self.constant.check(packet, op, at, &mut self.stats, context);
+        match op.service() {
+            Service::Rc | Service::Xrc if op.is_response() => {
+                self.response(peer, captured, context);
+            }
+            Service::Rc | Service::Xrc | Service::Uc => {
+                if let Some(peer) = peer {
+                    context.response_gap = peer.responses.gap();
+                    if self.stats.pmtu == 0 {
+                        self.stats.pmtu = peer.stats.pmtu;
+                    }
+                }
+                let request = Request {
+                    psn: packet.psn,
+                    op,
+                    bytes: packet.payload_len,
+                    wire: packet.wire_len,
+                    reth: packet.reth(frame),
+                    icrc: icrc::found(packet, frame).unwrap_or(0),
+                    at,
+                    reliable: op.service().is_reliable(),
+                };
+                self.requests.packet(&request, &mut self.stats, context);
+            }
+            Service::Ud => {
+                self.stats.messages += 1;
+                self.stats.goodput_bytes += u64::from(packet.payload_len);
+            }
+            Service::Rd | Service::Cnp | Service::Other => {}
+        }
+    }
+
+    fn response(
+        &mut self,
+        peer: Option<&mut Self>,
+        captured: &Captured<'_>,
+        context: &mut Context<'_>,
+    ) {
+        let &Captured { packet, frame, op, at } = captured;
+        let aeth = packet.aeth(frame);
+        let syndrome = aeth.map(crate::packet::Aeth::kind);
+        self.count_syndrome(packet.psn, op, syndrome, at, context);
+        let psn = packet.psn;
+        let response = Response { psn, op, bytes: packet.payload_len, wire: packet.wire_len, at };
+        let Some(peer) = peer else {
+            if op.class == Class::ReadResponse {
+                self.responses.packet(&response, None, &mut self.stats, context);
+            }
+            return;
+        };
+        if peer.requests.started() {
+            // an answer given again, to something answered before, says nothing
+            if peer.requests.expects(psn) {
+                self.fitting += 1;
+            } else if peer.requests.unknown(psn) {
+                self.unfitting += 1;
+            }
+        }
+        if self.stats.pmtu > 0 && peer.stats.pmtu == 0 {
+            peer.stats.pmtu = self.stats.pmtu;
+            peer.requests.learn_mtu(self.stats.pmtu);
+        }
+        // from here on, what is learned is about the requests
+        let from_a = std::mem::replace(&mut context.from_a, peer.from_a);
+        let Flow { requests, stats, .. } = peer;
+        let mut acked = Acked::default();
+        match syndrome {
+            Some(Syndrome::Nak { code: 0 }) => requests.nak(psn, at, stats, context),
+            Some(Syndrome::Nak { .. }) => {}
+            Some(Syndrome::Rnr { timer }) => {
+                requests.rnr(psn, rnr_delay_ns(timer), at, stats, context);
+            }
+            Some(Syndrome::Ack { .. } | Syndrome::Reserved) | None => {
+                acked = requests.acknowledge(psn, at, stats, context);
+            }
+        }
+        let read = requests.read_at(psn);
+        context.from_a = from_a;
+        self.responses.note_acked(acked);
+        self.stats.acked_messages += u64::from(acked.messages);
+        if op.class == Class::ReadResponse {
+            self.responses.packet(&response, read, &mut self.stats, context);
+        }
+        if let (Class::Acknowledge, Some(aeth)) = (op.class, aeth) {
+            if acked.regress {
+                context.find(Rule::AckRegress, at, true, || {
+                    format!("acknowledges PSN {psn}, less than an ACK before it: late, or wrong")
+                });
+            }
+            if acked.advanced {
+                self.responses.check_msn(aeth.msn, at, context);
+            }
+        }
+    }
+
+    fn count_syndrome(
+        &mut self,
+        psn: u32,
+        op: &Opcode,
+        syndrome: Option<Syndrome>,
+        at: At,
+        context: &mut Context<'_>,
+    ) {
+        let stats = &mut self.stats;
+        match syndrome {
+            Some(Syndrome::Ack { credit }) => {
+                stats.acks += u64::from(op.class == Class::Acknowledge);
+                let (min, max) = stats.credits.unwrap_or((credit, credit));
+                stats.credits = Some((min.min(credit), max.max(credit)));
+            }
+            Some(Syndrome::Rnr { timer }) => {
+                let ns = rnr_delay_ns(timer);
+                stats.rnr += 1;
+                let (min, max) = stats.rnr_timer_ns.unwrap_or((ns, ns));
+                stats.rnr_timer_ns = Some((min.min(ns), max.max(ns)));
+                context.find(Rule::Rnr, at, false, || {
+                    format!("receiver not ready for PSN {psn}; it asks to wait {ns} ns")
+                });
+            }
+            Some(Syndrome::Nak { code }) => {
+                let index = usize::from(code).min(NAK_NAMES.len() - 1);
+                stats.naks[index] += 1;
+                if code != 0 {
+                    context.find(Rule::Nak, at, false, || {
+                        format!("NAK for PSN {psn}: {}", NAK_NAMES[index])
+                    });
+                }
+            }
+            Some(Syndrome::Reserved) | None => {}
+        }
+    }
+}
