@@ -315,21 +315,95 @@ def _pkey() -> bytes:
     return files.pcap(timed([data(V4, 1, pkey=0), data(V4, 2, resv8a=0x01, resv7=0x02)]))
 
 
+def response(name: str, psn: int, payload: bytes = bytes(256)) -> bytes:
+    head = b"" if name == "MIDDLE" else aeth(0x1F, 1)
+    return frame(V4, "b", transport(f"RC_RDMA_READ_RESPONSE_{name}", A_QP, psn, head, payload))
+
+
+def read(psn: int, va: int, size: int) -> bytes:
+    return data(V4, psn, name="RC_RDMA_READ_REQUEST", headers=reth(va, 2, size), payload=b"")
+
+
+def _reissued(va: int) -> bytes:
+    """The second of three responses is lost; the READ comes again from there, for `va`."""
+    return files.pcap(timed([read(1, 0x1000, 768), response("FIRST", 1), response("LAST", 3),
+                             read(2, va, 512), response("FIRST", 2),
+                             response("LAST", 3)]))  # fmt: skip
+
+
 @sample("read-reissued.pcap", "a READ issued again from its middle, lawfully")
 def _reissue() -> bytes:
-    page = bytes(256)
+    return _reissued(0x1100)
 
-    def response(name: str, psn: int, payload: bytes) -> bytes:
-        head = b"" if name == "MIDDLE" else aeth(0x1F, 1)
-        return frame(V4, "b", transport(f"RC_RDMA_READ_RESPONSE_{name}", A_QP, psn, head, payload))
 
-    def read(psn: int, va: int, size: int) -> bytes:
-        return data(V4, psn, name="RC_RDMA_READ_REQUEST", headers=reth(va, 2, size), payload=b"")
+@sample("read-reissue.pcap", "a READ issued again from its middle, for another address")
+def _breach() -> bytes:
+    return _reissued(0x1200)
 
-    packets = [read(1, 0x1000, 768), response("FIRST", 1, page), response("LAST", 3, page),
-               read(2, 0x1100, 512), response("FIRST", 2, page),
-               response("LAST", 3, page)]  # fmt: skip
+
+@sample("read-replay.pcap", "READ responses given again that no READ asked for again")
+def _replay() -> bytes:
+    answers = [response("FIRST", 1), response("LAST", 2)]
+    return files.pcap(timed([read(1, 0x1000, 512), *answers, *answers, data(V4, 3),
+                             ack(V4, 3, 2)]))  # fmt: skip
+
+
+@sample("ack-unsent.pcap", "an ACK before its request was sent")
+def _unsent() -> bytes:
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), ack(V4, 2, 2), data(V4, 2),
+                             ack(V4, 2, 2)]))  # fmt: skip
+
+
+@sample("ack-regress.pcap", "an ACK of less than the one before it")
+def _regress() -> bytes:
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 2), data(V4, 3), ack(V4, 3, 3),
+                             ack(V4, 2, 2)]))  # fmt: skip
+
+
+@sample("nak-psn.pcap", "a NAK for what was acknowledged before")
+def _nak_psn() -> bytes:
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), ack(V4, 1, 1, 0x60), data(V4, 2),
+                             ack(V4, 2, 2)]))  # fmt: skip
+
+
+@sample("retransmit-start.pcap", "after a NAK for PSN 2, sending starts again at PSN 1")
+def _start() -> bytes:
+    packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), ack(V4, 2, 1, 0x60),
+               data(V4, 1, ack=0), data(V4, 2, ack=0), data(V4, 3), ack(V4, 3, 3)]  # fmt: skip
     return files.pcap(timed(packets))
+
+
+@sample("qpn-reuse.pcap", "another connection takes over a QP number: PSNs far apart")
+def _reuse() -> bytes:
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 0x500000),
+                             ack(V4, 0x500000, 1)]))  # fmt: skip
+
+
+@sample("length.pcap", "an IP length that goes beyond the UDP length")
+def _length() -> bytes:
+    wire = transport("RC_SEND_ONLY", B_QP, 1, b"", b"rocelab!", ack=1)
+    network = frames.layers(V4, "a", wire + bytes(4))[0]
+    right = frames.layers(V4, "a", wire)[1]
+    packet = network + right + wire + icrc(V4.kind, network, right, wire) + bytes(4)
+    return files.pcap(timed([frames.ethernet(V4, V4.address("a"), V4.address("b"), packet)]))
+
+
+@sample("bth-version.pcap", "transport header version 1")
+def _version() -> bytes:
+    return files.pcap(timed([data(V4, 1, tver=1), ack(V4, 1, 1)]))
+
+
+@sample("cnp-format.pcap", "a CNP without BECN")
+def _cnp_format() -> bytes:
+    cnp = transport("CNP", A_QP, 0, bytes(16))
+    marked = replace(V4, tclass=26 << 2 | 3)
+    return files.pcap(timed([data(marked, 1), frame(V4, "b", cnp), ack(V4, 1, 1)]))
+
+
+@sample("udp-source-port.pcap", "a QP changes its UDP source port")
+def _port() -> bytes:
+    other = replace(V4, sport=50000)
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(other, 2), ack(V4, 2, 2)]))
 
 
 @sample("cut.pcap", "ends within a record")

@@ -11,7 +11,7 @@ from generator.crc import icrc
 
 PORT = 4791
 
-# code, extended headers in wire order, carries payload (IBA volume 1, 9.2)
+# code, extended headers in wire order, carries payload (IBA volume 1, chapter 9)
 _SENDS = {0: ("SEND_FIRST", ""), 1: ("SEND_MIDDLE", ""), 2: ("SEND_LAST", ""),
           3: ("SEND_LAST_WITH_IMMEDIATE", "I"), 4: ("SEND_ONLY", ""),
           5: ("SEND_ONLY_WITH_IMMEDIATE", "I")}  # fmt: skip

@@ -27,12 +27,16 @@ _MAX_EVENTS = 20_000
 START_NS = 1_700_000_000 * 10**9
 MODULUS = 1 << 24
 
+# a queue somewhere: less, and more, than the requester's timeout
+DELAYS = {"delay": 500_000, "delay_long": 5_000_000}
+
 FAULTS = (
     "drop_before", "drop_behind", "duplicate", "reorder", "corrupt", "rnr", "ack_lost_before",
-    "ack_lost_behind",
+    "ack_lost_behind", *DELAYS,
 )  # fmt: skip
-"""For packets of b, too, before and behind are as b's packets travel: b, behind, tap, before, a.
-`ack_lost_before` is lost before it comes to the tap."""
+"""`delay` and `delay_long` hold a packet of a, and what follows it, before the tap. For packets of
+b, too, before and behind are as b's packets travel: b, behind, tap, before, a. `ack_lost_before` is
+lost before it comes to the tap."""
 
 
 @dataclass
@@ -48,6 +52,16 @@ class Planned:
 
 
 @dataclass
+class Run:
+    """Packets sent again one after the other, as they passed the tap."""
+
+    first: int
+    acked: bool
+    """The tap had seen all of them acknowledged."""
+    last: int
+
+
+@dataclass
 class Truth:
     """What the tap's capture must show of direction a."""
 
@@ -58,8 +72,11 @@ class Truth:
     naks: int = 0
     rnr: int = 0
     retransmitted: int = 0
-    findings: set[tuple[str, bool]] = field(default_factory=set)
-    """Rule and whether it is ambiguous."""
+    naked: set[int] = field(default_factory=set)
+    """Packets that a NAK asked for."""
+    runs: list[Run] = field(default_factory=list)
+    overtaken: dict[int, bool] = field(default_factory=dict)
+    """Reordered packets; whether a new packet passed the tap before the next one sent again."""
 
 
 @dataclass
@@ -73,6 +90,7 @@ class Plan:
     qpn_b: int
     packets: list[Planned]
     faults: dict[int, str]
+    service: str = "RC"
 
 
 def _segments(kind: str, size: int, mtu: int) -> list[tuple[str, int]]:
@@ -85,9 +103,18 @@ def _segments(kind: str, size: int, mtu: int) -> list[tuple[str, int]]:
     return [(f"{kind}_{name}", part) for name, part in zip(names, sizes, strict=True)]
 
 
-def plan(seed: int, *, faults: int = 1, kinds: tuple[str, ...] = FAULTS) -> Plan:
+def plan(
+    seed: int,
+    *,
+    faults: int = 1,
+    kinds: tuple[str, ...] = FAULTS,
+    services: tuple[str, ...] = ("RC",),
+) -> Plan:
     """Draw a connection of 40 to 120 packets and plant up to `faults` faults in it."""
     draw = random.Random(seed)
+    service = services[seed % len(services)]
+    # an XRC request names the shared receive queue, its answer does not
+    queue = (77).to_bytes(4, "big") if service == "XRC" else b""
     mtu = draw.choice([256, 512, 1024])
     start = draw.choice([0, MODULUS - draw.randrange(1, 60), draw.randrange(MODULUS)])
     net = Net(
@@ -106,7 +133,8 @@ def plan(seed: int, *, faults: int = 1, kinds: tuple[str, ...] = FAULTS) -> Plan
         if kind == "READ":
             span = max(1, -(-size // mtu))
             headers = frames.reth(va, 0x1234, size)
-            packets.append(Planned(psn, "RC_RDMA_READ_REQUEST", headers, b"", True, span))
+            name = f"{service}_RDMA_READ_REQUEST"
+            packets.append(Planned(psn, name, queue + headers, b"", True, span))
             psn = (psn + span) % MODULUS
             continue
         parts = _segments(kind, size, mtu)
@@ -117,7 +145,7 @@ def plan(seed: int, *, faults: int = 1, kinds: tuple[str, ...] = FAULTS) -> Plan
             last = index == len(parts) - 1
             # never a whole window without an answer
             ack = (last and draw.random() < 0.8) or len(packets) % 6 == 5
-            packets.append(Planned(psn, f"RC_{name}", headers, payload, ack))
+            packets.append(Planned(psn, f"{service}_{name}", queue + headers, payload, ack))
             psn = (psn + 1) % MODULUS
     packets[-1].ack = True
     planted: dict[int, str] = {}
@@ -127,7 +155,7 @@ def plan(seed: int, *, faults: int = 1, kinds: tuple[str, ...] = FAULTS) -> Plan
         if all(abs(index - other) > 30 for other in planted):
             planted[index] = draw.choice(kinds)
     qpns = draw.randrange(2, MODULUS), draw.randrange(2, MODULUS)
-    return Plan(seed, net, mtu, qpns[0], qpns[1], packets, planted)
+    return Plan(seed, net, mtu, qpns[0], qpns[1], packets, planted, service)
 
 
 def shifted(plan: Plan, psns: int) -> Plan:
@@ -164,7 +192,12 @@ class Wire:
         self.rnr_done: set[int] = set()
         self.acks_lost: set[int] = set()
         self.high = plan.packets[0].psn
-        self.response_high: int | None = None
+        # tap
+        self.a_free = 0
+        self.passed: set[int] = set()
+        self.run_goes_on = False
+        self.acked = plan.packets[0].psn
+        self.late: int | None = None
 
     # -- events ---------------------------------------------------------------------------------
     def at(self, delay: int, action: Callable[[], None]) -> None:
@@ -212,9 +245,13 @@ class Wire:
         self.at(GAP_NS, lambda: self.send() if epoch == self.epoch else None)
 
     def transmit(self, index: int, fault: str | None) -> None:
-        delay = HOP_NS
+        # what is delayed delays what follows
+        delay = max(HOP_NS, self.a_free - self.now)
         if fault == "drop_before":
             return
+        if fault in DELAYS:
+            delay += DELAYS[fault]
+            self.a_free = self.now + delay
         if fault == "reorder":
             delay += int(GAP_NS * 1.5)
         if fault == "duplicate":
@@ -234,10 +271,41 @@ class Wire:
                 self.truth.retransmitted += passed
         if fault != "corrupt" and (packet.psn - self.high) % MODULUS < MODULUS // 2:
             self.high = (packet.psn + packet.span) % MODULUS
+        self.note_passed(index, fault)
         self.tap("a", wire, broken=fault == "corrupt")
         if fault in ("corrupt", "drop_behind"):
             return
         self.at(HOP_NS, lambda: self.receive(index))
+
+    def note_passed(self, index: int, fault: str | None) -> None:
+        """What a reader of the capture can know about this packet."""
+        if fault == "corrupt":
+            return
+        packet = self.plan.packets[index]
+        new = all(index > other for other in self.passed)
+        if self.late is not None and index != self.late:
+            self.truth.overtaken[self.late] = new
+            self.late = None
+        if new:
+            self.run_goes_on = False
+        elif fault == "reorder":
+            self.late = index
+            self.truth.overtaken[index] = False
+        else:
+            runs = self.truth.runs
+            acked = (packet.psn - self.acked) % MODULUS >= MODULUS // 2
+            if self.run_goes_on and runs and runs[-1].last + 1 == index:
+                runs[-1].last = index
+                runs[-1].acked &= acked
+            else:
+                runs.append(Run(index, acked, index))
+            self.run_goes_on = True
+        self.passed.add(index)
+
+    def note_acked(self, psn: int) -> None:
+        """The tap sees everything up to and with `psn` acknowledged."""
+        if (psn + 1 - self.acked) % MODULUS < MODULUS // 2:
+            self.acked = (psn + 1) % MODULUS
 
     def arm(self) -> None:
         self.deadline = self.now + TIMEOUT_NS
@@ -322,7 +390,7 @@ class Wire:
             return
         self.msn = (self.msn + 1) % MODULUS
         if "READ" in packet.name:
-            size = int.from_bytes(packet.headers[12:16], "big")
+            size = int.from_bytes(packet.headers[-4:], "big")
             self.truth.response_messages += 1
             self.truth.response_bytes += size
             self.read(packet)
@@ -333,12 +401,14 @@ class Wire:
             self.answer(packet.psn, 0x1F, index)
 
     def read(self, packet: Planned) -> None:
-        size = int.from_bytes(packet.headers[12:16], "big")
+        size = int.from_bytes(packet.headers[-4:], "big")
         parts = _segments("RDMA_READ_RESPONSE", size, self.plan.mtu)
         for offset, (name, part) in enumerate(parts):
             psn = (packet.psn + offset) % MODULUS
             headers = b"" if "MIDDLE" in name else frames.aeth(0x1F, self.msn)
-            wire = frames.transport(f"RC_{name}", self.plan.qpn_a, psn, headers, b"\x33" * part)
+            wire = frames.transport(
+                f"{self.plan.service}_{name}", self.plan.qpn_a, psn, headers, b"\x33" * part
+            )
             last = offset == len(parts) - 1
             self.at(self.queued(), lambda w=wire, p=psn, e=last: self.respond(w, p, e))
 
@@ -349,12 +419,13 @@ class Wire:
 
     def respond(self, wire: bytes, psn: int, last: bool) -> None:
         self.tap("b", wire)
+        self.note_acked(psn)
         if last:
             self.at(HOP_NS, lambda: self.advance(psn))
 
     def answer(self, psn: int, syndrome: int, index: int) -> None:
         headers = frames.aeth(syndrome, self.msn)
-        wire = frames.transport("RC_ACKNOWLEDGE", self.plan.qpn_a, psn, headers)
+        wire = frames.transport(f"{self.plan.service}_ACKNOWLEDGE", self.plan.qpn_a, psn, headers)
         fault = None
         if syndrome == 0x1F and index not in self.acks_lost:
             fault = self.plan.faults.get(index)
@@ -367,6 +438,9 @@ class Wire:
 
     def ack_at_tap(self, wire: bytes, psn: int, syndrome: int, *, lost: bool) -> None:
         self.tap("b", wire)
+        self.note_acked(psn if syndrome >> 5 == 0 else (psn - 1) % MODULUS)
+        if syndrome >> 5 == 3 and (index := self.index_of(psn)) is not None:
+            self.truth.naked.add(index)
         self.truth.naks += syndrome >> 5 == 3
         self.truth.rnr += syndrome >> 5 == 1
         if not lost:

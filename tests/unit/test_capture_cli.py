@@ -187,6 +187,49 @@ def test_filter(terms: str, qpns: set[int], tmp_path: Path) -> None:
     assert {row["b"]["qpn"] for row in found["connections"]} == qpns
 
 
+def two_faults(path: Path) -> Path:
+    """Connection 0 breaks no rule, connection 1 sends a P_Key of zero: an error."""
+    good = frames.transport("RC_SEND_ONLY", 7, 1, b"", b"abcd", pkey=0xFFFF)
+    bad = frames.transport("RC_SEND_ONLY", 9, 1, b"", b"abcd", pkey=0)
+    path.write_bytes(files.pcap([
+        (0, frames.frame(Net(), "a", good)), (1000, frames.frame(Net(a="10.0.0.3"), "a", bad)),
+    ]))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize(
+    ("terms", "errors"), [("", 1), ("conn=0", 0), ("conn=1", 1), ("qpn=7", 0), ("qpn=9", 1)]
+)
+def test_filter_restricts_counts_and_exit_code(terms: str, errors: int, tmp_path: Path) -> None:
+    path = two_faults(tmp_path / "two.pcap")
+    found = as_json(path, "--filter", terms)
+    assert found["findings_total"] == len(found["findings"]) == errors
+    assert sum(row["count"] for row in found["finding_counts"]) == errors
+    assert found["findings_unfiltered"] == (1 if terms else None)
+    assert run(path, "--filter", terms).exit_code == (ExitCode.FINDINGS if errors else ExitCode.OK)
+
+
+def test_filtered_findings_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    path = two_faults(tmp_path / "two.pcap")
+    found = as_json(path, "--filter", "qpn=9", "--max-findings", "0")
+    assert found["findings"] == []
+    assert found["findings_total"] == 1
+    assert run(path, "--filter", "qpn=9", "--max-findings", "0").exit_code == ExitCode.FINDINGS
+
+
+def test_l1_counts_what_no_capture_has() -> None:
+    path = CAPTURES / "rc-v2-ipv4.pcap"
+    without, with_it = (as_json(path, *words)["overhead"] for words in ((), ("--l1",)))
+    assert with_it["by_header"].pop("preamble_fcs_gap") == 24 * 11
+    assert with_it["by_header"] == without["by_header"]
+    assert with_it["wire_bytes"] == without["wire_bytes"] + 24 * 11
+    for one, more in zip(without["by_message_size"], with_it["by_message_size"], strict=True):
+        assert more["wire_bytes"] == one["wire_bytes"] + 24 * one["packets"]
+        assert more["efficiency"] < one["efficiency"]
+    # SEND, WRITE of three packets, READ response of two
+    assert sum(row["packets"] for row in without["by_message_size"]) == 6
+
+
 def test_filter_by_opcode_chooses_packets() -> None:
     select = capture.parse_filter("opcode=read_response")
     found = capture.read(CAPTURES / "rc-v1.pcap", options=capture.Options(select=select))

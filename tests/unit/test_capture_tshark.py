@@ -38,6 +38,15 @@ FIELDS = {
     "imm": "infiniband.immdt", "inv_rkey": "infiniband.ieth",
     "ee_context": "infiniband.rdeth.eecnxt",
 }  # fmt: skip
+# of the layers below; a field's name differs by net, and a v1 packet's GRH has its own
+OUTER = {
+    "v2_ipv4": {"tclass": "ip.dsfield", "hop_limit": "ip.ttl", "udp_src_port": "udp.srcport"},
+    "v2_ipv6": {"tclass": "ipv6.tclass", "hop_limit": "ipv6.hlim", "udp_src_port": "udp.srcport"},
+    "v1": {"tclass": "infiniband.grh.tclass", "hop_limit": "infiniband.grh.hoplmt"},
+}
+OUTER_NAMES = sorted({name for fields in OUTER.values() for name in fields.values()})
+# tshark 4.0 has no fields for FECN and BECN: they are taken from what it says the BTH's bytes are
+BTH = "infiniband.bth"
 EITHER = {"va": "infiniband.reth.va", "rkey": "infiniband.reth.r_key"}
 ICRC = "infiniband.invariant.crc"
 # tshark 4.0 does not decode XRC, FLUSH and ATOMIC WRITE, and reads the extended headers of RD eight
@@ -47,8 +56,9 @@ UNKNOWN_TO_TSHARK = ("XRC_", "RC_FLUSH", "RC_ATOMIC_WRITE", "RD_")
 
 def tshark(path: Path) -> dict[int, dict[str, str]]:
     """tshark's fields of every frame with a BTH, by frame number."""
-    names = ["frame.number", *FIELDS.values(), *EITHER.values(), ICRC, "ip.src", "ip.dst",
-             "ipv6.src", "ipv6.dst", "infiniband.grh.sgid", "infiniband.grh.dgid"]  # fmt: skip
+    names = ["frame.number", *FIELDS.values(), *EITHER.values(), *OUTER_NAMES, ICRC, BTH,
+             "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "infiniband.grh.sgid",
+             "infiniband.grh.dgid"]  # fmt: skip
     disabled = [word for name in _heuristics() for word in ("--disable-protocol", name)]
     argv = ["tshark", "-n", "-r", str(path), *disabled, "-T", "fields", "-E", "occurrence=f",
             "-Y", "infiniband.bth"]  # fmt: skip
@@ -105,12 +115,24 @@ def compare_packet(ours: dict[str, Any], theirs: dict[str, str]) -> None:
         if name != "CNP" and ours["icrc"] is not None:
             wire = int.from_bytes(ours["icrc"].to_bytes(4, "little"), "big")
             assert wire == number(theirs[ICRC]), f"{where}: ICRC"
+    compare_outer(ours, theirs, where)
     for side, fields in (("src", ("ip.src", "ipv6.src", "infiniband.grh.sgid")),
                          ("dst", ("ip.dst", "ipv6.dst", "infiniband.grh.dgid"))):  # fmt: skip
         text = next(theirs[field] for field in fields if theirs[field])
         address = ipaddress.ip_address(text)
         mapped = getattr(address, "ipv4_mapped", None)
         assert ours[side] == str(mapped or address), f"{where}: {side}"
+
+
+def compare_outer(ours: dict[str, Any], theirs: dict[str, str], where: str) -> None:
+    """FECN and BECN, DSCP and ECN, TTL, UDP port, and VLAN tags."""
+    byte = bytes.fromhex(theirs[BTH].replace(":", ""))[4]
+    assert (ours["fecn"], ours["becn"]) == (bool(byte & 0x80), bool(byte & 0x40)), where
+    values = {**ours, "tclass": ours["dscp"] << 2 | ours["ecn"]}
+    for column, field in OUTER[ours["net"]].items():
+        assert values[column] == number(theirs[field]), f"{where}: {column}"
+    layers = theirs["frame.protocols"].split(":")
+    assert ours["vlans"] == sum(layers.count(name) for name in ("vlan", "ieee8021ad")), where
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "cut.pcap"])
@@ -150,6 +172,7 @@ def every_packet(seed: int) -> list[tuple[int, bytes]]:
                         name, draw.randrange(2, 1 << 24), draw.randrange(1 << 24), bytes(raw),
                         payload, se=draw.randrange(2), mig=draw.randrange(2),
                         ack=draw.randrange(2), pkey=draw.randrange(1 << 16),
+                        resv8a=draw.choice([0, 0x40, 0x80, 0xC0]),
                     )  # fmt: skip
                     packets.append(frames.frame(net, draw.choice("ab"), wire))
     return [(index * 1000, data) for index, data in enumerate(packets)]

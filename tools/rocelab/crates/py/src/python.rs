@@ -376,6 +376,7 @@ impl Analysis {
             row.set_item("net", net.name())?;
             row.set_item("message_bytes_up_to", up_to)?;
             row.set_item("messages", class.messages)?;
+            row.set_item("packets", class.packets)?;
             row.set_item("payload_bytes", class.payload_bytes)?;
             row.set_item("wire_bytes", class.wire_bytes)?;
             row.set_item(

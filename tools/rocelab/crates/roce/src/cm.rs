@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Communication management: enough of the MADs on QP1 to pair queue pairs (IBA volume 1, 12.6).
+//! Communication management: enough of the MADs on QP1 to pair queue pairs (IBA volume 1, chapter 12).
 
 use crate::bytes;
 use crate::opcode::{Class, Service};

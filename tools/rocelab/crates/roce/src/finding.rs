@@ -76,6 +76,7 @@ rules! {
     PkeyChange "pkey-change" Warning;
     QpnReuse "qpn-reuse" Note;
     ReadReissue "read-reissue" Error;
+    ReadReplay "read-replay" Warning;
     Reorder "reorder" Warning;
     RetransmitStart "retransmit-start" Note;
     Rnr "rnr" Warning;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The invariant CRC (IBA volume 1, 7.8.1; for RoCE annexes A16.5.2 and A17.3.3).
+//! The invariant CRC (IBA volume 1, chapter 7; for RoCE annexes A16 and A17).
 //!
 //! CRC-32 of Ethernet over an LRH of ones, the network header, UDP, BTH, extended headers, payload
 //! and pad. What routers may change counts as ones: traffic class, flow label and hop limit (TTL and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! BTH opcodes: names, services, and which extended headers follow (IBA volume 1, 9.2).
+//! BTH opcodes: names, services, and which extended headers follow (IBA volume 1, chapter 9).
 
 /// The service named by the upper three bits of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

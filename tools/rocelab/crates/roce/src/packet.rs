@@ -290,7 +290,7 @@ pub struct AtomicEth {
     pub compare: u64,
 }
 
-/// Acknowledge extended transport header (IBA volume 1, 9.7.5.1).
+/// Acknowledge extended transport header (IBA volume 1, chapter 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
     /// The syndrome byte.
@@ -335,7 +335,7 @@ impl Aeth {
     }
 }
 
-/// Names of the NAK codes (IBA volume 1, table 46).
+/// Names of the NAK codes (IBA volume 1, chapter 9).
 pub const NAK_NAMES: [&str; 6] = [
     "psn_sequence_error",
     "invalid_request",
@@ -345,7 +345,7 @@ pub const NAK_NAMES: [&str; 6] = [
     "reserved",
 ];
 
-/// The least delay after an RNR NAK, ns (IBA volume 1, table 45: code 0 is the longest).
+/// The least delay after an RNR NAK, ns (IBA volume 1, 9.7.5.2.8, table 45: code 0 is the longest).
 #[must_use]
 pub const fn rnr_delay_ns(timer: u8) -> u64 {
     /// In units of 10 µs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,12 @@ SCHEMA = "rocelab.analysis/1"
 
 _PARQUET_ROWS = 1 << 18
 """Rows held before they go to disk: memory stays constant as captures grow."""
+
+_L1_BYTES = 24
+"""Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3)."""
+
+_FILTERED_FINDINGS = 100_000
+"""Findings that a filter by connection chooses from."""
 
 Progress = Callable[[int], None]
 """Called with the bytes read of the files so far."""
@@ -37,6 +44,8 @@ class Options:
     max_connections: int = 4096
     """Connections reported; the rest are counted. Live ones are limited apart from this."""
     select: Select = field(default_factory=Select)
+    l1: bool = False
+    """Count Ethernet's preamble, FCS and gap into the overhead."""
 
 
 @dataclass
@@ -76,7 +85,7 @@ def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analys
             threads=options.threads or len(os.sched_getaffinity(0)),
             packets=rows,
             messages=rows,
-            max_findings=options.max_findings,
+            max_findings=_kept_findings(options),
             max_connections=options.max_connections,
             go_back_n=options.go_back_n,
             addresses=select.addresses,
@@ -91,6 +100,13 @@ def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analys
             cause=str(error),
             action="name pcap or pcapng files, plain or compressed, or - for standard input",
         ) from error
+
+
+def _kept_findings(options: Options) -> int:
+    """How many findings the core keeps: a filter chooses from more than are listed."""
+    if options.select.connections or options.select.qpns:
+        return max(options.max_findings, _FILTERED_FINDINGS)
+    return options.max_findings
 
 
 def _lists(connection: dict[str, Any], select: Select) -> bool:
@@ -112,17 +128,43 @@ def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dic
             cause=first["error"],
             action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
         )
+    select = options.select
+    raw["findings_unfiltered"] = None
+    if select.connections or select.qpns:
+        _choose(raw, select, options.max_findings)
     for row in [*problems, *raw["icrc"]["bad_packets"], *raw["findings"]]:
         row["file"] = names[row["file"]]
-    select = options.select
-    connections = raw["connections"]
-    if select.connections or select.qpns:
-        connections = [row for row in connections if _lists(row, select)]
-        kept = {row["id"] for row in connections}
-        raw["findings"] = [row for row in raw["findings"] if row["connection"] in kept]
-    raw["connections"] = connections
+    if options.l1:
+        _count_l1(raw["overhead"])
     raw["input"]["files"] = names
     return {"schema": SCHEMA, **raw}
+
+
+def _choose(raw: dict[str, Any], select: Select, limit: int) -> None:
+    """Keep the connections that the filter lists, and their findings: listed, counted, judged."""
+    raw["connections"] = [row for row in raw["connections"] if _lists(row, select)]
+    kept = {row["id"] for row in raw["connections"]}
+    findings = [row for row in raw["findings"] if row["connection"] in kept]
+    counts = Counter((row["rule"], row["severity"]) for row in findings)
+    raw["findings_unfiltered"] = raw["findings_total"]
+    raw["findings_total"] = len(findings)
+    raw["findings_ambiguous"] = sum(row["ambiguous"] for row in findings)
+    raw["finding_counts"] = [
+        {"rule": rule, "severity": severity, "count": count}
+        for (rule, severity), count in sorted(counts.items())
+    ]
+    raw["findings"] = findings[:limit]
+    del raw["icrc"]["bad_packets"][limit:]
+
+
+def _count_l1(overhead: dict[str, Any]) -> None:
+    """Add what Ethernet adds to each frame, and no capture has."""
+    extra = overhead["preamble_fcs_gap_bytes"]
+    overhead["by_header"]["preamble_fcs_gap"] = extra
+    overhead["wire_bytes"] += extra
+    for row in overhead["by_message_size"]:
+        row["wire_bytes"] += _L1_BYTES * row["packets"]
+        row["efficiency"] = row["payload_bytes"] / row["wire_bytes"]
 
 
 def analyze(

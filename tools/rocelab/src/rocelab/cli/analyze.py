@@ -78,6 +78,10 @@ def analyze(
     icrc: Annotated[
         bool, typer.Option("--icrc/--no-icrc", help="Verify the invariant CRC.")
     ] = True,
+    l1: Annotated[
+        bool,
+        typer.Option("--l1", help="Count preamble, FCS and gap of Ethernet, 24 bytes a frame."),
+    ] = False,
     port: Annotated[
         list[int] | None,
         typer.Option(
@@ -125,6 +129,7 @@ def analyze(
         max_findings=max_findings,
         max_connections=max_connections,
         select=parse_filter(only),
+        l1=l1,
     )
     if captures.count("-") > 1:
         raise UsageError("standard input can be read only once", action="name - once")

@@ -219,6 +219,15 @@ impl Flow {
             }
         }
         let read = requests.read_at(psn);
+        if op.class == Class::ReadResponse && self.responses.has(psn) && requests.tells_replay(psn)
+        {
+            context.find(Rule::ReadReplay, at, true, || {
+                format!(
+                    "the READ response with PSN {psn} was captured before, and the capture has no \
+                     READ that asks for it again: doubled on the way, or the capture lost the READ"
+                )
+            });
+        }
         context.from_a = from_a;
         self.responses.note_acked(acked);
         self.stats.acked_messages += u64::from(acked.messages);

@@ -188,6 +188,8 @@ fn check_length(open: &Open, context: &mut Context<'_>) {
 pub struct SizeClass {
     /// Messages.
     pub messages: u64,
+    /// Their packets.
+    pub packets: u64,
     /// Payload, bytes.
     pub payload_bytes: u64,
     /// The messages' packets on the wire, bytes.
@@ -213,6 +215,7 @@ impl Efficiency {
         let index = if message.bytes == 0 { 0 } else { 1 + ceiling.trailing_zeros().min(32) };
         let class = &mut self.classes[message.net as usize][index as usize];
         class.messages += 1;
+        class.packets += u64::from(message.packets);
         class.payload_bytes += message.bytes;
         class.wire_bytes += message.wire_bytes;
     }

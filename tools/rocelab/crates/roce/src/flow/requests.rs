@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The request half of a direction: one sender's PSNs, what it sends again, and why.
 //!
-//! The capture is taken as a Go-Back-N receiver would (IBA volume 1, 9.7.5.1): `next` is the PSN
+//! The capture is taken as a Go-Back-N receiver would (IBA volume 1, chapter 9): `next` is the PSN
 //! that the sender has not used yet, `cursor` the first one that the capture lacks. Packets between
 //! the two wait in `ahead`. When the sender returns to a PSN that it had passed, a *run* begins; how
 //! the run ends tells a go-back from a duplicate or a reordered packet.
@@ -24,7 +24,7 @@ const MAX_HOLES: usize = 64;
 const MAX_OUTSTANDING: usize = 4096;
 const MAX_READS: usize = 256;
 /// A copy of the very last packet within this time is a duplicate: no timeout is as short
-/// (IBA volume 1, 11.6.2: 4.096 µs doubled at least once, and up to four times that; in practice ms).
+/// (IBA volume 1, 9.7.6.1.3: 4.096 µs doubled at least once, and up to four times that; in practice ms).
 const DUPLICATE_NS: i64 = 50_000;
 const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
@@ -55,6 +55,17 @@ pub(super) struct Read {
     pub(super) psn: u32,
     pub(super) end: u32,
     pub(super) reth: Reth,
+    /// The first PSN from which it was issued again.
+    again: Option<u32>,
+    /// A replay that nothing asked for was told.
+    told: bool,
+}
+
+impl Read {
+    /// The response with this PSN was asked for more than once.
+    pub(super) fn asked_again(&self, at: u32) -> bool {
+        self.again.is_some_and(|again| !psn::before(at, again))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +194,17 @@ impl Requests {
     pub(super) fn read_at(&self, at: u32) -> Option<Read> {
         let within = |read: &&Read| !psn::before(at, read.psn) && psn::before(at, read.end);
         self.reads.iter().rev().find(within).copied()
+    }
+
+    fn read_mut(&mut self, at: u32) -> Option<&mut Read> {
+        let within = |read: &&mut Read| !psn::before(at, read.psn) && psn::before(at, read.end);
+        self.reads.iter_mut().rev().find(within)
+    }
+
+    /// The response with this PSN came before, though nothing asked for it again; told once a READ.
+    pub(super) fn tells_replay(&mut self, at: u32) -> bool {
+        self.read_mut(at)
+            .is_some_and(|read| !read.asked_again(at) && !std::mem::replace(&mut read.told, true))
     }
 
     /// A packet came with its bytes changed; the receiver will not have taken it.
@@ -335,7 +357,10 @@ impl Requests {
     fn note_read(&mut self, request: &Request, span: u32, pmtu: u32, context: &mut Context<'_>) {
         let Some(reth) = request.reth else { return };
         let passed = psn::before(request.psn, self.next);
-        if let Some(read) = self.read_at(request.psn).filter(|_| passed) {
+        if let Some(read) = self.read_mut(request.psn).filter(|_| passed) {
+            let again = read.again.filter(|&again| psn::before(again, request.psn));
+            read.again = again.or(Some(request.psn));
+            let read = *read;
             let skipped = psn::diff(request.psn, read.psn).unsigned_abs();
             let skipped = u64::from(skipped) * u64::from(pmtu);
             let right = reth.va == read.reth.va.wrapping_add(skipped)
@@ -354,7 +379,8 @@ impl Requests {
         if self.reads.len() >= MAX_READS {
             self.reads.pop_front();
         }
-        let read = Read { psn: request.psn, end: psn::add(request.psn, span), reth };
+        let end = psn::add(request.psn, span);
+        let read = Read { psn: request.psn, end, reth, again: None, told: false };
         self.reads.push_back(read);
     }
 

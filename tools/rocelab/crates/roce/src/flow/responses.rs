@@ -54,6 +54,14 @@ impl Responses {
         psn::before(progress.need, high).then_some(progress.need)
     }
 
+    /// The capture has the response with this PSN already.
+    pub(super) fn has(&self, at: u32) -> bool {
+        self.done.is_some_and(|done| psn::before(at, done))
+            || self.progress.as_ref().is_some_and(|progress| {
+                !psn::before(at, progress.start) && psn::before(at, progress.need)
+            })
+    }
+
     pub(super) fn packet(
         &mut self,
         response: &Response,

@@ -33,7 +33,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            max_live: 1 << 15,
+            max_live: 1 << 14,
             max_connections: 1 << 12,
             max_findings: 1000,
             go_back_n: false,
