@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rocelab import artifacts
 from rocelab.cli import console
-from rocelab.errors import UsageError
+from rocelab.errors import TestbedError, UsageError
 from rocelab.node.prepare import prepare
 from rocelab.provider.qemu import state as states
 from rocelab.provider.qemu import testbed as qemu
@@ -118,7 +118,11 @@ def status() -> None:
     for column in ("testbed", "line", "accelerator", "node", "state", "ssh port", "data address"):
         table.add_column(column)
     for state in found:
-        spec = state.spec()
+        try:
+            spec = state.spec()
+        except TestbedError as error:
+            console.say(f"{error.what}: {error.cause}")
+            continue
         died = state.died()
         for node in spec.nodes:
             table.add_row(

@@ -77,8 +77,15 @@ class State:
         (self.path / "spec.json").write_text(json.dumps(spec.to_json(), indent=1))
 
     def spec(self) -> TestbedSpec:
-        """What the testbed consists of."""
-        return TestbedSpec.from_json(json.loads((self.path / "spec.json").read_text()))
+        """What the testbed consists of. Raises TestbedError if that cannot be read."""
+        try:
+            return TestbedSpec.from_json(json.loads((self.path / "spec.json").read_text()))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise TestbedError(
+                f"testbed {self.name} cannot be read: {error}",
+                cause="another version of rocelab made it, or it is going down just now",
+                action="use the rocelab that made it",
+            ) from None
 
     def alive(self) -> bool:
         """Whether a supervisor holds the lock."""
