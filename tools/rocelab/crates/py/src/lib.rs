@@ -2,6 +2,7 @@
 //! `rocelab._core`: capture readers, and the analysis of crate `roce` as Arrow tables.
 
 mod engine;
+pub mod join;
 mod lane;
 #[cfg(feature = "python")]
 mod python;
@@ -25,6 +26,9 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::join::python::Join;
 
     #[pymodule_export]
     use crate::python::{Analysis, Table, opcodes};

@@ -28,7 +28,7 @@ const STREAM: &CStr = c"arrow_array_stream";
 /// Between two steps Python looks at its signals, at progress, and at full tables.
 const BLOCKS_PER_STEP: usize = 8;
 
-fn bug(error: ArrowError) -> PyErr {
+pub(crate) fn bug(error: ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn new(batches: Vec<RecordBatch>) -> PyResult<Self> {
+    pub(crate) fn new(batches: Vec<RecordBatch>) -> PyResult<Self> {
         let schema = batches.first().map(RecordBatch::schema);
         let schema = schema.ok_or_else(|| PyRuntimeError::new_err("a table needs a batch"))?;
         Ok(Self { schema, batches })

@@ -51,6 +51,7 @@ macro_rules! columns {
         }
     };
 }
+pub(crate) use columns;
 
 columns! {
     /// One row per RoCE packet.

@@ -9,6 +9,7 @@ pub mod finding;
 pub mod flow;
 mod histogram;
 pub mod icrc;
+pub mod join;
 pub mod opcode;
 mod packet;
 mod series;

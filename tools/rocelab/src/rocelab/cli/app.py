@@ -15,6 +15,7 @@ from typer.exceptions import Abort, TyperException
 from rocelab import __version__
 from rocelab.cli import console, doctor, report, run, testbed
 from rocelab.cli.analyze import analyze
+from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
 
 EXIT_CODES = {
@@ -70,6 +71,7 @@ app.command()(run.run)
 app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(analyze)
+app.command()(join)
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Read capture and traces side by side, decode them, and join.
+
+use roce::finding::At;
+use roce::join::{Comment, Config, Joiner, Place, Reject, Row, Trace};
+use roce::{Frame, Ports, decode};
+
+use super::columns::JoinedColumns;
+use super::interleave::Interleave;
+use super::names::Names;
+use crate::read::{Input, ReadError, Reader};
+
+const PIECE: usize = 256 << 10;
+
+/// What to join.
+#[derive(Clone, Debug, Default)]
+pub struct JoinOptions {
+    /// UDP ports of RoCE v2 besides 4791.
+    pub ports: Vec<u16>,
+    /// Packets held in memory; 0: the default.
+    pub window: usize,
+    /// Keep columns of rows.
+    pub packets: bool,
+}
+
+/// A join under way. File 0 is the capture between the nodes, the others are traces.
+pub struct JoinEngine {
+    files: Interleave,
+    ports: Ports,
+    joiner: Joiner,
+    nodes: Names,
+    devs: Names,
+    reasons: Names,
+    keep: bool,
+    /// Rows not yet taken.
+    pub columns: JoinedColumns,
+    /// Comments that were not used, by `Reject as usize`.
+    pub rejected: [u64; Reject::ALL.len()],
+    /// Packets of traces without any comment.
+    pub bare: u64,
+    /// Frames, and packets of traces, cut before the end of their BTH.
+    pub cut: [u64; 2],
+    /// Frames, and packets of traces, that are no RoCE.
+    pub other: [u64; 2],
+}
+
+impl JoinEngine {
+    /// Start on opened captures (plain bytes); the traces come with what they say is not in them.
+    #[must_use]
+    pub fn new(wire: Input, traces: Vec<(Input, Trace)>, options: &JoinOptions) -> Self {
+        let (inputs, traces): (Vec<Input>, Vec<Trace>) = traces.into_iter().unzip();
+        let readers = std::iter::once(wire).chain(inputs);
+        let readers = (0..).zip(readers).map(|(file, input)| Reader::new(input, file, PIECE));
+        let mut config = Config::default();
+        if options.window > 0 {
+            config.window = options.window;
+        }
+        Self {
+            files: Interleave::new(readers.collect()),
+            ports: Ports::with(&options.ports),
+            joiner: Joiner::new(&config, traces),
+            nodes: Names::default(),
+            devs: Names::default(),
+            reasons: Names::default(),
+            keep: options.packets,
+            columns: JoinedColumns::default(),
+            rejected: [0; Reject::ALL.len()],
+            bare: 0,
+            cut: [0; 2],
+            other: [0; 2],
+        }
+    }
+
+    /// What went wrong while reading, by file.
+    #[must_use]
+    pub fn errors(&self) -> &[(u16, ReadError)] {
+        &self.files.errors
+    }
+
+    /// The sums so far.
+    #[must_use]
+    pub fn tally(&self) -> &roce::join::Tally {
+        &self.joiner.tally
+    }
+
+    /// Take in up to so many packets; `false` when all files are at their end.
+    pub fn step(&mut self, packets: usize) -> bool {
+        for _ in 0..packets {
+            let Some((block, record)) = self.files.next() else { return false };
+            let bytes = block.frame(&record);
+            let traced = usize::from(record.file > 0);
+            let packet = match decode(record.link, bytes, record.wire_len, &self.ports) {
+                Frame::Roce(packet) => packet,
+                Frame::Cut => {
+                    self.cut[traced] += 1;
+                    continue;
+                }
+                _ => {
+                    self.other[traced] += 1;
+                    continue;
+                }
+            };
+            let at = At { file: record.file, packet: record.number, time_ns: record.time_ns };
+            let Some(trace) = record.file.checked_sub(1) else {
+                self.joiner.wire(&packet, bytes, at);
+                continue;
+            };
+            let Some(comment) = block.comment(&record) else {
+                self.bare += 1;
+                continue;
+            };
+            let taken = Comment::parse(comment).and_then(|comment| {
+                let place = Place {
+                    trace,
+                    node: self.nodes.index(&comment.node).ok_or(Reject::Range)?,
+                    dev: self.devs.index(&comment.dev).ok_or(Reject::Range)?,
+                    drop: match &comment.drop {
+                        Some(reason) => Some(self.reasons.index(reason).ok_or(Reject::Range)?),
+                        None => None,
+                    },
+                };
+                self.joiner.record(&packet, bytes, at, &comment, place)
+            });
+            if let Err(reject) = taken {
+                self.rejected[reject as usize] += 1;
+            }
+        }
+        self.drain();
+        true
+    }
+
+    /// Join what is left.
+    pub fn finish(&mut self) {
+        self.joiner.finish();
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let rows: Vec<Row> = self.joiner.take_rows();
+        if self.keep {
+            for row in &rows {
+                self.columns.push(row, &self.nodes, &self.devs, &self.reasons);
+            }
+        }
+    }
+}

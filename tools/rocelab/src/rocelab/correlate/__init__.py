@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the drivers recorded, the capture between them and the measured latency: put together.
+
+>>> from rocelab import correlate
+>>> joined = correlate.join(wire, [n1, n2])  # doctest: +SKIP
+>>> joined.packets.filter(pl.col("received") != "matched")  # doctest: +SKIP
+"""
+
+from rocelab.correlate.joined import Joined, join
+from rocelab.correlate.messages import messages
+from rocelab.correlate.places import Place, find
+
+__all__ = ["Joined", "Place", "find", "join", "messages"]

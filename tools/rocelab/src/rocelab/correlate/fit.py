@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How far the time in the driver's stages accounts for what was measured (docs/correlation.md).
+
+    measured = base + factor * stages + residual
+
+by ordinary least squares over all sizes and repetitions of one benchmark and transport. The rest
+is `measured - stages`, by size: what no stage covers. Intervals are percentiles of a bootstrap that
+draws whole repetitions, because a repetition's sizes were measured one after another and share
+what disturbed them; they take as many repetitions as every interval here.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rocelab.bench.plan import ENOUGH_REPETITIONS
+
+RESAMPLES = 2000
+_COVERAGE = 0.95
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """One size in one repetition: `stages` and `measured` in ns a message."""
+
+    size: int
+    repetition: int
+    stages: float
+    measured: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and its 95 % interval where there are repetitions enough for one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """`r_squared` is the share of the variance between points that the line accounts for."""
+
+    base: Estimate
+    factor: Estimate
+    r_squared: float
+    points: int
+    repetitions: int
+
+
+def rest(points: Sequence[Point]) -> dict[int, Estimate]:
+    """Return what no stage covers, ns a message, by size: the mean over repetitions."""
+    by_size: defaultdict[int, list[Point]] = defaultdict(list)
+    for point in points:
+        by_size[point.size].append(point)
+
+    def mean(some: Sequence[Point]) -> float | None:
+        return sum(point.measured - point.stages for point in some) / len(some)
+
+    return {size: _estimate(some, mean) for size, some in sorted(by_size.items())}
+
+
+def fit(points: Sequence[Point]) -> Fit | None:
+    """Return the line through `points`; None below three of them, or when all stages are alike."""
+    if len(points) < 3 or _line(points) is None:
+        return None
+    slope = _estimate(points, lambda some: line[1] if (line := _line(some)) else None)
+    base = _estimate(points, lambda some: line[0] if (line := _line(some)) else None)
+    mean = statistics.fmean(point.measured for point in points)
+    total = math.fsum((point.measured - mean) ** 2 for point in points)
+    left = math.fsum(
+        (point.measured - base.value - slope.value * point.stages) ** 2 for point in points
+    )
+    return Fit(
+        base=base,
+        factor=slope,
+        r_squared=1 - left / total if total else 1.0,
+        points=len(points),
+        repetitions=len({point.repetition for point in points}),
+    )
+
+
+def _line(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Intercept and slope; None when they are not determined."""
+    xs, ys = [point.stages for point in points], [point.measured for point in points]
+    if max(xs) - min(xs) <= 1e-9 * max(map(abs, xs)):
+        return None
+    # statistics.linear_regression sums without loss, which a bootstrap need not wait for
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    covariance = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True))
+    slope = covariance / sum((a - x) ** 2 for a in xs)
+    return y - slope * x, slope
+
+
+def _estimate(points: Sequence[Point], of: Callable[[Sequence[Point]], float | None]) -> Estimate:
+    value = of(points)
+    if value is None:
+        raise ValueError("not determined by these points")
+    blocks: defaultdict[int, list[Point]] = defaultdict(list)
+    for point in points:
+        blocks[point.repetition].append(point)
+    if len(blocks) < ENOUGH_REPETITIONS:
+        return Estimate(value)
+    dice = random.Random(_SEED)
+    drawn = []
+    every = list(blocks.values())
+    for _ in range(RESAMPLES):
+        sample = of([point for block in dice.choices(every, k=len(every)) for point in block])
+        if sample is not None:
+            drawn.append(sample)
+    drawn.sort()
+    tail = (1 - _COVERAGE) / 2
+    last = len(drawn) - 1
+    return Estimate(value, drawn[math.floor(tail * last)], drawn[math.ceil((1 - tail) * last)])

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run the native join over a capture and its traces (docs/formats/join.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rocelab import _core
+from rocelab.errors import UsageError
+
+SCHEMA = "rocelab.join/1"
+TX_STAGES = ("wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit")
+RX_STAGES = ("parse", "icrc", "queue", "exec", "copy", "cqe", "reply")
+_ROWS = 1 << 17
+"""Rows taken from the core at a time."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A finished join: the sums, and a row for each frame and for each record without one."""
+
+    sums: dict[str, Any]
+    packets: pl.DataFrame
+
+    @property
+    def unexplained(self) -> int:
+        """Rows that nothing accounts for."""
+        return int(self.sums["unexplained"])
+
+
+def join(
+    wire: Path,
+    traces: Sequence[Path],
+    *,
+    ports: Sequence[int] = (),
+    window: int = 0,
+) -> Joined:
+    """Match every frame of `wire` to the records of its sender's and its receiver's driver.
+
+    Memory is bounded by `window` packets (0: the core's default) and the rows given back. Raises
+    UsageError when a file cannot be opened, or is no capture.
+    """
+    names = [str(wire), *(str(trace) for trace in traces)]
+    try:
+        core = _core.Join(names[0], names[1:], ports=list(ports), window=window)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {', '.join(names)}",
+            cause=str(error),
+            action="name pcap or pcapng files that are there",
+        ) from error
+    parts = []
+    while core.step():
+        if core.pending_packets >= _ROWS:
+            parts.append(pl.DataFrame(core.take_packets()))
+    sums: dict[str, Any] = core.finish()
+    parts.append(pl.DataFrame(core.take_packets()))
+    packets = pl.concat(parts).sort("wire_packet", nulls_last=True, maintain_order=True)
+    for problem in sums["errors"]:
+        if problem["file"] == 0 and sums["wire"]["frames"] == 0:
+            raise UsageError(
+                f"{wire} cannot be used",
+                cause=problem["error"],
+                action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+            )
+        problem["file"] = names[problem["file"]]
+    sums["records"]["lost"] = dict(zip(names[1:], sums["records"]["lost"], strict=True))
+    sums["nodes"] = _by_node(packets)
+    return Joined({"files": {"wire": names[0], "traces": names[1:]}, **sums}, packets)
+
+
+def _by_node(packets: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Records by node and direction, and how many of them have their frame."""
+    nodes: dict[str, dict[str, int]] = {}
+    for way in ("tx", "rx"):
+        with_frame = pl.col("wire_packet").is_not_null()
+        counted = (
+            packets.filter(pl.col(f"{way}_node").is_not_null())
+            .group_by(f"{way}_node")
+            .agg(pl.len().alias("all"), with_frame.sum().alias("matched"))
+        )
+        for name, every, matched in counted.sort(f"{way}_node").iter_rows():
+            nodes.setdefault(name, {}).update({way: every, f"{way}_matched": matched})
+    return dict(sorted(nodes.items()))

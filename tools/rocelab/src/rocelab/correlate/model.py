@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From results.parquet to the points of a fit: what was measured, and what the stages took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rocelab.correlate.fit import Estimate, Fit, Point, fit, rest
+
+WAITING, REPLY = "queue", "reply"
+_ACKNOWLEDGE = "ACKNOWLEDGE"
+_LATENCIES = ("one_way_half_rtt", "round_trip")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One row of results.parquet, as far as it matters here."""
+
+    accelerator: str
+    tool: str
+    test: str
+    transport: str
+    size: int
+    repetition: int
+    node: str
+    metric: str
+    kind: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One benchmark over one transport: what is correlated, and with what outcome."""
+
+    accelerator: str
+    tool: str
+    test: str
+    transport: str
+    quantity: str
+    """`latency` or `inverse_bandwidth`, both in ns a message."""
+    kind: str
+    points: tuple[Point, ...]
+    header_bytes: Mapping[int, float]
+    """By size: what a message's packets carry beside it, in one direction."""
+
+    @property
+    def benchmark(self) -> str:
+        """Tool and test, as a heading names them."""
+        return f"{self.tool} {self.test}"
+
+    def fit(self) -> Fit | None:
+        """The line through all points."""
+        return fit(self.points)
+
+    def rest(self) -> dict[int, Estimate]:
+        """What no stage covers, by size."""
+        return rest(self.points)
+
+
+_Group = tuple[str, str, str, str]
+_Step = tuple[int, int]
+
+
+def subjects(values: Iterable[Value]) -> list[Subject]:
+    """Return everything that can be correlated: benchmarks with stages and a measured time."""
+    groups: defaultdict[_Group, defaultdict[_Step, list[Value]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for value in values:
+        key = (value.accelerator, value.tool, value.test, value.transport)
+        groups[key][value.size, value.repetition].append(value)
+    return [found for key, steps in groups.items() for found in _subject(key, steps)]
+
+
+def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subject]:
+    quantities: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
+    headers: defaultdict[int, list[float]] = defaultdict(list)
+    for (size, repetition), values in sorted(steps.items()):
+        found = _measured(values)
+        stages = _stages(values, size, waits=found is not None and found[0] == "latency")
+        if found is None or stages is None:
+            continue
+        quantity, kind, measured = found
+        quantities[quantity, kind].append(Point(size, repetition, stages, measured))
+        if (carried := _headers(values, size)) is not None:
+            headers[size].append(carried)
+    for (quantity, kind), points in quantities.items():
+        mean = {size: sum(known) / len(known) for size, known in headers.items()}
+        yield Subject(*key, quantity, kind, tuple(points), mean)
+
+
+def _measured(values: Iterable[Value]) -> tuple[str, str, float] | None:
+    for value in values:
+        if value.metric == "latency.mean" and value.kind in _LATENCIES:
+            return "latency", value.kind, value.value
+        if value.metric == "message_rate" and value.value > 0:
+            return "inverse_bandwidth", value.kind, 1e9 / value.value
+    return None
+
+
+def _stages(values: list[Value], size: int, *, waits: bool) -> float | None:
+    """Stage time of a message, ns: all its packets at both ends, without acknowledgements.
+
+    Without `reply`, which is the sending of another packet; with the wait in the queue only for a
+    latency, which contains it: where messages follow each other closely it is another one's time.
+    """
+    messages = _messages(values, size)
+    left_out = {REPLY} if waits else {REPLY, WAITING}
+    total = 0.0
+    seen = set()
+    for value in values:
+        words = value.metric.split(".")
+        if len(words) != 4 or words[0] != "stage" or words[3] != "sum":
+            continue
+        _, direction, stage, _ = words
+        if value.kind != _ACKNOWLEDGE and not (direction == "rx" and stage in left_out):
+            total += value.value
+            seen.add(direction)
+    return total / messages if messages and seen == {"tx", "rx"} else None
+
+
+def _messages(values: Iterable[Value], size: int) -> float:
+    """Messages that the wire carried, both directions together, parts sent again included."""
+    carried = sum(value.value for value in values if value.metric == "wire.payload_bytes")
+    return carried / size if size > 0 else 0.0
+
+
+def _headers(values: list[Value], size: int) -> float | None:
+    known = {value.metric: value.value for value in values if value.metric.startswith("wire.")}
+    messages = _messages(values, size)
+    if not messages or not {"wire.header_bytes", "wire.data_frames"} <= known.keys():
+        return None
+    return known["wire.header_bytes"] * known["wire.data_frames"] / messages
