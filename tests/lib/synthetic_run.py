@@ -48,6 +48,8 @@ class Synthetic:
     failing: tuple[str, ...] = ()
     status: str = "complete"
     tool: str = "perftest"
+    traced: bool = True
+    """rxedump ran: single packets are in the results."""
     node_names: tuple[str, str] = ("n1", "n2")
 
     @property
@@ -225,6 +227,42 @@ class Synthetic:
                     "node": node, "metric": metric, "kind": kind, "value": value, "unit": unit,
                 }  # fmt: skip
 
+    def _joined(
+        self, test: str, size: int, dice: random.Random
+    ) -> Iterator[tuple[str, str, str, float, str]]:
+        """What a join of capture and traces gives: one message, and the shares."""
+        client, server = self.node_names
+        kind = "median_message"
+        for way in ("tx", "rx"):
+            yield "wire", f"join.{way}.matched", "counter", 1998.0, "1"
+            yield "wire", f"join.{way}.records", "counter", 2000.0, "1"
+        yield "wire", "join.tx.before_device", "counter", 2.0, "1"
+        yield "wire", "join.frames", "counter", 1998.0, "1"
+        yield "wire", "join.unexplained", "counter", 0.0, "1"
+        yield "wire", "life.of", kind, 900.0, "1"
+        lengths = {}
+        for place, node in (
+            ("tx", client), ("rx", server), ("answer_tx", server), ("answer_rx", client),
+        ):  # fmt: skip
+            stages = TX_STAGES if place.endswith("tx") else RX_STAGES
+            lengths[place] = 0.0
+            for stage in (*stages, "gap"):
+                value = _BASE.get(stage, 300) * dice.uniform(0.9, 1.1)
+                lengths[place] += value
+                yield node, f"life.{place}.{stage}", kind, value, "ns"
+        sides = (20_000 * dice.uniform(0.9, 1.2), 30_000 * dice.uniform(0.9, 1.2))
+        responder = lengths["rx"] + lengths["answer_tx"] - 3_000
+        spans = {
+            "responder": responder,
+            "responder_side": sides[1],
+            "wire": responder + sides[1],
+            "requester_side": sides[0],
+            "requester": responder + sum(sides) + lengths["tx"] + lengths["answer_rx"],
+            "between": 700.0,
+        }
+        for name, value in spans.items():
+            yield client, f"life.span.{name}", kind, value, "ns"
+
     def _values(
         self, test: str, transport: str, size: int, dice: random.Random
     ) -> Iterator[tuple[str, str, str, float, str]]:
@@ -283,6 +321,8 @@ class Synthetic:
                     yield node, f"{what}.mean", kind, sum(means[part] for part in parts), "ns"
                     if kind != "ACKNOWLEDGE" and (direction == "tx") == (node == client):
                         total += sum(means.values())
+        if self.traced and size <= 4096:
+            yield from self._joined(test, size, dice)
         if test.endswith("_lat") and not test.startswith("read") and size <= 4096:
             half = "one_way_half_rtt"
             yield client, "coverage.total", half, latency, "ns"

@@ -113,7 +113,7 @@ def test_members_of_another_type_read_as_absent(tmp_path: Path, junk: Any) -> No
         cell["steps"] = [junk, *({**step, "frames": junk, "proof": junk} for step in cell["steps"])]
         path.write_text(json.dumps(cell))
     page = built(tmp_path)
-    assert len(page.all("section")) == 10
+    assert len(page.all("section")) == 12
 
 
 def test_only_tcp(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def lines(
     """
     sizes = sorted({point.size for point in points})
     styles = [palette.transport_style(name) for name in series]
-    x = alt.X("size:Q", title="message size", scale=_size_scale(sizes), axis=_size_axis(sizes))
+    x = alt.X("size:Q", title="message size", scale=size_scale(sizes), axis=size_axis(sizes))
     y = alt.Y("value:Q", title=y_title, scale=_value_scale(y_values), axis=_value_axis(y_values))
     colour = alt.Color(
         "series:N",
@@ -115,7 +115,7 @@ def lines(
             schema={"size": pl.Int64, "series": pl.String, "value": pl.Float64},
         )
     )
-    return _spec(
+    return layered(
         repetitions.mark_circle(size=14, opacity=0.35).encode(x=x, y=y, color=colour),
         medians.mark_rule(strokeWidth=1.5).encode(
             x=x, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour, description="label:N"
@@ -184,7 +184,7 @@ def stacks(
             description="label:N",
         )
     )
-    return _spec(bars, *_columns(columns, rows, y), width=BAR_WIDTH, height=BAR_STEP * len(rows))
+    return layered(bars, *_columns(columns, rows, y), width=BAR_WIDTH, height=BAR_STEP * len(rows))
 
 
 def concat(specs: Sequence[Spec], *, titles: Sequence[str], columns: int) -> Spec:
@@ -223,7 +223,8 @@ def _columns(
     )
 
 
-def _spec(*layers: alt.Chart, width: int, height: int) -> Spec:
+def layered(*layers: alt.Chart, width: int, height: int) -> Spec:
+    """Return layers of one chart as a specification."""
     # our own charts: a test validates them once, a report need not
     parts = [layer.to_dict(validate=False) for layer in layers]
     datasets: dict[str, Any] = {}
@@ -268,7 +269,8 @@ def config(*, legend: bool) -> dict[str, Any]:
     }
 
 
-def _size_scale(sizes: Sequence[int]) -> alt.Scale:
+def size_scale(sizes: Sequence[int]) -> alt.Scale:
+    """Return the scale of message sizes."""
     if sizes[0] <= 0:
         return alt.Scale(type="symlog", domain=[sizes[0], sizes[-1]], nice=False)
     if sizes[0] == sizes[-1]:
@@ -276,7 +278,8 @@ def _size_scale(sizes: Sequence[int]) -> alt.Scale:
     return alt.Scale(type="log", base=2, domain=[sizes[0], sizes[-1]], nice=False, padding=10)
 
 
-def _size_axis(sizes: Sequence[int]) -> alt.Axis:
+def size_axis(sizes: Sequence[int]) -> alt.Axis:
+    """Return the axis of message sizes."""
     # labels come from integers, so the expression holds nothing but our own text
     every = math.ceil(len(sizes) / MOST_SIZES)
     shown = sizes[(len(sizes) - 1) % every :: every]

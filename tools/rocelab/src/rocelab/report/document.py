@@ -6,12 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rocelab.report import (
+    correlation,
     coverage,
     findings,
     fmt,
     headers,
+    life,
     measured,
     proof,
+    stage_curves,
     stage_figures,
     versions,
     where,
@@ -43,8 +46,11 @@ def compose(run: Run) -> Document:
             measured.latency(run),
             measured.bandwidth(run),
             stage_figures.section(run),
+            stage_curves.section(run),
+            life.section(run),
             versions.section(run),
             coverage.section(run),
+            correlation.section(run),
             headers.section(run),
             proof.section(run),
             proof.errors(run),

@@ -15,7 +15,7 @@ from rocelab.bench.plan import Cell
 from rocelab.bench.tool import End, Job, Value
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError, UsageError
-from rocelab.run import stages
+from rocelab.run import matched, stages
 from rocelab.run.folder import RunFolder
 from rocelab.run.stages import Stages
 
@@ -107,6 +107,7 @@ def _step_values(
     }
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
+    yield from matched.values(place)
     if len(seen) == 2:
         yield from ((client, value) for value in _coverage(cell, step, measured, seen.values()))
 

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One packet's life: the request, the link, the answer, each on the clock that measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rocelab.report import charts, fmt, grouping, lives, palette, plots, wording
+from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
+from rocelab.report.lives import PLACES, Life, Subject
+from rocelab.report.runfolder import Run
+from rocelab.report.stages import APART, RX_STAGES, TX_STAGES
+
+_TITLE = "One packet's life"
+_ABSENT = (
+    "This run holds no single packets: they come from rxedump, whose records are matched to the "
+    'frames between the nodes. Put "rxedump" among the plan\'s probes to have them.'
+)
+_MOST = 4
+"""Sizes drawn; the table has all."""
+_GAP, _LINK = "gap", "link and stacks"
+_AFTER_RECEIPT = ("queue", "exec", "copy", "cqe")
+
+
+def section(run: Run) -> Section:
+    """Return the section: a figure per benchmark and transport with joined packets."""
+    found = lives.subjects(run)
+    shares = _shares(run)
+    tables = (shares,) if shares else ()
+    if not found:
+        text = _ABSENT
+        if shares:
+            text = (
+                "Frames and records were matched, but no message of one packet has all of its "
+                "records and an answer of its own."
+            )
+        return Section("life", _TITLE, notes=(Note(text),), tables=tables)
+    text = (
+        "A real message, the median one: from the first stage of the request in its sender's "
+        "driver to the last stage of the answer there. Its frames were found in the capture "
+        "between the nodes, and each frame's records at both drivers."
+    )
+    return Section(
+        "life",
+        _TITLE,
+        notes=(Note(text),),
+        figures=tuple(_figure(subject) for subject in found),
+        tables=tables,
+    )
+
+
+def _figure(subject: Subject) -> Figure:
+    drawn = _spread(subject.lives)
+    top = max(life.spans["requester"] for life in drawn)
+    factor, unit = fmt.scale("ns", [top])
+    unit = wording.time_unit(unit, subject.accelerator)
+    several = {place for life in drawn for place in life.stages}
+    used = [
+        stage
+        for stage in dict.fromkeys((*TX_STAGES, *RX_STAGES))
+        if any(stage in life.stages[place] for life in drawn for place in several)
+    ]
+    used = [stage for stage in used if stage != "reply"]
+    series = [*((stage, palette.STAGES[stage].light) for stage in used)]
+    series.append((_LINK, palette.OUTSIDE.light))
+    panels = [_timeline(life, series, factor, unit, top) for life in drawn]
+    panels.append(_close_up(drawn[0], used, subject.accelerator))
+    exact = all({"there", "back"} <= life.spans.keys() for life in drawn)
+    clocks = (
+        "All places share one clock: positions are as measured. "
+        if exact
+        else "Each node has a clock of its own, and only lengths within one were measured: the "
+        "receiver's lane stands in the middle of the gap that the sender's leaves. How the grey "
+        "time is divided between there and back is unknown. "
+    )
+    chosen = "; ".join(
+        f"{fmt.size(life.size)}: median of {fmt.grouped(life.of)} messages of repetition "
+        f"{life.repetition}"
+        for life in drawn
+    )
+    return Figure(
+        slug=grouping.slug("life", subject.benchmark, subject.transport, subject.accelerator),
+        title=f"A message and its answer: {subject.benchmark} over {subject.transport}",
+        caption=(
+            f"{clocks}Messages of one packet, with an answer of their own, that nothing "
+            f"disturbed. {chosen}. The last panel shows the stages of the smallest to scale "
+            "with each other, without the wait in the queue and the reply.",
+            f"Traffic: {subject.program}. Driver: {subject.driver}.",
+            wording.accelerator_caption(subject.accelerator),
+        ),
+        panels=tuple(panels),
+        legend=tuple(Legend(name, colour) for name, colour in series),
+        table=_table(subject, factor, unit),
+    )
+
+
+def _spread(found: Sequence[Life]) -> list[Life]:
+    """As many sizes as are drawn, first and last among them."""
+    if len(found) <= _MOST:
+        return list(found)
+    step = (len(found) - 1) / (_MOST - 1)
+    return [found[round(step * position)] for position in range(_MOST)]
+
+
+def _lanes(life: Life) -> tuple[str, str, str]:
+    requester = life.requester
+    responder = life.responder if life.responder != requester else f"{life.responder} (peer)"
+    return requester, "link", responder
+
+
+def _timeline(
+    life: Life, series: Sequence[tuple[str, str]], factor: float, unit: str, top: float
+) -> Panel:
+    lanes = _lanes(life)
+    known = {name for name, _ in series}
+    spans = [
+        plots.Span(
+            lanes[lane],
+            name,
+            max(0.0, begin) / factor,
+            max(0.0, end) / factor,
+            f"{what}: {fmt.number((end - begin) / factor)} {unit}",
+        )
+        for lane, name, what, begin, end in _placed(life)
+        if name in known and end > begin
+    ]
+    chart = plots.timeline(
+        spans, lanes=lanes, series=series, x_title=f"time ({unit})", x_top=top / factor
+    )
+    words = ", ".join(
+        f"{name.replace('_', ' ')} {fmt.number(life.spans[name] / factor)}"
+        for name in ("requester", "wire", "responder", "requester_side", "responder_side")
+    )
+    title = fmt.size(life.size)
+    return Panel(title, chart, f"A message of {title}, {unit}: {words}.")
+
+
+def _placed(life: Life) -> Iterator[tuple[int, str, str, float, float]]:
+    """Lane, colour, words, begin and end of every stretch, ns on the requester's clock."""
+    spans = life.spans
+    total = spans["requester"]
+    here, _, there = _lanes(life)
+    at = 0.0
+    for stage, ns in _ordered(life.stages["tx"], (*TX_STAGES[:-1], _GAP, TX_STAGES[-1])):
+        yield 0, stage, f"{here} sends, {stage}", at, at + ns
+        at += ns
+    left = at
+    at = right = total - life.length("answer_rx")
+    for stage, ns in _ordered(life.stages["answer_rx"], _RECEIPT):
+        yield 0, stage, f"{here} receives the answer, {stage}", at, at + ns
+        at += ns
+    begin = spans.get("there", spans["requester_side"] / 2 + spans["responder_side"] / 2) + left
+    end = begin + spans["responder"]
+    yield 1, _LINK, "from the sender's device to the receiver's driver", left, begin
+    yield 1, _LINK, "and back", end, right
+    at = begin
+    for stage, ns in _ordered(life.stages["rx"], _RECEIPT):
+        yield 2, stage, f"{there} receives, {stage}", at, at + ns
+        at += ns
+    at = end - life.length("answer_tx")
+    for stage, ns in _ordered(life.stages["answer_tx"], (*TX_STAGES[:-1], _GAP, TX_STAGES[-1])):
+        yield 2, stage, f"{there} answers, {stage}", at, at + ns
+        at += ns
+
+
+_RECEIPT = ("parse", "icrc", _GAP, *_AFTER_RECEIPT)
+
+
+def _ordered(stages: Mapping[str, float], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    return ((name, stages[name]) for name in names if name in stages)
+
+
+def _close_up(life: Life, stages: Sequence[str], accelerator: str) -> Panel:
+    rows = {
+        "tx": f"{life.requester} sends",
+        "rx": f"{life.responder} receives",
+        "answer_tx": f"{life.responder} answers",
+        "answer_rx": f"{life.requester} gets it",
+    }
+    parts = {
+        place: [
+            (stage, ns)
+            for stage, ns in life.stages[place].items()
+            if stage not in APART and stage != _GAP
+        ]
+        for place in PLACES
+    }
+    sums = {place: sum(ns for _, ns in known) for place, known in parts.items()}
+    factor, unit = fmt.scale("ns", list(sums.values()))
+    unit = wording.time_unit(unit, accelerator)
+    order = {place: TX_STAGES if place.endswith("tx") else RX_STAGES for place in PLACES}
+    chart = charts.stacks(
+        [
+            charts.Part(
+                row=rows[place],
+                series=stage,
+                value=ns / factor,
+                label=f"{rows[place]}, {stage}: {fmt.number(ns / factor)} {unit}",
+            )
+            for place in PLACES
+            for stage, ns in sorted(parts[place], key=lambda item: order[place].index(item[0]))
+        ],
+        rows=list(rows.values()),
+        series=[(stage, palette.STAGES[stage].light) for stage in stages if stage not in APART],
+        x_title=f"stages ({unit})",
+        x_top=max(sums.values()) / factor,
+        columns=[("sum", [fmt.number(sums[place] / factor) for place in PLACES])],
+    )
+    title = f"The stages, {fmt.size(life.size)}"
+    said = "; ".join(f"{rows[place]} {fmt.number(sums[place] / factor)}" for place in PLACES)
+    return Panel(title, chart, f"{title}, {unit}: {said}.")
+
+
+_SPANS = (
+    ("requester", "from the first stage to the end of the answer", "the requester's"),
+    ("wire", "between the two frames", "the capture's"),
+    ("responder", "from arrival to the end of the answer's sending", "the responder's"),
+    ("requester_side", "between requester's driver and capture, both ways", "two, subtracted"),
+    ("responder_side", "between capture and responder's driver, both ways", "two, subtracted"),
+    ("between", "in the responder, between its stages", "the responder's"),
+    ("there", "from the sender's device to the receiver's driver", "the one"),
+    ("back", "the same for the answer", "the one"),
+)
+_AT = {
+    "tx": "request, sending",
+    "rx": "request, receipt",
+    "answer_tx": "answer, sending",
+    "answer_rx": "answer, receipt",
+}
+
+
+def _table(subject: Subject, factor: float, unit: str) -> Table:
+    rows = []
+    for life in subject.lives:
+        size = fmt.size(life.size)
+        for name, what, clock in _SPANS:
+            if name in life.spans:
+                rows.append((size, what, clock, fmt.number(life.spans[name] / factor, 4)))
+        for place in PLACES:
+            clock = "the requester's" if place in {"tx", "answer_rx"} else "the responder's"
+            for stage, ns in life.stages[place].items():
+                label = "between driver and next stage" if stage == _GAP else stage
+                rows.append((size, f"{_AT[place]}: {label}", clock, fmt.number(ns / factor, 4)))
+    return Table(
+        f"One message of each size, in {unit}",
+        (Column("size", numeric=True), Column("part"), Column("clock"), Column(unit, numeric=True)),
+        tuple(rows),
+    )
+
+
+def _shares(run: Run) -> Table | None:
+    """How many frames have their records: of everything, this is what the rest rests on."""
+    found = grouping.by(
+        (item for item in run.series if item.metric.startswith("join.")),
+        lambda i: (i.accelerator, i.benchmark, i.transport),
+    )
+    rows = []
+    for (_, benchmark, transport), series in found.items():
+        total: dict[str, int] = {}
+        for item in series:
+            name = item.metric.removeprefix("join.")
+            total[name] = total.get(name, 0) + int(sum(item.values))
+        frames = total.get("frames", 0)
+        causes = [
+            f"{count} {name.partition('.')[2].replace('_', ' ')}"
+            for name, count in sorted(total.items())
+            if count and name[:3] in {"tx.", "rx."} and name[3:] not in {"records", "matched"}
+        ]
+        rows.append(
+            (
+                benchmark,
+                transport,
+                fmt.grouped(frames),
+                *(_share(total.get(f"{way}.matched", 0), frames) for way in ("tx", "rx")),
+                fmt.listing(causes) or "none",
+                fmt.grouped(total.get("unexplained", 0)),
+            )
+        )
+    if not rows:
+        return None
+    return Table(
+        "Frames whose records were found at their sender and at their receiver, all sizes and "
+        "repetitions together",
+        (
+            Column("benchmark"),
+            Column("transport"),
+            Column("frames", numeric=True),
+            Column("sender", numeric=True),
+            Column("receiver", numeric=True),
+            Column("without, and why"),
+            Column("unexplained", numeric=True),
+        ),
+        tuple(rows),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    """A share that says 100 % only of all: these are counts, which emulation does not change."""
+    if not whole:
+        return fmt.ABSENT
+    text = f"{part / whole:.2%}"
+    return "99.99%" if part < whole and text == "100.00%" else text

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lives of single messages that results.parquet holds, one for each size of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rocelab.report import grouping
+from rocelab.report.runfolder import Run, Series
+
+PLACES = ("tx", "rx", "answer_tx", "answer_rx")
+_REQUESTER = "life.span.requester"
+_NEEDED = frozenset({"requester", "wire", "responder", "requester_side", "responder_side"})
+
+
+@dataclass(frozen=True)
+class Life:
+    """One message, in ns: `stages` by place and stage, `spans` by name."""
+
+    size: int
+    repetition: int
+    of: int
+    requester: str
+    responder: str
+    stages: Mapping[str, Mapping[str, float]]
+    spans: Mapping[str, float]
+
+    def length(self, place: str) -> float:
+        """All of a packet's time at one end."""
+        return sum(self.stages[place].values())
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A benchmark over a transport, and a message's life by size."""
+
+    accelerator: str
+    benchmark: str
+    transport: str
+    driver: str
+    program: str
+    lives: tuple[Life, ...]
+
+
+def subjects(run: Run) -> list[Subject]:
+    """Return what there is, in the order of the results."""
+    found = [item for item in run.series if item.metric.startswith("life.")]
+    result = []
+    for names, series in grouping.by(
+        found, lambda i: (i.accelerator, i.benchmark, i.transport)
+    ).items():
+        lives = tuple(_lives(series))
+        if lives:
+            result.append(Subject(*names, series[0].driver, series[0].program, lives))
+    return result
+
+
+def _lives(series: Sequence[Series]) -> Iterator[Life]:
+    for size, members in sorted(grouping.by(series, lambda item: item.size).items()):
+        total = next((item for item in members if item.metric == _REQUESTER), None)
+        if total is None:
+            continue
+        # the message of the repetition in the middle: a real one, never a mean of several
+        ordered = sorted(zip(total.values, total.repetitions, strict=True))
+        _, repetition = ordered[(len(ordered) - 1) // 2]
+        life = _life(size, repetition, members)
+        if life is not None:
+            yield life
+
+
+def _life(size: int, repetition: int, members: Sequence[Series]) -> Life | None:
+    stages: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    spans: dict[str, float] = {}
+    nodes: dict[str, str] = {}
+    of = 0
+    for item in members:
+        values = dict(zip(item.repetitions, item.values, strict=True))
+        if repetition not in values:
+            continue
+        _, _, rest = item.metric.partition(".")
+        place, _, name = rest.partition(".")
+        if rest == "of":
+            of = int(values[repetition])
+        elif place == "span":
+            spans[name] = values[repetition]
+        elif place in stages:
+            stages[place][name] = values[repetition]
+            nodes[place] = item.node
+    if not spans.keys() >= _NEEDED or set(nodes) != set(PLACES):
+        return None
+    return Life(size, repetition, of, nodes["tx"], nodes["rx"], stages, spans)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Three more kinds of chart: spans on a line of time, points with a line, stages over size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from rocelab.report import charts, fmt, palette
+from rocelab.report.charts import Spec
+
+_LANE = 34
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time in a lane, in display units."""
+
+    lane: str
+    series: str
+    begin: float
+    end: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point, in display units."""
+
+    x: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class StagePoint:
+    """A stage's cost at a message size, in display units."""
+
+    size: int
+    stage: str
+    value: float
+    label: str
+
+
+def timeline(
+    spans: Sequence[Span],
+    *,
+    lanes: Sequence[str],
+    series: Sequence[tuple[str, str]],
+    x_title: str,
+    x_top: float,
+) -> Spec:
+    """Return spans as bars, a lane under the other; `series` are (name, light colour) pairs."""
+    frame = pl.DataFrame(
+        {
+            "lane": [span.lane for span in spans],
+            "series": [span.series for span in spans],
+            "begin": [float(span.begin) for span in spans],
+            "end": [float(span.end) for span in spans],
+            "label": [span.label for span in spans],
+        }
+    )
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(height=18)
+        .encode(
+            x=alt.X(
+                "begin:Q",
+                title=x_title,
+                scale=alt.Scale(domain=[0, x_top or 1.0], nice=False),
+                axis=alt.Axis(tickCount=5, grid=True),
+            ),
+            x2="end:Q",
+            y=alt.Y(
+                "lane:N",
+                title=None,
+                sort=list(lanes),
+                scale=alt.Scale(domain=list(lanes)),
+                axis=alt.Axis(domain=False, ticks=False),
+            ),
+            color=alt.Color(
+                "series:N",
+                title=None,
+                sort=[name for name, _ in series],
+                scale=alt.Scale(
+                    domain=[name for name, _ in series], range=[colour for _, colour in series]
+                ),
+            ),
+            description="label:N",
+        )
+    )
+    return charts.layered(bars, width=charts.PANEL_WIDTH, height=_LANE * len(lanes))
+
+
+def scatter(
+    dots: Sequence[Dot],
+    *,
+    line: tuple[float, float] | None,
+    colour: str,
+    x_title: str,
+    y_title: str,
+) -> Spec:
+    """Return points, the fitted line (base, factor), and, in grey, where both were equal."""
+    xs = [dot.x for dot in dots]
+    top_x = max([*xs, 0.0]) * 1.08 or 1.0
+    heights = [dot.y for dot in dots] + ([line[0], line[0] + line[1] * top_x] if line else [])
+    low = min([*heights, 0.0]) * 1.08
+    top_y = max([*heights, top_x]) * 1.08
+    x = alt.X("x:Q", title=x_title, scale=alt.Scale(domain=[0, top_x], nice=False))
+    y = alt.Y("y:Q", title=y_title, scale=alt.Scale(domain=[low, top_y], nice=False))
+    points = (
+        alt.Chart(
+            pl.DataFrame(
+                {
+                    "x": [float(value) for value in xs],
+                    "y": [float(dot.y) for dot in dots],
+                    "label": [dot.label for dot in dots],
+                }
+            )
+        )
+        .mark_point(size=46, filled=True, opacity=0.8, color=colour)
+        .encode(x=x, y=y, description="label:N")
+    )
+
+    def straight(base: float, factor: float) -> pl.DataFrame:
+        return pl.DataFrame({"x": [0.0, top_x], "y": [base, base + factor * top_x]})
+
+    layers = [
+        alt.Chart(straight(0.0, 1.0))
+        .mark_line(strokeWidth=1.5, strokeDash=[3, 3], color=palette.AXIS.light)
+        .encode(x=x, y=y)
+    ]
+    if line:
+        layers.append(
+            alt.Chart(straight(*line)).mark_line(strokeWidth=2, color=colour).encode(x=x, y=y)
+        )
+    return charts.layered(*layers, points, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
+
+
+def stage_lines(
+    points: Sequence[StagePoint], *, stages: Sequence[str], y_title: str, y_top: float
+) -> Spec:
+    """Return a line for each stage over message size."""
+    sizes = sorted({point.size for point in points})
+    frame = pl.DataFrame(
+        {
+            "size": [point.size for point in points],
+            "stage": [point.stage for point in points],
+            "value": [float(point.value) for point in points],
+            "label": [point.label for point in points],
+        }
+    )
+    x = alt.X(
+        "size:Q",
+        title="message size",
+        scale=charts.size_scale(sizes),
+        axis=charts.size_axis(sizes),
+    )
+    y = alt.Y(
+        "value:Q",
+        title=y_title,
+        scale=alt.Scale(domain=[0, y_top * 1.05 or 1.0], nice=False),
+        axis=alt.Axis(tickCount=5),
+    )
+    colour = alt.Color(
+        "stage:N",
+        title=None,
+        sort=list(stages),
+        scale=alt.Scale(
+            domain=list(stages), range=[palette.STAGES[stage].light for stage in stages]
+        ),
+    )
+    lines = alt.Chart(frame).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    dots = (
+        alt.Chart(frame)
+        .mark_point(size=40, filled=True, opacity=1)
+        .encode(x=x, y=y, color=colour, description="label:N")
+    )
+    return charts.layered(lines, dots, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
+
+
+def words(points: Sequence[StagePoint], unit: str) -> str:
+    """Return in words what `stage_lines` shows."""
+    by_stage: dict[str, list[StagePoint]] = {}
+    for point in sorted(points, key=lambda one: one.size):
+        by_stage.setdefault(point.stage, []).append(point)
+    return "; ".join(
+        f"{stage} "
+        + " to ".join(
+            f"{fmt.number(one.value)} {unit} at {fmt.size(one.size)}"
+            for one in dict.fromkeys((found[0], found[-1]))
+        )
+        for stage, found in by_stage.items()
+    )

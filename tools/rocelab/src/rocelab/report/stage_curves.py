@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the stages of a packet grow with the size of its message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocelab.report import fmt, grouping, palette, plots, wording
+from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
+from rocelab.report.runfolder import Run
+from rocelab.report.stages import (
+    APART,
+    RX_STAGES,
+    TX_STAGES,
+    Bar,
+    Place,
+    bars,
+    is_acknowledgement,
+    is_packet_cost,
+)
+
+_TITLE = "Stage costs against size"
+
+
+def section(run: Run) -> Section | None:
+    """Return the section; None where no benchmark has stages at two sizes."""
+    figures = []
+    for (accelerator, benchmark, transport), series in grouping.by(
+        filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark, i.transport)
+    ).items():
+        places = bars([item for item in series if not is_acknowledgement(item.kind)])
+        several = {place: found for place, found in places.items() if len(found) > 1}
+        if several:
+            drivers = sorted({item.driver for item in series})
+            figures.append(_figure(accelerator, benchmark, transport, drivers, several))
+    if not figures:
+        return None
+    note = (
+        "A stage that touches the message's bytes grows with them (copy, icrc, and alloc, which "
+        "fetches the memory); one that writes headers does not. Beyond the path MTU a message "
+        "becomes several packets, and a packet grows no more."
+    )
+    return Section("stage-curves", _TITLE, notes=(Note(note),), figures=tuple(figures))
+
+
+def _figure(
+    accelerator: str,
+    benchmark: str,
+    transport: str,
+    drivers: Sequence[str],
+    places: dict[Place, list[Bar]],
+) -> Figure:
+    costs = [
+        cost
+        for found in places.values()
+        for bar in found
+        for cost in bar.costs
+        if cost.stage not in APART
+    ]
+    top = max(cost.per_packet for cost in costs)
+    factor, unit = fmt.scale("ns", [top])
+    unit = wording.time_unit(unit, accelerator)
+    measured = {cost.stage for cost in costs}
+    stages = [name for name in dict.fromkeys((*TX_STAGES, *RX_STAGES)) if name in measured]
+    panels, rows = [], []
+    for place, found in places.items():
+        points = [
+            plots.StagePoint(
+                bar.size,
+                cost.stage,
+                cost.per_packet / factor,
+                f"{cost.stage}, {fmt.size(bar.size)}: "
+                f"{fmt.number(cost.per_packet / factor)} {unit}",
+            )
+            for bar in found
+            for cost in bar.costs
+            if cost.stage not in APART
+        ]
+        chart = plots.stage_lines(
+            points,
+            stages=[name for name in stages if any(p.stage == name for p in points)],
+            y_title=f"time per packet ({unit})",
+            y_top=top / factor,
+        )
+        panels.append(
+            Panel(place.title, chart, f"{place.title}, by size: {plots.words(points, unit)}.")
+        )
+        rows += [
+            (place.title, point.stage, fmt.size(point.size), fmt.number(point.value, 4))
+            for point in points
+        ]
+    return Figure(
+        slug=grouping.slug("stage-curves", benchmark, transport, accelerator),
+        title=f"Stages over size: {benchmark} over {transport}",
+        caption=(
+            "Mean time of a packet in each stage, mean over repetitions; the wait in the queue and "
+            f"the sending of the reply are left out. Driver: {fmt.listing(list(drivers))}.",
+            wording.accelerator_caption(accelerator),
+        ),
+        panels=tuple(panels),
+        legend=tuple(Legend(name, palette.STAGES[name].light) for name in stages),
+        table=Table(
+            f"Stages over size, in {unit} per packet",
+            (
+                Column("packets"),
+                Column("stage"),
+                Column("size", numeric=True),
+                Column("mean", numeric=True),
+            ),
+            tuple(rows),
+        ),
+    )
