@@ -259,6 +259,7 @@ class Synthetic:
             "requester_side": sides[0],
             "requester": responder + sum(sides) + lengths["tx"] + lengths["answer_rx"],
             "between": 700.0,
+            "on_the_way": 21_000.0,
         }
         for name, value in spans.items():
             yield client, f"life.span.{name}", kind, value, "ns"

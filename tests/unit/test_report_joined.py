@@ -71,6 +71,22 @@ def test_the_life_is_one_real_message(page: Element, results: pl.DataFrame) -> N
         assert number(whole) == pytest.approx(expected, rel=1e-3)
 
 
+def test_the_rest_goes_up_to_the_measured_latency(page: Element, results: pl.DataFrame) -> None:
+    rows = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("table")[0].table()
+    here = results.filter(test="write_lat", transport="rxe-v2", metric="latency.mean")
+    for size in RUN.sizes:
+        shown = {r["part"]: r["emulated µs"] for r in rows if r["size"] == fmt.size(size)}
+        measured = number(shown["measured, mean, one way, as half of a round trip"])
+        assert any(
+            value / 1e3 == pytest.approx(measured, rel=1e-3)
+            for value in here.filter(pl.col("size") == size)["value"]
+        )
+        rest = number(shown["the rest, up to the measured latency"])
+        assert rest == pytest.approx(measured - 21.0, abs=0.1)
+    bandwidth = figure(page, "life-perftest-write-bw-rxe-v2-tcg").all("table")[0].text
+    assert "measured" not in bandwidth
+
+
 def test_the_life_says_what_clocks_cannot(page: Element) -> None:
     caption = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("figcaption")[0].text
     assert "unknown" in caption

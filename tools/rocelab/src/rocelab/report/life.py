@@ -233,6 +233,9 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     rows = []
     for life in subject.lives:
         size = fmt.size(life.size)
+        rows += [
+            (size, what, clock, fmt.number(ns / factor, 4)) for what, clock, ns in _measured(life)
+        ]
         for name, what, clock in _SPANS:
             if name in life.spans:
                 rows.append((size, what, clock, fmt.number(life.spans[name] / factor, 4)))
@@ -246,6 +249,18 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
         (Column("size", numeric=True), Column("part"), Column("clock"), Column(unit, numeric=True)),
         tuple(rows),
     )
+
+
+def _measured(life: Life) -> Iterator[tuple[str, str, float]]:
+    """What the benchmark measured, and what of it the message's stages leave."""
+    if life.measured is None:
+        return
+    kind, measured = life.measured
+    yield f"measured, mean, {wording.KINDS.get(kind, kind)}", "the program's", measured
+    way = life.spans.get("on_the_way")
+    if way is not None:
+        yield "of it: stages of sending and of receipt, the wait included", "each its own", way
+        yield "the rest, up to the measured latency", "", measured - way
 
 
 def _shares(run: Run) -> Table | None:

@@ -11,6 +11,7 @@ from rocelab.report.runfolder import Run, Series
 
 PLACES = ("tx", "rx", "answer_tx", "answer_rx")
 _REQUESTER = "life.span.requester"
+_LATENCY = "latency.mean"
 _NEEDED = frozenset({"requester", "wire", "responder", "requester_side", "responder_side"})
 
 
@@ -25,6 +26,8 @@ class Life:
     responder: str
     stages: Mapping[str, Mapping[str, float]]
     spans: Mapping[str, float]
+    measured: tuple[str, float] | None
+    """Kind and mean, ns, of the latency that the benchmark measured then, if it measures one."""
 
     def length(self, place: str) -> float:
         """All of a packet's time at one end."""
@@ -45,7 +48,9 @@ class Subject:
 
 def subjects(run: Run) -> list[Subject]:
     """Return what there is, in the order of the results."""
-    found = [item for item in run.series if item.metric.startswith("life.")]
+    found = [
+        item for item in run.series if item.metric.startswith("life.") or item.metric == _LATENCY
+    ]
     result = []
     for names, series in grouping.by(
         found, lambda i: (i.accelerator, i.benchmark, i.transport)
@@ -74,9 +79,13 @@ def _life(size: int, repetition: int, members: Sequence[Series]) -> Life | None:
     spans: dict[str, float] = {}
     nodes: dict[str, str] = {}
     of = 0
+    measured = None
     for item in members:
         values = dict(zip(item.repetitions, item.values, strict=True))
         if repetition not in values:
+            continue
+        if item.metric == _LATENCY:
+            measured = (item.kind, values[repetition])
             continue
         _, _, rest = item.metric.partition(".")
         place, _, name = rest.partition(".")
@@ -89,4 +98,4 @@ def _life(size: int, repetition: int, members: Sequence[Series]) -> Life | None:
             nodes[place] = item.node
     if not spans.keys() >= _NEEDED or set(nodes) != set(PLACES):
         return None
-    return Life(size, repetition, of, nodes["tx"], nodes["rx"], stages, spans)
+    return Life(size, repetition, of, nodes["tx"], nodes["rx"], stages, spans, measured)
