@@ -156,20 +156,20 @@ def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
         title_justify="left", title_style="bold",
     )  # fmt: skip
     table.add_column("capture", overflow="fold")
-    for name in ("total", "sending", "receipt", "answer", "its end", "link", "of"):
+    for name in ("total", "sending", "receipt", "answer", "its end", "link"):
         table.add_column(name, justify="right", no_wrap=True)
     for place, life in lives:
         received = sum(ns for stage, ns in life.stages["rx"].items() if stage != REPLY)
         link = life.spans["requester_side"] + life.spans["responder_side"]
         table.add_row(
-            Text(printable(place.name)),
+            # names of cells are long; the table above has them whole
+            Text(printable(place.name).removeprefix("perftest-")),
             _time(life.spans["requester"]),
             _time(sum(life.stages["tx"].values())),
             _time(received),
             _time(sum(life.stages["answer_tx"].values())),
             _time(sum(life.stages["answer_rx"].values())),
             _time(link),
-            str(life.of),
         )
     return table
 

@@ -217,7 +217,11 @@ _SPANS = (
     ("responder", "from arrival to the end of the answer's sending", "the responder's"),
     ("requester_side", "between requester's driver and capture, both ways", "two, subtracted"),
     ("responder_side", "between capture and responder's driver, both ways", "two, subtracted"),
-    ("between", "in the responder, between its stages", "the responder's"),
+    (
+        "between",
+        "in the responder, in no stage (below 0: work goes on after it)",
+        "the responder's",
+    ),
     ("there", "from the sender's device to the receiver's driver", "the one"),
     ("back", "the same for the answer", "the one"),
 )
