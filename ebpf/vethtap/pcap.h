@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Classic pcap, nanoseconds, link type Ethernet (draft-ietf-opsawg-pcap). */
+#ifndef VETHTAP_PCAP_H
+#define VETHTAP_PCAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+/* both return false when the file could not be written; errno says why */
+bool pcap_begin(FILE *file, uint32_t snaplen);
+bool pcap_frame(FILE *file, const struct timespec *when, const void *frame, uint32_t captured,
+		uint32_t length);
+
+#endif /* VETHTAP_PCAP_H */

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * vethtap -w FILE [-s SNAPLEN] INTERFACE INTERFACE
+ *
+ * Captures what crosses a veth pair that has both ends on this machine, each frame once: where it
+ * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
+ * is done with it, and that work would be part of the sender's stage `xmit`. A socket that hears
+ * arriving frames only costs a sender next to nothing, and one socket for both ends keeps their
+ * order.
+ *
+ * Writes until SIGINT or SIGTERM, then what is still queued: nothing that arrived before the signal
+ * is left out. Says how many frames it has, and fails if the kernel had to drop one.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "msg.h"
+#include "pcap.h"
+
+#define WHOLE_FRAMES  65535
+#define QUEUE_BYTES   (256 << 20)
+#define LARGEST_FRAME (1 << 18)
+#define FILE_BUFFER   (1 << 20)
+#define ENDS	      2
+/* SO_TIMESTAMPNS and PACKET_AUXDATA */
+#define CONTROL_BYTES 256
+
+struct options {
+	const char *file;
+	uint32_t snaplen;
+	unsigned int ifindex[ENDS];
+};
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: vethtap -w FILE [-s SNAPLEN] INTERFACE INTERFACE\n");
+	return EXIT_USAGE;
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+	char *end;
+	int c;
+
+	options->snaplen = WHOLE_FRAMES;
+	while ((c = getopt(argc, argv, "w:s:")) != -1) {
+		if (c == 'w') {
+			options->file = optarg;
+		} else if (c == 's') {
+			unsigned long snaplen = strtoul(optarg, &end, 10);
+
+			if (*end || !snaplen || snaplen > LARGEST_FRAME)
+				return usage();
+			options->snaplen = snaplen;
+		} else {
+			return usage();
+		}
+	}
+	if (!options->file || argc - optind != ENDS)
+		return usage();
+	for (int i = 0; i < ENDS; i++) {
+		options->ifindex[i] = if_nametoindex(argv[optind + i]);
+		if (!options->ifindex[i])
+			return msg_error(EXIT_USAGE, "it was deleted, or never made",
+					 "list the interfaces: ip link", "no interface '%s'",
+					 argv[optind + i]);
+	}
+	return 0;
+}
+
+/* the kernel's part of the choice: frames of both ends, cut */
+static int attach_filter(int fd, const struct options *options)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_IFINDEX),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, options->ifindex[0], 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, options->ifindex[1], 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, options->snaplen),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+static int open_socket(const struct options *options)
+{
+	struct sockaddr_ll every = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
+	int on = 1, size = QUEUE_BYTES;
+	/* protocol 0 hears nothing: the socket is bound when it is ready */
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || attach_filter(fd, options) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
+	    bind(fd, (struct sockaddr *)&every, sizeof(every))) {
+		msg_error(EXIT_RUN, "it takes root, and a kernel with packet sockets",
+			  "run it as root", "cannot capture: %s", strerror(errno));
+		return -1;
+	}
+	return fd;
+}
+
+/* what the kernel says of a frame beside its bytes */
+static void read_control(struct msghdr *message, struct timespec *when, uint32_t *length)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+			memcpy(when, CMSG_DATA(c), sizeof(*when));
+		} else if (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA) {
+			struct tpacket_auxdata aux;
+
+			memcpy(&aux, CMSG_DATA(c), sizeof(aux));
+			*length = aux.tp_len;
+		}
+	}
+}
+
+/* writes what is queued; the number of frames, or -1 */
+static long drain(int fd, FILE *file)
+{
+	static char frame[LARGEST_FRAME];
+	static char control[CONTROL_BYTES] __attribute__((aligned(16)));
+	long frames = 0;
+
+	for (;;) {
+		struct iovec part = {frame, sizeof(frame)};
+		struct msghdr message = {.msg_iov = &part,
+					 .msg_iovlen = 1,
+					 .msg_control = control,
+					 .msg_controllen = sizeof(control)};
+		ssize_t captured = recvmsg(fd, &message, 0);
+		struct timespec when = {};
+		uint32_t length = captured;
+
+		if (captured < 0 && errno == EINTR)
+			continue;
+		if (captured < 0)
+			return errno == EAGAIN ? frames : -1;
+		read_control(&message, &when, &length);
+		if (!pcap_frame(file, &when, frame, captured, length))
+			return -1;
+		frames++;
+	}
+}
+
+/* until a signal; the number of frames, or -1 */
+static long capture(int fd, int signals, FILE *file)
+{
+	struct pollfd wait[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	long frames = 0;
+
+	for (;;) {
+		long more;
+
+		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+			return -1;
+		more = drain(fd, file);
+		if (more < 0)
+			return -1;
+		frames += more;
+		if (wait[1].revents)
+			return frames;
+	}
+}
+
+static int finish(int fd, long frames, FILE *file, const char *name)
+{
+	struct tpacket_stats stats = {};
+	socklen_t size = sizeof(stats);
+
+	if (frames < 0 || fclose(file))
+		return msg_error(EXIT_RUN, "the disk is full, or an interface went down", NULL,
+				 "cannot write %s: %s", name, strerror(errno));
+	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size))
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot read what was lost: %s",
+				 strerror(errno));
+	if (stats.tp_drops)
+		return msg_error(EXIT_RUN, "frames came faster than they were written",
+				 "capture less of each with -s", "%u frames were lost",
+				 stats.tp_drops);
+	msg("%ld frames", frames);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {};
+	sigset_t ends;
+	int status, signals, fd;
+	FILE *file;
+
+	msg_program = "vethtap";
+	status = parse(argc, argv, &options);
+	if (status)
+		return status;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	signals = signalfd(-1, &ends, SFD_CLOEXEC);
+	file = fopen(options.file, "we");
+	if (signals < 0 || !file || setvbuf(file, NULL, _IOFBF, FILE_BUFFER) ||
+	    !pcap_begin(file, options.snaplen))
+		return msg_error(EXIT_RUN, "the folder is missing or not yours", NULL,
+				 "cannot write %s: %s", options.file, strerror(errno));
+	fd = open_socket(&options);
+	if (fd < 0)
+		return EXIT_RUN;
+	msg("listening");
+	return finish(fd, capture(fd, signals, file), file, options.file);
+}
