@@ -59,11 +59,12 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module  ## rxestat, rxedump
+probes: module  ## rxestat, rxedump, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf
 	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build
 
-bench: setup  ## the analyzer beside tshark and capinfos (on an idle machine)
+bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark (on an idle machine)
+	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
 
 lint: setup image  ## every linter, as CI runs them

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -214,3 +215,17 @@ def test_a_lossy_probe_is_on_record(tmp_path: Path) -> None:
     page = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
     rows = page.all("section", id="stages")[0].all("table")[-1].table()
     assert {row["node"]: row["records lost"] for row in rows} == {"n1": "0", "n2": "17"}
+
+
+def test_a_capture_on_the_machine_itself_is_not_called_outside(tmp_path: Path) -> None:
+    """Provider veth has no outside."""
+    folder = Synthetic(**SMALL).write(tmp_path)  # type: ignore[arg-type]
+    meta = json.loads((folder / "run.json").read_text())
+    meta["testbed"] = {"provider": "veth"}
+    (folder / "run.json").write_text(json.dumps(meta))
+    build(folder)
+    [section] = html_tree.parse((folder / "report.html").read_text("utf-8")).all(
+        "section", id="proof"
+    )
+    assert "on the one machine of both nodes" in section.text
+    assert "outside the nodes" not in section.text

@@ -23,6 +23,8 @@ class TestbedPlan:
     line: str
     mtu: int
     """MTU of the data link in bytes."""
+    icount: bool = False
+    """Whether the clock counts instructions (provider `veth` only)."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rocelab.bench.plan import Benchmark, Plan, TestbedPlan
 from rocelab.bench.strict import Table, listed, shown
 from rocelab.errors import UsageError
 
-PROVIDERS = ("qemu",)
+PROVIDERS = ("qemu", "veth")
 PROBES = ("rxestat",)
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -82,7 +82,14 @@ def _testbed(table: Table) -> TestbedPlan:
         line=table.choice("line", artifacts.LINES, default="6.12"),
         # IPv6, and with it every link-local GID, needs 1280
         mtu=table.integer("mtu", default=4200, low=1280, high=9000),
+        icount=table.flag("icount"),
     )
+    if testbed.icount and testbed.provider != "veth":
+        table.fail(
+            "icount",
+            f"instructions are counted with provider veth only, not {testbed.provider}",
+            action='Say provider = "veth": one machine has one count.',
+        )
     table.done()
     return testbed
 

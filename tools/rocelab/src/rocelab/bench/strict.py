@@ -37,6 +37,13 @@ class Table:
         """One of `allowed`."""
         return self._one_of(key, self._take(key, default), allowed)
 
+    def flag(self, key: str) -> bool:
+        """True or false; false when it is absent."""
+        value = self._take(key, False)
+        if not isinstance(value, bool):
+            self.fail(key, f"{shown(value)} is neither true nor false")
+        return value
+
     def text(self, key: str) -> str:
         """A string."""
         value = self._take(key, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,11 @@ import typer
 from rocelab.bench import plan_file
 from rocelab.bench.plan import Cell, Plan
 from rocelab.cli import console
-from rocelab.cli.testbed import DEFAULT, prepare_nodes
+from rocelab.cli.testbed import DEFAULT, Provider, prepare_nodes
 from rocelab.errors import RocelabError, UsageError
-from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider import testbeds
 from rocelab.provider.qemu.state import State
+from rocelab.provider.testbeds import LocalTestbed
 
 
 class _Lines:
@@ -55,21 +57,44 @@ class _Lines:
         console.say(text)
 
 
-def _up(plan: Plan, name: str) -> qemu.QemuTestbed:
+def _up(plan: Plan, name: str) -> LocalTestbed:
     where = plan.testbed
-    testbed = qemu.up(name, line=where.line, mtu=where.mtu, lifeline=True, say=console.say)
+    testbed = testbeds.up(
+        name,
+        provider="veth" if where.provider == "veth" else "qemu",
+        line=where.line,
+        mtu=where.mtu,
+        icount=where.icount,
+        lifeline=True,
+        say=console.say,
+    )
     prepare_nodes(testbed, where.line)
     return testbed
 
 
-def _fitting(plan: Plan, name: str) -> qemu.QemuTestbed | None:
+def _elsewhere(plan: Plan, provider: Provider | None, icount: bool) -> Plan:
+    """The plan as the options change it: the same benchmarks on another testbed."""
+    if icount and provider is Provider.QEMU:
+        raise UsageError(
+            "--icount counts the instructions of one machine, and --provider qemu makes two",
+            action="leave one of them out",
+        )
+    chosen = "veth" if icount else provider.value if provider else plan.testbed.provider
+    counting = icount or (plan.testbed.icount and chosen == "veth")
+    return replace(plan, testbed=replace(plan.testbed, provider=chosen, icount=counting))
+
+
+def _fitting(plan: Plan, name: str) -> LocalTestbed | None:
     """The named testbed, when it is up and is what the plan asks for."""
     if not State(name).alive():
         return None
-    testbed = qemu.attach(name)
-    spec = testbed.spec
-    if (spec.line, spec.nodes[0].mtu) != (plan.testbed.line, plan.testbed.mtu):
-        console.say(f"testbed {name} does not fit the plan's line or MTU; booting another")
+    testbed = testbeds.attach(name)
+    spec, asked = testbed.spec, plan.testbed
+    found = (spec.provider, spec.line, spec.nodes[0].mtu, spec.accelerator == "icount")
+    if found != (asked.provider, asked.line, asked.mtu, asked.icount):
+        console.say(
+            f"testbed {name} does not fit the plan's provider, line, MTU or icount; booting another"
+        )
         return None
     testbed.alive()
     return testbed
@@ -92,6 +117,13 @@ def run(
     name: Annotated[
         str, typer.Option(help="Use this testbed if it is up and fits.", metavar="NAME")
     ] = DEFAULT,
+    provider: Annotated[
+        Provider | None, typer.Option(help="Run the plan there instead of where it says.")
+    ] = None,
+    icount: Annotated[
+        bool,
+        typer.Option("--icount", help="Count instructions, with provider veth in one machine."),
+    ] = False,
 ) -> None:
     """Carry out a plan, and report.
 
@@ -107,13 +139,21 @@ def run(
             "give either a PLAN or --resume RUN",
             action=f"built-in plans: {', '.join(plan_file.built_in())}",
         )
-    chosen = folder.plan_of(resume) if resume else plan_file.load(plan or "")
+    if resume and (provider or icount):
+        raise UsageError(
+            "a run goes on where it began: --resume takes neither --provider nor --icount"
+        )
+    chosen = (
+        folder.plan_of(resume)
+        if resume
+        else _elsewhere(plan_file.load(plan or ""), provider, icount)
+    )
     own = f"run-{os.getpid()}"
     found = _fitting(chosen, name)
     testbed = found or _up(chosen, own)
     mine = None if found else testbed
 
-    def remake() -> qemu.QemuTestbed:
+    def remake() -> LocalTestbed:
         nonlocal mine
         if mine:
             mine.down()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,16 +13,25 @@ from rich.table import Table
 from rocelab import artifacts
 from rocelab.cli import console
 from rocelab.errors import TestbedError, UsageError
-from rocelab.node.prepare import prepare
+from rocelab.node.prepare import device_of, prepare
+from rocelab.provider import testbeds
 from rocelab.provider.qemu import state as states
 from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.testbeds import LocalTestbed
 
 DEFAULT = "default"
 
 Name = Annotated[str, typer.Option("--name", help="The testbed's name.", metavar="NAME")]
 
 
-def prepare_nodes(testbed: qemu.QemuTestbed, line: str) -> None:
+class Provider(StrEnum):
+    """How nodes come to be."""
+
+    QEMU = "qemu"
+    VETH = "veth"
+
+
+def prepare_nodes(testbed: LocalTestbed, line: str) -> None:
     """Driver, probes and rxe device on every node; a testbed that cannot have them is ended."""
     try:
         driver = artifacts.driver(line)
@@ -30,11 +40,19 @@ def prepare_nodes(testbed: qemu.QemuTestbed, line: str) -> None:
         testbed.down()
         raise
     probes = ", ".join(artifacts.PROBES)
-    console.say(f"on each node: driver rocelab-{driver.patch_id}, device rxe0, {probes}")
+    devices = " and ".join(dict.fromkeys(device_of(node) for node in testbed.nodes))
+    console.say(f"on each node: driver rocelab-{driver.patch_id}, device {devices}, {probes}")
 
 
 def up(
     name: Name = DEFAULT,
+    provider: Annotated[
+        Provider,
+        typer.Option(help="Two machines, or one with both ends in it over a veth pair."),
+    ] = Provider.QEMU,
+    icount: Annotated[
+        bool, typer.Option("--icount", help="Time counts instructions; implies --provider veth.")
+    ] = False,
     line: Annotated[str, typer.Option(help="Kernel line.", metavar="LINE")] = "6.12",
     mtu: Annotated[
         int, typer.Option(help="MTU of the data link, bytes.", min=1280, max=9000, metavar="BYTES")
@@ -58,14 +76,22 @@ def up(
     """Boot two nodes with the instrumented driver, and leave them up.
 
     The nodes are virtual machines, KVM where it works, else emulated (about 20 seconds to boot).
+    With --provider veth they are the two ends of a veth pair in one machine, and have one clock.
     `rocelab run` uses a testbed that is up and fits its plan. Take it down with `rocelab down`.
     """
     if line not in artifacts.LINES:
         raise UsageError(
             f"there is no kernel line {line!r}", action=f"choose from {', '.join(artifacts.LINES)}"
         )
-    testbed = qemu.up(
-        name, line=line, mtu=mtu, memory_mb=memory, ssh_port=ssh_port, say=console.say
+    testbed = testbeds.up(
+        name,
+        provider="veth" if icount else provider.value,
+        line=line,
+        mtu=mtu,
+        icount=icount,
+        memory_mb=memory,
+        ssh_port=ssh_port,
+        say=console.say,
     )
     if not bare:
         prepare_nodes(testbed, line)
@@ -84,7 +110,7 @@ def down(
         if not found:
             raise UsageError(f"no testbed {name} is up", action="see what is with `rocelab status`")
     for state in found:
-        qemu.QemuTestbed(state).down()
+        testbeds.of(state).down()
         console.out.print(f"testbed {state.name} is down")
 
 
@@ -99,11 +125,11 @@ def ssh(
 
     The exit code is the command's, or 255 when the connection failed.
     """
-    testbed = qemu.attach(name)
+    testbed = testbeds.attach(name)
     names = [candidate.name for candidate in testbed.nodes]
     if node not in names:
         raise UsageError(f"there is no node {node!r}", action=f"choose from {', '.join(names)}")
-    target = testbed.nodes[names.index(node)].target
+    target = testbed.target(node)
     argv = target.command(command) if command else ["ssh", *target.options(), "--", target.host]
     os.execvp("ssh", argv)  # noqa: S606
 
@@ -115,23 +141,22 @@ def status() -> None:
         console.out.print("no testbed is up; boot one with `rocelab up`")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("testbed", "line", "accelerator", "node", "state", "ssh port", "data address"):
+    columns = ("testbed", "provider", "line", "accelerator", "node", "state", "ssh port")
+    for column in (*columns, "data address"):
         table.add_column(column)
     for state in found:
         try:
-            spec = state.spec()
+            testbed = testbeds.of(state)
         except TestbedError as error:
             console.say(f"{error.what}: {error.cause}")
             continue
-        died = state.died()
-        for node in spec.nodes:
+        spec, died = testbed.spec, state.died()
+        for node in testbed.nodes:
+            # both ends of a pair are in one machine
+            machine = next((m for m in spec.nodes if m.name == node.name), spec.nodes[0])
             table.add_row(
-                spec.name,
-                spec.line,
-                spec.accelerator,
-                node.name,
-                f"died ({died[node.name]})" if node.name in died else "up",
-                str(node.ssh_port),
-                node.link.ipv4,
+                *(spec.name, spec.provider, spec.line, spec.accelerator, node.name),
+                f"died ({died[machine.name]})" if machine.name in died else "up",
+                *(str(machine.ssh_port), node.link.ipv4),
             )
     console.out.print(table)

@@ -9,11 +9,17 @@ from pathlib import Path
 from rocelab.artifacts import Driver
 from rocelab.errors import TestbedError
 from rocelab.node.base import Node
+from rocelab.node.endpoint import Endpoint, machine_of, machines
 from rocelab.node.parallel import at_once
 
 DEVICE = "rxe0"
-"""Name of the rxe device on a node's data interface."""
+"""Name of the rxe device on the data interface of a node that is a machine of its own."""
 PROBE_DIR = "/usr/local/bin"
+
+
+def device_of(node: Node) -> str:
+    """Name of the node's rxe device."""
+    return node.device if isinstance(node, Endpoint) else DEVICE
 
 
 def _updates(release: str) -> str:
@@ -22,12 +28,13 @@ def _updates(release: str) -> str:
 
 def remove_device(node: Node) -> None:
     """Delete the rxe device; nothing happens if there is none."""
-    node.run(["rdma", "link", "delete", DEVICE], check=False)
+    node.run(["rdma", "link", "delete", device_of(node)], check=False)
 
 
 def add_device(node: Node) -> None:
     """Make the rxe device on the data interface (the driver is loaded if it was not)."""
-    node.run(["rdma", "link", "add", DEVICE, "type", "rxe", "netdev", node.link.netdev])
+    name, netdev = device_of(node), node.link.netdev
+    node.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
 
 
 def unload(node: Node) -> None:
@@ -82,11 +89,15 @@ def install_probes(node: Node, probes: Sequence[Path]) -> None:
 
 
 def prepare(nodes: Sequence[Node], driver: Driver, probes: Sequence[Path]) -> None:
-    """Everything that nodes need before a benchmark may run on them, on all at once."""
+    """Everything that nodes need before a benchmark may run on them, on all machines at once."""
 
-    def one(node: Node) -> None:
-        install_driver(node, driver)
-        install_probes(node, probes)
-        add_device(node)
+    def one(machine: Node) -> None:
+        on_it = [node for node in nodes if machine_of(node) is machine]
+        for node in on_it:
+            remove_device(node)
+        install_driver(machine, driver)
+        install_probes(machine, probes)
+        for node in on_it:
+            add_device(node)
 
-    at_once(one, nodes)
+    at_once(one, machines(nodes))

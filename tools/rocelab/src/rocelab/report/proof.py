@@ -62,6 +62,7 @@ def section(run: Run) -> Section:
             "Proof of transport",
             notes=(Note("This run holds no cells, so nothing was proven.", "warning"),),
         )
+    where = _where_captured(run)
     rows = []
     failures = []
     for cell in run.cells:
@@ -86,7 +87,7 @@ def section(run: Run) -> Section:
         failures += [(cell.name, text) for text in found.failed]
     counts = Table(
         "Per cell, summed over its sizes: packets by the driver's counters at both nodes, frames "
-        "in the capture taken outside the nodes",
+        f"in the capture taken {where}",
         (
             Column("cell", name=True),
             Column("transport"),
@@ -116,7 +117,7 @@ def section(run: Run) -> Section:
             Note(
                 "A number is labelled with a transport only if two independent witnesses agree "
                 "that this transport carried it: the driver's own packet counters, and a capture "
-                "of the link taken outside the nodes. Over RoCE v2 the driver's packets sent, "
+                f"of the link taken {where}. Over RoCE v2 the driver's packets sent, "
                 "packets received and the frames on the link must be equal; over TCP the driver's "
                 "counters must not move. A cell that fails is an error, and its numbers are not "
                 "used."
@@ -124,6 +125,12 @@ def section(run: Run) -> Section:
         ),
         tables=tuple(tables),
     )
+
+
+def _where_captured(run: Run) -> str:
+    if run.meta.object("testbed").text("provider") == "veth":
+        return "on the one machine of both nodes, where frames arrive"
+    return "outside the nodes"
 
 
 def errors(run: Run) -> Section:

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a virtual testbed consists of, and the QEMU command line of each node: pure functions.
+"""What a virtual testbed consists of, and the QEMU command line of each machine: pure functions.
+
+Two machines, one node each (provider `qemu`):
 
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1 ┐
                                                                data: one lossless
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ Unix stream, capturable
+
+One machine with both ends in it (provider `veth`), and no data link of QEMU's:
+
+host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
 """
 
 from __future__ import annotations
@@ -14,7 +20,8 @@ from typing import Any, Literal
 
 from rocelab.node import DataLink
 
-Accelerator = Literal["kvm", "tcg"]
+Accelerator = Literal["kvm", "tcg", "icount"]
+Provider = Literal["qemu", "veth"]
 
 CTL = "ctl0"
 DATA = "data0"
@@ -61,6 +68,18 @@ class TestbedSpec:
     image: str
     accelerator: Accelerator
     nodes: tuple[NodeSpec, ...]
+    """The machines: two for provider `qemu`, one for `veth`."""
+    provider: Provider = "qemu"
+
+    @property
+    def vcpus(self) -> int:
+        """Processors of a machine.
+
+        One, wherever instructions are counted: QEMU 7.2 with several in threads of their own
+        panics when tracepoints are switched under traffic. With KVM the two ends of a pair and
+        the driver's work queue have one each.
+        """
+        return 3 if self.provider == "veth" and self.accelerator == "kvm" else 1
 
     def to_json(self) -> dict[str, Any]:
         """For the state file."""
@@ -78,8 +97,10 @@ def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
     lines = [
         f"hostname {node.name}",
         f"interface {CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500",
-        f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}",
     ]
+    if spec.provider == "veth":
+        return "\n".join(lines) + "\n"
+    lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
     lines += [f"host {other.link.ipv4} {other.name}" for other in spec.nodes]
     return "\n".join(lines) + "\n"
 
@@ -92,10 +113,22 @@ def kernel_command_line() -> str:
     )
 
 
+_ACCELERATORS: dict[Accelerator, tuple[str, ...]] = {
+    "kvm": ("-accel", "kvm"),
+    "tcg": ("-accel", "tcg"),
+    # An instruction is a nanosecond. An idle machine waits for the clock of this one: with
+    # sleep=off its clock runs minutes in a second, and its TCP gives up on a busy host's ssh.
+    # Randomness and the hour are the same in each boot: hash chains have the same length.
+    "icount": (
+        *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on"),
+        *("-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
+    ),
+}
+
+
 def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
     """Command line of one node; `state` is the testbed's folder."""
     image = Path(spec.image)
-    side = "on" if node.index == 1 else "off"
     cpu = "host" if spec.accelerator == "kvm" else "max"
     fw_cfg = {
         "node": state / f"{node.name}.conf",
@@ -107,8 +140,8 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
         *("-name", f"rocelab-{spec.name}-{node.name}"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
-        *("-machine", f"q35,accel={spec.accelerator}", "-cpu", cpu),
-        *("-smp", "1", "-m", str(node.memory_mb)),
+        *("-machine", "q35", "-cpu", cpu, *_ACCELERATORS[spec.accelerator]),
+        *("-smp", str(spec.vcpus), "-m", str(node.memory_mb)),
         *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio")),
         *("-append", kernel_command_line()),
         *("-drive", f"if=none,id=image,format=raw,readonly=on,file={_escape(image)}/root.sqfs"),
@@ -121,15 +154,20 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
             f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
-        *(
-            "-netdev",
-            f"stream,id=data,server={side},addr.type=unix,addr.path={_escape(state)}/data.sock",
-        ),
-        *("-device", f"virtio-net-pci,netdev=data,mac={node.link.mac},host_mtu={node.mtu}"),
+        *(_data_link(node, state) if spec.provider == "qemu" else ()),
     ]
     for key, path in fw_cfg.items():
         argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
     return argv
+
+
+def _data_link(node: NodeSpec, state: Path) -> tuple[str, ...]:
+    side = "on" if node.index == 1 else "off"
+    address = f"addr.type=unix,addr.path={_escape(state)}/data.sock"
+    return (
+        *("-netdev", f"stream,id=data,server={side},{address}"),
+        *("-device", f"virtio-net-pci,netdev=data,mac={node.link.mac},host_mtu={node.mtu}"),
+    )
 
 
 def _escape(path: Path) -> str:

@@ -34,6 +34,8 @@ def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]
                 stderr=log,
                 cwd=state,
             )
+        if spec.provider != "qemu":
+            continue
         # the first node listens on the data link, the others connect to it
         deadline = time.monotonic() + 20
         while not (state / "data.sock").exists() and nodes[node.name].poll() is None:

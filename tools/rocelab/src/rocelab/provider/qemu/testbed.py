@@ -23,6 +23,7 @@ from rocelab.provider.qemu.qmp import execute
 from rocelab.provider.qemu.spec import (
     Accelerator,
     NodeSpec,
+    Provider,
     TestbedSpec,
     guest_config,
     kernel_command_line,
@@ -71,9 +72,13 @@ class QemuTestbed:
         """The nodes, in the order of their names."""
         return self._nodes
 
+    def target(self, name: str) -> SshTarget:
+        """How to log in to a node. Raises StopIteration for a name that is none."""
+        return next(node.target for node in self._nodes if node.name == name)
+
     @property
     def accelerator(self) -> Accelerator:
-        """`kvm` or `tcg`."""
+        """`kvm`, `tcg` or `icount`."""
         return self.spec.accelerator
 
     @contextmanager
@@ -121,8 +126,10 @@ class QemuTestbed:
             "image": facts,
             "kernel_command_line": kernel_command_line(),
             "memory_mb": self.spec.nodes[0].memory_mb,
-            "vcpus": 1,
+            "vcpus": self.spec.vcpus,
             "data_link": "QEMU stream over a Unix socket (lossless), virtio-net",
+            "witness": "QEMU's filter-dump at the first node's card, outside every node",
+            "one_clock": False,
             "mtu": self.spec.nodes[0].mtu,
         }
 
@@ -276,16 +283,18 @@ def up(
     *,
     line: str,
     mtu: int,
-    nodes: int = 2,
+    provider: Provider = "qemu",
+    icount: bool = False,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Say = _say_nothing,
 ) -> QemuTestbed:
-    """Boot a testbed and wait until every node answers.
+    """Boot a testbed's machines and wait until every one answers: one for `veth`, else two.
 
-    With `lifeline` it ends together with this process, else with `down`. Raises UsageError for a
-    name in use, MissingError when the machine cannot carry it, TestbedError when a node fails.
+    `icount` has its clock count instructions. With `lifeline` it ends together with this process,
+    else with `down`. Raises UsageError for a name in use, MissingError when the machine cannot
+    carry it, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -293,20 +302,21 @@ def up(
             f"testbed {name} is up already",
             action="use it, or take it down with `rocelab down`",
         )
-    if nodes != 2:
-        raise UsageError(f"a qemu testbed has two nodes, not {nodes}")
+    nodes = 1 if provider == "veth" else 2
     check_host(nodes, memory_mb, state.path.parent)
     image = artifacts.image(line)
     ports = _ports(nodes, ssh_port)
-    accelerator = accel.choose(image)
+    accelerator: Accelerator = "icount" if icount else accel.choose(image)
     spec = TestbedSpec(
         name,
         line,
         str(image),
         accelerator,
         tuple(NodeSpec(i + 1, port, memory_mb, mtu) for i, port in enumerate(ports)),
+        provider,
     )
-    say(f"booting {nodes} nodes, kernel line {line}, accelerator {accelerator}")
+    what = "2 nodes" if nodes == 2 else "1 node with both ends in it"
+    say(f"booting {what}, kernel line {line}, accelerator {accelerator}")
     state.create(spec)
     try:
         _write_keys(state)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider `veth` for tests: one machine with both ends in it, prepared."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from requirements import missing
+from rocelab import artifacts
+from rocelab.errors import MissingError
+from rocelab.node import Node
+from rocelab.node.prepare import prepare
+from rocelab.provider.veth import testbed as veth
+from vmlab import LINE, MTU
+
+LOOP = "rcloop"
+
+
+@contextmanager
+def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
+    """Both ends, for as long as the context lasts, or until this process ends."""
+    try:
+        driver = artifacts.driver(LINE)
+        probes = [artifacts.probe(probe) for probe in ("rxestat", LOOP)]
+        testbed = veth.up(f"{name}-{os.getpid()}", line=LINE, mtu=MTU, icount=icount, lifeline=True)
+    except MissingError as error:
+        missing(f"{error.what}: {error.action}")
+    try:
+        prepare(testbed.nodes, driver, probes)
+        yield testbed
+    finally:
+        testbed.down()
+
+
+def watched_loop(machine: Node, size: int, batches: int) -> dict[str, Any]:
+    """rxestat's document of one run of the loop from rxe0 to rxe1."""
+    result = "/run/rocelab/loop.json"
+    loop = (LOOP, "rxe0", "rxe1", str(size), str(batches))
+    machine.run(("rxestat", "--json", "--output", result, "--", *loop), timeout=600)
+    document: dict[str, Any] = json.loads(machine.run(("cat", result)).stdout)
+    return document

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider veth: what it says crosses the pair does, counts agree, and nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import vethlab
+import vmlab
+from command_line import rocelab
+from rocelab.bench import plan_file
+from rocelab.errors import ExitCode, TestbedError
+from rocelab.node import Node
+from rocelab.node.prepare import add_device
+from rocelab.provider.veth import layout, pair
+from rocelab.provider.veth.testbed import VethTestbed
+from rocelab.run import results, runner
+
+PLAN = """
+[plan]
+name = "veth"
+repetitions = 1
+transports = ["rxe-v2"]
+[testbed]
+provider = "veth"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64, 4096]
+iterations = 60
+qp_timeout = 18
+[[benchmark]]
+tool = "perftest"
+test = "write_lat"
+sizes = [64]
+iterations = 20
+qp_timeout = 18
+[[benchmark]]
+tool = "qperf"
+test = "tcp_bw"
+sizes = [4096]
+transports = ["tcp"]
+"""
+_BYTES = "/sys/class/net/{}/statistics/tx_bytes"
+_STATE = """
+ip rule; ip route show table all; ip -br link; ip -br addr; ip neigh show nud permanent; rdma link
+sysctl -a 2>/dev/null | grep -E 'rp_filter|accept_local|accept_dad|router_solicitations'
+"""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[VethTestbed]:
+    with vethlab.boot(name="veth", icount=False) as testbed:
+        yield testbed
+
+
+@pytest.fixture
+def testbed(shared: VethTestbed, request: pytest.FixtureRequest) -> Iterator[VethTestbed]:
+    with vmlab.healthy([shared.nodes[0].machine], request.node.name):
+        yield shared
+
+
+@pytest.fixture
+def machine(testbed: VethTestbed) -> Node:
+    return testbed.nodes[0].machine
+
+
+def sent_bytes(machine: Node, netdev: str) -> int:
+    return int(machine.run(["cat", _BYTES.format(netdev)]).stdout)
+
+
+def test_a_plan_runs_on_it_and_every_count_agrees(
+    testbed: VethTestbed, machine: Node, tmp_path
+) -> None:
+    """TCP and rxe cross the pair, never lo; each end's probe has its own packets, all of them."""
+    over_lo = sent_bytes(machine, "lo")
+    outcome = runner.run(plan_file.from_toml(PLAN, "veth.toml"), testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    assert sent_bytes(machine, "lo") == over_lo
+
+    table = results.load(outcome.path)
+    values = {(r["test"], r["size"], r["node"], r["metric"], r["kind"]): r["value"]
+              for r in table.iter_rows(named=True)}  # fmt: skip
+    for test, size in (("send_bw", 64), ("send_bw", 4096), ("write_lat", 64)):
+        counted = 0
+        for node in ("n1", "n2"):
+            sent = values[test, size, node, "driver.sent_pkts", "counter"]
+            seen = {
+                key: n for key, n in values.items() if key[:4] == (test, size, node, "packets.tx")
+            }
+            assert sum(seen.values()) == sent > 0
+            counted += sent
+        assert values[test, size, "wire", "wire.frames", "roce_v2"] == counted
+    # sixty SENDs of one packet each, all of them the client's
+    assert values["send_bw", 64, "n1", "packets.tx", "SEND"] == 60
+    assert ("send_bw", 64, "n2", "packets.tx", "SEND") not in values
+    carried = values["tcp_bw", 4096, "wire", "wire.payload_bytes", "tcp"]
+    assert values["tcp_bw", 4096, "n1", "netdev.tx_bytes", "counter"] > carried
+
+    meta = json.loads((outcome.path / "run.json").read_text())
+    assert meta["testbed"]["provider"] == "veth"
+    assert meta["testbed"]["one_clock"] is True
+    assert "not outside the node" in meta["testbed"]["witness"]
+    assert {name: node["verbs"]["device"] for name, node in meta["nodes"].items()} == {
+        "n1": "rxe0",
+        "n2": "rxe1",
+    }
+
+
+def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_path) -> None:
+    """A capture that ended early is no witness."""
+    with (
+        pytest.raises(TestbedError, match="not complete"),
+        testbed.capture(tmp_path / "wire.pcap"),
+    ):
+        machine.run(["pkill", "-KILL", "-x", layout.TAP])
+
+
+def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
+    """Packets over lo would be taken for packets over the pair."""
+    rule = ("pref", "50", "iif", "lo", "to", "10.45.0.2", "lookup", "local")
+    machine.run(["ip", "rule", "add", *rule])
+    try:
+        with pytest.raises(TestbedError, match="would not cross the veth pair") as caught:
+            pair.check(machine, vmlab.MTU)
+        assert "ip rule" in caught.value.action
+    finally:
+        machine.run(["ip", "rule", "del", *rule])
+    pair.check(machine, vmlab.MTU)
+
+
+def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> None:
+    """Also when making it fails half-way: the second pair cannot be made beside the first."""
+
+    def state() -> str:
+        return machine.run(["sh", "-c", _STATE]).stdout
+
+    pair.remove(machine)
+    before = state()
+    assert "rocelab" not in before
+    assert "0:\tfrom all lookup local" in before
+    try:
+        machine.run(["ip", "link", "add", "rocelab2", "type", "dummy"])
+        with pytest.raises(TestbedError, match="rocelab2"):
+            pair.make(machine, vmlab.MTU)
+        machine.run(["ip", "link", "delete", "rocelab2"])
+        assert state() == before
+        pair.make(machine, vmlab.MTU)
+        assert "lookup 4791" in state()
+        pair.remove(machine)
+        assert state() == before
+    finally:
+        pair.make(machine, vmlab.MTU)
+        for node in testbed.nodes:
+            add_device(node)
+
+
+def test_the_command_line_knows_both_ends(testbed: VethTestbed) -> None:
+    name = testbed.spec.name
+    status = rocelab("status").stdout
+    rows = [line.split() for line in status.splitlines() if line.split()[:1] == [name]]
+    assert [(row[1], row[4], row[5], row[7]) for row in rows] == [
+        ("veth", "n1", "up", "10.45.0.1"),
+        ("veth", "n2", "up", "10.45.0.2"),
+    ]
+    for node in ("n1", "n2"):
+        assert rocelab("ssh", "--name", name, node, "rdma", "link").stdout.count("rxe") == 2
+    refused = rocelab("run", "demo", "--icount", "--provider", "qemu")
+    assert refused.returncode == int(ExitCode.USAGE)
+    assert "--icount" in refused.stderr

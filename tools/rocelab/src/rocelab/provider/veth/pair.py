@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make the pair on a machine, prove that traffic takes it, and undo everything."""
+
+from __future__ import annotations
+
+import shlex
+
+from rocelab.errors import TestbedError
+from rocelab.node import Node
+from rocelab.node.endpoint import Endpoint
+from rocelab.provider.veth import layout
+
+
+def make(machine: Node, mtu: int) -> None:
+    """Make the pair. Raises TestbedError, and leaves nothing behind, when it cannot be had."""
+    try:
+        for argv in layout.make(mtu):
+            machine.run(argv)
+        check(machine, mtu)
+    except BaseException:
+        remove(machine)
+        raise
+
+
+def check(machine: Node, mtu: int) -> None:
+    """Ask the kernel whether each end's way to the other is the pair, and not lo."""
+    for argv, netdev in layout.routes_to_ask(mtu):
+        answer = machine.run(argv, check=False).stdout.split()
+        if "dev" not in answer or answer[answer.index("dev") + 1] != netdev:
+            raise TestbedError(
+                f"packets between the two ends would not cross the veth pair: "
+                f"`{' '.join(argv)}` says {' '.join(answer)!a:.120}",
+                cause="another routing rule or route of this machine comes first",
+                action="look at `ip rule` and `ip route show table all`",
+            )
+
+
+def remove(machine: Node) -> None:
+    """Undo `make`: nothing happens if there is nothing to undo."""
+    lines = (shlex.join(argv) for argv in layout.remove())
+    machine.run(["sh", "-c", "\n".join(lines)], check=False)
+
+
+def ends(machine: Node, mtu: int) -> list[Endpoint]:
+    """Both ends as nodes."""
+    return [Endpoint(end.name, end.link(mtu), end.device, machine) for end in layout.ENDS]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two ends on one machine (rocelab.provider.base.Testbed): in a virtual one made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocelab import artifacts
+from rocelab.node.endpoint import Endpoint
+from rocelab.node.prepare import install_probes
+from rocelab.node.ssh import SshTarget
+from rocelab.provider.base import WHOLE_FRAMES, Accelerator
+from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.qemu.spec import TestbedSpec
+from rocelab.provider.qemu.state import State
+from rocelab.provider.veth import layout, pair, witness
+
+WITNESS = (
+    "AF_PACKET (vethtap) where frames arrive, at both ends of the pair, on the machine itself: it "
+    "is not outside the node, and its work is part of the latency, but of no stage"
+)
+
+
+class VethTestbed:
+    """A veth pair on a machine that is up."""
+
+    def __init__(self, host: qemu.QemuTestbed) -> None:
+        self._host = host
+        self._machine = host.nodes[0]
+        self._nodes = pair.ends(self._machine, host.spec.nodes[0].mtu)
+
+    @property
+    def nodes(self) -> Sequence[Endpoint]:
+        """Both ends."""
+        return self._nodes
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """What the machine runs on."""
+        return self._host.accelerator
+
+    @property
+    def spec(self) -> TestbedSpec:
+        """What the testbed consists of."""
+        return self._host.spec
+
+    @property
+    def state(self) -> State:
+        """Its state folder."""
+        return self._host.state
+
+    def target(self, name: str) -> SshTarget:
+        """How to log in to the machine of an end: the same for both."""
+        del name
+        return self._machine.target
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture the pair, on the machine itself."""
+        try:
+            with witness.capture(self._machine, path, snaplen):
+                yield
+        except BaseException:
+            self.alive()  # a dead machine is the better message
+            raise
+
+    def alive(self) -> None:
+        """Raise TestbedError, with its console, when the machine has died."""
+        self._host.alive()
+
+    def environment(self) -> dict[str, Any]:
+        """Facts for run.json."""
+        return {
+            **self._host.environment(),
+            "provider": "veth",
+            "data_link": "veth pair in one network namespace: both ends share machine and clock",
+            "witness": WITNESS,
+            "one_clock": True,
+        }
+
+    def down(self) -> None:
+        """End the machine, and the pair with it."""
+        self._host.down()
+
+
+def up(
+    name: str,
+    *,
+    line: str,
+    mtu: int,
+    icount: bool = False,
+    memory_mb: int = qemu.MEMORY_MB,
+    ssh_port: int | None = None,
+    lifeline: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> VethTestbed:
+    """Boot one machine and make the pair on it; parameters and errors as `qemu.testbed.up`."""
+    tap = artifacts.probe(layout.TAP)
+    host = qemu.up(
+        name,
+        line=line,
+        mtu=mtu,
+        provider="veth",
+        icount=icount,
+        memory_mb=memory_mb,
+        ssh_port=ssh_port,
+        lifeline=lifeline,
+        say=say,
+    )
+    try:
+        install_probes(host.nodes[0], [tap])
+        pair.make(host.nodes[0], mtu)
+    except BaseException:
+        host.down()
+        raise
+    return VethTestbed(host)
