@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the probes cost, from samples: medians, additions, targets. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+OFF, STAT, DUMP, EMPTY = "events off", "rxestat, every event", "rxedump", "events, empty programs"
+STOCK, BPFTRACE, LIBBPF = "stock", "stock, bpftrace", "stock, libbpf (rxestat)"
+ORDER = (STOCK, OFF, EMPTY, STAT, DUMP, LIBBPF, BPFTRACE)
+_BASE = {OFF: STOCK, EMPTY: OFF, STAT: OFF, DUMP: OFF, LIBBPF: STOCK, BPFTRACE: STOCK}
+"""What each is compared with: the same load of the same module, but for the first."""
+
+Samples = Mapping[str, Sequence[float]]
+"""Configuration → instructions per WRITE and ACK, one for each load of a module."""
+Contributors = Mapping[str, Sequence[tuple[str, float]]]
+"""Configuration → the parts of what it adds, in instructions."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A configuration at one size."""
+
+    name: str
+    median: float
+    low: float
+    high: float
+    added: float | None
+    """Median of what it adds, load by load; None for the one that adds nothing."""
+    added_low: float | None
+    added_high: float | None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound, and what was found."""
+
+    what: str
+    bound: float
+    found: float
+    contributor: str
+
+    @property
+    def met(self) -> bool:
+        """Whether it holds."""
+        return self.found <= self.bound
+
+
+def rows(samples: Samples) -> list[Row]:
+    """A row for each configuration that was measured."""
+    found = []
+    for name in ORDER:
+        values = samples.get(name)
+        if not values:
+            continue
+        added: list[float] = []
+        if name == OFF:
+            # two modules: their loads have nothing to do with one another
+            added = [value - median(samples[STOCK]) for value in values]
+        elif name in _BASE:
+            added = [v - base for v, base in zip(values, samples[_BASE[name]], strict=True)]
+        found.append(
+            Row(
+                name,
+                *(median(values), min(values), max(values)),
+                *((median(added), min(added), max(added)) if added else (None, None, None)),
+            )
+        )
+    return found
+
+
+def targets(
+    samples: Samples, contributors: Mapping[str, Sequence[tuple[str, float]]]
+) -> list[Target]:
+    """The bounds that the probes set themselves, at one size."""
+    by_name = {row.name: row for row in rows(samples)}
+    stock = by_name[STOCK].median
+
+    def added(name: str) -> float:
+        return by_name[name].added or 0.0
+
+    def largest(name: str) -> str:
+        parts = contributors.get(name, ())
+        return "" if not parts else "{}: {:,.0f}".format(*max(parts, key=lambda part: part[1]))
+
+    found = [Target("events off, of the path", 0.005, added(OFF) / stock, largest(OFF))]
+    if STAT in by_name:
+        found.append(Target("rxestat, of the path", 0.12, added(STAT) / stock, largest(STAT)))
+    if STAT in by_name and BPFTRACE in by_name:
+        share = added(STAT) / added(BPFTRACE)
+        found.append(Target("rxestat, of bpftrace", 0.10, share, largest(STAT)))
+    if DUMP in by_name and STAT in by_name:
+        found.append(Target("rxedump, of rxestat", 1.5, added(DUMP) / added(STAT), largest(DUMP)))
+    return found
+
+
+def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float]]]:
+    """Where additions come from; `document` is rxestat's own, which states what it costs.
+
+    A WRITE and its ACK raise each event twice.
+    """
+    by_name = {row.name: row for row in rows(samples)}
+    driver = by_name[EMPTY].added or 0.0
+    found: dict[str, list[tuple[str, float]]] = {}
+    if OFF in by_name:
+        found[OFF] = [("branches of the events", by_name[OFF].added or 0.0)]
+    common = ("the driver's clock reads and records, and the kernel's way to programs", driver)
+    if STAT in by_name:
+        programs = 2 * sum(float(ns or 0) for ns in document["probe_ns"].values())
+        rest = (by_name[STAT].added or 0.0) - driver - programs
+        found[STAT] = [
+            common,
+            ("rxestat's programs", programs),
+            ("the way to net_dev_start_xmit's program, and the rest", rest),
+        ]
+    if DUMP in by_name:
+        found[DUMP] = [
+            common,
+            ("rxedump's programs and ring buffer", (by_name[DUMP].added or 0.0) - driver),
+        ]
+    return found
+
+
+def text(size: int, samples: Samples, bounds: Sequence[Target]) -> str:
+    """The table and the targets of one size."""
+    lines = [f"{size} bytes: instructions of an RDMA WRITE and its ACK, both ends, icount"]
+    lines += [f"{'configuration':24} {'median':>9} {'spread':>17} {'added':>9} {'spread':>17}"]
+    for row in rows(samples):
+        line = f"{row.name:24} {row.median:9,.0f} {_range(row.low, row.high):>17}"
+        if row.added is not None and row.added_low is not None and row.added_high is not None:
+            line += f" {row.added:+9,.0f} {_range(row.added_low, row.added_high):>17}"
+        lines.append(line)
+    for target in bounds:
+        verdict = "met" if target.met else f"MISSED; largest contributor: {target.contributor}"
+        lines.append(
+            f"  {target.what}: {target.found:.2%} (target: at most {target.bound:.1%}) {verdict}"
+        )
+    return "\n".join(lines)
+
+
+def as_json(samples: Samples, bounds: Sequence[Target]) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "samples": {name: list(values) for name, values in samples.items()},
+        "rows": [asdict(row) for row in rows(samples)],
+        "targets": [{**asdict(target), "met": target.met} for target in bounds],
+    }
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:,.0f} to {high:,.0f}"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One machine whose clock counts instructions: load a driver, run the loop, under probes or not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rocelab import artifacts
+from rocelab.node import Node
+from rocelab.node.prepare import PROBE_DIR, add_device, install_probes, remove_device, unload
+from rocelab.provider.veth import testbed as veth
+from rocelab.provider.veth.testbed import VethTestbed
+
+LINE = "6.12"
+LOOP = "rcloop"
+BATCHES = 40
+_MEDIAN = re.compile(r"median_ns=(\d+\.\d+)")
+_RESULT = "/run/rocelab/bench"
+
+FUNCTIONS = (
+    *("rxe_requester", "rxe_init_packet", "rxe_prepare", "copy_data", "rxe_mr_copy"),
+    *("rxe_icrc_generate", "rxe_xmit_packet", "rxe_udp_encap_recv", "rxe_rcv", "rxe_icrc_check"),
+    "rxe_cq_post",
+)
+"""What a user of the stock driver would probe; those that the compiler left are."""
+EVENTS = ("rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done")
+
+EMPTY_PROGRAMS = "\n".join(f"rawtracepoint:{event} /0/ {{ @ = 1; }}" for event in EVENTS)
+"""The events are on, and who hears them does nothing."""
+
+
+def histograms(functions: tuple[str, ...]) -> str:
+    """A bpftrace script: a histogram of the time in each of these functions."""
+    return "\n".join(
+        f"fentry:rdma_rxe:{f} {{ @began_{f}[tid] = nsecs; }}\n"
+        f"fexit:rdma_rxe:{f} /@began_{f}[tid]/ "
+        f"{{ @{f} = hist(nsecs - @began_{f}[tid]); delete(@began_{f}[tid]); }}"
+        for f in functions
+    )
+
+
+class Lab:
+    """The machine, and what it costs to send a packet on it."""
+
+    def __init__(self, testbed: VethTestbed) -> None:
+        self._ends = testbed.nodes
+        self.machine: Node = testbed.nodes[0].machine
+        devices = (end.device for end in self._ends)
+        self._loop = (f"{PROBE_DIR}/{LOOP}", *devices)
+
+    def load(self, variant: str) -> None:
+        """Load a build of the driver anew, and make both devices."""
+        for end in self._ends:
+            remove_device(end)
+        unload(self.machine)
+        self.machine.run(["insmod", f"{_RESULT}/{variant}.ko"])
+        for end in self._ends:
+            add_device(end)
+
+    def plain(self, size: int) -> float:
+        """Instructions of a WRITE and its ACK."""
+        return self._run(self._argv(size))
+
+    def bpftrace(self, script: str, size: int) -> float:
+        """The same with a bpftrace script attached."""
+        return self._run(("bpftrace", "-e", script, "-c", " ".join(self._argv(size))))
+
+    def rxestat(self, size: int, *options: str) -> tuple[float, dict[str, object]]:
+        """The same with rxestat attached; and its document."""
+        result = f"{_RESULT}/rxestat.json"
+        words = ("rxestat", "--json", "--output", result, *options, "--", *self._argv(size))
+        cost = self._run(words)
+        document: dict[str, object] = json.loads(self.machine.run(["cat", result]).stdout)
+        return cost, document
+
+    def rxedump(self, size: int) -> float:
+        """The same while rxedump writes every packet into memory, headers only."""
+        words = ("rxedump", "--snapshot-length", "128", "--write", f"{_RESULT}/rxedump.pcapng")
+        process = self.machine.start(words)
+        try:
+            process.wait_for_line("rxedump: ready", timeout=300)
+            cost = self._run(self._argv(size))
+            process.interrupt()
+            process.wait(timeout=300)
+        finally:
+            process.kill()
+        return cost
+
+    def probeable(self) -> tuple[str, ...]:
+        """Those of FUNCTIONS that the loaded driver has."""
+        listed = self.machine.run(["bpftrace", "-l", "fentry:rdma_rxe:*"], timeout=300).stdout
+        there = {line.rpartition(":")[2].strip() for line in listed.splitlines()}
+        return tuple(f for f in FUNCTIONS if f in there)
+
+    def _argv(self, size: int) -> tuple[str, ...]:
+        return (*self._loop, str(size), str(BATCHES))
+
+    def _run(self, argv: tuple[str, ...]) -> float:
+        found = _MEDIAN.search(self.machine.run(argv, timeout=900).stdout)
+        if found is None:
+            raise SystemExit(f"`{' '.join(argv)[:80]}` printed no result")
+        return float(found[1])
+
+
+@contextmanager
+def lab() -> Iterator[Lab]:
+    """Boot the machine, put drivers and probes on it, and take it down at the end."""
+    testbed = veth.up(f"bench-{os.getpid()}", line=LINE, mtu=4200, icount=True, lifeline=True)
+    try:
+        machine = testbed.nodes[0].machine
+        machine.run(["mkdir", "-p", _RESULT])
+        for variant in ("stock", "instrumented"):
+            machine.put(artifacts.driver(LINE, variant).module, f"{_RESULT}/{variant}.ko")
+        install_probes(machine, [artifacts.probe(name) for name in (LOOP, *artifacts.PROBES)])
+        # brings in what the module depends on
+        machine.run(["modprobe", "rdma_rxe"])
+        yield Lab(testbed)
+    finally:
+        testbed.down()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Instructions per packet of the driver, plain and under probes: `make bench` runs this.
+
+One machine under QEMU's -icount, an event-driven loop of RDMA WRITEs between two rxe devices on a
+veth pair (ebpf/rcloop). The stock driver is the same source built the same way. Each module is
+loaded several times: now and then one load is steadily dearer than the next, so what a probe adds
+is compared within one load. Exit status 0, whether targets are met or not: the table says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import costs
+from lab import EMPTY_PROGRAMS, LINE, Lab, histograms, lab
+
+from rocelab import artifacts
+
+SCHEMA = "rocelab.bench.probes/1"
+SIZES = (64, 4096)
+
+Found = dict[int, dict[str, list[float]]]
+
+
+def measure_stock(bench: Lab, found: Found) -> None:
+    """One load of the stock driver: plain, under bpftrace, under libbpf's fentry and fexit."""
+    bench.load("stock")
+    script = histograms(bench.probeable())
+    for size in SIZES:
+        found[size][costs.STOCK].append(bench.plain(size))
+        found[size][costs.LIBBPF].append(bench.rxestat(size)[0])
+        found[size][costs.BPFTRACE].append(bench.bpftrace(script, size))
+
+
+def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
+    """One load of ours: events off, on for nobody, for rxestat, for rxedump."""
+    bench.load("instrumented")
+    documents: dict[int, dict[str, Any]] = {}
+    for size in SIZES:
+        found[size][costs.OFF].append(bench.plain(size))
+        found[size][costs.EMPTY].append(bench.bpftrace(EMPTY_PROGRAMS, size))
+        cost, documents[size] = bench.rxestat(size)
+        found[size][costs.STAT].append(cost)
+        found[size][costs.DUMP].append(bench.rxedump(size))
+    return documents
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loads", type=int, default=3, help="of each module")
+    default = artifacts.build_dir() / "bench" / "probes.json"
+    parser.add_argument("--out", type=Path, default=default, help="JSON result")
+    options = parser.parse_args()
+    found: Found = {size: defaultdict(list) for size in SIZES}
+    with lab() as bench:
+        for number in range(options.loads):
+            print(f"load {number + 1} of {options.loads}", file=sys.stderr)
+            measure_stock(bench, found)
+            documents = measure_instrumented(bench, found)
+        kernel = bench.machine.run(["uname", "-rv"]).stdout.strip()
+    result: dict[str, Any] = {}
+    for size in SIZES:
+        parts = costs.parts_of(found[size], documents[size])
+        bounds = costs.targets(found[size], parts)
+        # shares of the path are meant for the smallest packet: a larger one dilutes them
+        result[str(size)] = costs.as_json(found[size], bounds)
+        print(costs.text(size, found[size], bounds), end="\n\n")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    head = {
+        "schema": SCHEMA,
+        "kernel": kernel,
+        "patch_id": artifacts.driver(LINE).patch_id,
+        "accelerator": "icount",
+        "unit": "instructions",
+    }
+    options.out.write_text(json.dumps({**head, "sizes": result}, indent=1) + "\n")
+    print(options.out)
+
+
+if __name__ == "__main__":
+    main()
