@@ -23,6 +23,7 @@ demo: setup probes  ## two nodes, the demo plan, a table and a report (everythin
 
 test: setup probes module-variants  ## every test, those in virtual machines included
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
+	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
 	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build check
 	@$(BIN)/pytest
 

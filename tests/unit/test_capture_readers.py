@@ -242,7 +242,7 @@ def test_a_million_queue_pairs_in_bounded_memory(tmp_path: Path) -> None:
     assert result["roce"]["packets"] == 1 << 20
     assert result["connections_evicted"] > 0
     assert result["connections_unreported"] > 0
-    assert memory < 400 << 20
+    assert memory < 200 << 20
 
 
 def test_compressed_bomb(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_compressed_bomb(tmp_path: Path) -> None:
     result, memory = peak(path)
     error = result["input"]["errors"][0]["error"]
     assert "a thousand times" in error
-    assert memory < 400 << 20
+    assert memory < 200 << 20
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

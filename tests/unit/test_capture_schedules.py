@@ -133,6 +133,16 @@ def test_several_faults(seed: int, tmp_path: Path) -> None:
     check_counters(result, wire)
 
 
+def test_a_lost_packet_behind_a_read_is_no_path_mtu(tmp_path: Path) -> None:
+    """The PSNs behind a first READ tell the path MTU, unless a packet is missing there."""
+    wire = schedule.Wire(schedule.plan(5456, faults=3, services=SERVICES))
+    result = analyze(tmp_path / "read.pcap", wire.run())
+    assert wire.plan.packets[6].name == "RC_RDMA_READ_REQUEST"
+    assert wire.plan.faults[7] == "drop_before"
+    assert [row for row in result["findings"] if row["severity"] == "error"] == []
+    assert direction(result, "a")["path_mtu"] == wire.plan.mtu
+
+
 @pytest.mark.parametrize("seed", range(0, SEEDS, 4))
 def test_one_side_only(seed: int, tmp_path: Path) -> None:
     """Without the answers, loss behind the tap is ambiguous, never an error."""

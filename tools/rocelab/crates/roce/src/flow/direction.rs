@@ -152,6 +152,7 @@ impl Flow {
                     context.response_gap = peer.responses.gap();
                     if self.stats.pmtu == 0 {
                         self.stats.pmtu = peer.stats.pmtu;
+                        self.stats.pmtu_guessed = peer.stats.pmtu_guessed;
                     }
                 }
                 let request = Request {
@@ -200,8 +201,10 @@ impl Flow {
                 self.unfitting += 1;
             }
         }
-        if self.stats.pmtu > 0 && peer.stats.pmtu == 0 {
+        let open = peer.stats.pmtu == 0 || peer.stats.pmtu_guessed;
+        if self.stats.pmtu > 0 && !self.stats.pmtu_guessed && open {
             peer.stats.pmtu = self.stats.pmtu;
+            peer.stats.pmtu_guessed = false;
             peer.requests.learn_mtu(self.stats.pmtu);
         }
         // from here on, what is learned is about the requests

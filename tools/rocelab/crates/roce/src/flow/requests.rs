@@ -236,7 +236,8 @@ impl Requests {
         }
         let span = self.span(request, stats.pmtu);
         if request.op.class == Class::ReadRequest {
-            self.note_read(request, span, stats.pmtu, context);
+            let certain = if stats.pmtu_guessed { 0 } else { stats.pmtu };
+            self.note_read(request, span, certain, context);
         }
         if ahead >= 0 {
             self.new_packet(request, span, ahead as u32, stats, context);
@@ -320,6 +321,7 @@ impl Requests {
         let Some(mtu) = PATH_MTUS.into_iter().rev().find(fits) else { return false };
         self.set_span(from, len, mtu);
         stats.pmtu = mtu;
+        stats.pmtu_guessed = true;
         true
     }
 
@@ -337,6 +339,9 @@ impl Requests {
     /// The path MTU became known: READs that came before span what they must.
     pub(super) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
+        if mtu == 0 {
+            return;
+        }
         if let Some((from, len)) = self.elastic.take() {
             self.set_span(from, len, mtu);
         }
@@ -350,6 +355,10 @@ impl Requests {
                 if self.cursor == short {
                     self.cursor = end;
                 }
+            } else if psn::before(end, short) {
+                // an MTU guessed too small: what seemed the READ's was a packet that is missing
+                read.end = end;
+                self.inexact = true;
             }
         }
     }
@@ -361,11 +370,11 @@ impl Requests {
             let again = read.again.filter(|&again| psn::before(again, request.psn));
             read.again = again.or(Some(request.psn));
             let read = *read;
-            let skipped = psn::diff(request.psn, read.psn).unsigned_abs();
-            let skipped = u64::from(skipped) * u64::from(pmtu);
+            let behind = psn::diff(request.psn, read.psn).unsigned_abs();
+            let skipped = u64::from(behind) * u64::from(pmtu);
             let right = reth.va == read.reth.va.wrapping_add(skipped)
                 && u64::from(reth.len) + skipped == u64::from(read.reth.len);
-            if !right && (pmtu > 0 || skipped == 0) {
+            if !right && (pmtu > 0 || behind == 0) {
                 context.find(Rule::ReadReissue, request.at, false, || {
                     format!(
                         "READ issued again at PSN {} for {} bytes at {:#x}; the READ at PSN {} asked \

@@ -81,6 +81,8 @@ pub struct Stats {
     pub dscp: u8,
     /// Path MTU, from first and middle packets; 0: not seen.
     pub pmtu: u32,
+    /// It was only taken from the PSNs behind a READ, where a lost packet may have been.
+    pub(crate) pmtu_guessed: bool,
     /// From a message's last request packet to the response that answers it.
     pub latency: Histogram,
     /// Over time.
@@ -117,6 +119,7 @@ impl Default for Stats {
             cnp_last_ns: None,
             dscp: 0,
             pmtu: 0,
+            pmtu_guessed: false,
             latency: Histogram::default(),
             series: Series::new(SERIES_LIMIT),
         }

@@ -107,10 +107,17 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
         return;
     }
     let bytes = packet.payload_len;
+    if stats.pmtu_guessed && bytes > stats.pmtu {
+        // so the guess was wrong, not the packet
+        stats.pmtu = 0;
+        stats.pmtu_guessed = false;
+    }
     let wrong = match op.position {
         Position::First | Position::Middle => {
-            if stats.pmtu == 0 && bytes.is_power_of_two() && (256..=MAX_MTU).contains(&bytes) {
+            let open = stats.pmtu == 0 || stats.pmtu_guessed;
+            if open && bytes.is_power_of_two() && (256..=MAX_MTU).contains(&bytes) {
                 stats.pmtu = bytes;
+                stats.pmtu_guessed = false;
             }
             bytes != stats.pmtu
         }
