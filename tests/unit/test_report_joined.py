@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import html_tree
 from html_tree import Element
-from rocelab.report import build, fmt
+from rocelab.report import build, correlation, fmt, life, runfolder, stage_curves
 from synthetic_run import TX_STAGES, Synthetic
 
 RUN = Synthetic(
@@ -183,10 +184,47 @@ def test_stage_curves_are_the_stages_means(page: Element, results: pl.DataFrame)
 def test_without_rxedump_the_page_says_what_is_missing(tmp_path: Path) -> None:
     folder = Synthetic(traced=False, tests=("write_lat",), repetitions=1).write(tmp_path)
     page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
-    life = section(page, "life")
-    assert "rxedump" in life.text
-    assert not life.all("figure")
+    lives = section(page, "life")
+    assert "rxedump" in lives.text
+    assert not lives.all("figure")
     folder = Synthetic(transports=("tcp",), tests=("write_lat",)).write(tmp_path / "tcp")
     page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
     assert "nothing to correlate" in section(page, "correlation").text
     assert not page.all("section", id="stage-curves")
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, 0.0, -1.0, 5e-324])
+@pytest.mark.parametrize(
+    "metric",
+    ["latency.mean", "message_rate", "stage.tx.icrc.sum", "wire.payload_bytes",
+     "life.span.requester", "life.tx.copy", "life.of", "join.frames"],
+)  # fmt: skip
+def test_hostile_numbers_break_nothing(tmp_path: Path, metric: str, value: float) -> None:
+    folder = Synthetic(tests=("write_lat", "write_bw"), sizes=(64, 4096), repetitions=2).write(
+        tmp_path
+    )
+    path = folder / "results.parquet"
+    chosen = pl.col("metric") == metric
+    pl.read_parquet(path).with_columns(
+        pl.when(chosen).then(value).otherwise(pl.col("value")).alias("value")
+    ).write_parquet(path)
+    run = runfolder.load(folder)
+    for made in (life.section(run), correlation.section(run), stage_curves.section(run)):
+        for drawn in made.figures if made else ():
+            for panel in drawn.panels:
+                json.dumps(panel.chart, allow_nan=False)
+
+
+def test_hostile_names_break_nothing(tmp_path: Path) -> None:
+    folder = Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1).write(tmp_path)
+    path = folder / "results.parquet"
+    rows = pl.read_parquet(path)
+    odd = rows.filter(pl.col("metric").str.starts_with("life.tx."))
+    junk = [
+        odd.with_columns(pl.lit(name).alias("metric"))
+        for name in ("life.tx.<script>", "life.tx", "life.", "life.span.x", "join.tx.'\"&", "join.")
+    ]
+    pl.concat([rows, *junk]).write_parquet(path)
+    text = build(folder).read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert html_tree.parse(text).all("section", id="life")[0].all("figure")

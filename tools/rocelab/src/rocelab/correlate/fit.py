@@ -23,6 +23,8 @@ from rocelab.bench.plan import ENOUGH_REPETITIONS
 RESAMPLES = 2000
 _COVERAGE = 0.95
 _SEED = 1
+_ALIKE = 1e-6
+"""ns; stages that differ by less do not differ."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
 def _line(points: Sequence[Point]) -> tuple[float, float] | None:
     """Intercept and slope; None when they are not determined."""
     xs, ys = [point.stages for point in points], [point.measured for point in points]
-    if max(xs) - min(xs) <= 1e-9 * max(map(abs, xs)):
+    if max(xs) - min(xs) <= max(_ALIKE, 1e-9 * max(map(abs, xs))):
         return None
     # statistics.linear_regression sums without loss, which a bootstrap need not wait for
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)

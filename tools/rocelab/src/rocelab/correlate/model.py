@@ -11,6 +11,8 @@ from rocelab.correlate.fit import Estimate, Fit, Point, fit, rest
 
 WAITING, REPLY = "queue", "reply"
 _ACKNOWLEDGE = "ACKNOWLEDGE"
+_LONGEST = 1e18
+"""ns; a file that says more was not measured, and squares of it are no numbers."""
 _LATENCIES = ("one_way_half_rtt", "round_trip")
 
 
@@ -83,6 +85,8 @@ def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subjec
         if found is None or stages is None:
             continue
         quantity, kind, measured = found
+        if not (0 <= stages <= _LONGEST and 0 <= measured <= _LONGEST):
+            continue
         quantities[quantity, kind].append(Point(size, repetition, stages, measured))
         if (carried := _headers(values, size)) is not None:
             headers[size].append(carried)

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 
 from rocelab.report import grouping
 from rocelab.report.runfolder import Run, Series
+from rocelab.report.stages import RX_STAGES, TX_STAGES
 
 PLACES = ("tx", "rx", "answer_tx", "answer_rx")
 _REQUESTER = "life.span.requester"
 _LATENCY = "latency.mean"
+_STAGES = {
+    place: frozenset({*(TX_STAGES if place.endswith("tx") else RX_STAGES), "gap"})
+    for place in PLACES
+}
+_LONGEST = 1e18
+"""ns; what says more, or less than its negative, was not measured."""
 _NEEDED = frozenset({"requester", "wire", "responder", "requester_side", "responder_side"})
 
 
@@ -93,9 +100,12 @@ def _life(size: int, repetition: int, members: Sequence[Series]) -> Life | None:
             of = int(values[repetition])
         elif place == "span":
             spans[name] = values[repetition]
-        elif place in stages:
+        elif place in stages and name in _STAGES[place]:
             stages[place][name] = values[repetition]
             nodes[place] = item.node
-    if not spans.keys() >= _NEEDED or set(nodes) != set(PLACES):
+    if not spans.keys() >= _NEEDED or set(nodes) != set(PLACES) or spans["requester"] <= 0:
+        return None
+    times = [*spans.values(), *(ns for known in stages.values() for ns in known.values())]
+    if max(map(abs, times)) > _LONGEST:
         return None
     return Life(size, repetition, of, nodes["tx"], nodes["rx"], stages, spans, measured)
