@@ -71,9 +71,15 @@ class Cost:
     cpu: float
     """User and system time of all its threads: what a busy machine disturbs less."""
 
-    def __sub__(self, other: Cost) -> Cost:
-        # a file so small that start-up is all of it measures nothing
-        return Cost(max(self.wall - other.wall, 1e-9), max(self.cpu - other.cpu, 1e-9))
+
+def rate(count: int, whole: float, start_up: float) -> float | None:
+    """Per second beyond start-up; None where that is too little of the whole to be told from it."""
+    net = whole - start_up
+    return count / net if net > whole / 10 else None
+
+
+def ratio(one: float | None, other: float | None) -> float | None:
+    return round(one / other, 2) if one and other else None
 
 
 def cost(argv: list[str], repeat: int) -> Cost:
@@ -114,9 +120,9 @@ def plain_crc() -> Path:
 
 
 def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> dict[str, object]:
-    big, one, few = folder / "big.pcap", folder / "one.pcap", folder / "few.pcap"
+    big, single, few = folder / "big.pcap", folder / "one.pcap", folder / "few.pcap"
     length = write(big, packets, size)
-    write(one, 1, size)
+    write(single, 1, size)
     write(few, TSHARK_PACKETS, size)
     own = [sys.executable, "-m", "rocelab.cli", "analyze", "--json"]
     if (script := Path(sys.executable).with_name("rocelab")).exists():
@@ -132,27 +138,28 @@ def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> di
     if shutil.which("capinfos"):
         programs["capinfos"] = (["capinfos", "-c"], big, packets)
     programs["plain CRC-32 (crc32fast)"] = ([str(crc)], big, packets)
-    rates: dict[str, float] = {}
-    cpu_rates: dict[str, float] = {}
+    rates: dict[str, float | None] = {}
+    cpu_rates: dict[str, float | None] = {}
     for name, (words, path, count) in programs.items():
-        net = cost([*words, str(path)], repeat) - cost([*words, str(one)], repeat)
-        rates[name], cpu_rates[name] = count / net.wall, count / net.cpu
+        whole, start_up = cost([*words, str(path)], repeat), cost([*words, str(single)], repeat)
+        rates[name] = rate(count, whole.wall, start_up.wall)
+        cpu_rates[name] = rate(count, whole.cpu, start_up.cpu)
     ours, plain = "rocelab --icrc threads=1", "plain CRC-32 (crc32fast)"
     tshark = {
-        kind: round(table[ours] / table["tshark"], 1)
+        kind: ratio(table[ours], table["tshark"])
         for kind, table in (("wall", rates), ("cpu", cpu_rates)) if "tshark" in table
     }  # fmt: skip
     return {
         "payload_bytes": size, "frame_bytes": length, "packets": packets,
-        "packets_per_second": {name: round(rate) for name, rate in rates.items()},
-        "packets_per_cpu_second": {name: round(rate) for name, rate in cpu_rates.items()},
+        "packets_per_second": {name: one and round(one) for name, one in rates.items()},
+        "packets_per_cpu_second": {name: one and round(one) for name, one in cpu_rates.items()},
         "zlib_crc32_bytes_per_second": round(zlib_rate(big)),
         "times_tshark": tshark,
         "share_of_plain_crc32": {
-            "wall": round(rates[ours] / rates[plain], 2),
-            "cpu": round(cpu_rates[ours] / cpu_rates[plain], 2),
+            "wall": ratio(rates[ours], rates[plain]),
+            "cpu": ratio(cpu_rates[ours], cpu_rates[plain]),
         },
-        "two_threads_over_one": round(rates["rocelab --icrc threads=2"] / rates[ours], 2),
+        "two_threads_over_one": ratio(rates["rocelab --icrc threads=2"], rates[ours]),
     }  # fmt: skip
 
 
