@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rocelab import artifacts
@@ -52,14 +52,19 @@ class Lab:
         devices = (end.device for end in self._ends)
         self._loop = (f"{PROBE_DIR}/{LOOP}", *devices)
 
-    def load(self, variant: str) -> None:
-        """Load a build of the driver anew, and make both devices."""
+    def load(self, variant: str, sizes: Sequence[int]) -> None:
+        """Load a build of the driver anew, make both devices, and run the loop unrecorded.
+
+        The first packets of each size fill caches, and would make the first configuration dearer.
+        """
         for end in self._ends:
             remove_device(end)
         unload(self.machine)
         self.machine.run(["insmod", f"{_RESULT}/{variant}.ko"])
         for end in self._ends:
             add_device(end)
+        for size in sizes:
+            self.plain(size)
 
     def plain(self, size: int) -> float:
         """Instructions of a WRITE and its ACK."""

@@ -29,7 +29,7 @@ Found = dict[int, dict[str, list[float]]]
 
 def measure_stock(bench: Lab, found: Found) -> None:
     """One load of the stock driver: plain, under bpftrace, under libbpf's fentry and fexit."""
-    bench.load("stock")
+    bench.load("stock", SIZES)
     script = histograms(bench.probeable())
     for size in SIZES:
         found[size][costs.STOCK].append(bench.plain(size))
@@ -39,7 +39,7 @@ def measure_stock(bench: Lab, found: Found) -> None:
 
 def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
     """One load of ours: events off, on for nobody, for rxestat, for rxedump."""
-    bench.load("instrumented")
+    bench.load("instrumented", SIZES)
     documents: dict[int, dict[str, Any]] = {}
     for size in SIZES:
         found[size][costs.OFF].append(bench.plain(size))
