@@ -64,9 +64,10 @@ probes: module  ## rxestat, rxedump, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf
 	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build
 
-bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark (on an idle machine)
+bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark, our plugin in it (on an idle machine)
 	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
+	@$(BIN)/python tools/rocelab/bench/wireshark.py
 
 lint: setup image  ## every linter, as CI runs them
 	@tools/setup/lint

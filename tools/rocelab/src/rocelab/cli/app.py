@@ -13,7 +13,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__
-from rocelab.cli import console, doctor, report, run, testbed
+from rocelab.cli import console, doctor, report, run, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
@@ -72,6 +72,7 @@ app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)
+app.add_typer(wireshark.app)
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:

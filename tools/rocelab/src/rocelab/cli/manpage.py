@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+import typer
+
 _HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 <!-- made by `python -m rocelab.cli.manpage docs/man/rocelab.1.md`; do not edit -->
 # rocelab(1)
@@ -26,19 +28,30 @@ def _help(*words: str) -> str:
     return result.output.strip()
 
 
+def _commands(app: typer.Typer) -> list[list[str]]:
+    return [
+        [command.name or command.callback.__name__]
+        for command in app.registered_commands
+        if command.callback
+    ]
+
+
 def page() -> str:
     """The whole manual page, as Markdown."""
     from rocelab.cli.app import app
 
     # several commands read the width of the terminal
     os.environ["COLUMNS"] = "80"
-    commands = [
-        command.name or command.callback.__name__
-        for command in app.registered_commands
-        if command.callback
-    ]
+    commands = _commands(app)
+    for group in app.registered_groups:
+        inner = group.typer_instance
+        if inner is not None and inner.info.name:
+            name = inner.info.name
+            commands += [[name], *([name, *words] for words in _commands(inner))]
     parts = [_HEAD, f"```text\n{_help()}\n```\n"]
-    parts += [f"## rocelab {name}\n\n```text\n{_help(name)}\n```\n" for name in commands]
+    parts += [
+        f"## rocelab {' '.join(words)}\n\n```text\n{_help(*words)}\n```\n" for words in commands
+    ]
     return "\n".join(parts)
 
 

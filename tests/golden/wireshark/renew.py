@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Write corpus.tsv anew: what the plugin shows of each frame of captures/."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "lib"))
+
+import tshark_plugin  # noqa: E402
+from corpus import CAPTURES, SAMPLES  # noqa: E402
+
+FIELDS = ["rocelab.icrc.status", "rocelab.icrc.expected", "rocelab.fecn", "rocelab.becn"]
+
+
+def golden(home: Path, samples: list[str]) -> str:
+    """A line per frame: capture, frame number, the plugin's fields."""
+    tshark_plugin.place(home)
+    # in two parts: reuse would take it for this file's own tag
+    lines = ["# SPDX-License-" + "Identifier: CC0-1.0", "\t".join(["# capture", "frame", *FIELDS])]
+    for name in samples:
+        for number, row in tshark_plugin.fields(home, CAPTURES / name, FIELDS).items():
+            cells = [tshark_plugin.flag(row[field]) for field in FIELDS]
+            lines.append("\t".join([name, str(number), *cells]))
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        (HERE / "corpus.tsv").write_text(golden(Path(folder), SAMPLES))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab wireshark install | uninstall` in a home of its own, with the real tshark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tshark_plugin
+from command_line import rocelab
+from corpus import CAPTURES
+from requirements import need_program
+
+SOURCE = tshark_plugin.PLUGIN.parent
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    need_program("tshark")
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "WIRESHARK_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def tree(home: Path) -> set[Path]:
+    return {path.relative_to(home) for path in home.rglob("*")}
+
+
+def profile(home: Path) -> Path:
+    return home / ".config/wireshark/profiles/rocelab"
+
+
+def test_install_and_uninstall(home: Path) -> None:
+    before = tree(home)
+    answer = rocelab("wireshark", "install")
+    assert answer.returncode == 0, answer.stderr
+    for name in ("preferences", "colorfilters"):
+        assert (profile(home) / name).read_bytes() == (SOURCE / "profile" / name).read_bytes()
+    rows = tshark_plugin.run(home, "-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-C", "rocelab")
+    if "does not run the plugin" not in answer.stderr:
+        assert " Bad " in rows
+    assert rocelab("wireshark", "install").returncode == 0
+    answer = rocelab("wireshark", "uninstall")
+    assert answer.returncode == 0, answer.stderr
+    assert tree(home) == before
+    answer = rocelab("wireshark", "uninstall")
+    assert answer.returncode == 0
+    assert "nothing was installed" in answer.stdout
+
+
+def test_a_persons_own_files_stay(home: Path) -> None:
+    own = profile(home) / "preferences"
+    own.parent.mkdir(parents=True)
+    own.write_text("gui.column.format: my own\n")
+    before = tree(home)
+    answer = rocelab("wireshark", "install")
+    assert answer.returncode == 2
+    assert str(own) in answer.stderr
+    assert "--force" in answer.stderr
+    assert tree(home) == before
+    assert own.read_text() == "gui.column.format: my own\n"
+    answer = rocelab("wireshark", "install", "--force")
+    assert answer.returncode == 0, answer.stderr
+    assert f"replaced {own}" in answer.stdout
+
+
+def test_changed_files_stay(home: Path) -> None:
+    """Wireshark saves changed columns into the profile; and other files of its own beside it."""
+    assert rocelab("wireshark", "install").returncode == 0
+    changed, added = profile(home) / "preferences", profile(home) / "recent"
+    changed.write_text("gui.column.format: changed\n")
+    added.write_text("theirs\n")
+    assert rocelab("wireshark", "install").returncode == 2
+    answer = rocelab("wireshark", "uninstall")
+    assert answer.returncode == 0
+    assert f"kept, changed since: {changed}" in answer.stdout
+    files = {path for path in home.rglob("*") if path.is_file()}
+    assert files == {changed, added}
+
+
+def test_no_tshark(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(home))
+    answer = rocelab("wireshark", "install")
+    assert answer.returncode == 3
+    assert "tshark is not installed" in answer.stderr
+    assert "apt-get install tshark" in answer.stderr
+
+
+def test_a_damaged_record(home: Path) -> None:
+    record = home / ".config/wireshark/rocelab-installed.json"
+    record.parent.mkdir(parents=True)
+    for text in ("", "[]", "{}", '{"schema": "other/1"}'):
+        record.write_text(text)
+        for word in ("install", "uninstall"):
+            answer = rocelab("wireshark", word)
+            assert answer.returncode == 2, text
+            assert str(record) in answer.stderr
+
+
+def test_a_file_in_the_way(home: Path) -> None:
+    """What the system says becomes a message, and nothing is written."""
+    (home / ".config").write_text("a file where Wireshark wants a folder\n")
+    before = tree(home)
+    answer = rocelab("wireshark", "install")
+    assert answer.returncode == 2
+    assert "cannot write" in answer.stderr
+    assert tree(home) == before
+
+
+def test_the_package_has_the_sources() -> None:
+    """What the wheel carries is what lies in tools/wireshark."""
+    from rocelab import wireshark
+
+    files = Path(wireshark.__file__).parent / "files"
+    names = {path.name for path in files.iterdir()}
+    assert names == {"rocelab.lua", "preferences", "colorfilters"}
+    for name in names:
+        (source,) = (path for path in SOURCE.rglob(name) if path.is_file())
+        assert (files / name).resolve() == source
+
+
+def test_every_colour_rule_is_a_filter(home: Path) -> None:
+    """Wireshark drops a rule that it does not understand, without a word."""
+    tshark_plugin.place(home)
+    rules = [line for line in (SOURCE / "profile/colorfilters").read_text().splitlines()
+             if line.startswith("@")]  # fmt: skip
+    assert len(rules) > 5
+    # one run for all: each must compile for the whole to do so
+    whole = " || ".join(f"({rule.split('@')[2]})" for rule in rules)
+    assert tshark_plugin.run(home, "-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-Y", whole)

@@ -1,0 +1,1 @@
+../../../../../wireshark/rocelab.lua

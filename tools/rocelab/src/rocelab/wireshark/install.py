@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Put the plugin and the profile into Wireshark's folders, and take them out again.
+
+A record in the configuration folder keeps what was put where, with its digest: a file that is not
+ours, or that its owner has changed since, is neither overwritten nor removed unasked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from rocelab.errors import UsageError
+from rocelab.wireshark.folders import Folders
+
+PLUGIN = "rocelab.lua"
+_RECORD = "rocelab-installed.json"
+_SCHEMA = "rocelab.wireshark-installed/1"
+
+
+@dataclass
+class Outcome:
+    """What was done, for people to read."""
+
+    done: list[Path] = field(default_factory=list)
+    """Written, or removed."""
+    replaced: list[Path] = field(default_factory=list)
+    """Of those written: what a person had there before (only with `force`)."""
+    kept: list[Path] = field(default_factory=list)
+    """Left as they are: not ours, or changed since."""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _targets(where: Folders) -> dict[Path, bytes]:
+    files = resources.files("rocelab.wireshark") / "files"
+    profile = where.config / "profiles" / "rocelab"
+    return {
+        where.lua / PLUGIN: (files / PLUGIN).read_bytes(),
+        profile / "preferences": (files / "preferences").read_bytes(),
+        profile / "colorfilters": (files / "colorfilters").read_bytes(),
+    }
+
+
+@dataclass
+class _Record:
+    """Files that we put there, with the digests of what we put; and the folders that we made."""
+
+    path: Path
+    files: dict[str, str] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, where: Folders) -> _Record:
+        path = where.config / _RECORD
+        if not path.exists():
+            return cls(path)
+        try:
+            kept = json.loads(path.read_bytes())
+            if kept["schema"] != _SCHEMA:
+                raise ValueError(kept["schema"])
+            files = {str(name): str(digest) for name, digest in kept["files"].items()}
+            return cls(path, files, [str(name) for name in kept["folders"]])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{path} cannot be used",
+                cause="it says what was installed, and is damaged or from another version",
+                action=f"remove {path}, then install again with --force",
+            ) from error
+
+    def write(self) -> None:
+        if not self.files:
+            self.path.unlink(missing_ok=True)
+            return
+        kept = {"schema": _SCHEMA, "files": self.files, "folders": self.folders}
+        self.make(self.path.parent)
+        _write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
+
+    def make(self, folder: Path) -> None:
+        """Make a folder, and remember each that was not there."""
+        if not folder.is_dir():
+            self.make(folder.parent)
+            folder.mkdir()
+            self.folders.append(str(folder))
+
+    def tidy(self) -> None:
+        """Remove the folders that we made, innermost first, where nobody has put anything else."""
+        for name in sorted(self.folders, key=len, reverse=True):
+            try:
+                Path(name).rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                continue
+            self.folders.remove(name)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all: Wireshark may start meanwhile."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def install(where: Folders, *, force: bool = False) -> Outcome:
+    """Write every file, or none: raises UsageError if one is a person's own and not `force`."""
+    record = _Record.read(where)
+    outcome = Outcome()
+    targets = _targets(where)
+    for path, wanted in targets.items():
+        there = _content(path)
+        if there not in {None, wanted} and record.files.get(str(path)) != _digest(there or b""):
+            outcome.replaced.append(path)
+    if outcome.replaced and not force:
+        raise UsageError(
+            "these files are not as rocelab left them:\n"
+            + "\n".join(f"  {path}" for path in outcome.replaced),
+            cause="they are your own, or were changed since (Wireshark saves changed columns and "
+            "colours there)",
+            action="move them away, or overwrite them with --force",
+        )
+    for path, wanted in targets.items():
+        record.make(path.parent)
+        _write(path, wanted)
+        record.files[str(path)] = _digest(wanted)
+        record.write()
+        outcome.done.append(path)
+    return outcome
+
+
+def uninstall(where: Folders) -> Outcome:
+    """Remove what `install` wrote and nobody has changed, and the folders made for it."""
+    record = _Record.read(where)
+    outcome = Outcome()
+    for name, digest in list(record.files.items()):
+        path = Path(name)
+        there = _content(path)
+        if there is not None and _digest(there) == digest:
+            path.unlink()
+            outcome.done.append(path)
+        elif there is not None:
+            outcome.kept.append(path)
+        del record.files[name]
+        if record.files:
+            record.write()
+    record.path.unlink(missing_ok=True)
+    record.tidy()
+    return outcome
