@@ -44,8 +44,11 @@ _Bool pcapng_room(struct pcapng_buffer *b, size_t more)
 
 	if (more <= b->size - b->length)
 		return 1;
-	while (size - b->length < more)
+	while (size - b->length < more) {
+		if (size > ~(size_t)0 / 4)
+			return 0;
 		size *= 2;
+	}
 	data = realloc(b->data, size);
 	if (!data)
 		return 0;

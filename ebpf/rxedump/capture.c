@@ -305,13 +305,11 @@ bool capture_packet(struct capture *c, struct packet *p)
 	memcpy(text, interface->prefix, interface->prefix_length);
 	length = packet_text(text + interface->prefix_length, p) - text;
 
+	if (writes_pcapng(c) && c->described < c->interfaces.count)
+		put_interfaces(c);
 	if (!make_room(c, PCAPNG_BLOCK_MAX + length + p->rec->captured + LINK_LEN))
 		return false;
 	if (writes_pcapng(c)) {
-		put_interfaces(c);
-		if (!pcapng_room(&c->out.buffer,
-				 PCAPNG_BLOCK_MAX + length + p->rec->captured + LINK_LEN))
-			return false;
 		put_packet(c, p, number, with_link ? link : NULL, text, length);
 	} else {
 		put_line(c, p, text, length);

@@ -50,7 +50,7 @@ struct frame_at {
  * The multiplier is 2^32 divided by the golden ratio: consecutive PSNs are spread evenly. The same
  * packets are chosen at both ends, and with a request its acknowledgment.
  */
-#define SAMPLE_MULTIPLIER 0x9e3779b1u
+#define SAMPLE_MULTIPLIER 0x9e3779b9u
 
 static __noinline bool passes(__u32 dev, __u32 qpn, __u32 psn, __u8 opcode)
 {

@@ -65,6 +65,10 @@ class Capture:
         comment = parse_comment(options[COMMENT].decode())
         return numbers | {key: int(value) for key, value in comment.items() if value.isdecimal()}
 
+    def names(self) -> list[str]:
+        """Of the interfaces."""
+        return [options[2].decode() for options in self.interfaces]
+
     def sent(self) -> list[Packet]:
         """Outbound packets."""
         return [packet for packet in self.packets if packet.direction == OUTBOUND]

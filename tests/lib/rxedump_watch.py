@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,10 @@ class Dump:
         node.run(["sh", "-c", f"rm -f {self.path}*"])
         command = ["rxedump", "--node", node.name, "-w", self.path, *HOLD, *options]
         self.process = node.start(command)
-        self.process.wait_for_line("rxedump: ready", timeout=120)
+
+    def wait_ready(self) -> None:
+        """It records from here on."""
+        self.process.wait_for_line("rxedump: ready", timeout=180)
 
     def end(self) -> Completed:
         """Interrupt it, and wait; it succeeds."""
@@ -47,11 +50,27 @@ class Dump:
 
 
 @contextmanager
-def dumping(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Dump]]:
-    """rxedump on every node while the context lasts; the caller stops them."""
-    dumps = [Dump(node, *options) for node in nodes]
+def _ready(dumps: Sequence[Dump]) -> Iterator[None]:
     try:
-        yield dumps
+        for dump in dumps:
+            dump.wait_ready()
+        yield
     finally:
         for dump in dumps:
             dump.process.kill()
+
+
+@contextmanager
+def dumping(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Dump]]:
+    """rxedump on every node while the context lasts; the caller stops them."""
+    dumps = [Dump(node, *options) for node in nodes]
+    with _ready(dumps):
+        yield dumps
+
+
+@contextmanager
+def dumping_apart(node: Node, options: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, Dump]]:
+    """Several on one node, by label, each with options of its own."""
+    dumps = {label: Dump(node, *chosen, label=label) for label, chosen in options.items()}
+    with _ready(list(dumps.values())):
+        yield dumps

@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pcapng_file import read_pcapng
 from rocelab.bench import plan_file
 from rocelab.bench.catalog import TRANSPORTS
 from rocelab.bench.plan import Cell, Plan
@@ -125,6 +126,22 @@ def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:
         table.one("coverage.stages", test="write_lat")
         + table.one("coverage.outside", test="write_lat")
     )
+
+
+def test_every_packet_is_kept(testbed: Testbed, tmp_path: Path) -> None:
+    """A plan with rxedump has the packets of each node, as many as the driver counts."""
+    count = 20
+    text = plan(benchmark("perftest", "write_lat", "[64]", n=count), probes='["rxedump"]')
+    outcome = runner.run(text, testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    table = Table(outcome.path)
+    (folder,) = outcome.path.glob("cells/*/64")
+    for node in ("n1", "n2"):
+        packets = read_pcapng(folder / f"{node}.pcapng")
+        assert len(packets.sent()) == table.one("driver.sent_pkts", node=node) >= count
+        assert len(packets.received()) == table.one("driver.rcvd_pkts", node=node)
+        assert packets.session["node"] == node
+        assert "lost: 0 packets" in (folder / f"rxedump.{node}.err").read_text()
 
 
 def only_cell(text: str, testbed: Testbed, folder: Path) -> Outcome:

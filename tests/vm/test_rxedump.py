@@ -5,18 +5,43 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 import traffic
-from pcapng_file import Capture, Packet, parse_comment, read_pcap
+from hostile import HOSTILE, send
+from pcapng_file import INBOUND, Capture, Packet, parse_comment, read_pcap, read_pcapng
 from requirements import need_program
+from rocelab import artifacts
+from rocelab.node import Node, Process, prepare
 from rocelab.node.prepare import DEVICE
 from rocelab.provider.qemu.testbed import QemuTestbed
-from rxedump_watch import RX_STAGES, TX_STAGES, dumping
-from rxestat_watch import packets, watching
+from rxedump_watch import HOLD, RX_STAGES, TX_STAGES, Dump, dumping, dumping_apart
+from rxestat_watch import counter, packets, watching
+from veth_pair import Pair, veth_pair
+from vmlab import LINE
 
 WRITES = 1000
 ROCE_V2_PORT = (4791).to_bytes(2, "big")
+
+
+@pytest.fixture
+def pair(n1: Node) -> Iterator[Pair]:
+    """Two devices on the first node."""
+    with veth_pair(n1) as pair:
+        yield pair
+
+
+def stream(node: Node, label: str, reader: str) -> Process:
+    """rxedump writing into a pipe, that a program on the node reads into a file."""
+    line = (
+        f"rm -f /tmp/{label}.fifo; mkfifo /tmp/{label}.fifo; "
+        f"{reader} < /tmp/{label}.fifo > /tmp/{label}.pcapng & "
+        f"exec rxedump {' '.join(HOLD)} -w - > /tmp/{label}.fifo"
+    )
+    return node.start(["sh", "-c", line])
 
 
 def roce_frames(path: Path, mac: str) -> list[bytes]:
@@ -124,3 +149,253 @@ def test_a_thousand_writes(testbed: QemuTestbed, tmp_path: Path) -> None:
         ]
         dissected = tshark(local, "-Y", "infiniband.bth && !_ws.malformed")
         assert len(dissected) == len(capture.packets)
+
+
+def keys(found: Iterable[Packet]) -> Counter[tuple[int, str]]:
+    """Packets apart from what two recordings of them may differ in."""
+    return Counter((packet.direction, packet.frame.hex()) for packet in found)
+
+
+def in_time(capture: Capture) -> list[Packet]:
+    """Packets by the driver's clock: an interrupt may come between two recordings of an event."""
+    offset = int(capture.session["wall_offset_ns"])
+    return sorted(capture.packets, key=lambda packet: (packet.ns - offset, packet.direction))
+
+
+def test_filters_sampling_and_snap_length(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """Each option leaves what it names and nothing else, of the same traffic."""
+    n1, n2 = testbed.nodes
+    options = {
+        "all": (),
+        "writes": ("--direction", "tx", "--opcode", "RDMA_WRITE"),
+        "acks": ("--device", DEVICE, "--direction", "rx", "--opcode", "rc_acknowledge"),
+        "stranger": ("--qpn", "16777215"),
+        "sample": ("--sample", "10"),
+        "snap": ("--snapshot-length", "60"),
+    }
+    with dumping_apart(n1, options) as dumps:
+        counted = n1.start(["rxedump", "-w", "/tmp/count.pcapng", *HOLD, "--count", "25"])
+        counted.wait_for_line("rxedump: ready", timeout=120)
+        traffic.perftest("ib_write_bw", n1, n2, size=64, iterations=300)
+        assert counted.wait(timeout=120).returncode == 0, "--count did not end it"
+        found = {name: dump.stop(tmp_path) for name, dump in dumps.items()}
+    everything = found["all"]
+    assert classes(everything.sent())["RDMA_WRITE"] == 300
+    assert keys(found["writes"].packets) == keys(
+        packet for packet in everything.sent() if "_WRITE_" in packet.comment
+    )
+    assert keys(found["acks"].packets) == keys(
+        packet for packet in everything.received() if "_ACKNOWLEDGE " in packet.comment
+    )
+    assert not found["stranger"].packets
+
+    chosen = [
+        packet
+        for packet in everything.packets
+        if int(packet.fields["psn"]) * 2654435769 % 2**32 < 2**32 // 10
+    ]
+    assert keys(found["sample"].packets) == keys(chosen)
+    assert 25 <= classes(chosen)["RDMA_WRITE"] <= 35, "consecutive PSNs are not spread evenly"
+    assert found["sample"].session["sample"] == "10"
+    assert b"sample 1 in 10" in found["sample"].interfaces[0][11]
+
+    cut = found["snap"]
+    assert cut.interfaces[0][0] == (60).to_bytes(4, "little")
+    for packet, whole in zip(in_time(cut), in_time(everything), strict=True):
+        assert packet.frame == whole.frame[:60]
+        assert packet.length == len(whole.frame)
+        assert packet.fields["op"] == whole.fields["op"]
+
+    n1.get("/tmp/count.pcapng", tmp_path / "count.pcapng")
+    few = read_pcapng(tmp_path / "count.pcapng")
+    assert len(few.packets) == few.counters()["delivered"] == 25
+
+
+def arrived_text(node: Node, path: str, text: str) -> None:
+    """Wait until a file on a node has this text."""
+    loop = 'until grep -aq "$1" "$2"; do sleep 0.1; done'
+    node.run(["timeout", "120", "sh", "-c", loop, "sh", text, path], timeout=150)
+
+
+def fetch_series(dump: Dump, folder: Path) -> list[Path]:
+    """The files of a rotation, in the order of their writing."""
+    names = dump.node.run(["sh", "-c", f"ls {dump.path}*"]).stdout.split()
+    numbers = sorted(int(name.removeprefix(dump.path) or "0") for name in names)
+    return [dump.fetch(folder, str(number) if number else "") for number in numbers]
+
+
+def arrived(node: Node, path: str, packets: int) -> None:
+    """Wait until a file on a node has so many packets."""
+    loop = 'until [ "$(grep -ao "rocelab/1 node" "$1" | wc -l)" -ge "$2" ]; do sleep 0.1; done'
+    node.run(["timeout", "120", "sh", "-c", loop, "sh", path, str(packets)], timeout=150)
+
+
+def test_streams_kills_and_rotation(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """A live stream, a reader that goes, SIGKILL, and files of a size: nothing is cut."""
+    n1, n2 = testbed.nodes
+    live = stream(n1, "live", "cat")
+    leaving = stream(n1, "left", "head -c 4000")
+    with dumping_apart(
+        n1, {"killed": (), "series": ("-C", "1"), "ring": ("-C", "1", "-W", "2")}
+    ) as dumps:
+        for process in (live, leaving):
+            process.wait_for_line("rxedump: ready", timeout=120)
+        before = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts")
+        traffic.perftest("ib_write_bw", n1, n2, size=65536, iterations=40)
+        total = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts") - before
+
+        # while it still runs
+        arrived(n1, "/tmp/live.pcapng", total)
+        assert "the reader has gone" in leaving.wait(timeout=120).stderr
+        arrived(n1, dumps["killed"].path, total)
+        dumps["killed"].process.kill()
+        killed = read_pcapng(dumps["killed"].fetch(tmp_path))
+        series, ring = (dumps[name] for name in ("series", "ring"))
+        series.end()
+        ring.end()
+        live.interrupt()
+        assert live.wait(timeout=120).returncode == 0
+    assert len(killed.packets) == total
+    assert classes(killed.sent()).total() > 600
+
+    n1.get("/tmp/live.pcapng", tmp_path / "live.pcapng")
+    assert keys(read_pcapng(tmp_path / "live.pcapng").packets) == keys(killed.packets)
+
+    files = [read_pcapng(path) for path in fetch_series(series, tmp_path)]
+    assert len(files) > 2
+    assert all(file.counters() for file in files)
+    assert keys(packet for file in files for packet in file.packets) == keys(killed.packets)
+    assert files[-1].counters()["delivered"] == total
+
+    names = n1.run(["sh", "-c", f"ls {ring.path}*"]).stdout.split()
+    assert names == [f"{ring.path}0", f"{ring.path}1"]
+    kept = [read_pcapng(ring.fetch(tmp_path, number)) for number in "01"]
+    assert max(file.counters()["delivered"] for file in kept) == total
+    left = keys(packet for file in kept for packet in file.packets)
+    assert left.total() < total
+    assert left <= keys(killed.packets)
+    for path in (*names, series.path):
+        assert int(n1.run(["stat", "-c", "%s", path]).stdout) <= 1_000_000
+
+
+def test_overload_is_counted(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """A reader that does not come loses packets, and says exactly how many."""
+    n1, n2 = testbed.nodes
+    with dumping_apart(n1, {"small": ("-B", "64")}) as dumps:
+        small = dumps["small"]
+        pid = n1.run(["pgrep", "-n", "-x", "rxedump"]).stdout.strip()
+        before = counter(n1, "sent_pkts"), counter(n1, "rcvd_pkts")
+        n1.run(["kill", "-STOP", pid])
+        traffic.perftest("ib_write_bw", n1, n2, size=64, iterations=1000)
+        n1.run(["kill", "-CONT", pid])
+        moved = counter(n1, "sent_pkts") - before[0], counter(n1, "rcvd_pkts") - before[1]
+        done = small.end()
+        capture = read_pcapng(small.fetch(tmp_path))
+    counters = capture.counters()
+    assert counters["lost"] == counters["lost_ring"] + counters["lost_nested"] > 0
+    assert counters["delivered"] == len(capture.packets) > 0
+    assert counters["delivered"] + counters["lost"] == counters["received"] == sum(moved)
+    assert f"lost: {counters['lost']} packets" in done.stderr
+
+
+def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: Path) -> None:
+    """Refused, looped back, lost on the way, and no packets at all: each says so."""
+    n1, n2 = testbed.nodes
+    with dumping_apart(n1, {"drops": ()}) as dumps:
+        send(n2, *((options, n1.link.ipv4, body) for options, body in HOSTILE.values()))
+        # the last to be sent is the last to be dropped: one link, one queue
+        arrived_text(n1, dumps["drops"].path, "drop=icrc")
+        pair.loop("rc", "send_late", 64, batches=1, chain=1)
+        pair.loop("rc", "write", 8, 2, peer="rxe_a")
+        pair.loop("uc", "write", 8, 2)
+        n1.run(["tc", "qdisc", "add", "dev", "veth_a", "root", "netem", "loss", "100%"])
+        try:
+            # an unreliable write completes when it is sent; its far end then misses the payload
+            assert pair.loop("uc", "write", 9, 2, check=False).returncode == 1
+        finally:
+            n1.run(["tc", "qdisc", "del", "dev", "veth_a", "root"])
+        capture = dumps["drops"].stop(tmp_path)
+
+    late = [packet for packet in capture.packets if packet.fields.get("drop") == "no_recv"]
+    assert late
+    for packet in late:
+        assert packet.fields["op"] == "RC_SEND_ONLY"
+        assert {"parse", "icrc", "queue", "exec"} <= set(packet.stages), packet.comment
+
+    looped = [packet for packet in capture.packets if "loopback" in packet.fields]
+    assert len(looped) == 2 * 2 * 3 * 16
+    macs = {packet.frame[:12] for packet in looped}
+    own = bytes.fromhex(n1.run(["cat", "/sys/class/net/veth_a/address"]).stdout.replace(":", ""))
+    assert macs == {own + own}
+    assert all(packet.fields["link"] == "made" for packet in looped)
+
+    unreliable = [packet for packet in capture.sent() if packet.fields["op"].startswith("UC_")]
+    seen = [packet for packet in unreliable if "xmit" in packet.stages]
+    lost = [packet for packet in unreliable if "xmit" not in packet.stages]
+    assert len(seen) == len(lost) == 3 * 16
+    # made of what those before it had
+    assert {packet.frame[:14] for packet in lost} == {packet.frame[:14] for packet in seen}
+    assert all(packet.fields["link"] == "made" for packet in lost)
+    assert not any("link" in packet.fields for packet in seen)
+
+    dropped = [packet for packet in capture.packets if not packet.stages]
+    assert [packet.fields["drop"] for packet in dropped] == list(HOSTILE)
+    for packet, (_, body) in zip(dropped, HOSTILE.values(), strict=True):
+        assert packet.frame.endswith(body)
+        assert packet.direction == INBOUND
+        assert "qpn" not in packet.fields
+        assert ("op" in packet.fields) == (len(body) >= 12)
+    assert capture.counters(capture.names().index(DEVICE))["drop"] == len(HOSTILE)
+
+
+def test_errors(n1: Node) -> None:
+    """Each says what failed and what to do, with a documented status."""
+    cases = {
+        ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
+        ("--qpn", "x"): (2, "--qpn takes", "rxedump --help"),
+        ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
+        ("--snapshot-length", "70000"): (2, "--snapshot-length takes", "rxedump --help"),
+        ("--file-size", "1"): (2, "--file-size is of files", "--write"),
+        ("-w", "/tmp/x", "--file-count", "3"): (2, "--file-count counts files", "--file-size"),
+        ("-w", "/nonexistent/x"): (2, "cannot write /nonexistent/x", "folder"),
+    }
+    for options, (status, what, action) in cases.items():
+        done = n1.run(["rxedump", *options], check=False)
+        assert done.returncode == status, options
+        assert what in done.stderr
+        assert action in done.stderr
+        assert "ready" not in done.stderr
+    done = n1.run(["setpriv", "--reuid", "65534", "--clear-groups", "rxedump"], check=False)
+    assert done.returncode == 3
+    assert "need root" in done.stderr
+    assert n1.run(["rxedump", "sh", "-c", "exit 7"], check=False).returncode == 7
+    streamed = n1.run(["sh", "-c", "rxedump -w - echo hello > /tmp/clean.pcapng"])
+    assert "hello" in streamed.stderr
+
+
+def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """On the stock driver there are fewer stages, said so, and the same packets."""
+    n1, n2 = testbed.nodes
+    prepare.install_driver(n1, artifacts.driver(LINE, "stock"))
+    prepare.add_device(n1)
+    try:
+        before = counter(n1, "sent_pkts"), counter(n1, "rcvd_pkts")
+        with dumping(n1) as (dump,):
+            traffic.perftest("ib_send_lat", n1, n2, size=64, iterations=50)
+            capture = dump.stop(tmp_path)
+        moved = counter(n1, "sent_pkts") - before[0], counter(n1, "rcvd_pkts") - before[1]
+    finally:
+        prepare.install_driver(n1, artifacts.driver(LINE))
+        prepare.add_device(n1)
+    assert capture.session["driver"] == "stock"
+    missing = [f"tx.{stage}" for stage in ("wqe", "route")]
+    missing += [f"rx.{stage}" for stage in RX_STAGES[2:]]
+    assert capture.session["missing"].split(",") == missing
+    assert (len(capture.sent()), len(capture.received())) == moved
+    for packet in capture.sent():
+        assert list(packet.stages) == [s for s in TX_STAGES if f"tx.{s}" not in missing]
+    for packet in capture.received():
+        assert list(packet.stages) == RX_STAGES[:2]
+    for packet in capture.packets:
+        assert packet.frame[47:50] == int(packet.fields["dqpn"]).to_bytes(3, "big")
+        assert packet.length == len(packet.frame)

@@ -17,7 +17,8 @@ from rocelab.bench.strict import Table, listed, shown
 from rocelab.errors import UsageError
 
 PROVIDERS = ("qemu", "veth")
-PROBES = ("rxestat",)
+PROBES = ("rxestat", "rxedump")
+_DEFAULT_PROBES = ("rxestat",)
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
@@ -68,7 +69,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     repetitions = head.integer("repetitions", default=10, low=1, high=99)
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
-    probes = head.choices("probes", PROBES, default=PROBES, empty=True)
+    probes = head.choices("probes", PROBES, default=_DEFAULT_PROBES, empty=True)
     benchmarks = tuple(_benchmark(table, transports) for table in top.tables("benchmark"))
     head.done()
     top.done()

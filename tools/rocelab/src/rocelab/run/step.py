@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError
 from rocelab.node import Completed
 from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, pair, probes, proof, stages
+from rocelab.run import frames, packets, pair, probes, proof, stages
 from rocelab.run.counters import Counters
 from rocelab.run.probes import ProbeError
 from rocelab.run.proof import Check, Proof
@@ -129,12 +129,17 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
     )
 
 
+@contextmanager
 def _observed(
     rig: Rig, ends: tuple[End, End], folder: Path, observe: Sequence[str]
-) -> AbstractContextManager[None]:
-    if "rxestat" in observe:
-        return probes.rxestat(rig.nodes, [end.device for end in ends], folder)
-    return nullcontext()
+) -> Iterator[None]:
+    """Those of the probes that are wanted, around one step."""
+    devices = [end.device for end in ends]
+    with ExitStack() as stack:
+        for name, watch in (("rxestat", probes.rxestat), ("rxedump", packets.rxedump)):
+            if name in observe:
+                stack.enter_context(watch(rig.nodes, devices, folder))
+        yield
 
 
 def _probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:

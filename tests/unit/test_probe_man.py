@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxestat's manual page and its option table (ebpf/rxestat/option_table.h) say the same."""
+"""The probes' manual pages and their option tables (ebpf/*/option_table.h) say the same."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-MAN = ROOT / "docs/man/rxestat.8.md"
-TABLE = ROOT / "ebpf/rxestat/option_table.h"
+PROBES = ("rxestat", "rxedump")
+each_probe = pytest.mark.parametrize("probe", PROBES)
+
+
+def page(probe: str) -> str:
+    """The manual page."""
+    return (ROOT / f"docs/man/{probe}.8.md").read_text()
+
+
+def source(probe: str) -> str:
+    """The option table."""
+    return (ROOT / f"ebpf/{probe}/option_table.h").read_text()
 
 
 class Option(NamedTuple):
@@ -20,9 +32,9 @@ class Option(NamedTuple):
     argument: str
 
 
-def table() -> list[Option]:
+def table(probe: str) -> list[Option]:
     """Options as the program has them."""
-    text = re.sub(r"/\*.*?\*/", "", TABLE.read_text(), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", "", source(probe), flags=re.DOTALL)
     pattern = r"OPTION\(\s*('.'|\w+),\s*\"([\w-]+)\",\s*(NULL|\"[^\"]*\"),"
     found = re.findall(pattern, text)
     assert len(found) == text.count("OPTION("), "an entry of the table was not understood"
@@ -36,9 +48,9 @@ def table() -> list[Option]:
     ]
 
 
-def manual() -> list[Option]:
+def manual(probe: str) -> list[Option]:
     """Options as the manual page's OPTIONS section has them."""
-    section = MAN.read_text().split("## OPTIONS")[1].split("\n## ")[0]
+    section = page(probe).split("## OPTIONS")[1].split("\n## ")[0]
     heads = re.findall(
         r"^(?:\*\*(-\w)\*\*, )?\*\*(--[\w-]+)\*\*(?: \*([^*]+)\*)?$", section, re.MULTILINE
     )
@@ -46,24 +58,27 @@ def manual() -> list[Option]:
     return [Option(*head) for head in heads]
 
 
-def test_same_options_in_the_same_order() -> None:
+@each_probe
+def test_same_options_in_the_same_order(probe: str) -> None:
     """Letters, names and arguments; one table serves getopt and --help."""
-    assert len(table()) > 10
-    assert manual() == table()
+    assert len(table(probe)) > 10
+    assert manual(probe) == table(probe)
 
 
-def test_help_fits_the_terminal() -> None:
+@each_probe
+def test_help_fits_the_terminal(probe: str) -> None:
     """--help puts the help of an option into columns 26 to 80."""
-    helps = re.findall(r'^OPTION\(.*?"([^"]*)"\)$', TABLE.read_text(), re.DOTALL | re.MULTILINE)
-    assert len(helps) == len(table())
+    helps = re.findall(r'^OPTION\(.*?"([^"]*)"\)$', source(probe), re.DOTALL | re.MULTILINE)
+    assert len(helps) == len(table(probe))
     assert max(map(len, helps)) <= 55
 
 
-def test_exit_statuses() -> None:
-    """The page's table has the statuses that the program's header defines."""
+@each_probe
+def test_exit_statuses(probe: str) -> None:
+    """The page's table has the statuses that the programs' header defines."""
     header = (ROOT / "ebpf/lib/msg.h").read_text()
     defined = {int(value) for value in re.findall(r"EXIT_\w+ = (\d+),", header)}
-    section = MAN.read_text().split("## EXIT STATUS")[1].split("\n## ")[0]
+    section = page(probe).split("## EXIT STATUS")[1].split("\n## ")[0]
     listed = {int(value) for value in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
     assert listed | {126, 127} == defined | {0}
     assert "126" in section
@@ -71,9 +86,9 @@ def test_exit_statuses() -> None:
 
 
 def test_stages_are_explained() -> None:
-    """Every stage that can be in the output stands in a table of the page."""
+    """Every stage that can be in the output stands in a table of rxestat's page."""
     report = (ROOT / "ebpf/rxestat/report.c").read_text()
     names = report.split("stage_names")[1].split(";")[0]
     stages = set(re.findall(r'"(\w+)"', names))
     assert len(stages) == 13
-    assert stages == set(re.findall(r"^\| `(\w+)` \|", MAN.read_text(), re.MULTILINE))
+    assert stages == set(re.findall(r"^\| `(\w+)` \|", page("rxestat"), re.MULTILINE))
