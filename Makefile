@@ -50,11 +50,14 @@ in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev 
 	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv LC_ALL C.UTF-8 \
 	make --no-print-directory $(if $(V),V=$(V))
 
+# a value of the image's image.json
+of_image = $$(sed -n 's/.*"$(1)": "\(.*\)".*/\1/p' $(BUILD)/image/$(LINE)/image.json)
+
 module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay for comparisons)
 	@mkdir -p $(BUILD)/kernel/$(LINE)/$(VARIANT)
 	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
-		RXE_SRC=/usr/src/linux-source-$(LINE) O=/rocelab/build \
-		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(BUILD)/image/$(LINE)/image.json)"
+		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
+		KVER="$(call of_image,kernel_release)"
 
 module-variants: image
 	@for variant in instrumented stock delay; do \

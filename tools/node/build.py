@@ -28,8 +28,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 # the clock of every file in the image, so that equal packages give equal images
 EPOCH = "1767225600"
-# what the initramfs needs to reach the image, in Debian's kernel all modules
-BOOT_MODULES = ("virtio_blk", "squashfs", "overlay")
+# what the initramfs needs to reach the image, in Debian's kernels modules or built in
+BOOT_MODULES = ("virtio_pci", "virtio_blk", "squashfs", "overlay")
 # Drivers that a virtual machine can use. Without the 3,000 others, depmod, which every change of
 # the driver needs, takes seconds under emulation instead of 40.
 DRIVERS = (
@@ -79,11 +79,12 @@ def bootstrap(recipe: dict[str, Any], tar: Path) -> None:
         "--dpkgopt=path-include=/usr/share/doc/*/copyright",
         "--dpkgopt=path-exclude=/usr/share/locale/*",
         "--dpkgopt=path-exclude=/usr/share/info/*",
-        "--dpkgopt=path-exclude=/usr/lib/modules/*/kernel/drivers/*",
-        "--dpkgopt=path-exclude=/usr/lib/modules/*/kernel/sound/*",
-        *(f"--dpkgopt=path-include=/usr/lib/modules/*/kernel/drivers/{name}*" for name in DRIVERS),
+        # /lib in Debian 12, /usr/lib in 13
+        "--dpkgopt=path-exclude=*/lib/modules/*/kernel/drivers/*",
+        "--dpkgopt=path-exclude=*/lib/modules/*/kernel/sound/*",
+        *(f"--dpkgopt=path-include=*/lib/modules/*/kernel/drivers/{name}*" for name in DRIVERS),
         f"--include={','.join([*recipe['kernel'], *packages()])}",
-        f'--customize-hook={HERE}/customize "$1" {recipe["kernel_source"]}',
+        f'--customize-hook={HERE}/customize "$1" {"yes" if recipe["rdma_core_tests"] else "no"}',
         recipe["suite"],
         str(tar),
     ]
@@ -118,7 +119,10 @@ def boot_modules(root: Path, release: str) -> list[Path]:
         needs[module] = rest.split()
     by_name = {Path(path).name.split(".")[0].replace("-", "_"): path for path in needs}
     order: list[str] = []
+    built_in = (folder / "modules.builtin").read_text()
     for name in BOOT_MODULES:
+        if name not in by_name and f"/{name}.ko" in built_in:
+            continue
         # modules.dep lists the nearest dependency first
         for path in [*reversed(needs[by_name[name]]), by_name[name]]:
             if path not in order:
@@ -188,6 +192,7 @@ def build(line: str, target: Path) -> None:
             ["tar2sqfs", "-q", "-c", "lz4", "-f", work / "root.sqfs"], stdin=source, check=True
         )
     release = next((root / "lib/modules").iterdir()).name
+    kernel_source = next((root / "usr/src").glob("linux-source-*")).name
     shutil.copy(root / "boot" / f"vmlinuz-{release}", work / "vmlinuz")
     make_initramfs(root, release, work / "initramfs.cpio")
     installed = subprocess.run(
@@ -205,7 +210,7 @@ def build(line: str, target: Path) -> None:
                 "recipe": target.name,
                 "kernel_release": release,
                 "suite": recipe["suite"],
-                "kernel_source": recipe["kernel_source"],
+                "kernel_source": kernel_source,
                 "packages_sha256": hashlib.sha256(installed.encode()).hexdigest(),
             },
             indent=1,
