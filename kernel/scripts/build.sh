@@ -27,6 +27,14 @@ if grep -q 'warning:' "$log"; then
 	grep -A5 'warning:' "$log" >&2
 fi
 
+# where the headers have no vmlinux, the kernel's makefiles leave the BTF out
+if [ ! -e "$kdir/vmlinux" ]; then
+	sh "$(dirname "$0")/base-btf.sh" "$kver" "$rxe/base.btf"
+	LLVM_OBJCOPY=objcopy pahole -J --btf_base "$rxe/base.btf" "$rxe/rdma_rxe.ko" >>"$log" 2>&1 ||
+		fail "pahole cannot make the BTF of the module" "see the end of $log" \
+			"apt-get install --only-upgrade dwarves"
+fi
+
 objcopy --strip-debug "$rxe/rdma_rxe.ko" "$out.new"
 objdump -h "$out.new" | grep -q '\.BTF' ||
 	fail "the module has no BTF" "the headers of $kver carry no vmlinux, or pahole failed" \
