@@ -116,20 +116,37 @@ static __always_inline void rxe_tx_packet(struct rxe_pkt_info *pkt,
  * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the time.
  */
 
+static __always_inline void __rxe_rx_arrival(struct sk_buff *skb, u64 now)
+{
+	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+
+	pkt->mask |= RXE_ARRIVED_MASK;
+	pkt->switches = rxe_switches();
+	skb->tstamp = now;
+}
+
 static __always_inline void rxe_rx_arrival(struct sk_buff *skb)
 {
-	if (trace_rxe_rx_packet_enabled()) {
-		struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+	if (trace_rxe_rx_packet_enabled())
+		__rxe_rx_arrival(skb, rxe_clock());
+}
 
-		pkt->mask |= RXE_ARRIVED_MASK;
-		pkt->switches = rxe_switches();
-		skb->tstamp = rxe_clock();
-	}
+/* 0 while the event is off */
+static __always_inline u64 rxe_rx_now(void)
+{
+	return trace_rxe_rx_packet_enabled() ? rxe_clock() : 0;
+}
+
+/* for a handler that fills in the packet after its first stage has begun */
+static __always_inline void rxe_rx_arrival_at(struct sk_buff *skb, u64 begun)
+{
+	if (trace_rxe_rx_packet_enabled() && begun)
+		__rxe_rx_arrival(skb, begun);
 }
 
 static __always_inline u64 rxe_rx_parsed(void)
 {
-	return trace_rxe_rx_packet_enabled() ? rxe_clock() : 0;
+	return rxe_rx_now();
 }
 
 static __always_inline void rxe_rx_packet(struct sk_buff *skb, u64 parsed)
@@ -235,6 +252,13 @@ static __always_inline void rxe_done_leave(struct rxe_qp *qp,
 {
 	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
 		__rxe_done_switch(&qp->done_stamps[role], stage);
+}
+
+/* what has run since rxe_done_enter() was no work on the packet */
+static __always_inline void rxe_done_skip(struct rxe_qp *qp, enum rxe_role role)
+{
+	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
+		qp->done_stamps[role].last = rxe_clock();
 }
 
 /* the packet is about to be freed */
