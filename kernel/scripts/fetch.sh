@@ -74,6 +74,10 @@ if [ -d "$sources/$package/$rel" ]; then
 	exit
 fi
 
+command -v dpkg-query >/dev/null ||
+	fail "the source of kernel $kver is nowhere" "this is no Debian: its kernels' sources are not known here" \
+		"get the source of kernel $kver and set KSRC to that tree"
+
 # The version must be that of the headers, or the module would be of another source than the
 # kernel.
 want=$(dpkg-query -W -f '${Version}' "linux-headers-$kver" 2>/dev/null) || want=

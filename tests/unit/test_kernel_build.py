@@ -195,6 +195,164 @@ def test_unknown_line_and_variant() -> None:
     assert "VARIANT=fast is not one of: instrumented stock delay" in done.stderr
 
 
+def host(sys: Path, call: str) -> subprocess.CompletedProcess[str]:
+    """Call a function of host.sh, with a folder in the place of /sys."""
+    return subprocess.run(
+        ["sh", "-c", f". {SCRIPTS}/host.sh; {call}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "SYS": str(sys)},
+    )
+
+
+def test_enforced_signatures(tmp_path: Path) -> None:
+    """Secure Boot, the kernel's own parameter, lockdown: each is seen; none of them is nothing."""
+
+    def enforced() -> bool:
+        return host(tmp_path, "signatures_enforced").returncode == 0
+
+    assert not enforced()
+    efi = tmp_path / "firmware/efi/efivars"
+    efi.mkdir(parents=True)
+    variable = efi / "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    variable.write_bytes(b"\x06\0\0\0\0")
+    assert not enforced()
+    variable.write_bytes(b"\x06\0\0\0\1")
+    assert enforced()
+    variable.unlink()
+    parameter = tmp_path / "module/module/parameters/sig_enforce"
+    parameter.parent.mkdir(parents=True)
+    parameter.write_text("N\n")
+    assert not enforced()
+    parameter.write_text("Y\n")
+    assert enforced()
+    parameter.unlink()
+    lockdown = tmp_path / "kernel/security/lockdown"
+    lockdown.parent.mkdir(parents=True)
+    lockdown.write_text("[none] integrity confidentiality\n")
+    assert not enforced()
+    lockdown.write_text("none [integrity] confidentiality\n")
+    assert enforced()
+
+
+def test_a_signature_is_seen(tmp_path: Path) -> None:
+    """What the kernel puts at the end of a signed module."""
+    module = tmp_path / "rdma_rxe.ko"
+    module.write_bytes(b"\x7fELF" + bytes(100))
+    assert host(tmp_path, f"is_signed {module}").returncode != 0
+    module.write_bytes(b"\x7fELF" + bytes(100) + b"~Module signature appended~\n")
+    assert host(tmp_path, f"is_signed {module}").returncode == 0
+
+
+def test_a_loaded_module_is_told(tmp_path: Path) -> None:
+    """Which module goes on, what holds it, and the commands to change over; else nothing."""
+    assert host(tmp_path, "say_loaded").stdout == ""
+    (tmp_path / "module/rdma_rxe").mkdir(parents=True)
+    idle = host(tmp_path, "say_loaded").stdout
+    assert "is loaded (the stock one)" in idle
+    assert "modprobe -r rdma_rxe && modprobe rdma_rxe" in idle
+    assert "rdma link" not in idle
+    for device, netdev in (("rxe0", "eth0"), ("rxe1", "eth1")):
+        parent = tmp_path / "class/infiniband" / device / "parent"
+        parent.parent.mkdir(parents=True)
+        parent.write_text(f"{netdev}\n")
+    # a device of other hardware has no parent of that kind
+    (tmp_path / "class/infiniband/mlx5_0").mkdir()
+    (tmp_path / "module/rdma_rxe/version").write_text("rocelab-0123456789ab\n")
+    busy = host(tmp_path, "say_loaded").stdout
+    assert "is loaded (rocelab-0123456789ab)" in busy
+    assert "in use: rxe0 on eth0, rxe1 on eth1" in busy
+    order = ["rdma link delete rxe0", "rdma link delete rxe1", "modprobe -r rdma_rxe"]
+    order += ["rdma link add rxe0 type rxe netdev eth0", "rdma link add rxe1 type rxe netdev eth1"]
+    places = [busy.index(words) for words in order]
+    assert places == sorted(places)
+
+
+BOOT_HEADER = 0x1F1
+
+
+def boot_image(payload: bytes) -> bytes:
+    """A bzImage of x86 as far as base-btf.sh reads it: one set-up sector."""
+    head = bytearray(1024)
+    head[BOOT_HEADER] = 1
+    head[0x202:0x206] = b"HdrS"
+    head[0x248:0x24C] = (16).to_bytes(4, "little")
+    head[0x24C:0x250] = (len(payload) + 4).to_bytes(4, "little")
+    # behind the data stands its size
+    return bytes(head) + bytes(16) + payload + b"\x99\0\0\0" + b"what follows"
+
+
+@pytest.mark.parametrize("name", ["xz", "gzip", "zstd"])
+def test_base_btf_of_a_boot_image(tmp_path: Path, name: str) -> None:
+    """The kernel in a boot image is unpacked, and its BTF taken out."""
+    types = tmp_path / "types"
+    types.write_bytes(b"\x9f\xeb\x01\0" + b"types of a kernel")
+    kernel = tmp_path / "vmlinux"
+    shutil.copy("/bin/true", kernel)
+    subprocess.run(["objcopy", "--add-section", f".BTF={types}", kernel], check=True)
+    packed = subprocess.run([name, "-c", kernel], capture_output=True, check=True).stdout
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(boot_image(packed))
+    out = tmp_path / "base.btf"
+    done = script("base-btf", "6.1.0-0-test", str(out), VMLINUZ=str(image))
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == types.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "base.btf", "types", "vmlinux", "vmlinuz",
+    ]  # fmt: skip
+
+
+def test_base_btf_refuses(tmp_path: Path) -> None:
+    """No image, no boot header, an unknown compression: each is told, with what to do."""
+    image = tmp_path / "vmlinuz"
+
+    def refusal() -> str:
+        done = script("base-btf", "6.1.0-0-test", str(tmp_path / "out"), VMLINUZ=str(image))
+        assert done.returncode == 1
+        assert "what to do" in done.stderr
+        return done.stderr
+
+    assert f"no {image}" in refusal()
+    image.write_bytes(bytes(4096))
+    assert "no boot header" in refusal()
+    image.write_bytes(boot_image(b"something else"))
+    assert "starts with 736f6d65" in refusal()
+    image.write_bytes(boot_image(b"\x1f\x8b\x08 damaged"))
+    assert "the kernel in it has no BTF" in refusal()
+
+
+def test_fetch_without_debian(tmp_path: Path) -> None:
+    """Where there is no dpkg, the way is KSRC."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "sed", "dirname"):
+        found = shutil.which(name)
+        assert found
+        (tools / name).symlink_to(found)
+    done = script(
+        "fetch", "6.12", "6.12.34-x", str(tmp_path / "o"), PATH=str(tools), SOURCES=str(tmp_path)
+    )
+    assert done.returncode == 1
+    assert "set KSRC" in done.stderr
+
+
+def test_dkms_conf() -> None:
+    """What DKMS is told fits the Makefile: its variables, and the lines that have a series."""
+    text = (KERNEL / "dkms.conf").read_text()
+    assert 'PACKAGE_VERSION="@VERSION@"' in text
+    for variable in re.findall(r" (\w+)=\$", text):
+        assert re.search(rf"^{variable} \?=", (KERNEL / "Makefile").read_text(), re.MULTILINE)
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', text, re.MULTILINE)
+    assert found
+    releases = {"6.1.0-56-amd64": "6.1", "6.12.117+deb13-amd64": "6.12", "7.3.4-amd64": "7.x"}
+    for release, line in releases.items():
+        assert re.match(found[1], release)
+        assert (KERNEL / "patches" / line).is_dir()
+    for release in ("6.10.3-amd64", "6.13.1-amd64", "5.10.0-amd64"):
+        assert not re.match(found[1], release)
+
+
 def test_series_form() -> None:
     """Each patch can be mailed: numbered, signed off, about the driver alone."""
     patches = sorted((KERNEL / "patches").glob("*/*.patch"))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# What install.sh and uninstall.sh ask of the running kernel. SYS stands for /sys in tests.
+sys=${SYS:-/sys}
+
+# true when this kernel loads signed modules only
+signatures_enforced() {
+	# four bytes of attributes, then the value
+	secure=$(od -An -tu1 -j 4 -N 1 "$sys"/firmware/efi/efivars/SecureBoot-* 2>/dev/null | tr -d ' ')
+	[ "$secure" = 1 ] && return
+	[ "$(cat "$sys/module/module/parameters/sig_enforce" 2>/dev/null)" = Y ] && return
+	grep -qE '\[(integrity|confidentiality)\]' "$sys/kernel/security/lockdown" 2>/dev/null
+}
+
+# true when the module carries a signature
+is_signed() {
+	tail -c 28 "$1" | grep -q 'Module signature appended'
+}
+
+# "rxe0 on eth0" for each device of rxe
+rxe_devices() {
+	for parent in "$sys"/class/infiniband/*/parent; do
+		[ -e "$parent" ] || continue
+		device=${parent%/parent}
+		printf '%s on %s\n' "${device##*/}" "$(cat "$parent")"
+	done
+}
+
+# say_loaded: what is loaded stays until it is exchanged; how to do that
+say_loaded() {
+	[ -d "$sys/module/rdma_rxe" ] || return 0
+	version=$(cat "$sys/module/rdma_rxe/version" 2>/dev/null || echo "the stock one")
+	echo "note: the kernel goes on with the rdma_rxe that is loaded ($version)"
+	devices=$(rxe_devices)
+	if [ -n "$devices" ]; then
+		echo "  it is in use: $(echo "$devices" | paste -sd, | sed 's/,/, /g')"
+		echo "  what to do: end the programs that use these devices, then"
+		echo "$devices" | while read -r device _ _; do
+			echo "    rdma link delete $device"
+		done
+	else
+		echo "  what to do:"
+	fi
+	echo "    modprobe -r rdma_rxe && modprobe rdma_rxe"
+	echo "$devices" | while read -r device _ netdev; do
+		[ -z "$device" ] || echo "    rdma link add $device type rxe netdev $netdev"
+	done
+}
