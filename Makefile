@@ -12,20 +12,41 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants probes demo test lint bench install clean
+.PHONY: help setup apt image module module-variants probes demo test test-kernels other-lines lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
-test: setup probes module-variants  ## every test, those in virtual machines included
+test: setup probes module-variants other-lines  ## every test, those in virtual machines included
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
-	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build check
+	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
 	@$(BIN)/pytest
+
+# what runs on nodes of any kernel line; the rest does not depend on it
+KERNEL_TESTS := $(addprefix tests/vm/test_,driver_events.py driver_delay.py rxestat.py rxestat_paths.py lines.py)
+LINES := $(notdir $(wildcard kernel/patches/*))
+
+test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%)  ## the driver's tests on every kernel line
+	@failed=; for line in $(LINES); do \
+		echo "kernel line $$line" >&2; \
+		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
+	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
+
+# The lines that `make test` builds and loads, but does not go through; two at a time, because an
+# image waits for the network half of its time.
+other-lines: apt
+	@$(MAKE) --no-print-directory -j2 $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
+
+probes-%: apt
+	@$(MAKE) --no-print-directory probes LINE=$* VARIANT=instrumented SKIP_APT=1
+
+variants-%: apt
+	@$(MAKE) --no-print-directory module-variants LINE=$* SKIP_APT=1
 
 setup: apt .venv/installed  ## Debian packages and the virtual environment
 
@@ -64,8 +85,8 @@ module-variants: image
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
 probes: module  ## rxestat, rxedump, and what provider veth and bench need
-	@mkdir -p $(BUILD)/ebpf
-	@$(call in_root,$(BUILD)/ebpf) -C ebpf O=/rocelab/build
+	@mkdir -p $(BUILD)/ebpf/$(LINE)
+	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 
 bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark, our plugin in it (on an idle machine)
 	@$(BIN)/python tools/rocelab/bench/probes.py

@@ -18,6 +18,28 @@ STAGES = {
     "rxe_rx_packet": ("parse", "icrc"),
     "rxe_rx_done": ("queue", "exec", "copy", "cqe", "reply"),
 }
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Which task of a queue pair does what: 6.12 has put the first two together."""
+
+    requester: str
+    completer: str
+    responder: str
+
+    @classmethod
+    def of(cls, line: str) -> Tasks:
+        """A kernel line's."""
+        if line == "6.1":
+            return cls("requester", "completer", "responder")
+        return cls("send", "send", "recv")
+
+    def names(self) -> set[str]:
+        """All of them."""
+        return {self.requester, self.completer, self.responder}
+
+
 # tracefs, perf script and trace-cmd report differ in what surrounds the name
 _LINE = re.compile(r"\s(?:rxe:)?((?:rxe|sched)_\w+):\s+(\S.*)$")
 # tracefs: COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: of the task, on CLOCK_MONOTONIC here

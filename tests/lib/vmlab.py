@@ -15,22 +15,23 @@ from rocelab.node import Node
 from rocelab.node.prepare import prepare
 from rocelab.provider.qemu import testbed as qemu
 
-LINE = "6.12"
+LINE = os.environ.get("ROCELAB_TEST_LINE", "6.12")
+"""The kernel line of the nodes (`make test-kernels` goes through all)."""
 MTU = 4200
 
 Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
 
 
 @contextmanager
-def boot(*, name: str, prepared: bool) -> Iterator[qemu.QemuTestbed]:
+def boot(*, name: str, prepared: bool, line: str = LINE) -> Iterator[qemu.QemuTestbed]:
     """Two nodes for as long as the context lasts, or until this process ends."""
     try:
-        testbed = qemu.up(f"{name}-{os.getpid()}", line=LINE, mtu=MTU, lifeline=True)
+        testbed = qemu.up(f"{name}-{os.getpid()}", line=line, mtu=MTU, lifeline=True)
     except MissingError as error:
         missing(f"{error.what}: {error.action}")
     try:
         if prepared:
-            prepare(testbed.nodes, artifacts.driver(LINE), artifacts.probes())
+            prepare(testbed.nodes, artifacts.driver(line), artifacts.probes(line))
         yield testbed
     finally:
         testbed.down()

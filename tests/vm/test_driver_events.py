@@ -16,7 +16,7 @@ from hostile import HOSTILE, ROUTER_ALERT, send
 from rocelab import artifacts
 from rocelab.node import Completed, Node
 from rocelab.node.prepare import DEVICE, add_device, check_driver, remove_device
-from rxe_trace import PACKETS, STAGES, Event, count, named, tracing
+from rxe_trace import PACKETS, STAGES, Event, Tasks, count, named, tracing
 from veth_pair import PROGRAM, Pair, veth_pair
 from vmlab import LINE
 
@@ -150,6 +150,7 @@ def test_loopback_is_flagged(pair: Pair) -> None:
 
 def test_tasks_and_handler(pair: Pair) -> None:
     """What begins ends, on both; every packet's events lie inside a task or the handler."""
+    tasks = Tasks.of(LINE)
     with tracing(pair.node) as trace:
         pair.loop("rc", "send", 64, batches=5)
     open_tasks: Counter[tuple[str, str, str]] = Counter()
@@ -158,7 +159,7 @@ def test_tasks_and_handler(pair: Pair) -> None:
     for event in trace.events:
         if event.name in ("rxe_task_begin", "rxe_task_end"):
             key = (event["dev"], event["qpn"], event["task"])
-            assert event["task"] in ("send", "recv")
+            assert event["task"] in tasks.names()
             open_tasks[key] += 1 if event.name == "rxe_task_begin" else -1
             assert open_tasks[key] in (0, 1), event
         elif event.name == "rxe_recv_begin":
@@ -169,15 +170,15 @@ def test_tasks_and_handler(pair: Pair) -> None:
             assert handlers == 1, event
             inside["handler"] += 1
         elif event.name == "rxe_tx_packet":
-            task = "send" if event["role"] == "requester" else "recv"
+            task = tasks.requester if event["role"] == "requester" else tasks.responder
             assert open_tasks[(event["dev"], event["qpn"], task)] == 1, event
-            inside[task] += 1
+            inside[event["role"]] += 1
         elif event.name == "rxe_rx_done":
-            task = "send" if event["role"] == "requester" else "recv"
+            task = tasks.completer if event["role"] == "requester" else tasks.responder
             assert open_tasks[(event["dev"], event["qpn"], task)] == 1, event
     assert handlers == 0
     assert set(open_tasks.values()) == {0}
-    assert inside == {"handler": 192, "send": 96, "recv": 96}
+    assert inside == {"handler": 192, "requester": 96, "responder": 96}
 
 
 def test_loss(pair: Pair) -> None:
@@ -443,8 +444,9 @@ def test_install_scripts(n1: Node) -> None:
         n1.put(script, f"/tmp/kernel/{script.name}")
     n1.put(driver.module, "/tmp/kernel/rdma_rxe.ko")
 
-    def run(name: str, *words: str, check: bool = True) -> Completed:
-        return n1.run(["sh", f"/tmp/kernel/{name}.sh", *words], timeout=300, check=check)
+    def run(name: str, *words: str, sys: str = "/sys", check: bool = True) -> Completed:
+        command = ["env", f"SYS={sys}", "sh", f"/tmp/kernel/{name}.sh", *words]
+        return n1.run(command, timeout=300, check=check)
 
     def path() -> str:
         return n1.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
@@ -456,10 +458,22 @@ def test_install_scripts(n1: Node) -> None:
     assert run("self-check", "", check=False).returncode == 1
     try:
         run("uninstall", driver.release)
-        assert path().endswith(f"{driver.release}/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz")
+        stock = f"{driver.release}/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko"
+        assert path().removesuffix(".xz").endswith(stock)
+        # where signatures are enforced an unsigned module would only hide the stock one
+        enforcing = "/tmp/enforcing/module/module/parameters"
+        n1.run(["mkdir", "-p", enforcing])
+        n1.run(["tee", f"{enforcing}/sig_enforce"], stdin="Y\n")
+        install = ("install", "/tmp/kernel/rdma_rxe.ko", driver.release)
+        refused = run(*install, sys="/tmp/enforcing", check=False)
+        assert refused.returncode == 1
+        assert "loads signed modules only" in refused.stderr
+        assert "mokutil" in refused.stderr
+        assert path().removesuffix(".xz").endswith(stock)
     finally:
         done = run("install", "/tmp/kernel/rdma_rxe.ko", driver.release)
-    assert "is loaded" in done.stdout
+    assert f"is loaded (rocelab-{driver.patch_id})" in done.stdout
+    assert f"in use: {DEVICE} on {n1.link.netdev}" in done.stdout
     assert path() == f"/lib/modules/{driver.release}/updates/rdma_rxe.ko"
 
 

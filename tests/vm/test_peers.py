@@ -50,7 +50,7 @@ def prepare(node: Node, variant: str) -> None:
 @contextmanager
 def traced(node: Node) -> Iterator[None]:
     """Every packet is traced meanwhile."""
-    install_probes(node, [artifacts.probe("rxestat")])
+    install_probes(node, [artifacts.probe("rxestat", LINE)])
     tracing = node.start(["rxestat", "--json", "-o", "/tmp/peers.json"])
     try:
         tracing.wait_for_line("rxestat: ready", timeout=120)

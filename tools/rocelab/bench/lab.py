@@ -120,7 +120,7 @@ def lab() -> Iterator[Lab]:
         machine.run(["mkdir", "-p", _RESULT])
         for variant in ("stock", "instrumented"):
             machine.put(artifacts.driver(LINE, variant).module, f"{_RESULT}/{variant}.ko")
-        install_probes(machine, [artifacts.probe(name) for name in (LOOP, *artifacts.PROBES)])
+        install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *artifacts.PROBES)])
         # brings in what the module depends on
         machine.run(["modprobe", "rdma_rxe"])
         yield Lab(testbed)

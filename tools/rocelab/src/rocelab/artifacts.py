@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rocelab.errors import MissingError
 
-LINES = ("6.12",)
+LINES = ("6.1", "6.12", "7.x")
 """Kernel lines with a patch series (kernel/patches/) and an image (tools/node/lines/)."""
+DEFAULT_LINE = "6.12"
 PROBES = ("rxestat", "rxedump")
 """Programs of ebpf/ that every prepared node has."""
 
@@ -54,22 +55,22 @@ class Driver:
 
 def image(line: str) -> Path:
     """The node image's folder for a kernel line (tools/node/build.py)."""
-    return _existing(build_dir() / "image" / line, "image").resolve()
+    return _existing(build_dir() / "image" / line, f"image LINE={line}").resolve()
 
 
 def driver(line: str, variant: str = "instrumented") -> Driver:
     """The driver of a kernel line; `variant` as in kernel/Makefile."""
     folder = build_dir() / "kernel" / line / variant
-    module = _existing(folder / "rdma_rxe.ko", "module")
+    module = _existing(folder / "rdma_rxe.ko", f"module LINE={line}")
     facts = json.loads((folder / "build.json").read_text())
     return Driver(module, facts["kernel_release"], facts["patch_id"])
 
 
-def probe(name: str) -> Path:
-    """A probe's program, e.g. `rxestat`."""
-    return _existing(build_dir() / "ebpf" / name, "probes")
+def probe(name: str, line: str = DEFAULT_LINE) -> Path:
+    """A probe's program, e.g. `rxestat`, built in the image of a kernel line."""
+    return _existing(build_dir() / "ebpf" / line / name, f"probes LINE={line}")
 
 
-def probes() -> list[Path]:
-    """The programs of all of PROBES."""
-    return [probe(name) for name in PROBES]
+def probes(line: str = DEFAULT_LINE) -> list[Path]:
+    """The programs of all of PROBES, built in the image of a kernel line."""
+    return [probe(name, line) for name in PROBES]

@@ -98,7 +98,7 @@ def up(
     say: Callable[[str], None] = lambda _: None,
 ) -> VethTestbed:
     """Boot one machine and make the pair on it; parameters and errors as `qemu.testbed.up`."""
-    tap = artifacts.probe(layout.TAP)
+    tap = artifacts.probe(layout.TAP, line)
     host = qemu.up(
         name,
         line=line,

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel lines that the other tests do not run on: the driver loads, and tells of a ping-pong.
+
+`make test-kernels` runs the driver's own tests on every line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import rxe_trace
+from rocelab import artifacts
+from rocelab.node.prepare import DEVICE
+from rxe_trace import PACKETS, Event, Tasks, tracing
+from rxestat_watch import check_rows, counter, packets, watching
+from traffic import gid_index, server
+from vmlab import LINE, Boot, healthy
+
+OTHERS = [line for line in artifacts.LINES if line != LINE]
+MESSAGES = 50
+
+
+def begun_and_ended(events: list[Event]) -> set[str]:
+    """The tasks that ran. AssertionError when one ended that had not begun, or began twice."""
+    open_runs: Counter[tuple[str, ...]] = Counter()
+    for event in events:
+        key = (event["dev"], event["qpn"], event["task"])
+        open_runs[key] += 1 if event.name == "rxe_task_begin" else -1
+        assert open_runs[key] in (0, 1), event
+    return {task for *_, task in open_runs}
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_line(boot: Boot, line: str) -> None:
+    """Driver and rxestat of the line: every packet in every event once, as the counters say."""
+    with (
+        boot(name="line", prepared=True, line=line) as testbed,
+        healthy(testbed.nodes, f"line {line}"),
+    ):
+        n1, n2 = testbed.nodes
+        release = n1.run(["uname", "-r"]).stdout.strip()
+        assert release.startswith(f"{line.removesuffix('x')}".rstrip(".") + ".")
+        events = n1.run(["ls", f"{rxe_trace.TRACING}/events/rxe"]).stdout.split()
+        assert len([name for name in events if name.startswith("rxe_")]) == 14
+
+        command = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", str(MESSAGES), "-e"]
+        before = {name: counter(n1, name) for name in ("sent_pkts", "rcvd_pkts")}
+        with watching(n1) as (watch,):
+            with (
+                tracing(n1) as trace,
+                server(n2, [*command, "-g", gid_index(n2)]),
+            ):
+                n1.run([*command, "-g", gid_index(n1), n2.link.ipv4], timeout=180)
+            document = watch.stop()
+        moved = {name: counter(n1, name) - was for name, was in before.items()}
+
+        tx, rx, done = (trace.named(name) for name in PACKETS)
+        assert len(tx) == moved["sent_pkts"]
+        assert len(rx) == len(done) == moved["rcvd_pkts"]
+        for seen in (tx, rx, done):
+            sends = [event for event in seen if event["op"] == "RC_SEND_ONLY"]
+            # its short timeout may repeat a message
+            assert len({event["psn"] for event in sends}) == MESSAGES
+            assert all(event["net"] == "v2-ipv4" for event in seen)
+        runs = [event for event in trace.events if event.name.startswith("rxe_task_")]
+        assert begun_and_ended(runs) == Tasks.of(line).names()
+
+        check_rows(document)
+        assert packets(document, "tx").total() == moved["sent_pkts"]
+        assert packets(document, "rx").total() == moved["rcvd_pkts"]
+        assert packets(document, "done").total() == moved["rcvd_pkts"]
