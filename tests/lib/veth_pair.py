@@ -43,11 +43,17 @@ class Pair:
         chain: int = 16,
         *,
         peer: str = "rxe_b",
+        ack_timeout: int = 20,
         check: bool = True,
     ) -> Completed:
-        """Run verbs_loop from rxe_a; it sends (batches + 1) * chain messages."""
+        """Run verbs_loop from rxe_a; it sends (batches + 1) * chain messages.
+
+        `ack_timeout` (4.096 µs times 2^ack_timeout) is long by default: on a machine with much
+        else to do nothing shall be sent twice.
+        """
         words = (transport, operation, str(size), str(batches), str(chain))
-        return self.node.run([PROGRAM, "rxe_a", peer, *words], timeout=180, check=check)
+        patience = ["env", f"ACK_TIMEOUT={ack_timeout}"]
+        return self.node.run([*patience, PROGRAM, "rxe_a", peer, *words], timeout=180, check=check)
 
     def counters(self) -> dict[str, int]:
         """The driver's counters, both devices together."""

@@ -189,7 +189,7 @@ def test_loss(pair: Pair) -> None:
     try:
         with tracing(pair.node, buffer_kb=65536) as trace:
             for operation in ("write", "read", "fadd", "send"):
-                pair.loop("rc", operation, 9001, batches=4)
+                pair.loop("rc", operation, 9001, batches=4, ack_timeout=14)
     finally:
         for end in "ab":
             pair.node.run(["tc", "qdisc", "delete", "dev", f"veth_{end}", "root"])

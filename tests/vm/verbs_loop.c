@@ -171,7 +171,7 @@ static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type t
 	a.qp_state = IBV_QPS_RTS;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (type == IBV_QPT_RC) {
-		a.timeout = 14;
+		a.timeout = getenv("ACK_TIMEOUT") ? atoi(getenv("ACK_TIMEOUT")) : 14;
 		a.retry_cnt = 7;
 		a.rnr_retry = 7;
 		a.max_rd_atomic = 16;
