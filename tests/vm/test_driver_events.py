@@ -183,6 +183,8 @@ def test_tasks_and_handler(pair: Pair) -> None:
 
 def test_loss(pair: Pair) -> None:
     """Under loss the rare events agree with the counters, and data still arrives whole."""
+    # ARP asks once a second, and a queue pair's address is waited for no longer
+    pair.loop("rc", "write", 1, batches=1, chain=1)
     for end in "ab":
         pair.node.run(["tc", "qdisc", "add", "dev", f"veth_{end}", "root", "netem", "loss", "4%"])
     before = pair.counters()
