@@ -49,6 +49,10 @@ class Script:
             elif message["type"] in ("map", "hist"):
                 self.maps.update(message["data"])
 
+    def histogram(self, key: str) -> int:
+        """Values in one of the histograms."""
+        return sum(int(bucket["count"]) for bucket in self.maps["@ns"][key])
+
 
 @contextmanager
 def scripts(node: Node, *names: str) -> Iterator[list[Script]]:
@@ -62,6 +66,54 @@ def scripts(node: Node, *names: str) -> Iterator[list[Script]]:
         yield started
         for script in started:
             script.stop()
+
+
+def test_under_loss(pair: Pair) -> None:
+    """Latencies of every packet; each retransmission, NAK and drop: as the driver counts them."""
+    pair.loop("uc", "write", 8, 1)  # the neighbours get to know each other before there is loss
+    # netem draws from a generator of its own: the same losses for the same packets
+    loss = ("netem", "loss", "4%", "seed", "7")
+    for end in "ab":
+        pair.node.run(["tc", "qdisc", "add", "dev", f"veth_{end}", "root", *loss])
+    before = pair.counters()
+    try:
+        with scripts(pair.node, "rxelat.bt", "rxeretrans.bt", "rxedrops.bt") as started:
+            pair.loop("rc", "write", 64, batches=16)
+            pair.loop("rc", "read", 64, batches=4)
+    finally:
+        for end in "ab":
+            pair.node.run(["tc", "qdisc", "delete", "dev", f"veth_{end}", "root"])
+    counted = {name: value - before[name] for name, value in pair.counters().items()}
+    latencies, retransmissions, drops = started
+
+    packets, switched = latencies.maps["@packets"], latencies.maps.get("@switched", {})
+    assert packets["tx"] == counted["sent_pkts"] + counted["send_err"]
+    assert packets["done"] == counted["rcvd_pkts"]
+    # arrival is in a softirq: where that interrupts another program, the kernel leaves ours out
+    assert 0 <= counted["rcvd_pkts"] - packets["rx"] <= 3
+    for event, stages in (
+        ("tx", ("tx 2 alloc", "tx 3 bth", "tx 4 route", "tx 5 net", "tx 6 copy", "tx 7 icrc")),
+        ("rx", ("rx 1 parse", "rx 2 icrc")),
+        ("done", ("rx 3 queue", "rx 4 exec")),
+    ):
+        for stage in stages:
+            assert latencies.histogram(stage) == packets[event] - switched.get(event, 0), stage
+    # what netem dropped came to no device
+    assert 0 < latencies.histogram("tx 8 xmit") < latencies.histogram("tx 7 icrc")
+
+    again = retransmissions.maps["@retransmissions"]
+    naks = retransmissions.maps["@naks"]
+    assert sum(again.values()) == counted["completer_retry_err"] > 0
+    assert set(again) <= {"timeout", "seq_nak", "implied_nak"}
+    assert set(naks) <= {"sent,psn_sequence_error", "received,psn_sequence_error"}
+    assert naks["sent,psn_sequence_error"] == counted["out_of_seq_request"]
+    assert retransmissions.maps["@retransmitted_packets"] >= sum(again.values())
+    listed = [line for line in retransmissions.lines if " retransmit " in line]
+    assert len(listed) == sum(again.values())
+
+    reasons = drops.maps["@drops"]
+    assert set(reasons) <= {"sequence", "unexpected"}
+    assert reasons["sequence"] >= counted["out_of_seq_request"]
 
 
 def test_errors(pair: Pair) -> None:
