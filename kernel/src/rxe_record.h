@@ -139,7 +139,10 @@ enum rxe_qp_cause { RXE_QP_CAUSES(RXE_LIST_ENUM, RXE_LIST_ENUM) };
 	EM(RXE_DROP_UNEXPECTED,		"unexpected")		\
 	EM(RXE_DROP_FLUSHED,		"flushed")		\
 	EM(RXE_DROP_SEND_STATE,		"send_state")		\
-	EML(RXE_DROP_SEND,		"send")
+	EM(RXE_DROP_SEND,		"send")			\
+	EM(RXE_DROP_GRH,		"grh")			\
+	EM(RXE_DROP_OTHERHOST,		"otherhost")		\
+	EML(RXE_DROP_NETNS,		"netns")
 
 enum rxe_drop_reason { RXE_DROP_REASONS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
 

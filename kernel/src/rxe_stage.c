@@ -73,8 +73,9 @@ static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
 	id->paylen = pkt->paylen;
 	id->payload = pkt->paylen - overhead;
 	id->opcode = pkt->opcode;
-	id->net = skb->protocol == htons(ETH_P_IP) ? RXE_NET_V2_IPV4 :
-						     RXE_NET_V2_IPV6;
+	id->net = skb->protocol == htons(ETH_P_IP)   ? RXE_NET_V2_IPV4 :
+		  skb->protocol == htons(ETH_P_IPV6) ? RXE_NET_V2_IPV6 :
+						       RXE_NET_V1;
 	id->flags = (switched ? RXE_FLAG_SWITCHED : 0) |
 		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
 }
