@@ -64,6 +64,7 @@ TRANSPORTS = {
     transport.name: transport
     for transport in (
         Transport("tcp", "tcp"),
+        Transport("rxe-v1", "verbs", roce=1, gid_type="IB/RoCE v1"),
         Transport("rxe-v2", "verbs", roce=2, gid_type="RoCE v2"),
     )
 }

@@ -105,6 +105,11 @@ class Plan:
             )
         )
 
+    @property
+    def roce_v1(self) -> bool:
+        """Whether the rxe devices must offer RoCE v1."""
+        return any("rxe-v1" in benchmark.transports for benchmark in self.benchmarks)
+
     def warnings(self) -> tuple[str, ...]:
         """What the plan's author should know before it runs."""
         if self.repetitions < ENOUGH_REPETITIONS:

@@ -16,6 +16,7 @@ from rocelab.bench.plan import Cell, Plan
 from rocelab.cli import console
 from rocelab.cli.testbed import DEFAULT, Provider, prepare_nodes
 from rocelab.errors import RocelabError, UsageError
+from rocelab.node.prepare import offer_roce_v1
 from rocelab.provider import testbeds
 from rocelab.provider.qemu.state import State
 from rocelab.provider.testbeds import LocalTestbed
@@ -69,6 +70,13 @@ def _up(plan: Plan, name: str) -> LocalTestbed:
         say=console.say,
     )
     prepare_nodes(testbed, where.line)
+    return _offering(plan, testbed)
+
+
+def _offering(plan: Plan, testbed: LocalTestbed) -> LocalTestbed:
+    """The testbed, its devices offering what the plan's transports need."""
+    if plan.roce_v1:
+        offer_roce_v1(testbed.nodes)
     return testbed
 
 
@@ -97,7 +105,7 @@ def _fitting(plan: Plan, name: str) -> LocalTestbed | None:
         )
         return None
     testbed.alive()
-    return testbed
+    return _offering(plan, testbed)
 
 
 def run(

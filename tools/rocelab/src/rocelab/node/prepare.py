@@ -15,6 +15,7 @@ from rocelab.node.parallel import at_once
 DEVICE = "rxe0"
 """Name of the rxe device on the data interface of a node that is a machine of its own."""
 PROBE_DIR = "/usr/local/bin"
+_ROCE_V1 = "/sys/module/rdma_rxe/parameters/roce_v1"
 
 
 def device_of(node: Node) -> str:
@@ -31,10 +32,38 @@ def remove_device(node: Node) -> None:
     node.run(["rdma", "link", "delete", device_of(node)], check=False)
 
 
-def add_device(node: Node) -> None:
-    """Make the rxe device on the data interface (the driver is loaded if it was not)."""
-    name, netdev = device_of(node), node.link.netdev
-    node.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
+def add_device(node: Node, *, roce_v1: bool = False) -> None:
+    """Make the rxe device on the data interface (the driver is loaded if it was not).
+
+    With `roce_v1` it has GIDs of RoCE v1, too, for as long as it is there.
+    """
+    if roce_v1:
+        node.run(["modprobe", "rdma_rxe"])
+        if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
+            raise TestbedError(
+                f"the driver on {node.name} does not speak RoCE v1",
+                cause="it is the stock one, or the series of this kernel line lacks the patches",
+                action="take rxe-v1 out of the plan, or a line that has it (docs/compatibility.md)",
+            )
+        node.run(["tee", _ROCE_V1], stdin="Y\n")
+    try:
+        name, netdev = device_of(node), node.link.netdev
+        node.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
+    finally:
+        if roce_v1:
+            node.run(["tee", _ROCE_V1], stdin="N\n")
+
+
+def offer_roce_v1(nodes: Sequence[Node]) -> None:
+    """See to it that the rxe devices have GIDs of RoCE v1; those that have not are made anew."""
+
+    for node in nodes:  # one after the other: two may share a module, and its parameter
+        types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
+        # entries without a GID cannot be read: grep's status says so, its output is good
+        listing = node.run(["grep", "-rhs", "", types], check=False).stdout
+        if "IB/RoCE v1" not in listing.splitlines():
+            remove_device(node)
+            add_device(node, roce_v1=True)
 
 
 def unload(node: Node) -> None:
