@@ -20,14 +20,14 @@ _UNTIL_LISTENING = (
 )
 
 
-def gid_index(node: Node) -> str:
-    """Index of the RoCE v2 GID of the node's IPv4 address."""
+def gid_index(node: Node, *, gid_type: str = "RoCE v2") -> str:
+    """Index of the GID of that type for the node's IPv4 address."""
     port = f"/sys/class/infiniband/{DEVICE}/ports/1"
     # entries without a GID cannot be read: grep's status says so, its output is good
     listing = node.run(
         ["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False
     ).stdout
-    chosen = gid.choose(gid.parse(listing), "RoCE v2", node.link.ipv4, node=node.name)
+    chosen = gid.choose(gid.parse(listing), gid_type, node.link.ipv4, node=node.name)
     return str(chosen.index)
 
 
@@ -50,6 +50,7 @@ def perftest(
     size: int,
     iterations: int,
     ack_timeout: int = 21,
+    gid_type: str = "RoCE v2",
 ) -> None:
     """Run a perftest program between two nodes, or between a node and itself.
 
@@ -58,6 +59,9 @@ def perftest(
     """
     common = [program, "-d", DEVICE, "-s", str(size), "-n", str(iterations), "-m", str(MTU), "-F"]
     common += ["-u", str(ack_timeout)]
-    with server(server_node, [*common, "-x", gid_index(server_node)]) as process:
-        client.run([*common, "-x", gid_index(client), server_node.link.ipv4], timeout=180)
+    with server(server_node, [*common, "-x", gid_index(server_node, gid_type=gid_type)]) as process:
+        client.run(
+            [*common, "-x", gid_index(client, gid_type=gid_type), server_node.link.ipv4],
+            timeout=180,
+        )
         assert process.wait(timeout=60).returncode == 0

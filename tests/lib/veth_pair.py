@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from node_program import compiled, remote
 from rocelab.node import Completed, Node
 
 SOURCE = Path(__file__).parents[1] / "vm" / "verbs_loop.c"
-PROGRAM = f"/tmp/verbs_loop-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
-"""Where it lies on a node: compiled once, for as long as its source stays the same."""
+PROGRAM = remote(SOURCE)
+ROCE_V1 = "/sys/module/rdma_rxe/parameters/roce_v1"
 COUNTERS = (
     "sent_pkts",
     "rcvd_pkts",
@@ -24,6 +24,7 @@ COUNTERS = (
     "rcvd_rnr_err",
     "send_rnr_err",
     "completer_retry_err",
+    "rcvd_drops",
 )
 
 
@@ -43,6 +44,7 @@ class Pair:
         chain: int = 16,
         *,
         peer: str = "rxe_b",
+        gid: str = "v2-ipv4",
         ack_timeout: int = 20,
         check: bool = True,
     ) -> Completed:
@@ -51,7 +53,7 @@ class Pair:
         `ack_timeout` (4.096 µs times 2^ack_timeout) is long by default: on a machine with much
         else to do nothing shall be sent twice.
         """
-        words = (transport, operation, str(size), str(batches), str(chain))
+        words = (transport, operation, str(size), str(batches), str(chain), gid)
         patience = ["env", f"ACK_TIMEOUT={ack_timeout}"]
         return self.node.run([*patience, PROGRAM, "rxe_a", peer, *words], timeout=180, check=check)
 
@@ -69,20 +71,22 @@ class Pair:
         return total
 
 
-def _devices(node: Node) -> None:
-    for end in "ab":
-        node.run(["rdma", "link", "add", f"rxe_{end}", "type", "rxe", "netdev", f"veth_{end}"])
-
-
-def _compile(node: Node) -> None:
-    if node.run(["test", "-x", PROGRAM], check=False).returncode:
-        node.put(SOURCE, f"{PROGRAM}.c")
-        node.run(["gcc", "-O2", "-o", PROGRAM, f"{PROGRAM}.c", "-libverbs"], timeout=120)
+def _devices(node: Node, *, roce_v1: bool) -> None:
+    if roce_v1:
+        node.run(["tee", ROCE_V1], stdin="Y\n")
+    try:
+        for end in "ab":
+            node.run(["rdma", "link", "add", f"rxe_{end}", "type", "rxe", "netdev", f"veth_{end}"])
+    finally:
+        if roce_v1:
+            node.run(["tee", ROCE_V1], stdin="N\n")
 
 
 @contextmanager
-def veth_pair(node: Node) -> Iterator[Pair]:
+def veth_pair(node: Node, *, roce_v1: bool = False) -> Iterator[Pair]:
     """Make the pair and compile verbs_loop; remove the pair at the end.
+
+    With `roce_v1` the devices have GIDs of RoCE v1, too.
 
     Both addresses are this machine's own: frames leave and come back only where packets from an
     own address are let in, and where the route by interface wins over the local one.
@@ -113,8 +117,8 @@ def veth_pair(node: Node) -> Iterator[Pair]:
                 f"net.ipv4.conf.veth_{end}.{key}" for key in ("rp_filter=0", "accept_local=1")
             ]
         node.run(["sysctl", "-qw", *settings])
-        _devices(node)
-        _compile(node)
+        _devices(node, roce_v1=roce_v1)
+        compiled(node, SOURCE, "-libverbs")
         yield Pair(node)
     finally:
         for end in "ab":

@@ -5,17 +5,20 @@
  * completion events. Nothing polls, so the driver's work queue is never starved of its CPU, and
  * under QEMU's -icount the cost per message repeats to about 0.1 %.
  *
- *   verbs_loop FROM TO TRANSPORT OPERATION SIZE BATCHES [CHAIN]
+ *   verbs_loop FROM TO TRANSPORT OPERATION SIZE BATCHES [CHAIN [GID]]
  *
- * TRANSPORT rc uc ud; OPERATION send send_imm write write_imm read cas fadd, or
+ * TRANSPORT rc uc ud, or srq: rc with a shared receive queue at the far end
+ * OPERATION send send_imm write write_imm read cas fadd, or
  *   send_late     the far end posts its receives only after it has refused the first message
  *   cq_full       more completions than the queue holds: succeeds when the device says so
  *   write_denied  a wrong key: succeeds when the first message fails with a remote access error
- * CHAIN work requests in a batch (32). Payload is checked at the end. Prints one line: key=value,
- * times in ns.
+ * CHAIN work requests in a batch (32). GID (v2-ipv4): v1 or v2, then -ipv4, -ipv6 or -link for
+ * the sort of address, then -vlan for those of a VLAN interface. Payload is checked at the end.
+ * Prints one line: key=value, times in ns.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,6 +71,7 @@ struct end {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	unsigned char *buffer;
 	union ibv_gid gid;
@@ -88,28 +92,49 @@ static struct ibv_context *open_device(const char *name)
 	return context;
 }
 
-/* by type and address, never by index: RoCE v2 on IPv4 */
-static void choose_gid(struct end *e)
+/* what a GID is called here */
+static const char *gid_name(const struct ibv_gid_entry *entry)
 {
 	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct ibv_gid_entry entry;
+	static char name[64];
+	char netdev[IF_NAMESIZE] = "";
+	const char *address = !memcmp(entry->gid.raw, mapped, 12)		       ? "-ipv4"
+			      : entry->gid.raw[0] == 0xfe && entry->gid.raw[1] == 0x80 ? "-link"
+										       : "-ipv6";
 
-	for (int i = 0; !ibv_query_gid_ex(e->context, 1, i, &entry, 0); i++) {
-		if (entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !memcmp(entry.gid.raw, mapped, 12)) {
-			e->gid = entry.gid;
-			e->gid_index = i;
+	if_indextoname(entry->ndev_ifindex, netdev);
+	snprintf(name, sizeof(name), "%s%s%s",
+		 entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? "v2" : "v1", address,
+		 strchr(netdev, '.') ? "-vlan" : "");
+	return name;
+}
+
+/* by type and address, never by index; the table may have gaps */
+static void choose_gid(struct end *e, const char *wanted)
+{
+	struct ibv_gid_entry table[64];
+	ssize_t n = ibv_query_gid_table(e->context, table, sizeof(table) / sizeof(*table), 0);
+
+	CHECK(n >= 0);
+	for (ssize_t i = 0; i < n; i++) {
+		if (!strcmp(gid_name(&table[i]), wanted)) {
+			e->gid = table[i].gid;
+			e->gid_index = table[i].gid_index;
 			return;
 		}
 	}
-	fprintf(stderr, "verbs_loop: %s has no RoCE v2 GID with an IPv4 address\n",
-		ibv_get_device_name(e->context->device));
+	fprintf(stderr, "verbs_loop: %s has no GID %s\n", ibv_get_device_name(e->context->device),
+		wanted);
 	exit(1);
 }
 
-static void make(struct end *e, const char *name, enum ibv_qp_type type, int completions)
+static void make(struct end *e, const char *name, enum ibv_qp_type type, int completions,
+		 const char *gid, int shared)
 {
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = MAX_CHAIN, .max_sge = 1}};
+
 	CHECK(e->context = open_device(name));
-	choose_gid(e);
+	choose_gid(e, gid);
 	CHECK(e->pd = ibv_alloc_pd(e->context));
 	CHECK(e->channel = ibv_create_comp_channel(e->context));
 	CHECK(e->cq = ibv_create_cq(e->context, completions, NULL, e->channel, 0));
@@ -118,9 +143,12 @@ static void make(struct end *e, const char *name, enum ibv_qp_type type, int com
 	CHECK(e->mr = ibv_reg_mr(e->pd, e->buffer, BUFFER,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+	if (shared)
+		CHECK(e->srq = ibv_create_srq(e->pd, &srq));
 	struct ibv_qp_init_attr init = {
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
+		.srq = e->srq,
 		.qp_type = type,
 		.cap = {.max_send_wr = MAX_CHAIN,
 			.max_recv_wr = MAX_CHAIN,
@@ -179,6 +207,14 @@ static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type t
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	}
 	CHECK(!ibv_modify_qp(e->qp, &a, mask));
+}
+
+static void post_receives(struct end *e, struct ibv_recv_wr *first)
+{
+	struct ibv_recv_wr *bad;
+
+	CHECK(!(e->srq ? ibv_post_srq_recv(e->srq, first, &bad)
+		       : ibv_post_recv(e->qp, first, &bad)));
 }
 
 /* the driver's count of messages that it refused for want of a receive */
@@ -240,18 +276,19 @@ int main(int argc, char **argv)
 	static struct ibv_send_wr send[MAX_CHAIN];
 	static struct ibv_recv_wr receive[MAX_CHAIN];
 	struct ibv_send_wr *bad_send;
-	struct ibv_recv_wr *bad_receive;
 	const struct operation *op = NULL;
 	struct end a = {}, b = {};
 
-	if (argc < 7 || argc > 8) {
-		fprintf(stderr,
-			"usage: verbs_loop FROM TO TRANSPORT OPERATION SIZE BATCHES [CHAIN]\n");
+	if (argc < 7 || argc > 9) {
+		fprintf(stderr, "usage: verbs_loop FROM TO TRANSPORT OPERATION SIZE BATCHES "
+				"[CHAIN [GID]]\n");
 		return 2;
 	}
-	enum ibv_qp_type type = !strcmp(argv[3], "rc")	 ? IBV_QPT_RC
-				: !strcmp(argv[3], "uc") ? IBV_QPT_UC
-							 : IBV_QPT_UD;
+	int shared = !strcmp(argv[3], "srq");
+	const char *gid = argc > 8 ? argv[8] : "v2-ipv4";
+	enum ibv_qp_type type = shared || !strcmp(argv[3], "rc") ? IBV_QPT_RC
+				: !strcmp(argv[3], "uc")	 ? IBV_QPT_UC
+								 : IBV_QPT_UD;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
 		if (!strcmp(argv[4], operations[i].name))
 			op = &operations[i];
@@ -263,8 +300,8 @@ int main(int argc, char **argv)
 	if (op->fixed)
 		size = op->fixed;
 
-	make(&a, argv[1], type, op->overflows ? 1 : 4 * MAX_CHAIN);
-	make(&b, argv[2], type, 4 * MAX_CHAIN);
+	make(&a, argv[1], type, op->overflows ? 1 : 4 * MAX_CHAIN, gid, 0);
+	make(&b, argv[2], type, 4 * MAX_CHAIN, gid, shared);
 	connect_to(&a, &b, type);
 	connect_to(&b, &a, type);
 
@@ -333,13 +370,13 @@ int main(int argc, char **argv)
 		if (!k)
 			start = now();
 		if (op->receives && !op->late)
-			CHECK(!ibv_post_recv(b.qp, receive, &bad_receive));
+			post_receives(&b, receive);
 		long before = op->late ? refusals(&b) : 0;
 		CHECK(!ibv_post_send(a.qp, send, &bad_send));
 		if (op->late) {
 			while (refusals(&b) == before)
 				sched_yield();
-			CHECK(!ibv_post_recv(b.qp, receive, &bad_receive));
+			post_receives(&b, receive);
 		}
 		wait_for(&a, 1, IBV_WC_SUCCESS);
 		if (op->receives)

@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RoCE v1: every service and operation, beside v2, told right by witnesses of the wire."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv6Address
+from pathlib import Path
+
+import pytest
+
+import corpus
+import traffic
+import witness
+from node_program import compiled
+from rocelab.bench import gid
+from rocelab.node import Node
+from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.run import frames
+from rxe_trace import PACKETS, TRACING, count, tracing
+from rxestat_watch import check_rows, watching
+from veth_pair import PROGRAM, Pair, veth_pair
+
+V1, V2 = "IB/RoCE v1", "RoCE v2"
+V1_FRAMES = "8915"
+
+
+@pytest.fixture
+def pair(n1: Node) -> Iterator[Pair]:
+    """Two devices on the first node, with GIDs of both versions."""
+    with veth_pair(n1, roce_v1=True) as pair:
+        yield pair
+
+
+@pytest.fixture
+def nodes(n1: Node, n2: Node) -> Iterator[tuple[Node, Node]]:
+    """Both nodes, their devices offering v1."""
+    offer_roce_v1([n1, n2])
+    yield n1, n2
+    for node in (n1, n2):
+        remove_device(node)
+        add_device(node)
+
+
+def gids(node: Node) -> tuple[gid.Gid, ...]:
+    """The GID table of a node's own device."""
+    port = f"/sys/class/infiniband/{DEVICE}/ports/1"
+    # entries without a GID cannot be read: grep's status says so, its output is good
+    listing = node.run(
+        ["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False
+    ).stdout
+    return gid.parse(listing)
+
+
+def table(node: Node) -> list[tuple[str, str]]:
+    """Address and type of each GID, in the table's order."""
+    return [(str(entry.address), entry.type) for entry in gids(node)]
+
+
+def hears_v1(node: Node) -> bool:
+    """Whether anything on the node takes frames of RoCE v1."""
+    types = node.run(["cat", "/proc/net/ptype"]).stdout.splitlines()
+    return any(line.split()[0] == V1_FRAMES for line in types)
+
+
+def test_only_on_request(n1: Node, n2: Node) -> None:
+    """Off: v2 GIDs only, and v1 frames are nobody's. On: each address twice, and off again."""
+    before = table(n1)
+    assert {kind for _, kind in before} == {V2}
+    assert not hears_v1(n1)
+    try:
+        offer_roce_v1([n1])
+        assert hears_v1(n1)
+        both = table(n1)
+        assert Counter(both) == Counter(
+            (address, kind) for address, _ in before for kind in (V1, V2)
+        )
+        # asking again changes nothing
+        offer_roce_v1([n1])
+        assert table(n1) == both
+        # a device keeps what it was added with; the next one is as the parameter says now
+        assert n1.run(["cat", "/sys/module/rdma_rxe/parameters/roce_v1"]).stdout.strip() == "N"
+    finally:
+        remove_device(n1)
+        add_device(n1)
+    assert table(n1) == before
+    assert not hears_v1(n1)
+
+
+OPERATIONS = [
+    # transport, operation, size, an opcode that must be seen
+    ("rc", "send", 0, "RC_SEND_ONLY"),
+    ("rc", "send_imm", 4096, "RC_SEND_ONLY_WITH_IMMEDIATE"),
+    ("rc", "write", 9001, "RC_RDMA_WRITE_MIDDLE"),
+    ("rc", "write_imm", 1, "RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE"),
+    ("rc", "read", 64, "RC_RDMA_READ_RESPONSE_ONLY"),
+    ("rc", "read", 9001, "RC_RDMA_READ_RESPONSE_MIDDLE"),
+    ("rc", "cas", 8, "RC_COMPARE_SWAP"),
+    ("rc", "fadd", 8, "RC_ATOMIC_ACKNOWLEDGE"),
+    ("srq", "send", 65, "RC_SEND_ONLY"),
+    ("srq", "write_imm", 5000, "RC_RDMA_WRITE_LAST_WITH_IMMEDIATE"),
+    ("uc", "send", 9001, "UC_SEND_MIDDLE"),
+    ("uc", "write", 64, "UC_RDMA_WRITE_ONLY"),
+    ("ud", "send", 1000, "UD_SEND_ONLY"),
+    ("ud", "send_imm", 3, "UD_SEND_ONLY_WITH_IMMEDIATE"),
+]
+
+
+def test_every_operation(pair: Pair, tmp_path: Path) -> None:
+    """The payload arrives, the frames are right, and every packet is in each event once as v1."""
+    wire = tmp_path / "veth.pcap"
+    before = pair.counters()
+    with (
+        witness.sniffed(pair.node, "veth_a", wire),
+        tracing(pair.node, *PACKETS, "rxe_drop", buffer_kb=65536) as trace,
+    ):
+        for transport, operation, size, _ in OPERATIONS:
+            pair.loop(transport, operation, size, batches=1, gid="v1-ipv4")
+        # the other sort of address that the two ends of a pair have
+        for transport in ("rc", "uc", "ud"):
+            pair.loop(transport, "send", 64, batches=1, gid="v1-link")
+        moved = settled(before, pair.counters)
+    check_arrivals(moved)
+    assert moved["send_err"] == 0
+    seen = witness.check_v1(wire, moved["sent_pkts"])
+    assert {opcode for *_, opcode in OPERATIONS} <= seen.keys()
+    sources = {frame[8:24] for frame in witness.grhs(wire)}
+    assert {source[:2] for source in sources} == {b"\xfe\x80", b"\x00\x00"}
+    for name in PACKETS:
+        assert set(count(trace.named(name), "net")) == {"v1"}, name
+    assert count(trace.named("rxe_tx_packet"), "op") == seen
+    received = trace.named("rxe_rx_packet")
+    assert len(received) == moved["rcvd_pkts"]
+    flushed = count(trace.named("rxe_drop"), "reason")["flushed"]
+    assert len(trace.named("rxe_rx_done")) == len(received) - flushed
+
+
+def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
+    """Queue pairs of both versions at the same time on the same devices: neither disturbs."""
+    wire = tmp_path / "veth.pcap"
+    before = pair.counters()
+    with (
+        witness.sniffed(pair.node, "veth_a", wire),
+        watching(pair.node, options=("--device", "rxe_a")) as (watch,),
+    ):
+        loops = [
+            pair.node.start(
+                [PROGRAM, "rxe_a", "rxe_b", "rc", operation, "3000", "20", "16", version]
+            )
+            for operation in ("write", "read")
+            for version in ("v1-ipv4", "v2-ipv4")
+        ]
+        for loop in loops:
+            done = loop.wait(timeout=300)
+            assert done.returncode == 0, done.stderr
+        moved = settled(before, pair.counters)
+        document = watch.stop()
+    both = [witness.network(frame)[0] for frame in witness.frames(wire)]
+    check_arrivals(moved)
+    assert moved["sent_pkts"] == len(both)
+    assert both.count(0x0800) > 0
+    witness.check_v1(wire, both.count(witness.IBOE))
+    check_rows(document)
+    nets = {row["net"] for row in document["rows"]}
+    assert nets == {"v1", "v2-ipv4"}
+    # every stage of v2 is there for v1, too
+    stages = {
+        net: {(row["dir"], row["stage"]) for row in document["rows"] if row["net"] == net}
+        for net in nets
+    }
+    assert stages["v1"] == stages["v2-ipv4"]
+
+
+def test_loopback(pair: Pair, tmp_path: Path) -> None:
+    """Within one device no frame is sent, on any service."""
+    wire = tmp_path / "veth.pcap"
+    before = pair.counters()
+    with (
+        witness.sniffed(pair.node, "veth_a", wire),
+        tracing(pair.node, *PACKETS) as trace,
+    ):
+        for transport, operation in (
+            ("rc", "write"),
+            ("rc", "read"),
+            ("uc", "send"),
+            ("ud", "send"),
+        ):
+            pair.loop(transport, operation, 100, batches=2, gid="v1-ipv4", peer="rxe_a")
+        moved = settled(before, pair.counters)
+    check_arrivals(moved)
+    assert moved["sent_pkts"] == len(trace.named("rxe_tx_packet"))
+    assert witness.frames(wire) == []
+    for name in PACKETS:
+        assert set(count(trace.named(name), "net")) == {"v1"}
+        assert all("loopback" in event["flags"] for event in trace.named(name))
+
+
+def chosen(node: Node, kind: str, address: str) -> str:
+    """Index of a node's GID by type and address; the table follows addresses after a moment."""
+    deadline = time.monotonic() + 60
+    while True:
+        for entry in gids(node):
+            if entry.type == kind and entry.address == IPv6Address(address):
+                return str(entry.index)
+        assert time.monotonic() < deadline, (kind, address, gids(node))
+
+
+def perftest(
+    program: str, ends: tuple[Node, Node], indexes: tuple[str, str], *options: str
+) -> None:
+    """A perftest program between two nodes, over GIDs by index; ACK timeouts as in traffic."""
+    server, client = ends
+    argv = [program, "-d", DEVICE, "-F", "-u", "21", *options]
+    with traffic.server(server, [*argv, "-x", indexes[0]]) as process:
+        client.run([*argv, "-x", indexes[1], server.link.ipv4], timeout=180)
+        assert process.wait(timeout=60).returncode == 0
+
+
+def settled(before: Mapping[str, int], read: Callable[[], Mapping[str, int]]) -> Counter[str]:
+    """How far counters moved, once what was sent has arrived.
+
+    After a minute it is returned as it is, for the test to say what is missing.
+    """
+    deadline = time.monotonic() + 60
+    while True:
+        moved = Counter({name: value - before[name] for name, value in read().items()})
+        arrived = moved["rcvd_pkts"] + moved["rcvd_drops"]
+        if moved["sent_pkts"] == arrived or time.monotonic() > deadline:
+            return moved
+
+
+def check_arrivals(moved: Mapping[str, int]) -> None:
+    """All that was sent arrived, at a queue pair that wanted it.
+
+    Where a slow node made an ACK timer expire, a copy may come to one that has gone.
+    """
+    assert moved["rcvd_pkts"] + moved["rcvd_drops"] == moved["sent_pkts"] > 0
+    if not moved["completer_retry_err"]:
+        assert moved["rcvd_drops"] == 0
+
+
+def counted(node: Node, *names: str) -> Counter[str]:
+    """The driver's counters of a node's own device."""
+    base = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
+    values = node.run(["cat", *(f"{base}/{name}" for name in names)]).stdout.split()
+    return Counter(dict(zip(names, map(int, values), strict=True)))
+
+
+class Wire:
+    """What crossed the link between two nodes, and how far their counters went meanwhile."""
+
+    def __init__(self, testbed: QemuTestbed, path: Path) -> None:
+        self.nodes = testbed.nodes
+        self.path = path
+        self.capture = testbed.capture(path)
+
+    def counters(self) -> Counter[str]:
+        """Of both nodes together."""
+        names = ("sent_pkts", "rcvd_pkts", "rcvd_drops", "completer_retry_err")
+        found = [counted(node, *names) for node in self.nodes]
+        return Counter({name: sum(one[name] for one in found) for name in names})
+
+    def __enter__(self) -> Wire:
+        self.capture.__enter__()
+        self.before = self.counters()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.moved = settled(self.before, self.counters)
+        self.capture.__exit__(None, None, None)
+
+    def check(self) -> dict[str, int]:
+        """All that was sent is on the wire as v1, right, and arrived."""
+        check_arrivals(self.moved)
+        assert frames.count(self.path).roce_v2 == 0
+        return witness.check_v1(self.path, self.moved["sent_pkts"])
+
+
+def test_path_mtus(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path) -> None:
+    """Messages in packets of every path MTU; the largest needs jumbo frames."""
+    indexes = (
+        chosen(nodes[0], V1, f"::ffff:{nodes[0].link.ipv4}"),
+        chosen(nodes[1], V1, f"::ffff:{nodes[1].link.ipv4}"),
+    )
+    for mtu in (256, 512, 1024, 2048, 4096):
+        with Wire(testbed, tmp_path / f"{mtu}.pcap") as wire:
+            perftest("ib_write_bw", nodes, indexes, "-s", "10000", "-n", "20", "-m", str(mtu))
+        wire.check()
+        # GRH, BTH, RETH of the first packet, ICRC
+        assert max(map(len, witness.frames(wire.path))) == 14 + 40 + 12 + 16 + mtu + 4
+
+
+def test_addresses_and_services(
+    testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path
+) -> None:
+    """Link-local, IPv6 and VLAN GIDs, by every service, between two machines."""
+    links = [node.link.netdev for node in nodes]
+    for number, (node, netdev) in enumerate(zip(nodes, links, strict=True), 1):
+        node.run(["ip", "addr", "add", f"fd00:44::{number}/64", "dev", netdev, "nodad"])
+        node.run(["ip", "link", "add", "link", netdev, "name", f"{netdev}.7", "type", "vlan",
+                  "id", "7"])  # fmt: skip
+        node.run(["ip", "link", "set", f"{netdev}.7", "up"])
+        node.run(["ip", "addr", "add", f"10.46.0.{number}/24", "dev", f"{netdev}.7"])
+    try:
+        local = [next(address for address, kind in table(node) if address.startswith("fe80"))
+                 for node in nodes]  # fmt: skip
+        for name, addresses, vlan, runs in (
+            ("link", local, False, [("send", "RC"), ("send", "UD")]),
+            ("ipv6", ["fd00:44::1", "fd00:44::2"], False, [("send", "UC"), ("read", "RC")]),
+            ("vlan", ["::ffff:10.46.0.1", "::ffff:10.46.0.2"], True,
+             [("send", "RC"), ("send", "UD"), ("atomic", "RC")]),
+        ):  # fmt: skip
+            indexes = (chosen(nodes[0], V1, addresses[0]), chosen(nodes[1], V1, addresses[1]))
+            with Wire(testbed, tmp_path / f"{name}.pcap") as wire:
+                for operation, service in runs:
+                    size = [] if operation == "atomic" else ["-s", "3000"]
+                    argv = [*size, "-n", "10", "-c", service]
+                    perftest(f"ib_{operation}_lat", nodes, indexes, *argv)
+            seen = wire.check()
+            for operation, service in runs:
+                words = {"send": "SEND", "read": "READ_RESPONSE", "atomic": "ATOMIC_ACK"}
+                assert any(
+                    opcode.startswith(service) and words[operation] in opcode for opcode in seen
+                ), (name, operation, service, seen)
+            v1 = [f for f in witness.frames(wire.path) if witness.network(f)[0] == witness.IBOE]
+            assert {f[12:14] == b"\x81\x00" for f in v1} == {vlan}, name
+    finally:
+        for node, netdev in zip(nodes, links, strict=True):
+            node.run(["ip", "link", "delete", f"{netdev}.7"])
+            node.run(
+                ["ip", "addr", "flush", "dev", netdev, "scope", "global", "to", "fd00:44::/64"]
+            )
+
+
+CONFIG = f"/sys/kernel/config/rdma_cm/{DEVICE}"
+MODE = f"{CONFIG}/ports/1/default_roce_mode"
+
+
+@pytest.fixture
+def cm_over_v1(nodes: tuple[Node, Node]) -> Iterator[tuple[Node, Node]]:
+    """Both nodes with v1 as rdma_cm's default for their devices."""
+    for node in nodes:
+        node.run(["modprobe", "rdma_cm"])
+        node.run(["mkdir", "-p", CONFIG])
+        assert node.run(["cat", MODE]).stdout.strip() == V2
+        node.run(["tee", MODE], stdin=f"{V1}\n")
+    yield nodes
+    for node in nodes:
+        node.run(["tee", MODE], stdin=f"{V2}\n")
+        node.run(["rmdir", CONFIG])
+
+
+def test_rdma_cm(testbed: QemuTestbed, cm_over_v1: tuple[Node, Node], tmp_path: Path) -> None:
+    """Connections by rdma_cm, whose kernel half must learn the version from the work completion."""
+    server, client = cm_over_v1
+    with Wire(testbed, tmp_path / "cm.pcap") as wire:
+        argv = ["rping", "-C", "5", "-S", "1000", "-V", "-a", server.link.ipv4]
+        process = server.start([*argv, "-s"])
+        try:
+            # rping listens on no socket that could be seen: the client tries again
+            again = "until timeout 60 rping -c -C 5 -S 1000 -V -a $1; do sleep 0.2; done"
+            client.run(["timeout", "120", "sh", "-c", again, "sh", server.link.ipv4], timeout=150)
+            assert process.wait(timeout=60).returncode == 0
+        finally:
+            process.kill()
+    seen = wire.check()
+    # the management datagrams of connecting are UD; data is READ and WRITE
+    assert {"UD_SEND_ONLY", "RC_RDMA_READ_RESPONSE_ONLY", "RC_RDMA_WRITE_ONLY"} <= seen.keys()
+
+
+MULTICAST = Path(__file__).with_name("verbs_mcast.c")
+
+
+def test_multicast(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path) -> None:
+    """Members of a group receive, on the sender's own device too; other groups' messages do not.
+
+    A card lets in only what its driver has asked for: the group's Ethernet address must be right.
+    The stranger has the same Ethernet address, and is told apart by its GID.
+    """
+    for node in nodes:
+        program = compiled(node, MULTICAST, "-libverbs")
+    for group, stranger in (("ff1e::4791", "ff1d::4791"), ("::ffff:239.1.2.3", "::ffff:238.1.2.3")):
+        path = tmp_path / f"{len(group)}.pcap"
+        members = [node.start([program, "recv", DEVICE, group]) for node in nodes]
+        before = counted(nodes[0], "rcvd_pkts", "rcvd_drops")
+        try:
+            for member in members:
+                member.wait_for_line("attached", timeout=60)
+            with testbed.capture(path), tracing(nodes[0], "rxe_drop") as trace:
+                nodes[1].run([program, "send", DEVICE, stranger, "3"])
+                nodes[1].run([program, "send", DEVICE, group, "3"])
+                for member in members:
+                    member.wait_for_line(f"{group} 2", timeout=60)
+        finally:
+            for member in members:
+                member.kill()
+        assert witness.check_v1(path, 6) == {"UD_SEND_ONLY": 6}
+        assert count(trace.named("rxe_drop"), "reason") == {"mcast_group": 3}
+        assert counted(nodes[0], "rcvd_pkts", "rcvd_drops") - before == {
+            "rcvd_pkts": 6, "rcvd_drops": 3
+        }  # fmt: skip
+
+
+# an own socket for the type makes the network stack hand out shared skbs; it takes all it gets
+LISTENER = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x8915))
+print("listening", flush=True)
+while s.recv(65536):
+    pass
+"""
+SENDER = """
+import json, socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+for frame in json.load(sys.stdin):
+    s.send(bytes.fromhex(frame))
+"""
+GSI_QKEY = 0x80010000
+
+
+def mac(text: str) -> bytes:
+    """Six bytes of a MAC address."""
+    return bytes.fromhex(text.replace(":", ""))
+
+
+class Forger:
+    """Frames from the second node to the first, right but for what a test spoils."""
+
+    def __init__(self, sender: Node, receiver: Node) -> None:
+        self.net = corpus.frames.Net(kind="v1", a=sender.link.ipv4, b=receiver.link.ipv4)
+        self.source, self.target = mac(sender.link.mac), mac(receiver.link.mac)
+
+    def link(self, body: bytes, *, to: bytes | None = None) -> bytes:
+        """The Ethernet frame around a GRH and what follows."""
+        return (to or self.target) + self.source + b"\x89\x15" + body
+
+    def datagram(
+        self, opcode: int = 0x64, *, flags: int = 0, pkey: int = 0xFFFF, qpn: int = 1,
+        qkey: int = GSI_QKEY, payload: bytes = bytes(64), crc: bytes | None = None,
+    ) -> bytes:  # fmt: skip
+        """GRH, a UD SEND to the management queue pair, and a right ICRC."""
+        bth = bytes((opcode, flags)) + pkey.to_bytes(2, "big") + qpn.to_bytes(4, "big") + bytes(4)
+        deth = qkey.to_bytes(4, "big") + (1).to_bytes(4, "big")
+        frame: bytes = corpus.frames.frame(self.net, "a", bth + deth + payload, crc=crc, link=False)
+        return frame
+
+
+def patched(body: bytes, at: int, value: bytes) -> bytes:
+    """With other bytes in one place."""
+    return body[:at] + value + body[at + len(value) :]
+
+
+def paylen(value: int) -> bytes:
+    """As the GRH has it."""
+    return value.to_bytes(2, "big")
+
+
+def test_hostile_frames(n1: Node, n2: Node) -> None:
+    """Each frame is dropped for its own reason and counted; a padded one is not dropped at all."""
+    forge = Forger(n2, n1)
+    good = forge.datagram()
+    strange = Forger(n2, n1)
+    strange.net.b = "10.44.0.99"
+    group = Forger(n2, n1)
+    group.net.b = "ff1e::1234"
+    multicast = bytes.fromhex("333300001234")
+    frames_by_reason = [
+        ("short", forge.link(good[:55])),
+        ("grh", forge.link(patched(good, 0, b"\x50"))),
+        ("grh", forge.link(patched(good, 6, b"\x11"))),
+        ("length", forge.link(patched(good, 4, paylen(len(good))))),
+        ("length", forge.link(patched(good, 4, paylen(15)))),
+        ("length", forge.link(patched(good, 4, paylen(0)))),
+        ("length", forge.link(patched(good, 4, paylen(20)))),
+        ("otherhost", forge.link(good, to=mac("02:00:00:00:00:99"))),
+        ("dgid", forge.link(strange.datagram())),
+        ("mcast_group", forge.link(group.datagram(qpn=0xFFFFFF), to=multicast)),
+        ("opcode", forge.link(forge.datagram(0xFF))),
+        ("version", forge.link(forge.datagram(flags=1))),
+        ("qpn", forge.link(forge.datagram(qpn=0x123456))),
+        ("qp_type", forge.link(forge.datagram(0x04))),
+        ("pkey", forge.link(forge.datagram(pkey=1))),
+        ("qkey", forge.link(forge.datagram(qkey=7))),
+        ("icrc", forge.link(forge.datagram(crc=b"\xde\xad\xbe\xef"))),
+        # longer than a page: the receiver gets it in several pieces
+        ("icrc", forge.link(forge.datagram(payload=bytes(4000), crc=bytes(4)))),
+    ]
+    expected = [reason for reason, _ in frames_by_reason]
+    listener = n1.start(["python3", "-c", LISTENER])
+    arrived = f"until [ $(grep -c rxe_drop: {TRACING}/trace) -ge $1 ]; do :; done"
+    names = ("rcvd_pkts", "rcvd_drops")
+    try:
+        listener.wait_for_line("listening", timeout=60)
+        offer_roce_v1([n1])
+        n1.run(["ip", "link", "set", n1.link.netdev, "promisc", "on"])
+        n1.run(["ip", "link", "add", "nobody0", "type", "veth", "peer", "name", "nobody1"])
+        for end in ("nobody0", "nobody1"):
+            n1.run(["ip", "link", "set", end, "up"])
+        before = counted(n1, *names)
+        with tracing(n1, "rxe_drop", "rxe_rx_packet") as trace:
+            padded = forge.link(good + bytes(30))
+            sent = [padded, *(frame for _, frame in frames_by_reason)]
+            n2.run(["python3", "-c", SENDER, n2.link.netdev],
+                   stdin=json.dumps([frame.hex() for frame in sent]))  # fmt: skip
+            seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
+            n1.run([*seen, str(len(expected))], timeout=90)
+            # an interface that nobody has put a device on
+            n1.run(["python3", "-c", SENDER, "nobody0"],
+                   stdin=json.dumps([forge.link(good, to=b"\xff" * 6).hex()]))  # fmt: skip
+            n1.run([*seen, str(len(expected) + 1)], timeout=90)
+        after = counted(n1, *names)
+    finally:
+        listener.kill()
+        n1.run(["ip", "link", "delete", "nobody0"], check=False)
+        n1.run(["ip", "link", "set", n1.link.netdev, "promisc", "off"])
+        remove_device(n1)
+        add_device(n1)
+    drops = trace.named("rxe_drop")
+    assert [drop["reason"] for drop in drops] == [*expected, "no_device"]
+    assert drops[-1]["dev"] == "-1"
+    received = trace.named("rxe_rx_packet")
+    # multicast is looked at after it was received
+    assert [event["qpn"] for event in received] == ["1", str(0xFFFFFF)]
+    assert after - before == {"rcvd_pkts": 2, "rcvd_drops": len(expected)}
