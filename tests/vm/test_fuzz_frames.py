@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Mutated frames of both RoCE versions from another machine: counted, dropped, nothing left behind.
+
+ROCELAB_FUZZ_SEED and ROCELAB_FUZZ_FRAMES (frames of each version) in the environment ask for other
+ones; the same seed sends the same mutations of the same templates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import corpus
+import traffic
+from node_program import compiled
+from rocelab.node import Node
+from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device
+from rxe_trace import TRACING
+from vmlab import Boot, healthy
+
+HERE = Path(__file__).parent
+SEED = int(os.environ.get("ROCELAB_FUZZ_SEED", "20261121"))
+FRAMES = int(os.environ.get("ROCELAB_FUZZ_FRAMES", "60000"))
+RECORD = Path(__file__).parents[2] / "kernel/src/rxe_record.h"
+REASONS = re.findall(r"EML?\(RXE_DROP_\w+,\s+\"(\w+)\"\)", RECORD.read_text())
+"""Drop reasons by their numbers."""
+TRIGGER = f"{TRACING}/events/rxe/rxe_drop/trigger"
+HISTOGRAM = f"{TRACING}/events/rxe/rxe_drop/hist"
+COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
+GSI_QKEY, QKEY = 0x80010000, 0x11111111
+
+ARRIVAL = {"length", "opcode", "version", "qpn", "qp_type", "address", "icrc"}
+"""Reasons that mutations of either version must have met."""
+GRH_ONLY = {"grh", "otherhost"}
+"""Reasons that only v1 has: for v2, IP and the card see to these."""
+
+
+@pytest.fixture(scope="module")
+def nodes(boot: Boot) -> Iterator[tuple[Node, Node]]:
+    """Two nodes of their own: the first is attacked, the second has no device that could answer."""
+    with boot(name="fuzz", prepared=True) as testbed:
+        victim, attacker = testbed.nodes
+        offer_roce_v1([victim])
+        remove_device(attacker)
+        victim.run(["ip", "link", "set", victim.link.netdev, "promisc", "on"])
+        yield victim, attacker
+
+
+SEND = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+s.send(bytes.fromhex(sys.argv[2]))
+"""
+
+
+def counters(node: Node) -> Counter[str]:
+    """What the driver counts of arrivals."""
+    names = ("rcvd_pkts", "rcvd_drops")
+    values = node.run(["cat", *(f"{COUNTERS}/{name}" for name in names)]).stdout.split()
+    return Counter(dict(zip(names, map(int, values), strict=True)))
+
+
+def drops(node: Node) -> Counter[str]:
+    """Drops by reason, as the kernel's own histogram of the event counts them."""
+    text = node.run(["cat", HISTOGRAM]).stdout
+    found = re.findall(r"\{ reason:\s+(\d+) \} hitcount:\s+(\d+)", text)
+    return Counter({REASONS[int(number)]: int(count) for number, count in found})
+
+
+def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
+    """BTH to pad of right packets for those queue pairs: requests and answers of every sort."""
+    make, reth, aeth = corpus.frames.transport, corpus.frames.reth, corpus.frames.aeth
+    atomic, deth = corpus.frames.atomic(va, rkey, 1, 1), corpus.frames.deth
+    imm, original = b"\x12\x34\x56\x78", bytes(8)
+    found = []
+    for qpn in qpns["rc"]:
+        found += [
+            make("RC_SEND_ONLY", qpn, 0, payload=bytes(65)),
+            make("RC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
+            make("RC_SEND_MIDDLE", qpn, 1, payload=bytes(1024)),
+            make("RC_SEND_LAST_WITH_IMMEDIATE", qpn, 2, imm, bytes(7)),
+            make("RC_SEND_ONLY_WITH_INVALIDATE", qpn, 0, rkey.to_bytes(4, "big"), bytes(4)),
+            make("RC_RDMA_WRITE_ONLY", qpn, 0, reth(va, rkey, 64), bytes(64)),
+            make("RC_RDMA_WRITE_FIRST", qpn, 0, reth(va, rkey, 3000), bytes(1024)),
+            make("RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", qpn, 0, reth(va, rkey, 4) + imm, bytes(4)),
+            make("RC_RDMA_READ_REQUEST", qpn, 0, reth(va, rkey, 5000)),
+            make("RC_COMPARE_SWAP", qpn, 0, atomic),
+            make("RC_FETCH_ADD", qpn, 0, atomic),
+            make("RC_FLUSH", qpn, 0, bytes(4) + reth(va, rkey, 64)),
+            make("RC_ATOMIC_WRITE", qpn, 0, reth(va, rkey, 8), bytes(8)),
+            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x1F, 1)),
+            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x60, 1)),
+            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x21, 1)),
+            make("RC_RDMA_READ_RESPONSE_ONLY", qpn, 0, aeth(0x1F, 1), bytes(1024)),
+            make("RC_RDMA_READ_RESPONSE_FIRST", qpn, 0, aeth(0x1F, 1), bytes(1024)),
+            make("RC_RDMA_READ_RESPONSE_MIDDLE", qpn, 1, payload=bytes(1024)),
+            make("RC_ATOMIC_ACKNOWLEDGE", qpn, 5, aeth(0x1F, 1) + original),
+        ]
+    for qpn in qpns["uc"]:
+        found += [
+            make("UC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
+            make("UC_SEND_LAST", qpn, 1, payload=bytes(9)),
+            make("UC_RDMA_WRITE_ONLY", qpn, 0, reth(va, rkey, 64), bytes(64)),
+        ]
+    for qpn, qkey in [*((qpn, QKEY) for qpn in qpns["ud"]), (1, GSI_QKEY)]:
+        found += [
+            make("UD_SEND_ONLY", qpn, 0, deth(qkey, 17), bytes(256)),
+            make("UD_SEND_ONLY_WITH_IMMEDIATE", qpn, 0, deth(qkey, 17) + imm, bytes(3)),
+        ]
+    return found
+
+
+def templates(victim: Node, attacker: Node, kind: str, found: list[bytes]) -> list[bytes]:
+    """Whole frames around those packets, and some to a multicast group that nobody is in."""
+    macs = bytes.fromhex((victim.link.mac + attacker.link.mac).replace(":", ""))
+    local = [node.run(["cat", f"/sys/class/net/{node.link.netdev}/address"]).stdout.strip()
+             for node in (attacker, victim)]  # fmt: skip
+    net = corpus.frames.Net(kind=kind, a=attacker.link.ipv4, b=victim.link.ipv4)
+    if kind == "v2_ipv6":
+        net.a, net.b = (link_local(mac) for mac in local)
+    frames = [macs + corpus.frames.frame(net, "a", transport)[12:] for transport in found]
+    net.b = "239.1.2.3" if kind == "v2_ipv4" else "ff1e::4791"
+    group = bytes.fromhex("01005e010203" if kind == "v2_ipv4" else "333300004791")
+    lost = corpus.frames.transport(
+        "UD_SEND_ONLY", 0xFFFFFF, 0, corpus.frames.deth(QKEY, 17), bytes(64)
+    )
+    frames.append(group + macs[6:] + corpus.frames.frame(net, "a", lost)[12:])
+    return frames
+
+
+def link_local(mac: str) -> str:
+    """The IPv6 address that a card has of itself."""
+    octets = bytes.fromhex(mac.replace(":", ""))
+    eui = bytes((octets[0] ^ 2,)) + octets[1:3] + b"\xff\xfe" + octets[3:]
+    return "fe80::" + ":".join(eui[i : i + 2].hex() for i in range(0, 8, 2))
+
+
+def settled(node: Node, before: Counter[str], expected: int) -> Counter[str]:
+    """How far the counters moved, once they account for that many frames, or after a minute."""
+    deadline = time.monotonic() + 60
+    while True:
+        moved = counters(node) - before
+        if moved.total() >= expected or time.monotonic() > deadline:
+            return moved
+
+
+def skbs(node: Node) -> int:
+    """Socket buffers in use, as the slab allocator counts them."""
+    text = node.run(["cat", "/proc/slabinfo"]).stdout
+    return sum(int(row.split()[1]) for row in text.splitlines() if row.startswith("skbuff_"))
+
+
+def arrivals(node: Node) -> int:
+    """Frames that the card has handed to the network stack."""
+    path = f"/sys/class/net/{node.link.netdev}/statistics/rx_packets"
+    return int(node.run(["cat", path]).stdout)
+
+
+def attack(victim: Node, attacker: Node, frames: list[bytes], count: int) -> int:
+    """Send so many mutations of those frames."""
+    program = compiled(attacker, HERE / "frame_fuzz.c")
+    done = attacker.run(
+        [program, attacker.link.netdev, str(SEED), str(count)],
+        stdin="".join(frame.hex() + "\n" for frame in frames),
+        timeout=600,
+    )
+    return int(done.stdout)
+
+
+def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
+    """Over IPv6 UDP goes by the packet's own length then, and so must the driver."""
+    victim, attacker = nodes
+    found = messages({"rc": [], "uc": [], "ud": []}, 0, 0)
+    whole = templates(victim, attacker, "v2_ipv6", found)[0]
+    network, udp, transport = whole[14:54], whole[54:62], whole[62:-4]
+    udp = udp[:4] + bytes(4)
+    body = transport + corpus.crc.icrc("v2_ipv6", network, udp, transport)
+    pseudo = network[8:40] + (8 + len(body)).to_bytes(4, "big") + bytes(3) + b"\x11"
+    checksum = corpus.frames.checksum(pseudo + udp + body)
+    frame = whole[:54] + udp[:6] + checksum.to_bytes(2, "big") + body
+    before = counters(victim)
+    attacker.run(["python3", "-c", SEND, attacker.link.netdev, frame.hex()])
+    assert settled(victim, before, 1) == {"rcvd_pkts": 1}
+
+
+def test_mutated_frames(nodes: tuple[Node, Node]) -> None:
+    """Each is received, or dropped for a reason; then everything goes away, and works again."""
+    victim, attacker = nodes
+    print(f"seed {SEED}, {FRAMES} frames of each version")
+    program = compiled(victim, HERE / "verbs_target.c", "-libverbs")
+    with healthy(nodes, "mutated frames"):
+        resting = skbs(victim)
+        target = victim.start(
+            ["sh", "-c", "exec $0 $1 $2 >$3", program, DEVICE, attacker.link.ipv4, TARGETS]
+        )
+        try:
+            ready = f"until grep -qs ready {TARGETS}; do :; done"
+            victim.run(["timeout", "120", "sh", "-c", ready], timeout=150)
+            listing = victim.run(["cat", TARGETS]).stdout.splitlines()
+            va, rkey = map(int, listing[0].split())
+            qpns: dict[str, dict[str, list[int]]] = {"v1": {}, "v2": {}}
+            for line in listing[1:-1]:
+                version, service, qpn = line.split()
+                qpns[version].setdefault(service, []).append(int(qpn))
+            for version, kinds in (("v1", ["v1"]), ("v2", ["v2_ipv4", "v2_ipv6"])):
+                found = messages(qpns[version], va, rkey)
+                victim.run(["tee", TRIGGER], stdin="hist:keys=reason\n")
+                before, arrived = counters(victim), arrivals(victim)
+                sent = 0
+                for kind in kinds:
+                    frames = templates(victim, attacker, kind, found)
+                    assert len(frames) <= 256
+                    sent += attack(victim, attacker, frames, FRAMES // len(kinds))
+                deadline = time.monotonic() + 120
+                while arrivals(victim) - arrived < sent:
+                    assert time.monotonic() < deadline, "frames were lost on the link"
+                moved = counters(victim) - before
+                by_reason = drops(victim)
+                victim.run(["tee", TRIGGER], stdin="!hist:keys=reason\n")
+                print(f"{version}: {sent} sent, {dict(moved)}, dropped: {dict(by_reason)}")
+                check(version, sent, moved, by_reason)
+        finally:
+            target.kill()
+        gone = "while rdma resource show qp | grep -q 'type RC'; do :; done"
+        victim.run(["timeout", "120", "sh", "-c", gone], timeout=150)
+        # a reference that is left keeps the device: deleting it waits for the last one
+        remove_device(victim)
+        victim.run(["rmmod", "rdma_rxe"], timeout=120)
+        # IP keeps fragments without their rest for half a minute
+        deadline = time.monotonic() + 180
+        while (left := skbs(victim) - resting) > FRAMES // 50:
+            assert time.monotonic() < deadline, f"{left} skbs were not freed"
+        log = victim.run(["dmesg"]).stdout
+        assert "timed out" not in log.lower()
+        works_again(victim, attacker)
+
+
+TARGETS = "/tmp/verbs_target.txt"
+
+
+def check(version: str, sent: int, moved: Counter[str], by_reason: Counter[str]) -> None:
+    """What must hold of the counts."""
+    # multicast is counted as received, and then as dropped
+    twice = by_reason["mcast_group"] + by_reason["mcast_qp"]
+    if version == "v1":
+        assert moved["rcvd_pkts"] + moved["rcvd_drops"] - twice == sent
+        expected = ARRIVAL | GRH_ONLY | {"short", "dgid", "mcast_group"}
+        assert by_reason.keys() >= expected, expected - by_reason.keys()
+    else:
+        # IP and UDP have their own checks before
+        assert sent // 4 < moved["rcvd_pkts"] + moved["rcvd_drops"] - twice <= sent
+        assert by_reason.keys() >= ARRIVAL, ARRIVAL - by_reason.keys()
+        assert not by_reason.keys() & GRH_ONLY
+    # mutations that were not caught on arrival
+    assert moved["rcvd_pkts"] > sent // 20
+    assert by_reason["sequence"] > 0
+
+
+def works_again(victim: Node, attacker: Node) -> None:
+    """Both versions carry data between the nodes as if nothing had been."""
+    for node in (victim, attacker):
+        remove_device(node)
+        add_device(node, roce_v1=True)
+    for kind in ("IB/RoCE v1", "RoCE v2"):
+        traffic.perftest("ib_write_bw", attacker, victim, size=9000, iterations=20, gid_type=kind)

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Queue pairs to be attacked: RC, UC and UD over RoCE v1 and v2, with receives posted, keys that
+ * allow everything, and requests of their own that nobody answers. One that goes to the error state
+ * is connected again, with PSN 0.
+ *
+ *   verbs_target DEVICE PEER_IPV4
+ *
+ * Prints one line: its address, its key, and the numbers of the queue pairs: "VERSION TYPE NUMBER".
+ * Then "ready", and runs until it is killed.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define QKEY	 0x11111111
+#define MEMORY	 (1 << 20)
+#define RECEIVES 32
+#define MESSAGE	 4200
+#define EACH	 4 /* queue pairs of a type and version */
+#define COUNT	 (2 * 3 * EACH)
+
+#define CHECK(what)                                                                          \
+	do {                                                                                 \
+		if (!(what)) {                                                               \
+			fprintf(stderr, "verbs_target: %s (line %d): %s\n", #what, __LINE__, \
+				strerror(errno));                                            \
+			exit(1);                                                             \
+		}                                                                            \
+	} while (0)
+
+static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+static const char *const names[] = {"rc", "uc", "ud"};
+
+struct target {
+	struct ibv_qp *qp;
+	enum ibv_qp_type type;
+	int gid_index;
+};
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static unsigned char *memory;
+static union ibv_gid peer;
+
+static int choose_gid(int version)
+{
+	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+	struct ibv_gid_entry table[64];
+	ssize_t n = ibv_query_gid_table(context, table, 64, 0);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (table[i].gid_type ==
+			    (version == 1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) &&
+		    !memcmp(table[i].gid.raw, mapped, 12))
+			return table[i].gid_index;
+	fprintf(stderr, "verbs_target: no RoCE v%d GID with an IPv4 address\n", version);
+	exit(1);
+}
+
+static void post_receive(struct target *t)
+{
+	struct ibv_sge sge = {(uintptr_t)memory, MESSAGE, mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = (uintptr_t)t, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	ibv_post_recv(t->qp, &wr, &bad); /* it may have gone to the error state meanwhile */
+}
+
+/* what waits for answers: forged ones find something to do */
+static void post_requests(struct target *t)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						     IBV_WR_RDMA_WRITE, IBV_WR_SEND};
+
+	for (int i = 0; i < 4; i++) {
+		struct ibv_sge sge = {(uintptr_t)memory + 65536, i == 1 ? 8 : 5000, mr->lkey};
+		struct ibv_send_wr wr = {.wr_id = (uintptr_t)t,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = opcodes[i],
+					 .send_flags = IBV_SEND_SIGNALED},
+				   *bad;
+
+		if (i == 1) {
+			wr.wr.atomic.remote_addr = (uintptr_t)memory;
+			wr.wr.atomic.rkey = mr->rkey;
+		} else {
+			wr.wr.rdma.remote_addr = (uintptr_t)memory;
+			wr.wr.rdma.rkey = mr->rkey;
+		}
+		ibv_post_send(t->qp, &wr, &bad);
+	}
+}
+
+static void connect_target(struct target *t)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+	int connected = t->type != IBV_QPT_UD;
+
+	CHECK(!ibv_modify_qp(t->qp, &a, IBV_QP_STATE));
+	a.qp_state = IBV_QPS_INIT;
+	a.port_num = 1;
+	a.qkey = QKEY;
+	a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			    IBV_ACCESS_REMOTE_ATOMIC;
+	CHECK(!ibv_modify_qp(t->qp, &a,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				     (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)));
+	for (int i = 0; i < RECEIVES; i++)
+		post_receive(t);
+
+	int mask = IBV_QP_STATE;
+
+	a.qp_state = IBV_QPS_RTR;
+	if (connected) {
+		a.path_mtu = IBV_MTU_1024;
+		a.dest_qp_num = 17;
+		a.ah_attr.is_global = 1;
+		a.ah_attr.port_num = 1;
+		a.ah_attr.grh.dgid = peer;
+		a.ah_attr.grh.sgid_index = t->gid_index;
+		a.ah_attr.grh.hop_limit = 64;
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	}
+	if (t->type == IBV_QPT_RC) {
+		a.max_dest_rd_atomic = 16;
+		a.min_rnr_timer = 12;
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	}
+	CHECK(!ibv_modify_qp(t->qp, &a, mask));
+
+	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	a.qp_state = IBV_QPS_RTS;
+	if (t->type == IBV_QPT_RC) {
+		a.timeout = 16;
+		a.retry_cnt = 7;
+		a.rnr_retry = 7;
+		a.max_rd_atomic = 16;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	}
+	CHECK(!ibv_modify_qp(t->qp, &a, mask));
+	if (t->type == IBV_QPT_RC)
+		post_requests(t);
+}
+
+int main(int argc, char **argv)
+{
+	static struct target targets[COUNT];
+	int n;
+
+	CHECK(argc == 3);
+	peer.raw[10] = peer.raw[11] = 0xff;
+	CHECK(inet_pton(AF_INET, argv[2], peer.raw + 12) == 1);
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	for (int i = 0; i < n; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
+			context = ibv_open_device(list[i]);
+	CHECK(context && (pd = ibv_alloc_pd(context)));
+	CHECK(cq = ibv_create_cq(context, 4096, NULL, NULL, 0));
+	CHECK(!posix_memalign((void **)&memory, 4096, MEMORY));
+	CHECK(mr = ibv_reg_mr(pd, memory, MEMORY,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+
+	printf("%llu %u\n", (unsigned long long)(uintptr_t)memory, mr->rkey);
+	for (int i = 0; i < COUNT; i++) {
+		struct target *t = &targets[i];
+		int version = 1 + i / (3 * EACH);
+		struct ibv_qp_init_attr init = {
+			.send_cq = cq,
+			.recv_cq = cq,
+			.qp_type = types[i / EACH % 3],
+			.cap = {.max_send_wr = 8,
+				.max_recv_wr = RECEIVES,
+				.max_send_sge = 1,
+				.max_recv_sge = 1},
+		};
+
+		t->type = init.qp_type;
+		t->gid_index = choose_gid(version);
+		CHECK(t->qp = ibv_create_qp(pd, &init));
+		connect_target(t);
+		printf("v%d %s %u\n", version, names[i / EACH % 3], t->qp->qp_num);
+	}
+	printf("ready\n");
+	fflush(stdout);
+
+	for (;;) {
+		struct ibv_qp_attr a;
+		struct ibv_qp_init_attr init;
+		struct ibv_wc wc[32];
+
+		while ((n = ibv_poll_cq(cq, 32, wc)) > 0)
+			for (int i = 0; i < n; i++)
+				if (wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV)
+					post_receive((struct target *)(uintptr_t)wc[i].wr_id);
+		for (int i = 0; i < COUNT; i++)
+			if (!ibv_query_qp(targets[i].qp, &a, IBV_QP_STATE, &init) &&
+			    a.qp_state != IBV_QPS_RTS)
+				connect_target(&targets[i]);
+		usleep(2000);
+	}
+}
