@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab import artifacts
+from rocelab.bench import gid
 from rocelab.bench.catalog import TRANSPORTS
 from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, add_device, install_driver, install_probes
+from rocelab.node.prepare import DEVICE, add_device, install_driver, install_probes, offer_roce_v1
 from rocelab.run import verbs
 from vmlab import LINE, Boot, healthy
 
@@ -31,9 +32,9 @@ shrinks a queue while its completions may or may not be in it yet), on any drive
 Outcomes = dict[str, str]
 
 
-def outcomes(node: Node, tests: Sequence[str] = ()) -> Outcomes:
-    """What rdma-core's tests (all, or those named) give on a node."""
-    end = verbs.end(node, verbs.find(node), TRANSPORTS["rxe-v2"])
+def outcomes(node: Node, transport: str, tests: Sequence[str] = ()) -> Outcomes:
+    """What rdma-core's tests (all, or those named) give on a node, with a GID of that transport."""
+    end = verbs.end(node, verbs.find(node), TRANSPORTS[transport])
     command = ["python3", "/tmp/pyverbs_each.py", DEVICE, str(end.gid_index), "60", *tests]
     done = node.run(["env", f"--chdir={TESTS}", *command], timeout=1200)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -61,30 +62,54 @@ def traced(node: Node) -> Iterator[None]:
         tracing.kill()
 
 
-def differing(stock: Outcomes, instrumented: Outcomes) -> dict[str, tuple[str | None, str | None]]:
+def differing(one: Outcomes, other: Outcomes) -> dict[str, tuple[str | None, str | None]]:
     """The tests whose outcomes differ, with both."""
     return {
-        test: (stock.get(test), instrumented.get(test))
-        for test in sorted(stock.keys() | instrumented.keys())
-        if stock.get(test) != instrumented.get(test)
+        test: (one.get(test), other.get(test))
+        for test in sorted(one.keys() | other.keys())
+        if one.get(test) != other.get(test)
     }
 
 
-def test_rdma_core(boot: Boot) -> None:
-    """The same tests pass on both drivers, the instrumented one being traced meanwhile."""
-    with boot(name="peers", prepared=False) as testbed, ThreadPoolExecutor() as pool:
-        nodes = list(testbed.nodes)
-        list(pool.map(prepare, nodes, ("stock", "instrumented")))
-        with healthy(nodes, "rdma-core's tests"), traced(nodes[1]):
-            stock, instrumented = pool.map(outcomes, nodes)
-            different = differing(stock, instrumented)
-            tries = [different]
-            while different and len(tries) <= RETRIES:
-                again = pool.map(outcomes, nodes, [list(different)] * 2)
-                different = differing(*again)
-                tries.append(different)
-    count = Counter(stock.values())
-    print(f"stock: {dict(count)}; instrumented: {dict(Counter(instrumented.values()))}")
-    print("(stock, instrumented) that differed, try by try:", *tries, sep="\n")
+def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str, str]) -> None:
+    """Run the tests on both nodes at once, each over its transport; all outcomes are equal."""
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(outcomes, nodes, transports)
+        different = differing(first, second)
+        tries = [different]
+        while different and len(tries) <= RETRIES:
+            again = pool.map(outcomes, nodes, transports, [list(different)] * 2)
+            different = differing(*again)
+            tries.append(different)
+    count = Counter(first.values())
+    print(f"{names[0]}: {dict(count)}; {names[1]}: {dict(Counter(second.values()))}")
+    print(f"{names} that differed, try by try:", *tries, sep="\n")
     assert count["pass"] >= 90, f"too few tests ran for a comparison: {dict(count)}"
-    assert not different, f"(stock, instrumented) differ every time: {different}"
+    assert not different, f"{names} differ every time: {different}"
+
+
+def gid_table(node: Node) -> list[tuple[str, str]]:
+    """GIDs and their types, in order, without what is a node's own in the addresses."""
+    port = f"/sys/class/infiniband/{DEVICE}/ports/1"
+    # entries without a GID cannot be read: grep's status says so, its output is good
+    found = gid.parse(
+        node.run(["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False).stdout
+    )
+    return [(f"{entry.index} {entry.address.exploded[:-1]}", entry.type) for entry in found]
+
+
+def test_rdma_core(boot: Boot) -> None:
+    """The same tests pass on both drivers, the instrumented one being traced meanwhile; then the
+    same over RoCE v1 as over v2, on the instrumented driver."""
+    with boot(name="peers", prepared=False) as testbed:
+        nodes = list(testbed.nodes)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(prepare, nodes, ("stock", "instrumented")))
+        stock, instrumented = map(gid_table, nodes)
+        assert stock == instrumented != []
+        with healthy(nodes, "rdma-core's tests"), traced(nodes[1]):
+            compare(nodes, ("rxe-v2", "rxe-v2"), ("stock", "instrumented"))
+        install_driver(nodes[0], artifacts.driver(LINE))
+        offer_roce_v1(nodes)
+        with healthy(nodes, "rdma-core's tests over v1"):
+            compare(nodes, ("rxe-v1", "rxe-v2"), ("v1", "v2"))
