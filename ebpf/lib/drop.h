@@ -28,7 +28,10 @@
 	X(UNEXPECTED, "unexpected")   \
 	X(FLUSHED, "flushed")         \
 	X(SEND_STATE, "send_state")   \
-	X(SEND, "send")
+	X(SEND, "send")               \
+	X(GRH, "grh")                 \
+	X(OTHERHOST, "otherhost")     \
+	X(NETNS, "netns")
 
 #define DROP_ENUM(id, name) DROP_##id,
 enum drop_reason { DROP_REASONS(DROP_ENUM) DROP_COUNT };
