@@ -224,6 +224,8 @@ def test_mutated_frames(nodes: tuple[Node, Node]) -> None:
                 moved = counters(victim) - before
                 by_reason = drops(victim)
                 victim.run(["tee", TRIGGER], stdin="!hist:keys=reason\n")
+                attacked = victim.run(["rdma", "resource", "show", "qp"]).stdout
+                assert attacked.count("comm verbs_target") == 24, "the target gave up"
                 print(f"{version}: {sent} sent, {dict(moved)}, dropped: {dict(by_reason)}")
                 check(version, sent, moved, by_reason)
         finally:

@@ -99,20 +99,23 @@ static void post_requests(struct target *t)
 	}
 }
 
+/* what arrives meanwhile may fell it at any step: then it is tried again */
 static void connect_target(struct target *t)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
 	int connected = t->type != IBV_QPT_UD;
 
-	CHECK(!ibv_modify_qp(t->qp, &a, IBV_QP_STATE));
+	if (ibv_modify_qp(t->qp, &a, IBV_QP_STATE))
+		return;
 	a.qp_state = IBV_QPS_INIT;
 	a.port_num = 1;
 	a.qkey = QKEY;
 	a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			    IBV_ACCESS_REMOTE_ATOMIC;
-	CHECK(!ibv_modify_qp(t->qp, &a,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)));
+	if (ibv_modify_qp(t->qp, &a,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				  (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)))
+		return;
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(t);
 
@@ -134,7 +137,8 @@ static void connect_target(struct target *t)
 		a.min_rnr_timer = 12;
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	}
-	CHECK(!ibv_modify_qp(t->qp, &a, mask));
+	if (ibv_modify_qp(t->qp, &a, mask))
+		return;
 
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	a.qp_state = IBV_QPS_RTS;
@@ -146,7 +150,8 @@ static void connect_target(struct target *t)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	}
-	CHECK(!ibv_modify_qp(t->qp, &a, mask));
+	if (ibv_modify_qp(t->qp, &a, mask))
+		return;
 	if (t->type == IBV_QPT_RC)
 		post_requests(t);
 }
