@@ -6,6 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# a busy machine is no reason to fail: examples have no time limit of their own
+settings.register_profile("rocelab", deadline=None)
+settings.load_profile("rocelab")
 
 
 @pytest.fixture
