@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
 
 import rxe_trace
 from rocelab import artifacts
+from rocelab.node import Node
 from rocelab.node.prepare import DEVICE
 from rxe_trace import PACKETS, Event, Tasks, tracing
 from rxestat_watch import check_rows, counter, packets, watching
@@ -30,6 +32,14 @@ def begun_and_ended(events: list[Event]) -> set[str]:
         open_runs[key] += 1 if event.name == "rxe_task_begin" else -1
         assert open_runs[key] in (0, 1), event
     return {task for *_, task in open_runs}
+
+
+def wait_until_arrived(n1: Node, n2: Node) -> None:
+    """Until all that either node has sent is there: a repeated message is answered late."""
+    deadline = time.monotonic() + 60
+    while any(counter(a, "sent_pkts") != counter(b, "rcvd_pkts") for a, b in ((n1, n2), (n2, n1))):
+        assert time.monotonic() < deadline, "packets were lost on a link that loses none"
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("line", OTHERS)
@@ -53,6 +63,7 @@ def test_line(boot: Boot, line: str) -> None:
                 server(n2, [*command, "-g", gid_index(n2)]),
             ):
                 n1.run([*command, "-g", gid_index(n1), n2.link.ipv4], timeout=180)
+                wait_until_arrived(n1, n2)
             document = watch.stop()
         moved = {name: counter(n1, name) - was for name, was in before.items()}
 
@@ -67,7 +78,8 @@ def test_line(boot: Boot, line: str) -> None:
         runs = [event for event in trace.events if event.name.startswith("rxe_task_")]
         assert begun_and_ended(runs) == Tasks.of(line).names()
 
-        check_rows(document)
-        assert packets(document, "tx").total() == moved["sent_pkts"]
-        assert packets(document, "rx").total() == moved["rcvd_pkts"]
-        assert packets(document, "done").total() == moved["rcvd_pkts"]
+        # 7.x runs no program for an event that interrupts another's: lost, and counted as such
+        check_rows(document, may_lose=line == "7.x")
+        seen_by = {event: packets(document, event).total() for event in ("tx", "rx", "done")}
+        happened = moved["sent_pkts"] + 2 * moved["rcvd_pkts"]
+        assert happened - sum(seen_by.values()) == document["lost"], (seen_by, moved)
