@@ -96,6 +96,18 @@ def _ask_tshark(path: Path, expected: int) -> None:
     assert [row for row in rows if row[0] or not row[1]] == []
 
 
+# the file has not grown for a second: tcpdump writes each packet at once
+_UNTIL_READ = """
+same=0 last=
+while [ $same -lt 10 ]; do
+	now=$(stat -c %s "$1")
+	if [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi
+	last=$now
+	sleep 0.1
+done
+"""
+
+
 @contextmanager
 def sniffed(node: Node, netdev: str, path: Path) -> Iterator[None]:
     """Capture an interface inside a node, by tcpdump, into the local file `path`."""
@@ -106,6 +118,8 @@ def sniffed(node: Node, netdev: str, path: Path) -> Iterator[None]:
     try:
         process.wait_for_line("listening on", timeout=60)
         yield
+        # what it has not read yet when it is interrupted is lost, and not even counted as dropped
+        node.run(["timeout", "120", "sh", "-c", _UNTIL_READ, "sh", remote], timeout=150)
         process.interrupt()
         done = process.wait(timeout=60)
         assert "\n0 packets dropped by kernel" in done.stderr, done.stderr
