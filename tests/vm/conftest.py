@@ -19,10 +19,15 @@ from rocelab.provider.qemu import testbed as qemu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder boots machines."""
+    """Everything in this folder boots machines.
+
+    Emulated ones, whose time stands still while the host is busy: what fails is tried once more,
+    and the summary says so. Not where a kernel complained: that is a finding each time.
+    """
     for item in items:
         if "/tests/vm/" in str(item.path):
             item.add_marker(pytest.mark.vm)
+            item.add_marker(pytest.mark.flaky(reruns=1, rerun_except=["the kernel complained"]))
 
 
 @pytest.fixture(scope="session")
