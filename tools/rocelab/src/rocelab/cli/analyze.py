@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from rocelab.cli import console
+from rocelab.cli.options import Port
 from rocelab.errors import ExitCode, UsageError
 
 # a bar for what is done before one could read it is noise
@@ -82,15 +83,7 @@ def analyze(
         bool,
         typer.Option("--l1", help="Count preamble, FCS and gap of Ethernet, 24 bytes a frame."),
     ] = False,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="PORT",
-            min=1,
-            max=65535,
-            help="A UDP port of RoCE v2 besides 4791; repeatable.",
-        ),
-    ] = None,
+    port: Port = None,
     profile: Annotated[
         Profile,
         typer.Option(help="gbn: breaches of strict Go-Back-N are errors, not notes."),

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rocelab.cli import console
+from rocelab.cli.options import Port
 from rocelab.errors import ExitCode
 
 
@@ -38,15 +39,7 @@ def join(
         bool,
         typer.Option("--one-clock", help="All files were written on one machine (known for runs)."),
     ] = False,
-    port: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="PORT",
-            min=1,
-            max=65535,
-            help="A UDP port of RoCE v2 besides 4791; repeatable.",
-        ),
-    ] = None,
+    port: Port = None,
     window: Annotated[
         int,
         typer.Option(metavar="N", min=0, max=1 << 30, help="Packets held in memory; 0: 131072."),
