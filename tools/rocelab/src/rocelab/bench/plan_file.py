@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 from rocelab import artifacts
 from rocelab.bench.catalog import TESTS, TOOLS, TRANSPORTS, Test, measured_by
 from rocelab.bench.plan import Benchmark, Plan, TestbedPlan
-from rocelab.bench.strict import Table, listed, shown
-from rocelab.errors import UsageError
+from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
 PROVIDERS = ("qemu", "veth")
 PROBES = ("rxestat", "rxedump")
@@ -22,7 +20,6 @@ _DEFAULT_PROBES = ("rxestat",)
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
-_LARGEST_FILE = 1 << 20
 
 
 def built_in() -> list[str]:
@@ -39,19 +36,19 @@ def load(plan: str) -> Plan:
     if "/" not in plan and plan in built_in():
         text = (resources.files("rocelab.plans") / f"{plan}.toml").read_text("utf-8")
         return from_toml(text, f"{plan} (built in)")
-    return from_toml(_read(Path(plan)), shown(plan)[1:-1])
+    return from_dict(
+        read_toml(
+            Path(plan),
+            what="plan",
+            action=f"Give a path, or the name of a built-in plan: {listed(built_in())}.",
+        ),
+        shown(plan)[1:-1],
+    )
 
 
 def from_toml(text: str, source: str) -> Plan:
     """Read a plan from TOML text; `source` names it in messages. Raises UsageError."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
-            action="docs/formats/plan.md shows a plan.",
-        ) from error
-    return from_dict(values, source)
+    return from_dict(parse_toml(text, source, what="plan"), source)
 
 
 def from_dict(values: Mapping[str, Any], source: str) -> Plan:
@@ -144,19 +141,3 @@ def _refuse_twins(top: Table, benchmarks: tuple[Benchmark, ...]) -> None:
                 action="Merge their sizes, or make two plans: cells are named by tool and test.",
             )
         seen.add(key)
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
-            raise UsageError(f"{shown(str(path))}: too large for a plan (over 1 MiB)")
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{shown(str(path))}: not UTF-8 text, so not a plan") from error
-    except OSError as error:
-        raise UsageError(
-            f"cannot read plan {shown(str(path))}: {error.strerror}",
-            action=f"Give a path, or the name of a built-in plan: {listed(built_in())}.",
-        ) from error

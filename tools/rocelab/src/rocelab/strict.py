@@ -4,13 +4,51 @@
 from __future__ import annotations
 
 import difflib
+import re
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rocelab.errors import UsageError
 
 _SHOWN = 60
 """Characters of a bad value that an error message repeats."""
+_LARGEST_FILE = 1 << 20
+
+
+def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
+    """The tables of a TOML file of the sort `what`, at most 1 MiB.
+
+    Raises UsageError; when the file cannot be opened, `action` is in it.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+        if len(data) > _LARGEST_FILE:
+            raise UsageError(f"{shown(str(path))}: too large for {_a(what)} (over 1 MiB)")
+        return parse_toml(data.decode("utf-8"), shown(str(path))[1:-1], what=what)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(str(path))}: not UTF-8 text, so not {_a(what)}") from error
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {what} {shown(str(path))}: {error.strerror}", action=action
+        ) from error
+
+
+def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
+    """The tables of TOML text; `source` names it in messages. Raises UsageError."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(
+            f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
+            action=f"docs/formats/{what}.md shows {_a(what)}.",
+        ) from error
+
+
+def _a(what: str) -> str:
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
 
 
 class Table:
@@ -28,6 +66,11 @@ class Table:
     def fail(self, key: str, problem: str, *, action: str = "") -> NoReturn:
         """Raise UsageError about `key` of this table."""
         raise UsageError(f"{self._source}: {self._path(key)}: {problem}", action=action)
+
+    def has(self, key: str) -> bool:
+        """Whether the table holds an optional key."""
+        self._known.append(key)
+        return key in self._values
 
     def integer(self, key: str, *, default: int | None = None, low: int, high: int) -> int:
         """A whole number from `low` to `high`; required when there is no default."""
@@ -49,6 +92,13 @@ class Table:
         value = self._take(key, None)
         if not isinstance(value, str):
             self.fail(key, f"{shown(value)} is not a string")
+        return value
+
+    def matching(self, key: str, pattern: str, words: str, *, default: str | None = None) -> str:
+        """A string that is `pattern` from end to end; `words` say what that is."""
+        value = self._take(key, default)
+        if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+            self.fail(key, f"{shown(value)} is not {words}")
         return value
 
     def choices(
