@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants probes demo test test-kernels other-lines lint bench install clean
+.PHONY: help setup apt image module module-variants probes mpibench demo test test-kernels other-lines lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -68,7 +68,7 @@ image: apt  ## the nodes' image for LINE (default 6.12), cached by its recipe's 
 # in a chroot may have no user namespace, and others get one anyhow.)
 in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
 	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src --bind $(1) /rocelab/build --chdir /rocelab/src \
-	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv LC_ALL C.UTF-8 \
+	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
 	make --no-print-directory $(if $(V),V=$(V))
 
 # a value of the image's image.json
@@ -84,9 +84,13 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module  ## rxestat, rxedump, and what provider veth and bench need
+probes: module mpibench  ## rxestat, rxedump, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
+
+mpibench: image  ## MPI benchmarks for the nodes
+	@mkdir -p $(BUILD)/mpibench/$(LINE)
+	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
 
 bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark, our plugin in it (on an idle machine)
 	@$(BIN)/python tools/rocelab/bench/probes.py

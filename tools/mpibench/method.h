@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How often an operation is done and which of its times count: the loops of the suites that
+ * mpibench stands in for, as their documentation has them (docs/formats/mpibench.md cites it).
+ */
+#ifndef MPIBENCH_METHOD_H
+#define MPIBENCH_METHOD_H
+
+#include "bench.h"
+
+#define MOST_TRIALS 64
+
+struct counts {
+	long iterations, warmup; /* below 0: the method's own */
+	int trials;
+};
+
+struct result {
+	struct counts counts; /* what was done: SKaMPI's method decides as it goes */
+	double seconds;	      /* one `once`, as the suite would report it; mean of the trials */
+	double fastest, mean, slowest; /* of the ranks that take part, first trial */
+	double trial[MOST_TRIALS];     /* seconds, each */
+};
+
+struct method {
+	const char *name;
+	int window;
+	void (*defaults)(const struct test *test, size_t size, struct counts *counts);
+	/* seconds that one `once` took on this rank, on average over counts->iterations */
+	double (*measure)(const struct test *test, struct run *run, struct counts *counts);
+	/* of all ranks' seconds, the one to report; `all` has those that take part */
+	double (*combine)(const struct test *test, const double *all, int number);
+};
+
+const struct method *method_find(const char *name);
+extern const char METHOD_NAMES[];
+
+/* Collective; the result is good at rank 0. */
+void method_run(const struct method *method, const struct test *test, struct run *run,
+		const struct counts *asked, struct result *result);
+
+#endif /* MPIBENCH_METHOD_H */

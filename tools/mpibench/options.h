@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef MPIBENCH_OPTIONS_H
+#define MPIBENCH_OPTIONS_H
+
+#include "method.h"
+
+#define MOST_SIZES 64
+#define MOST_TESTS 32
+
+struct options {
+	const struct test *tests[MOST_TESTS];
+	int number_of_tests;
+	size_t sizes[MOST_SIZES];
+	int number_of_sizes;
+	const struct method *method;
+	struct counts counts;
+	int window;
+	bool json;
+};
+
+enum { GO_ON = -1 };
+
+/* GO_ON, or what to exit with; only `speaks` says why */
+int options_read(struct options *options, int argc, char **argv, bool speaks);
+
+#endif /* MPIBENCH_OPTIONS_H */

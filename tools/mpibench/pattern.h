@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Data whose every byte is known from who sent it to whom, so that a check finds what went wrong.
+ */
+#ifndef MPIBENCH_PATTERN_H
+#define MPIBENCH_PATTERN_H
+
+#include <stddef.h>
+
+#define POISON 0xa5 /* what receive buffers hold before */
+
+/* `from` and `to`: ranks; a block that goes to all has to = -1 */
+void pattern_fill(unsigned char *data, size_t size, int from, int to);
+/* wrong bytes; *first is the first one's offset, only set when there is one */
+size_t pattern_wrong(const unsigned char *data, size_t size, int from, int to, size_t *first);
+
+/* whole numbers, so small that float adds them exactly in any order */
+void numbers_fill(unsigned char *data, size_t elements, int rank);
+/* `skip`: elements of the whole vector before data[0] */
+size_t numbers_wrong_sum(const unsigned char *data, size_t elements, size_t skip, int ranks,
+			 size_t *first);
+
+#endif /* MPIBENCH_PATTERN_H */
