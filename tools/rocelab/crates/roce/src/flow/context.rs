@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::message::{Efficiency, Message};
+use super::verdict::Verdicts;
 use crate::finding::{At, Findings, Rule};
 use crate::packet::Net;
 
@@ -9,6 +10,7 @@ pub(super) struct Context<'a> {
     pub(super) messages: &'a mut Vec<Message>,
     pub(super) keep_messages: bool,
     pub(super) efficiency: &'a mut Efficiency,
+    pub(super) verdicts: &'a mut Verdicts,
     pub(super) connection: u32,
     pub(super) from_a: bool,
     pub(super) net: Net,

@@ -8,6 +8,7 @@ use super::pair::PairedBy;
 use super::requests::{Acked, Request, Requests};
 use super::responses::{Response, Responses};
 use super::stats::Stats;
+use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
 use crate::finding::{At, Rule};
 use crate::icrc;
@@ -99,7 +100,7 @@ impl Flow {
         self.good += 1;
         self.stats.count(packet, at.time_ns, true);
         let icrc = icrc::found(packet, frame).unwrap_or(0);
-        self.requests.advance(packet.psn, icrc, at.time_ns, reliable, &mut self.stats);
+        self.requests.advance(packet.psn, icrc, at, reliable, &mut self.stats);
         let message = Message {
             connection: context.connection,
             from_a: context.from_a,
@@ -131,6 +132,8 @@ impl Flow {
             self.corrupt += 1;
             if self.corrupt <= self.good + CORRUPT_HEADSTART {
                 self.requests.note_corrupt(packet.psn, at);
+                let status = PsnStatus::Corrupt;
+                context.verdicts.tell(|| Verdict::Status { packet: at.packet, status });
                 return;
             }
         } else {
@@ -191,6 +194,7 @@ impl Flow {
             if op.class == Class::ReadResponse {
                 self.responses.packet(&response, None, &mut self.stats, context);
             }
+            tell(at, syndrome, PsnStatus::AnswerUnpaired, context);
             return;
         };
         if peer.requests.started() {
@@ -234,8 +238,25 @@ impl Flow {
         context.from_a = from_a;
         self.responses.note_acked(acked);
         self.stats.acked_messages += u64::from(acked.messages);
+        let gaps = self.stats.gaps;
         if op.class == Class::ReadResponse {
             self.responses.packet(&response, read, &mut self.stats, context);
+        }
+        let status = match acked {
+            _ if self.stats.gaps > gaps => PsnStatus::AnswerGap,
+            Acked { early: true, .. } => PsnStatus::AnswerEarly,
+            Acked { advanced: true, .. } => PsnStatus::Answer,
+            _ => PsnStatus::AnswerAgain,
+        };
+        tell(at, syndrome, status, context);
+        let request = match read.filter(|_| op.class == Class::ReadResponse) {
+            Some(read) => (!read.asked_again(psn) && acked.advanced).then_some(read.at),
+            None => acked.answers,
+        };
+        if let Some(request) = request {
+            let ns = at.time_ns.saturating_sub(request.time_ns);
+            let (packet, to) = (at.packet, request.packet);
+            context.verdicts.tell(|| Verdict::Response { packet, to, ns });
         }
         if let (Class::Acknowledge, Some(aeth)) = (op.class, aeth) {
             if acked.regress {
@@ -285,4 +306,14 @@ impl Flow {
             Some(Syndrome::Reserved) | None => {}
         }
     }
+}
+
+/// A response's status, unless it is a NAK.
+fn tell(at: At, syndrome: Option<Syndrome>, status: PsnStatus, context: &mut Context<'_>) {
+    let status = match syndrome {
+        Some(Syndrome::Nak { .. }) => PsnStatus::Nak,
+        Some(Syndrome::Rnr { .. }) => PsnStatus::RnrNak,
+        Some(Syndrome::Ack { .. } | Syndrome::Reserved) | None => status,
+    };
+    context.verdicts.tell(|| Verdict::Status { packet: at.packet, status });
 }

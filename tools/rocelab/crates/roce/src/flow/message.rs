@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use super::stats::Stats;
+use super::verdict::Verdict;
 use crate::finding::{At, Rule};
 use crate::opcode::{Class, Opcode, Position};
 use crate::packet::Net;
@@ -99,6 +100,7 @@ impl Assembly {
             .filter(|open| open.class == op.class && matches!(op.position, Position::Middle))
         {
             open.message.add(piece);
+            belongs(piece.at, &open.message, context);
             self.contiguous = true;
             return;
         }
@@ -144,6 +146,7 @@ impl Assembly {
             },
         });
         open.message.add(piece);
+        belongs(piece.at, &open.message, context);
         if !op.position.ends() {
             self.open = Some(open);
             return;
@@ -166,9 +169,18 @@ pub(super) fn complete(message: Message, stats: &mut Stats, context: &mut Contex
     stats.messages += 1;
     stats.goodput_bytes += message.bytes;
     context.efficiency.add(&message);
+    context
+        .verdicts
+        .tell(|| Verdict::Message { first: message.first.packet, last: message.last.packet });
     if context.keep_messages {
         context.messages.push(message);
     }
+}
+
+/// The packet was taken into the message.
+pub(super) fn belongs(at: At, message: &Message, context: &mut Context<'_>) {
+    let first = message.first.packet;
+    context.verdicts.tell(|| Verdict::InMessage { packet: at.packet, first });
 }
 
 fn check_length(open: &Open, context: &mut Context<'_>) {

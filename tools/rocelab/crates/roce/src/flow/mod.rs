@@ -12,6 +12,7 @@ mod requests;
 mod responses;
 mod stats;
 mod tracker;
+mod verdict;
 mod wellformed;
 
 pub use message::{Efficiency, Message, SizeClass};
@@ -19,3 +20,4 @@ pub use pair::PairedBy;
 pub use report::{Connection, Endpoint};
 pub use stats::{Retransmissions, Stats};
 pub use tracker::{Config, Tracker};
+pub use verdict::{PsnStatus, Verdict};

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::message::{Assembly, Piece};
 use super::psn;
 use super::stats::Stats;
+use super::verdict::{PsnStatus, Verdict};
 use crate::finding::{At, Rule};
 use crate::opcode::{Class, Opcode};
 use crate::packet::Reth;
@@ -55,6 +56,7 @@ pub(super) struct Read {
     pub(super) psn: u32,
     pub(super) end: u32,
     pub(super) reth: Reth,
+    pub(super) at: At,
     /// The first PSN from which it was issued again.
     again: Option<u32>,
     /// A replay that nothing asked for was told.
@@ -72,7 +74,7 @@ impl Read {
 struct Outstanding {
     /// The PSN whose response answers it.
     key: u32,
-    at_ns: i64,
+    at: At,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +132,10 @@ pub(super) struct Acked {
     pub(super) advanced: bool,
     /// All it covers was captured, each message's end known: MSN can be checked.
     pub(super) exact: bool,
+    /// It is for a PSN that was not sent yet.
+    pub(super) early: bool,
+    /// The last packet of the newest message that it answers, if only one copy of it was sent.
+    pub(super) answers: Option<At>,
 }
 
 /// One sender's requests.
@@ -270,16 +276,16 @@ impl Requests {
         &mut self,
         at_psn: u32,
         icrc: u32,
-        at_ns: i64,
+        at: At,
         reliable: bool,
         stats: &mut Stats,
     ) {
         self.next = psn::add(at_psn, 1);
         self.cursor = self.next;
-        self.last = Some((at_psn, icrc, at_ns));
+        self.last = Some((at_psn, icrc, at.time_ns));
         self.assembly.pass();
         if reliable {
-            self.note_outstanding(at_psn, at_ns);
+            self.note_outstanding(at_psn, at);
         }
         self.note_window(stats);
     }
@@ -291,12 +297,12 @@ impl Requests {
     }
 
     #[inline]
-    fn note_outstanding(&mut self, key: u32, at_ns: i64) {
+    fn note_outstanding(&mut self, key: u32, at: At) {
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
             self.inexact = true;
         }
-        self.outstanding.push_back(Outstanding { key, at_ns });
+        self.outstanding.push_back(Outstanding { key, at });
     }
 
     fn span(&self, request: &Request, pmtu: u32) -> u32 {
@@ -389,7 +395,8 @@ impl Requests {
             self.reads.pop_front();
         }
         let end = psn::add(request.psn, span);
-        let read = Read { psn: request.psn, end, reth, again: None, told: false };
+        let Request { psn, at, .. } = *request;
+        let read = Read { psn, end, reth, at, again: None, told: false };
         self.reads.push_back(read);
     }
 
@@ -402,6 +409,8 @@ impl Requests {
         context: &mut Context<'_>,
     ) {
         self.end_run(End::New, stats, context);
+        let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
+        context.verdicts.tell(|| Verdict::Status { packet: request.at.packet, status });
         if let Some((acked, at)) = self.unsent.take() {
             if jumped == 0 && !psn::before(acked, request.psn) {
                 context.find(Rule::AckUnsent, at, false, || {
@@ -430,7 +439,7 @@ impl Requests {
             _ => None,
         };
         if request.reliable && request.op.position.ends() {
-            self.note_outstanding(request.psn, request.at.time_ns);
+            self.note_outstanding(request.psn, request.at);
         }
         self.feed(request, span, stats, context);
     }
@@ -478,6 +487,8 @@ impl Requests {
             run.pos = end;
             run.fills |= !seen;
             run.acked &= acked;
+            let run = run.at.packet;
+            context.verdicts.tell(|| Verdict::InRun { packet: request.at.packet, run });
         }
         if psn::before(self.next, end) {
             self.next = end;
@@ -533,7 +544,7 @@ impl Requests {
         let went_through = !psn::before(run.pos, self.next);
         let last = psn::add(run.pos, u32::MAX);
         let count = &mut stats.retransmissions;
-        match run.cause {
+        let status = match run.cause {
             Cause::Nak => {
                 count.after_nak += run.packets;
                 if !went_through && end == End::New {
@@ -545,11 +556,19 @@ impl Requests {
                         )
                     });
                 }
+                PsnStatus::AfterNak
             }
-            Cause::Rnr => count.after_rnr += run.packets,
-            Cause::ResponseGap => count.after_response_gap += run.packets,
+            Cause::Rnr => {
+                count.after_rnr += run.packets;
+                PsnStatus::AfterRnr
+            }
+            Cause::ResponseGap => {
+                count.after_response_gap += run.packets;
+                PsnStatus::AfterResponseGap
+            }
             Cause::Unknown => self.end_unknown_run(run, end, went_through, stats, context),
-        }
+        };
+        context.verdicts.tell(|| Verdict::Run { run: run.at.packet, status });
     }
 
     fn end_unknown_run(
@@ -559,7 +578,7 @@ impl Requests {
         went_through: bool,
         stats: &mut Stats,
         context: &mut Context<'_>,
-    ) {
+    ) -> PsnStatus {
         let count = &mut stats.retransmissions;
         let (first, packets) = (run.first, run.packets);
         // one packet, and then nothing, or another start: that tells little
@@ -571,11 +590,13 @@ impl Requests {
             context.find(Rule::Reorder, run.at, open, || {
                 format!("PSN {first} comes late, {packets} packet(s); the sender did not go back")
             });
+            PsnStatus::OutOfOrder
         } else if stayed || (run.copy && packets == 1) {
             stats.duplicates += packets;
             context.find(Rule::Duplicate, run.at, open, || {
                 format!("PSN {first} comes twice, {packets} packet(s); the sender did not go back")
             });
+            PsnStatus::Duplicate
         } else if run.fills {
             count.after_timeout += packets;
             context.find(Rule::Loss, run.at, false, || {
@@ -584,6 +605,7 @@ impl Requests {
                      before the capture point, or sent again after a NAK that was not captured"
                 )
             });
+            PsnStatus::AfterTimeout
         } else if run.acked {
             count.spurious += packets;
             context.find(Rule::SpuriousRetransmission, run.at, true, || {
@@ -592,6 +614,7 @@ impl Requests {
                      them acknowledged: too early, or the ACK was lost behind the capture point"
                 )
             });
+            PsnStatus::Spurious
         } else {
             let visible = context.visible;
             if visible {
@@ -607,6 +630,7 @@ impl Requests {
                 };
                 format!("{packets} packet(s) from PSN {first} are sent again without a NAK: {why}")
             });
+            if visible { PsnStatus::AfterTimeout } else { PsnStatus::Ambiguous }
         }
     }
 
@@ -697,6 +721,7 @@ impl Requests {
         if !psn::before(at_psn, self.next) {
             if self.elastic.is_none() {
                 self.unsent = Some((at_psn, at));
+                done.early = true;
             }
             self.inexact = true;
             return done;
@@ -716,8 +741,9 @@ impl Requests {
             self.outstanding.pop_front();
             done.messages += 1;
             let certain = self.karn.is_none_or(|karn| !psn::before(front.key, karn));
+            done.answers = certain.then_some(front.at);
             if certain {
-                let ns = at.time_ns.saturating_sub(front.at_ns);
+                let ns = at.time_ns.saturating_sub(front.at.time_ns);
                 stats.latency.add(u64::try_from(ns).unwrap_or(0));
             }
         }

@@ -2,7 +2,7 @@
 //! The response half of a direction: READ data, and the message sequence numbers of its AETHs.
 
 use super::context::Context;
-use super::message::{Message, complete};
+use super::message::{Message, belongs, complete};
 use super::psn;
 use super::requests::{Acked, Read};
 use super::stats::Stats;
@@ -144,6 +144,7 @@ impl Responses {
         message.wire_bytes += u64::from(response.wire);
         message.last = response.at;
         message.opcode = response.op.code;
+        belongs(response.at, message, context);
         progress.need = psn::add(response.psn, 1);
         let ends = match progress.end {
             Some(end) => progress.need == end,

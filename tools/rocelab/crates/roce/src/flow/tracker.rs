@@ -9,6 +9,7 @@ use super::key::{CONNECTED, Folding, Key};
 use super::message::{Efficiency, Message};
 use super::pair::{PairedBy, Pairing};
 use super::report::{Connection, Endpoint};
+use super::verdict::{Verdict, Verdicts};
 use crate::cm;
 use crate::finding::{At, Findings, Rule};
 use crate::icrc::Diagnosis;
@@ -28,6 +29,8 @@ pub struct Config {
     pub go_back_n: bool,
     /// Keep a row of each message for [`Tracker::take_messages`].
     pub keep_messages: bool,
+    /// Keep what is said of single packets for [`Tracker::take_verdicts`].
+    pub keep_verdicts: bool,
 }
 
 impl Default for Config {
@@ -38,6 +41,7 @@ impl Default for Config {
             max_findings: 1000,
             go_back_n: false,
             keep_messages: false,
+            keep_verdicts: false,
         }
     }
 }
@@ -60,6 +64,7 @@ pub struct Tracker {
     /// Efficiency by message size.
     pub efficiency: Efficiency,
     messages: Vec<Message>,
+    verdicts: Verdicts,
     done: Vec<Connection>,
     /// Connections dropped from memory before the end.
     pub evicted: u64,
@@ -72,6 +77,7 @@ impl Tracker {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let findings = Findings::new(config.max_findings, config.go_back_n);
+        let verdicts = Verdicts { keep: config.keep_verdicts, list: Vec::new() };
         Self {
             config,
             flows: Vec::new(),
@@ -83,6 +89,7 @@ impl Tracker {
             findings,
             efficiency: Efficiency::default(),
             messages: Vec::new(),
+            verdicts,
             done: Vec::new(),
             evicted: 0,
             unreported: 0,
@@ -92,6 +99,11 @@ impl Tracker {
     /// The messages completed since the last call.
     pub fn take_messages(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.messages)
+    }
+
+    /// What was said of single packets since the last call.
+    pub fn take_verdicts(&mut self) -> Vec<Verdict> {
+        std::mem::take(&mut self.verdicts.list)
     }
 
     /// Follow one packet; gives its connection's number. `diagnosis`: its ICRC is wrong.
@@ -112,7 +124,9 @@ impl Tracker {
         let corrupt = diagnosis == Some(Diagnosis::Corrupted);
         let mut slot = self.slot(&key, packet, at, corrupt)?;
         let captured = Captured { packet, frame, op, at };
-        if !corrupt && self.in_order(slot, &captured).is_some() {
+        // what is in order is told of too
+        let short = !corrupt && !self.config.keep_verdicts;
+        if short && self.in_order(slot, &captured).is_some() {
             return self.flow(slot).map(|flow| flow.id);
         }
         let flow = self.flows.get(slot as usize)?.as_deref()?;
@@ -152,6 +166,7 @@ impl Tracker {
             messages: &mut self.messages,
             keep_messages: self.config.keep_messages,
             efficiency: &mut self.efficiency,
+            verdicts: &mut self.verdicts,
             connection: flow.id,
             from_a: flow.from_a,
             net: captured.packet.net,
@@ -290,6 +305,7 @@ impl Tracker {
             messages: &mut self.messages,
             keep_messages: self.config.keep_messages,
             efficiency: &mut self.efficiency,
+            verdicts: &mut self.verdicts,
             connection: id,
             from_a: flow.from_a,
             net: packet.net,
@@ -364,6 +380,7 @@ impl Tracker {
                 messages: &mut self.messages,
                 keep_messages: self.config.keep_messages,
                 efficiency: &mut self.efficiency,
+                verdicts: &mut self.verdicts,
                 connection: one.id,
                 from_a: one.from_a,
                 net: one.net,
