@@ -71,6 +71,8 @@ pub struct Engine {
     /// Least and greatest time, ns since 1970.
     pub times: Option<(i64, i64)>,
     last_ns: i64,
+    /// The frame number of the last packet that was followed, in the last file that it came from.
+    pub followed: u64,
     /// Packets with a time before that of the packet before them.
     pub backwards: u64,
     /// The columns of packets not yet taken.
@@ -100,6 +102,7 @@ impl Engine {
             series: Series::new(SERIES_LIMIT),
             times: None,
             last_ns: i64::MIN,
+            followed: 0,
             backwards: 0,
             packets: PacketColumns::default(),
             options,
@@ -151,6 +154,7 @@ impl Engine {
     }
 
     fn follow(&mut self, lane: &Lane) {
+        self.followed = lane.block.records.last().map_or(self.followed, |record| record.number);
         if let Some(times) = lane.times {
             self.backwards += times.backwards + u64::from(times.first < self.last_ns);
             self.last_ns = times.last;

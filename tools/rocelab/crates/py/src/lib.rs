@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `rocelab._core`: capture readers, and the analysis of crate `roce` as Arrow tables.
 
+pub mod annotate;
 mod engine;
 pub mod join;
 mod lane;
@@ -26,6 +27,9 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::annotate::python::Annotation;
 
     #[pymodule_export]
     use crate::join::python::Join;

@@ -15,6 +15,7 @@ from typer.exceptions import Abort, TyperException
 from rocelab import __version__
 from rocelab.cli import console, doctor, report, run, testbed, wireshark
 from rocelab.cli.analyze import analyze
+from rocelab.cli.annotate import annotate
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
 
@@ -72,6 +73,7 @@ app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)
+app.command()(annotate)
 app.add_typer(wireshark.app)
 
 

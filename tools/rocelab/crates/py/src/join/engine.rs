@@ -2,8 +2,8 @@
 //! Read capture and traces side by side, decode them, and join.
 
 use roce::finding::At;
-use roce::join::{Comment, Config, Joiner, Place, Reject, Row, Trace};
-use roce::{Frame, Ports, decode};
+use roce::join::{Comment, Config, Dir, Joiner, Place, Record, Reject, Row, Trace};
+use roce::{Frame, Ports, decode, opcode};
 
 use super::columns::JoinedColumns;
 use super::interleave::Interleave;
@@ -21,6 +21,8 @@ pub struct JoinOptions {
     pub window: usize,
     /// Keep columns of rows.
     pub packets: bool,
+    /// Keep the rows themselves.
+    pub rows: bool,
 }
 
 /// A join under way. File 0 is the capture between the nodes, the others are traces.
@@ -32,6 +34,11 @@ pub struct JoinEngine {
     devs: Names,
     reasons: Names,
     keep: bool,
+    keep_rows: bool,
+    /// Rows not taken, if they are kept.
+    pub rows: Vec<Row>,
+    /// The frame number of the capture that was taken in last.
+    pub seen: u64,
     /// Rows not yet taken.
     pub columns: JoinedColumns,
     /// Comments that were not used, by `Reject as usize`.
@@ -63,6 +70,9 @@ impl JoinEngine {
             devs: Names::default(),
             reasons: Names::default(),
             keep: options.packets,
+            keep_rows: options.rows,
+            rows: Vec::new(),
+            seen: 0,
             columns: JoinedColumns::default(),
             rejected: [0; Reject::ALL.len()],
             bare: 0,
@@ -83,12 +93,40 @@ impl JoinEngine {
         &self.joiner.tally
     }
 
+    /// A row's record as its driver's comment has it.
+    #[must_use]
+    pub fn comment<'a>(&'a self, row: &Row, record: &Record, dir: Dir) -> Option<Comment<'a>> {
+        let op = opcode::lookup(row.key.opcode);
+        let op = op.map_or_else(|| format!("{:#04x}", row.key.opcode).into(), |op| op.name.into());
+        let drop = match record.drop {
+            Some(reason) => Some(self.reasons.name(reason)?.into()),
+            None => None,
+        };
+        Some(Comment {
+            node: self.nodes.name(record.node)?.into(),
+            dev: self.devs.name(record.dev)?.into(),
+            dir,
+            op: Some(op),
+            qpn: record.qpn,
+            dqpn: Some(row.key.dqpn),
+            psn: Some(row.key.psn),
+            stages: record.stages,
+            gap_ns: record.gap_ns,
+            switched: record.switched,
+            loopback: record.loopback,
+            drop,
+        })
+    }
+
     /// Take in up to so many packets; `false` when all files are at their end.
     pub fn step(&mut self, packets: usize) -> bool {
         for _ in 0..packets {
             let Some((block, record)) = self.files.next() else { return false };
             let bytes = block.frame(&record);
             let traced = usize::from(record.file > 0);
+            if record.file == 0 {
+                self.seen = record.number;
+            }
             let packet = match decode(record.link, bytes, record.wire_len, &self.ports) {
                 Frame::Roce(packet) => packet,
                 Frame::Cut => {
@@ -141,6 +179,9 @@ impl JoinEngine {
             for row in &rows {
                 self.columns.push(row, &self.nodes, &self.devs, &self.reasons);
             }
+        }
+        if self.keep_rows {
+            self.rows.extend(rows);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::read::{Counter, Input, open_compressed};
 /// Packets between two looks at what Python wants.
 const STEP: usize = 1 << 14;
 
-fn open(path: &Path) -> PyResult<Input> {
+pub(crate) fn open(path: &Path) -> PyResult<Input> {
     Ok(open_compressed(Box::new(File::open(path)?), Counter::default())?)
 }
 
@@ -50,7 +50,7 @@ impl Join {
             inputs.push((open(path)?, trace));
         }
         let lost = inputs.iter().map(|(_, trace)| trace.lost).collect();
-        let options = JoinOptions { ports, window, packets };
+        let options = JoinOptions { ports, window, packets, rows: false };
         Ok(Self { engine: JoinEngine::new(open(&wire)?, inputs, &options), lost })
     }
 
@@ -111,7 +111,7 @@ impl Join {
     }
 }
 
-fn counts<'py, T: Copy>(
+pub(crate) fn counts<'py, T: Copy>(
     py: Python<'py>,
     all: &[T],
     counts: &[u64],

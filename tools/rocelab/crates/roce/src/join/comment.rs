@@ -2,6 +2,9 @@
 //! The packet comments of rxedump (docs/formats/rxedump.md): one line of `key=value`.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::packet::Net;
 
 /// Stages of a sent packet, in the order in which they follow each other.
 pub const TX_STAGES: [&str; 8] = ["wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"];
@@ -148,6 +151,58 @@ impl<'a> Comment<'a> {
         }
         draft.finish()
     }
+}
+
+impl Comment<'_> {
+    /// The comment as rxedump would write it of a packet that `net` carried.
+    #[must_use]
+    pub fn text(&self, net: Net) -> String {
+        let (dir, names) = match self.dir {
+            Dir::Tx => ("tx", &TX_STAGES[..]),
+            Dir::Rx => ("rx", &RX_STAGES[..]),
+        };
+        let net = if net == Net::V1 { "v1" } else { "v2" };
+        let mut text = format!("rocelab/1 node={} dev={}", escape(&self.node), escape(&self.dev));
+        // writing to a String does not fail
+        let _ = write!(text, " dir={dir} net={net}");
+        if let Some(op) = &self.op {
+            let _ = write!(text, " op={}", escape(op));
+        }
+        for (key, number) in [("qpn", self.qpn), ("dqpn", self.dqpn), ("psn", self.psn)] {
+            if let Some(number) = number {
+                let _ = write!(text, " {key}={number}");
+            }
+        }
+        for (at, name) in names.iter().enumerate() {
+            if let Some(ns) = self.stages.get(at) {
+                let _ = write!(text, " {name}_ns={ns}");
+            }
+        }
+        if let Some(ns) = self.gap_ns {
+            let _ = write!(text, " gap_ns={ns}");
+        }
+        for (word, set) in [(" switched=1", self.switched), (" loopback=1", self.loopback)] {
+            text.push_str(if set { word } else { "" });
+        }
+        if let Some(reason) = &self.drop {
+            let _ = write!(text, " drop={}", escape(reason));
+        }
+        text
+    }
+}
+
+/// A value with all but RFC 3986's unreserved characters percent-escaped.
+#[must_use]
+pub fn escape(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
 }
 
 #[derive(Default)]
@@ -318,6 +373,15 @@ mod tests {
         let comment = Comment::parse(rx.as_bytes()).unwrap();
         assert_eq!(comment.stages.get(1), Some(88));
         assert_eq!(comment.stages.get(0), None);
+    }
+
+    #[test]
+    fn writes_what_it_reads() {
+        let text = TX.replace("n1", "a%20b%C3%A9") + " gap_ns=7 switched=1 drop=icrc";
+        let comment = Comment::parse(text.as_bytes()).unwrap();
+        assert_eq!(comment.text(Net::V2Ipv6), text);
+        let dropped = "rocelab/1 node=n2 dev=rxe0 dir=rx net=v1 loopback=1 drop=short";
+        assert_eq!(Comment::parse(dropped.as_bytes()).unwrap().text(Net::V1), dropped);
     }
 
     #[test]

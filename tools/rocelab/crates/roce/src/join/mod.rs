@@ -15,7 +15,7 @@ mod key;
 mod row;
 
 pub use cause::{Received, Sent};
-pub use comment::{Comment, Dir, RX_STAGES, Reject, STAGES_MAX, Stages, TX_STAGES};
+pub use comment::{Comment, Dir, RX_STAGES, Reject, STAGES_MAX, Stages, TX_STAGES, escape};
 pub use joiner::{Config, Joiner, Place, Tally, Trace};
 pub use key::{Key, Print};
 pub use row::{Record, Row, WireFrame};

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab annotate` as a person and a script meet it, and in tshark."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import tshark_plugin
+from command_line import rocelab
+from corpus import CAPTURES
+from pcapng_blocks import packets
+from requirements import need_program
+from two_drivers import schedule
+
+FIELDS = {
+    "node": "node", "dev": "dev", "dir": "dir", "net": "net", "op": "op", "psn": "psn",
+    "gap_ns": "gap", "psn_status": "psn.status", "response_to": "response_to",
+    "message": "message", "drop": "drop",
+    **{f"{stage}_ns": f"stage.{stage}" for stage in (
+        "wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit", "parse", "queue", "exec",
+        "cqe", "reply")},
+}  # fmt: skip
+NUMBERS = {"qpn": "qpn", "dqpn": "dqpn"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need_program("tshark")
+    folder = tmp_path_factory.mktemp("home")
+    tshark_plugin.place(folder)
+    return folder
+
+
+def comments(path: Path) -> dict[int, list[dict[str, list[str]]]]:
+    """By frame number, each comment's keys with their values, in their order."""
+    found = {}
+    for number, block in enumerate(packets(path.read_bytes()), 1):
+        read: list[dict[str, list[str]]] = []
+        for _, value in block.options:
+            keys: dict[str, list[str]] = {}
+            for word in value.decode().split(" ")[1:]:
+                key, _, text = word.partition("=")
+                keys.setdefault(key, []).append(unquote(text))
+            read.append(keys)
+        found[number] = read
+    return found
+
+
+def check_round_trip(home: Path, made: Path) -> int:
+    """Every number and word of the comments comes back as a field; gives how many there were."""
+    names = [f"rocelab.{name}" for name in (*FIELDS.values(), *NUMBERS.values())]
+    names += ["rocelab.response_time", "rocelab.finding", "rocelab.finding.severity",
+              "rocelab.finding.detail", "rocelab.other"]  # fmt: skip
+    rows = tshark_plugin.fields(home, made, names, "-E", "aggregator=|")
+    told = 0
+    written = comments(made)
+    assert rows.keys() == written.keys()
+    for number, read in written.items():
+        row = rows[number]
+        for key, name in FIELDS.items():
+            expected = [value for keys in read for value in keys.get(key, [])]
+            assert row[f"rocelab.{name}"] == "|".join(expected), (number, key)
+            told += len(expected)
+        for key, name in NUMBERS.items():
+            shown = row[f"rocelab.{name}"]
+            got = [int(text, 0) for text in shown.split("|")] if shown else []
+            assert got == [int(value) for keys in read for value in keys.get(key, [])]
+        times = [int(value) for keys in read for value in keys.get("response_ns", [])]
+        shown = row["rocelab.response_time"]
+        assert ([round(float(text) * 1e9) for text in shown.split("|")] if shown else []) == times
+        findings = [value for keys in read for value in keys.get("finding", [])]
+        heads = [finding.partition(":")[0].split(" ") for finding in findings]
+        assert row["rocelab.finding"] == "|".join(head[1] for head in heads)
+        assert row["rocelab.finding.severity"] == "|".join(head[0] for head in heads)
+        assert row["rocelab.finding.detail"] == "|".join(
+            finding.partition(": ")[2] for finding in findings
+        )
+        assert row["rocelab.other"] == ""
+        told += len(times) + len(findings)
+    return told
+
+
+def test_round_trip_of_the_drivers_numbers(home: Path, tmp_path: Path) -> None:
+    wire, traces = schedule(5).write(tmp_path)
+    made = tmp_path / "made.pcapng"
+    words = [str(word) for trace in traces for word in ("--trace", trace)]
+    answer = rocelab("annotate", str(wire), *words, "-o", str(made), "--json")
+    assert answer.returncode == 0, answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["schema"] == "rocelab.annotate/1"
+    assert report["driver"]["tx"] > 50
+    assert check_round_trip(home, made) > 1000
+
+
+@pytest.mark.parametrize(
+    ("fault", "statuses"),
+    [
+        ("drop-before", {"gap", "nak", "retransmission_after_nak"}),
+        ("drop-behind", {"nak", "retransmission_after_nak"}),
+        ("corrupt", {"corrupt", "nak", "retransmission_after_nak"}),
+        ("duplicate", {"duplicate"}),
+        ("reorder", {"gap"}),
+        ("rnr", {"rnr_nak", "retransmission_after_rnr"}),
+    ],
+)
+def test_a_planted_fault_in_tshark(
+    fault: str, statuses: set[str], home: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "made.pcapng"
+    answer = rocelab("annotate", str(CAPTURES / f"fault-{fault}.pcap"), "-o", str(made))
+    assert answer.returncode == 0, answer.stderr
+    check_round_trip(home, made)
+    for status in statuses:
+        filtered = ["-r", made, "-Y", f'rocelab.psn.status == "{status}"']
+        shown = tshark_plugin.run(home, *filtered, "-T", "fields", "-e", "frame.number").split()
+        written = comments(made)
+        where = [number for number, read in written.items()
+                 if any(keys.get("psn_status") == [status] for keys in read)]  # fmt: skip
+        assert [int(number) for number in shown] == where
+        assert where, status
+
+
+def test_inputs_are_never_overwritten(tmp_path: Path) -> None:
+    source = tmp_path / "capture.pcap"
+    source.write_bytes((CAPTURES / "rc-v2-ipv4.pcap").read_bytes())
+    link = tmp_path / "link.pcapng"
+    link.hardlink_to(source)
+    (tmp_path / "soft.pcapng").symlink_to(source)
+    for output in (source, link, tmp_path / "soft.pcapng"):
+        answer = rocelab("annotate", str(source), "-o", str(output))
+        assert answer.returncode == 2
+        assert "is an input" in answer.stderr
+    other = str(CAPTURES / "rc-v1.pcap")
+    answer = rocelab("annotate", other, "--trace", str(source), "-o", str(link))
+    assert answer.returncode == 2
+    assert source.read_bytes() == (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+
+
+def test_what_cannot_be_used(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    sample = str(CAPTURES / "rc-v2-ipv4.pcap")
+    out = str(tmp_path / "out.pcapng")
+    text = tmp_path / "text"
+    text.write_text("no capture\n")
+    for words, message in (
+        ((str(tmp_path / "none.pcap"), "-o", out), "cannot read"),
+        ((str(fifo), "-o", out), "is not a file"),
+        ((sample, "-o", str(fifo)), "is not a regular file"),
+        ((sample, "-o", str(tmp_path / "no" / "out.pcapng")), "cannot write in"),
+        ((str(text), "-o", out), "neither pcap nor pcapng"),
+        ((sample, "--trace", str(tmp_path / "none"), "-o", out), "cannot read"),
+    ):
+        answer = rocelab("annotate", *words)
+        assert answer.returncode == 2, words
+        assert message in answer.stderr
+        assert "Traceback" not in answer.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"fifo", "text"}
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    made = tmp_path / "made.pcapng"
+    made.write_text("what was there\n")
+    words = ["annotate", str(CAPTURES / "testbed-send-bw-1024.pcap"), "-o", str(made)]
+    done = subprocess.run(
+        [sys.executable, "-m", "rocelab", *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )
+    assert done.returncode == 3, done.stderr
+    assert "could not be written" in done.stderr
+    assert "File too large" in done.stderr
+    assert made.read_text() == "what was there\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["made.pcapng"]
+
+
+def test_a_capture_that_is_cut_is_annotated_as_far_as_it_goes(tmp_path: Path) -> None:
+    made = tmp_path / "made.pcapng"
+    answer = rocelab("annotate", str(CAPTURES / "cut.pcap"), "-o", str(made))
+    assert answer.returncode == 0, answer.stderr
+    assert "ends within a record" in answer.stdout
+    assert comments(made)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One packet block of pcapng, and comments put into it.
+
+const OPT_END: u16 = 0;
+const OPT_COMMENT: u16 = 1;
+/// A block's type and first length; its last length.
+const HEAD: usize = 8;
+const TAIL: usize = 4;
+/// What an enhanced (and an obsolete) packet block has before the packet.
+const FIXED: usize = 20;
+
+/// A section's byte order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    pub(super) big: bool,
+}
+
+impl Order {
+    pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let raw = *bytes.get(at..)?.first_chunk::<2>()?;
+        Some(if self.big { u16::from_be_bytes(raw) } else { u16::from_le_bytes(raw) })
+    }
+
+    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let raw = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(if self.big { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) })
+    }
+
+    pub(super) fn put16(self, to: &mut Vec<u8>, number: u16) {
+        to.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
+    }
+
+    pub(super) fn put32(self, to: &mut Vec<u8>, number: u32) {
+        to.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
+    }
+
+    /// An option with its padding. Longer values than an option can have are not written.
+    pub(super) fn put_option(self, to: &mut Vec<u8>, code: u16, value: &[u8]) {
+        let Ok(len) = u16::try_from(value.len()) else { return };
+        self.put16(to, code);
+        self.put16(to, len);
+        to.extend(value);
+        to.resize(to.len().next_multiple_of(4), 0);
+    }
+
+    pub(super) fn put_end(self, to: &mut Vec<u8>) {
+        self.put16(to, OPT_END);
+        self.put16(to, 0);
+    }
+}
+
+/// Where the options of a whole block end: the offset of `opt_endofopt`, or of the block's end.
+struct End {
+    at: usize,
+    marked: bool,
+}
+
+/// Walk the options; `None` where they make no sense. `comments` gets every comment.
+fn find_end<'a>(block: &'a [u8], order: Order, comments: &mut Vec<&'a [u8]>) -> Option<End> {
+    let stop = block.len().checked_sub(TAIL)?;
+    let captured = order.u32(block, HEAD + 12)? as usize;
+    let mut at = captured.checked_next_multiple_of(4)?.checked_add(HEAD + FIXED)?;
+    if at > stop {
+        return None;
+    }
+    while at < stop {
+        let (code, len) = (order.u16(block, at)?, usize::from(order.u16(block, at + 2)?));
+        if code == OPT_END {
+            return Some(End { at, marked: true });
+        }
+        let next = at + 4 + len.next_multiple_of(4);
+        if next > stop {
+            return None;
+        }
+        if code == OPT_COMMENT {
+            comments.extend(block.get(at + 4..at + 4 + len));
+        }
+        at = next;
+    }
+    Some(End { at, marked: false })
+}
+
+/// The block with comments behind its own options; those that it has already are not put in again.
+/// `None`: its options make no sense, so nothing can be put in.
+pub(super) fn with_comments(block: &[u8], order: Order, comments: &[String]) -> Option<Vec<u8>> {
+    let mut there = Vec::new();
+    let end = find_end(block, order, &mut there)?;
+    let mut made = block.get(..end.at)?.to_vec();
+    for comment in comments.iter().filter(|comment| !there.contains(&comment.as_bytes())) {
+        order.put_option(&mut made, OPT_COMMENT, comment.as_bytes());
+    }
+    if made.len() == end.at {
+        return Some(block.to_vec());
+    }
+    if !end.marked {
+        order.put_end(&mut made);
+    }
+    made.extend(block.get(end.at..block.len() - TAIL)?);
+    let len = u32::try_from(made.len() + TAIL).ok()?;
+    order.put32(&mut made, len);
+    let len = if order.big { len.to_be_bytes() } else { len.to_le_bytes() };
+    made.get_mut(4..8)?.copy_from_slice(&len);
+    Some(made)
+}

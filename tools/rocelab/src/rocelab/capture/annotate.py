@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Write a capture anew, with what the analysis and the drivers say of each packet beside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocelab import _core
+from rocelab.errors import MissingError, UsageError
+
+SCHEMA = "rocelab.annotate/1"
+WINDOW = 1 << 17
+"""Packets that the copy stays behind the analysis, and that memory holds."""
+
+
+@dataclass
+class Options:
+    """How to annotate."""
+
+    ports: Sequence[int] = ()
+    """UDP ports of RoCE v2 besides 4791."""
+    window: int = WINDOW
+    threads: int = 0
+    """Worker threads; 0: as many as this process may use."""
+    go_back_n: bool = False
+
+
+def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
+    """Refuse what would read its own output, or overwrite anything but a file."""
+    for path in (wire, *traces):
+        # it is read more than once
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is not a file",
+                cause="a capture is read twice, and a stream can be read only once",
+                action="write it to a file first",
+            )
+        if output.exists() and path.exists() and output.samefile(path):
+            raise UsageError(
+                f"{output} is an input",
+                cause="the new capture must not replace what it is made of",
+                action="name another file after -o",
+            )
+    if output.exists() and not stat.S_ISREG(output.stat().st_mode):
+        raise UsageError(
+            f"{output} is not a regular file",
+            cause="the new capture is written aside and then takes this name",
+            action="name a file after -o",
+        )
+
+
+def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
+    if error.errno is not None and error.filename is None:
+        return MissingError(
+            "the annotated capture could not be written",
+            cause=os.strerror(error.errno),
+            action="make room for it, or name a file elsewhere after -o",
+        )
+    return UsageError(
+        f"cannot read {error.filename or wire}",
+        cause=str(error),
+        action="name pcap or pcapng files, plain or compressed",
+    )
+
+
+def annotate(
+    wire: Path, traces: Sequence[Path], output: Path, options: Options | None = None
+) -> dict[str, Any]:
+    """Write `output`; gives what `rocelab annotate --json` prints (docs/formats/annotate.md).
+
+    Raises UsageError if an input cannot be used, MissingError if the output cannot be written; the
+    file at `output` is then as it was.
+    """
+    options = options or Options()
+    _check(wire, traces, output)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{output.name[:64]}-", dir=output.parent)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write in {output.parent}",
+            cause=str(error.strerror),
+            action="name a file in a folder that you may write to after -o",
+        ) from error
+    os.close(handle)
+    aside = Path(name)
+    try:
+        result = _write(wire, traces, aside, options)
+        mask = os.umask(0)
+        os.umask(mask)
+        aside.chmod(0o666 & ~mask)
+        aside.replace(output)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    return result
+
+
+def _write(wire: Path, traces: Sequence[Path], aside: Path, options: Options) -> dict[str, Any]:
+    for path in (wire, *traces):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise _failed(error, path) from error
+    try:
+        core = _core.Annotation(
+            str(wire),
+            [str(path) for path in traces],
+            str(aside),
+            ports=list(options.ports),
+            window=options.window,
+            threads=options.threads or len(os.sched_getaffinity(0)),
+            go_back_n=options.go_back_n,
+        )
+        while core.step():
+            pass
+        raw: dict[str, Any] = core.finish()
+    except OSError as error:
+        raise _failed(error, wire) from error
+    names = [str(path) for path in (wire, *traces)]
+    for row in raw["errors"]:
+        row["file"] = names[row["file"]]
+    if raw["packets"] == 0 and raw["errors"]:
+        first = raw["errors"][0]
+        raise UsageError(
+            f"{first['file']} cannot be used",
+            cause=first["error"],
+            action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+        )
+    if raw["driver"] is not None:
+        raw["driver"]["lost"] = dict(zip(names[1:], raw["driver"]["lost"], strict=True))
+    return {"schema": SCHEMA, "wire": names[0], "traces": names[1:], **raw}
