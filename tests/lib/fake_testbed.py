@@ -141,6 +141,7 @@ class FakeTestbed:
     frames: list[tuple[bytes, int]] = field(default_factory=list)
     dead: bool = False
     accelerator: Any = "tcg"
+    control: str | None = None
 
     def __post_init__(self) -> None:
         self.nodes = [FakeNode("n1", "10.0.0.1", self), FakeNode("n2", "10.0.0.2", self)]

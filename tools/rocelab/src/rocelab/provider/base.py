@@ -28,6 +28,11 @@ class Testbed(Protocol):
     def accelerator(self) -> Accelerator:
         """What the nodes run on; every number of a run carries it."""
 
+    @property
+    def control(self) -> str | None:
+        """The network (CIDR) by which the nodes reach each other apart from the data link, or None
+        where they are one machine."""
+
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> AbstractContextManager[None]:
         """Capture the data link, outside the nodes, while the context lasts.
 

@@ -7,6 +7,8 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1 ┐
                                                                data: one lossless
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ Unix stream, capturable
 
+                             n1 ── peer: another stream ── n2   by which MPI's daemons meet
+
 One machine with both ends in it (provider `veth`), and no data link of QEMU's:
 
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
@@ -25,6 +27,9 @@ Provider = Literal["qemu", "veth"]
 
 CTL = "ctl0"
 DATA = "data0"
+PEER = "peer0"
+"""The interface of the control network between the nodes: never benchmark traffic."""
+PEER_NETWORK = "172.31.0.0/24"
 _PREFIX = 24
 
 
@@ -51,6 +56,16 @@ class NodeSpec:
     def ctl_mac(self) -> str:
         """MAC address on the control network."""
         return f"52:54:00:c0:00:{self.index:02x}"
+
+    @property
+    def peer_mac(self) -> str:
+        """MAC address on the control network between the nodes."""
+        return f"52:54:00:c1:00:{self.index:02x}"
+
+    @property
+    def peer_ipv4(self) -> str:
+        """Address on the control network between the nodes."""
+        return f"{PEER_NETWORK.removesuffix('0/24')}{self.index}"
 
     @property
     def ctl_network(self) -> str:
@@ -101,6 +116,7 @@ def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
     if spec.provider == "veth":
         return "\n".join(lines) + "\n"
     lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
+    lines += [f"interface {PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
     lines += [f"host {other.link.ipv4} {other.name}" for other in spec.nodes]
     return "\n".join(lines) + "\n"
 
@@ -154,19 +170,21 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
             f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
-        *(_data_link(node, state) if spec.provider == "qemu" else ()),
+        *(_between_nodes(node, state) if spec.provider == "qemu" else ()),
     ]
     for key, path in fw_cfg.items():
         argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
     return argv
 
 
-def _data_link(node: NodeSpec, state: Path) -> tuple[str, ...]:
+def _between_nodes(node: NodeSpec, state: Path) -> tuple[str, ...]:
     side = "on" if node.index == 1 else "off"
-    address = f"addr.type=unix,addr.path={_escape(state)}/data.sock"
+    address = f"server={side},addr.type=unix,addr.path={_escape(state)}"
     return (
-        *("-netdev", f"stream,id=data,server={side},{address}"),
+        *("-netdev", f"stream,id=data,{address}/data.sock"),
         *("-device", f"virtio-net-pci,netdev=data,mac={node.link.mac},host_mtu={node.mtu}"),
+        *("-netdev", f"stream,id=peer,{address}/peer.sock"),
+        *("-device", f"virtio-net-pci,netdev=peer,mac={node.peer_mac}"),
     )
 
 

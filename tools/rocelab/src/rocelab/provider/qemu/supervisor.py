@@ -36,9 +36,9 @@ def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]
             )
         if spec.provider != "qemu":
             continue
-        # the first node listens on the data link, the others connect to it
+        # the first node listens, first for the data link; the others connect to it
         deadline = time.monotonic() + 20
-        while not (state / "data.sock").exists() and nodes[node.name].poll() is None:
+        while not (state / "peer.sock").exists() and nodes[node.name].poll() is None:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.02)

@@ -21,6 +21,7 @@ from rocelab.provider.base import WHOLE_FRAMES
 from rocelab.provider.qemu import accel
 from rocelab.provider.qemu.qmp import execute
 from rocelab.provider.qemu.spec import (
+    PEER_NETWORK,
     Accelerator,
     NodeSpec,
     Provider,
@@ -80,6 +81,11 @@ class QemuTestbed:
     def accelerator(self) -> Accelerator:
         """`kvm`, `tcg` or `icount`."""
         return self.spec.accelerator
+
+    @property
+    def control(self) -> str:
+        """The control network between the nodes."""
+        return PEER_NETWORK
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:

@@ -43,6 +43,11 @@ class VethTestbed:
         return self._host.accelerator
 
     @property
+    def control(self) -> None:
+        """Both ends are on one machine."""
+        return None
+
+    @property
     def spec(self) -> TestbedSpec:
         """What the testbed consists of."""
         return self._host.spec
