@@ -74,3 +74,13 @@ def probe(name: str, line: str = DEFAULT_LINE) -> Path:
 def probes(line: str = DEFAULT_LINE) -> list[Path]:
     """The programs of all of PROBES, built in the image of a kernel line."""
     return [probe(name, line) for name in PROBES]
+
+
+def mpibench(line: str = DEFAULT_LINE) -> Path:
+    """The MPI benchmarks, built in the image of a kernel line."""
+    return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
+
+
+def programs(line: str = DEFAULT_LINE) -> list[Path]:
+    """What a prepared node gets: all of PROBES, and the MPI benchmarks."""
+    return [*probes(line), mpibench(line)]

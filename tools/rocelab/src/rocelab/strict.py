@@ -80,9 +80,9 @@ class Table:
         """One of `allowed`."""
         return self._one_of(key, self._take(key, default), allowed)
 
-    def flag(self, key: str) -> bool:
-        """True or false; false when it is absent."""
-        value = self._take(key, False)
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """True or false; `default` when it is absent."""
+        value = self._take(key, default)
         if not isinstance(value, bool):
             self.fail(key, f"{shown(value)} is neither true nor false")
         return value
@@ -100,6 +100,14 @@ class Table:
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
             self.fail(key, f"{shown(value)} is not {words}")
         return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of distinct strings; absent means none."""
+        values = self._distinct(key, self._take(key, []))
+        for value in values:
+            if not isinstance(value, str):
+                self.fail(key, f"{shown(value)} is not a string")
+        return tuple(str(value) for value in values)
 
     def choices(
         self,

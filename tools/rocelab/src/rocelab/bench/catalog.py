@@ -6,11 +6,13 @@ docs/formats/plan.md prints it; a test holds the two together.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 Family = Literal["verbs", "tcp"]
+"""What carries a transport's messages."""
 
 
 class Kind(StrEnum):
@@ -22,6 +24,12 @@ class Kind(StrEnum):
     """Request to completion; the answer is part of it."""
     ONE_WAY = "one_way"
     """A stream in one direction."""
+    BOTH_WAYS = "both_ways"
+    """Streams in both directions, together."""
+    ALL_PAIRS = "all_pairs"
+    """What several pairs do at once: latency of one of them, bandwidth of all together."""
+    COLLECTIVE = "collective"
+    """From the call of a collective to its return, mean over the ranks."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +54,25 @@ class Test:
     name: str
     quantity: Literal["latency", "bandwidth"]
     kind: Kind
-    family: Family
+    family: Family | Literal["mpi"]
+    """What it needs; MPI runs over every transport."""
     sizes: tuple[int, int]
     """Smallest and largest message in bytes."""
     tcp_counterpart: tuple[str, str] | None = None
     """(tool, test) that measures the same kind of quantity over TCP, where there is one."""
     data_class: str | None = None
     """Opcode class (docs/formats/rxestat.md) of the packets that carry its messages."""
+    element: int = 1
+    """Sizes are multiples of it, in bytes."""
 
     @property
     def program(self) -> str:
         """The command that measures it, as captions name it."""
-        return f"ib_{self.name}" if self.tool == "perftest" else f"{self.tool} {self.name}"
+        if self.tool == "perftest":
+            return f"ib_{self.name}"
+        if self.tool == "omb":
+            return f"osu_{self.name}"
+        return f"{self.tool} {self.name}"
 
 
 TRANSPORTS = {
@@ -103,6 +118,38 @@ def _atomic_rate(name: str, opcode_class: str) -> Test:
     )
 
 
+_MPI_SIZES = (0, 1 << 24)
+
+
+def _mpi_tests(tool: str, names: Iterable[str]) -> Iterator[Test]:
+    """Those of a suite's tests that `names` has; mpibench and OSU share the names."""
+    shared: dict[str, tuple[Literal["latency", "bandwidth"], Kind]] = {
+        "latency": ("latency", Kind.ONE_WAY_HALF_RTT),
+        "multi_lat": ("latency", Kind.ALL_PAIRS),
+        "bw": ("bandwidth", Kind.ONE_WAY),
+        "bibw": ("bandwidth", Kind.BOTH_WAYS),
+        "mbw_mr": ("bandwidth", Kind.ALL_PAIRS),
+        **dict.fromkeys(COLLECTIVES, ("latency", Kind.COLLECTIVE)),
+    }
+    for name in names:
+        quantity, kind = shared[name]
+        sizes, element = _MPI_SIZES, 1
+        if "reduce" in name:
+            sizes, element = (4, _MPI_SIZES[1]), 4  # floats
+        if name == "barrier":
+            sizes = (0, 0)
+        yield Test(tool, name, quantity, kind, "mpi", sizes, element=element)
+
+
+COLLECTIVES = (
+    *("bcast", "scatter", "gather", "reduce", "allreduce", "allgather", "alltoall"),
+    *("reduce_scatter", "barrier"),
+)
+PAIR_TESTS = ("latency", "multi_lat", "bw", "bibw", "mbw_mr")
+_IMB_TESTS = ("latency", "bw", "bibw", *COLLECTIVES)
+MPI_TOOLS = ("mpibench", "omb", "imb")
+"""Suites that mpirun starts, on all nodes at once."""
+
 TESTS = {
     (test.tool, test.name): test
     for test in (
@@ -117,6 +164,9 @@ TESTS = {
         Test("qperf", "tcp_lat", "latency", Kind.ONE_WAY_HALF_RTT, "tcp", _QPERF_SIZES),
         Test("qperf", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _QPERF_SIZES),
         Test("iperf3", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _IPERF3_SIZES),
+        *_mpi_tests("mpibench", (*PAIR_TESTS, *COLLECTIVES)),
+        *_mpi_tests("omb", (*PAIR_TESTS, *COLLECTIVES)),
+        *_mpi_tests("imb", _IMB_TESTS),
     )
 }
 
@@ -125,7 +175,7 @@ TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
 
 def measured_by(test: Test, transport: Transport) -> Test | None:
     """What measures `test`'s quantity over `transport`: itself, its counterpart or nothing."""
-    if test.family == transport.family:
+    if test.family in ("mpi", transport.family):
         return test
     if transport.family == "tcp" and test.tcp_counterpart is not None:
         return TESTS[test.tcp_counterpart]

@@ -54,9 +54,26 @@ def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:
     for gid in gids:
         if gid.type == gid_type and gid.address.ipv4_mapped == IPv4Address(ipv4):
             return gid
+    raise _missing(gids, f"{gid_type} GID for {ipv4}", node)
+
+
+def choose_link_local(gids: Iterable[Gid], gid_type: str, *, node: str) -> Gid:
+    """The GID of that type that stands for the interface's link-local address. Raises CellError.
+
+    UCX over rxe works with this one only: with the one of the IPv4 address its datagrams find no
+    peer, and MPI aborts after half a minute.
+    """
+    gids = tuple(gids)
+    for gid in gids:
+        if gid.type == gid_type and gid.address.is_link_local:
+            return gid
+    raise _missing(gids, f"{gid_type} GID for a link-local address", node)
+
+
+def _missing(gids: tuple[Gid, ...], what: str, node: str) -> CellError:
     there = ", ".join(f"{gid.index}: {gid.address} ({gid.type!a:.20})" for gid in gids[:8])
-    raise CellError(
-        f"{node} has no {gid_type} GID for {ipv4}; it has {there or 'none'}",
+    return CellError(
+        f"{node} has no {what}; it has {there or 'none'}",
         cause="the interface lacks the address, or the driver does not offer this RoCE version",
         action=f"On {node}, look at `ip addr` and at `rdma link`.",
     )

@@ -28,6 +28,25 @@ class TestbedPlan:
 
 
 @dataclass(frozen=True)
+class MpiPlan:
+    """What only MPI benchmarks have."""
+
+    ranks: int
+    ranks_per_node: int
+    """Ranks are placed in blocks of so many."""
+    method: str
+    """Whose loop mpibench follows: `osu`, `imb` or `skampi`."""
+    window: int
+    """Messages in flight in mpibench's streams."""
+    yield_when_idle: bool
+    """Whether a rank that waits gives its processor away: it changes what is measured."""
+    sweep: bool
+    """All sizes in one mpirun: then wire, counters and stages are those of all sizes together."""
+    mca: tuple[str, ...]
+    """Parameters of Open MPI as `name=value`, as coll_tuned's choices of algorithms."""
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """One benchmark of a plan."""
 
@@ -46,6 +65,13 @@ class Benchmark:
     path_mtu: int | None
     """RoCE path MTU in bytes; None: the largest that the link carries."""
     transports: tuple[str, ...]
+    mpi: MpiPlan | None = None
+
+    def steps(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of each step: one process, or pair of processes, goes through them."""
+        if self.mpi is not None and self.mpi.sweep:
+            return (self.sizes,)
+        return tuple((size,) for size in self.sizes)
 
     def measured_over(self, transport: str) -> Test:
         """The test that measures this benchmark over one of its transports."""

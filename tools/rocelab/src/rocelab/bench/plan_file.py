@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import artifacts
-from rocelab.bench.catalog import TESTS, TOOLS, TRANSPORTS, Test, measured_by
-from rocelab.bench.plan import Benchmark, Plan, TestbedPlan
+from rocelab.bench.catalog import MPI_TOOLS, TESTS, TOOLS, TRANSPORTS, Test, measured_by
+from rocelab.bench.mpi import recipe
+from rocelab.bench.plan import Benchmark, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
 PROVIDERS = ("qemu", "veth")
 PROBES = ("rxestat", "rxedump")
 _DEFAULT_PROBES = ("rxestat",)
+METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
@@ -111,9 +113,41 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...]) -> Benchmark:
         qp_timeout=table.integer("qp_timeout", default=14, low=1, high=31),
         path_mtu=table.optional("path_mtu", PATH_MTUS),
         transports=transports,
+        mpi=_mpi(table.table("mpi")) if tool in MPI_TOOLS else None,
     )
+    _refuse_parts(table, test, benchmark.sizes)
     table.done()
     return benchmark
+
+
+def _mpi(table: Table) -> MpiPlan:
+    ranks = table.integer("ranks", default=2, low=2, high=256)
+    mpi = MpiPlan(
+        ranks=ranks,
+        ranks_per_node=table.integer(
+            "ranks_per_node", default=(ranks + 1) // 2, low=(ranks + 1) // 2, high=ranks - 1
+        ),
+        method=table.choice("method", METHODS, default="osu"),
+        window=table.integer("window", default=64, low=1, high=65536),
+        yield_when_idle=table.flag("yield_when_idle", default=True),
+        sweep=table.flag("sweep", default=True),
+        mca=table.texts("mca"),
+    )
+    for setting in mpi.mca:
+        if not recipe.check_mca(setting):
+            table.fail(
+                "mca",
+                f"{shown(setting)} is not a parameter of Open MPI that a plan sets",
+                action='Write mca = ["coll_tuned_use_dynamic_rules=1"], for example.',
+            )
+    table.done()
+    return mpi
+
+
+def _refuse_parts(table: Table, test: Test, sizes: tuple[int, ...]) -> None:
+    for size in sizes:
+        if size % test.element:
+            table.fail("sizes", f"{size} bytes do not divide into elements of {test.element} bytes")
 
 
 def _carried(table: Table, test: Test, transport: str) -> Test:

@@ -59,7 +59,7 @@ def _host(line: str) -> list[Check]:
         Check("capacity", capacity),
         Check("node image", lambda: str(artifacts.image(line))),
         Check("driver", driver),
-        Check("probes", lambda: ", ".join(map(str, artifacts.probes(line)))),
+        Check("programs", lambda: ", ".join(map(str, artifacts.programs(line)))),
         Check("accelerator", accelerator),
     ]
 

@@ -35,7 +35,7 @@ def prepare_nodes(testbed: LocalTestbed, line: str) -> None:
     """Driver, probes and rxe device on every node; a testbed that cannot have them is ended."""
     try:
         driver = artifacts.driver(line)
-        prepare(testbed.nodes, driver, artifacts.probes(line))
+        prepare(testbed.nodes, driver, artifacts.programs(line))
     except BaseException:
         testbed.down()
         raise

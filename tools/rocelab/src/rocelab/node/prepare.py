@@ -112,7 +112,7 @@ def check_driver(node: Node, driver: Driver) -> None:
 
 
 def install_probes(node: Node, probes: Sequence[Path]) -> None:
-    """Copy the probes' programs."""
+    """Copy the programs of probes and benchmarks."""
     for probe in probes:
         node.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
 

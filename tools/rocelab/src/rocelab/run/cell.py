@@ -15,6 +15,7 @@ from rocelab.node import Node
 from rocelab.provider.base import Testbed
 from rocelab.run import step
 from rocelab.run.folder import now
+from rocelab.run.mpi import step as mpi_step
 from rocelab.run.probes import ProbeError
 from rocelab.run.rig import Rig
 from rocelab.run.step import ProofError
@@ -53,13 +54,13 @@ def measure(
     size: int | None = None
     died = False
     try:
-        ends = rig.ends(cell.transport)
-        if warm:
-            step.warm_up(cell, rig, ends)
-        for size in cell.benchmark.sizes:
-            on_step(size)
-            (folder / str(size)).mkdir()
-            done = step.measure(cell, size, rig, ends, into=folder / str(size), observe=observe)
+        one = _mpi_step(cell, rig) if cell.benchmark.mpi else _pair_step(cell, rig, warm=warm)
+        for sizes in cell.benchmark.steps():
+            size = sizes[0] if len(sizes) == 1 else None
+            on_step(sizes[-1])
+            into = folder / step.folder_name(size)
+            into.mkdir()
+            done = one(sizes, into, observe)
             steps.append(done.record)
             done.check(cell.name)
     except CellError as caught:
@@ -82,6 +83,31 @@ def measure(
         "steps": steps,
     }
     return Outcome(record, error, died)
+
+
+_Measure = Callable[[tuple[int, ...], Path, Sequence[str]], step.Step]
+"""Sizes of the step, its folder, the probes."""
+
+
+def _pair_step(cell: Cell, rig: Rig, *, warm: bool) -> _Measure:
+    """A tool with a client and a server: one size in a step."""
+    ends = rig.ends(cell.transport)
+    if warm:
+        step.warm_up(cell, rig, ends)
+
+    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> step.Step:
+        return step.measure(cell, sizes[0], rig, ends, into=into, observe=observe)
+
+    return one
+
+
+def _mpi_step(cell: Cell, rig: Rig) -> _Measure:
+    """An MPI suite, which warms itself up."""
+
+    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> step.Step:
+        return mpi_step.measure(cell, sizes, rig, into=into, observe=observe)
+
+    return one
 
 
 def _post_mortem(testbed: Testbed, error: TestbedError) -> tuple[RocelabError, bool]:

@@ -11,13 +11,16 @@ from typing import Any
 import polars as pl
 
 from rocelab.bench.catalog import Family, Kind
+from rocelab.bench.mpi.suites import SUITES
 from rocelab.bench.plan import Cell
 from rocelab.bench.tool import End, Job, Value
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError, UsageError
 from rocelab.run import matched, stages
 from rocelab.run.folder import RunFolder
+from rocelab.run.mpi.step import OUTPUT, job_of
 from rocelab.run.stages import Stages
+from rocelab.run.step import folder_name
 
 SCHEMA = {
     "run": pl.String,
@@ -71,9 +74,8 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
         return
     try:
         for step in record["steps"]:
-            size = int(step["size"])
             driver = _driver(meta, cell, record["client"])
-            for node, value in _step_values(folder, cell, record, step):
+            for size, node, value in _step_values(folder, cell, record, step):
                 if math.isfinite(value.value):
                     yield (
                         *(folder.name, cell.benchmark.tool, cell.benchmark.test),
@@ -91,12 +93,30 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
 
 def _step_values(
     folder: RunFolder, cell: Cell, record: Mapping[str, Any], step: Mapping[str, Any]
+) -> Iterator[tuple[int | None, str, Value]]:
+    """(size, node, value) of one step; size is None for what is of all its sizes together."""
+    size = None if step["size"] is None else int(step["size"])
+    place = folder.cell(cell.name) / folder_name(size)
+    if cell.benchmark.mpi is None:
+        measured = _reparse(cell, int(step["size"]), place)
+        yield from ((size, record["client"], value) for value in measured)
+    else:
+        measured = ()
+        for of, values in _reparse_mpi(cell, step, place).items():
+            yield from ((of, record["client"], value) for value in values)
+    for node, value in _watched_values(cell, record, step, place, measured):
+        yield size, node, value
+
+
+def _watched_values(
+    cell: Cell,
+    record: Mapping[str, Any],
+    step: Mapping[str, Any],
+    place: Path,
+    measured: Iterable[Value],
 ) -> Iterator[tuple[str, Value]]:
-    """(node, value) of one size."""
-    place = folder.cell(cell.name) / str(int(step["size"]))
+    """(node, value) of what was watched during one step."""
     client, server = record["client"], record["server"]
-    measured = _reparse(cell, int(step["size"]), place)
-    yield from ((client, value) for value in measured)
     for node, counters in step["counters"].items():
         yield from ((node, value) for value in _counter_values(counters))
     yield from ((WIRE, value) for value in _wire_values(step["frames"], cell.transport.family))
@@ -119,6 +139,13 @@ def _reparse(cell: Cell, size: int, place: Path) -> tuple[Value, ...]:
         *(0, End(""), End(""), bench.path_mtu),
     )
     return TOOLS[cell.test.tool].parse(job, (place / "client.out").read_text("utf-8")).values
+
+
+def _reparse_mpi(
+    cell: Cell, step: Mapping[str, Any], place: Path
+) -> Mapping[int, tuple[Value, ...]]:
+    job = job_of(cell, tuple(int(size) for size in step["sizes"]))
+    return SUITES[cell.test.tool].parse(job, (place / OUTPUT).read_text("utf-8")).values
 
 
 def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:

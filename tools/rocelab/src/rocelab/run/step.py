@@ -26,6 +26,11 @@ HEADERS_ONLY = 128
 _WARM_UP_ITERATIONS = 50
 
 
+def folder_name(size: int | None) -> str:
+    """A step's folder in its cell's; None: all sizes in one."""
+    return "all" if size is None else str(size)
+
+
 class ProofError(CellError):
     """The wire does not say what the cell's name says."""
 
@@ -41,7 +46,8 @@ class Step:
 
     def check(self, cell: str) -> None:
         """Raise ProofError or ProbeError when its numbers are not what they seem."""
-        place = f"{cell}, {self.record['size']} bytes"
+        size = self.record["size"]
+        place = cell if size is None else f"{cell}, {size} bytes"
         if not self.proof.ok:
             raise ProofError(
                 f"{place}: the wire does not say {self.proof.transport}: {self.proof.failures()}",
@@ -90,14 +96,14 @@ def measure(
     before = rig.counters()
     with (
         rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
-        _observed(rig, ends, into, observe if is_verbs else ()),
+        observed(rig, [end.device for end in ends], into, observe if is_verbs else ()),
     ):
         done = pair.run(tool, job, *rig.nodes, timeout=cell.benchmark.timeout, keep=keep)
         moved = rig.settled(before)
     found = tool.parse(job, done.stdout)
     seen = frames.count(capture)
     judged = proof.judge(cell.transport, moved, seen, found)
-    probed = tuple(_probed(moved, into))
+    checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
     record = {
         "size": size,
@@ -110,9 +116,9 @@ def measure(
         },
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
-        "probe": [asdict(check) for check in probed],
+        "probe": [asdict(check) for check in checks],
     }
-    return Step(record, judged, probed)
+    return Step(record, judged, checks)
 
 
 def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
@@ -130,11 +136,10 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
 
 
 @contextmanager
-def _observed(
-    rig: Rig, ends: tuple[End, End], folder: Path, observe: Sequence[str]
+def observed(
+    rig: Rig, devices: Sequence[str], folder: Path, observe: Sequence[str]
 ) -> Iterator[None]:
-    """Those of the probes that are wanted, around one step."""
-    devices = [end.device for end in ends]
+    """Those of the probes that are wanted, around one step; `devices[i]` is of node i."""
     with ExitStack() as stack:
         for name, watch in (("rxestat", probes.rxestat), ("rxedump", packets.rxedump)):
             if name in observe:
@@ -142,7 +147,7 @@ def _observed(
         yield
 
 
-def _probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
+def probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
     """What rxestat saw against what the driver counted, at every node that it watched."""
     return [
         check

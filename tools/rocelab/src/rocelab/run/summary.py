@@ -70,7 +70,6 @@ def _comparison(
     rows = table.filter(pl.col("metric") == metric)
     if rows.is_empty():
         return
-    yield _heading(title, _how(plan))
     grid = _grid("benchmark", "bytes", *plan.transports)
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.test)
@@ -82,12 +81,18 @@ def _comparison(
             if any(cells):
                 name = _with_kind(benchmark.test, rows.filter(of))
                 grid.add_row(name, f"{size}", *cells)
-    yield grid
+    if grid.row_count:  # what is of all sizes together has no row
+        yield _heading(title, _how(plan))
+        yield grid
 
 
 def _with_kind(name: str, rows: pl.DataFrame) -> str:
     kinds = set(rows["kind"].to_list())
-    short = {"one_way_half_rtt": "½ round trip", "round_trip": "round trip"}
+    short = {
+        "one_way_half_rtt": "½ round trip",
+        "round_trip": "round trip",
+        "all_pairs": "all pairs",
+    }
     told = [short[kind] for kind in sorted(kinds) if kind in short]
     return f"{name} ({told[0]})" if len(told) == 1 else name
 

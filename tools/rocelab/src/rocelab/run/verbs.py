@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rocelab.bench import gid
 from rocelab.bench.catalog import Transport
+from rocelab.bench.mpi.recipe import Place
 from rocelab.bench.tool import End
 from rocelab.errors import CellError
 from rocelab.node import Node
@@ -57,6 +58,21 @@ def end(node: Node, port: VerbsPort | None, transport: Transport) -> End:
     """
     if transport.gid_type is None:
         return End(node.link.ipv4)
+    port, gids = _gids(node, port)
+    chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
+    return End(node.link.ipv4, port.device, port.port, chosen.index)
+
+
+def place(node: Node, port: VerbsPort | None, transport: Transport) -> Place:
+    """What the ranks of a node need to know of its end of the link. Raises CellError, as `end`."""
+    if transport.gid_type is None:
+        return Place(node.name, node.link.netdev)
+    port, gids = _gids(node, port)
+    chosen = gid.choose_link_local(gids, transport.gid_type, node=node.name)
+    return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
+
+
+def _gids(node: Node, port: VerbsPort | None) -> tuple[VerbsPort, tuple[gid.Gid, ...]]:
     if port is None:
         raise CellError(
             f"{node.name} has no verbs device on {node.link.netdev}",
@@ -68,5 +84,4 @@ def end(node: Node, port: VerbsPort | None, transport: Transport) -> End:
     listing = node.run(
         ("grep", "-rs", "", f"{base}/gids", f"{base}/gid_attrs/types"), check=False
     ).stdout
-    chosen = gid.choose(gid.parse(listing), transport.gid_type, node.link.ipv4, node=node.name)
-    return End(node.link.ipv4, port.device, port.port, chosen.index)
+    return port, gid.parse(listing)

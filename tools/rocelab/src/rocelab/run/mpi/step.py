@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure one step of an MPI cell: one mpirun, watched from inside and outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rocelab.bench.mpi import recipe
+from rocelab.bench.mpi.recipe import Place
+from rocelab.bench.mpi.suite import MpiJob
+from rocelab.bench.mpi.suites import SUITES
+from rocelab.bench.plan import Cell
+from rocelab.bench.tool import Measurement
+from rocelab.errors import CellError
+from rocelab.node import Completed
+from rocelab.node.endpoint import machines
+from rocelab.node.parallel import at_once
+from rocelab.provider.base import WHOLE_FRAMES
+from rocelab.run import frames, proof, verbs
+from rocelab.run.mpi import launch
+from rocelab.run.rig import Rig
+from rocelab.run.step import HEADERS_ONLY, Step, observed, probed
+
+OUTPUT = "mpirun.out"
+"""Where mpirun's standard output lies in a step's folder."""
+
+
+def job_of(cell: Cell, sizes: tuple[int, ...]) -> MpiJob:
+    """What a step of an MPI cell runs."""
+    mpi = cell.benchmark.mpi
+    if mpi is None:
+        raise CellError(f"{cell.name} is no MPI cell")
+    return MpiJob(cell.test, sizes, cell.benchmark.iterations, mpi)
+
+
+def measure(
+    cell: Cell, sizes: tuple[int, ...], rig: Rig, *, into: Path, observe: Sequence[str]
+) -> Step:
+    """Measure these sizes in one mpirun; output, capture and stages go into the folder `into`.
+
+    Raises as rocelab.run.step.measure.
+    """
+    job, suite = job_of(cell, sizes), SUITES[cell.test.tool]
+    places = at_once(lambda i: verbs.place(rig.nodes[i], rig.ports[i], cell.transport), (0, 1))
+    settings = settings_of(cell, rig, places)
+    control = rig.testbed.control
+    is_verbs = cell.transport.family == "verbs"
+    capture = into / "wire.pcap"
+
+    def keep(done: Completed) -> None:
+        (into / OUTPUT).write_text(done.stdout, "utf-8")
+        (into / "mpirun.err").write_text(done.stderr, "utf-8")
+
+    with launch.prepared(rig.nodes, settings) as there:
+        before = rig.counters()
+        with (
+            rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
+            observed(rig, [place.device for place in places], into, observe if is_verbs else ()),
+        ):
+            done = launch.run(
+                suite.argv(job),
+                job.mpi,
+                rig.nodes,
+                there,
+                control=control,
+                timeout=cell.benchmark.timeout,
+                keep=keep,
+            )
+            moved = rig.settled(before)
+    found = suite.parse(job, done.stdout)
+    seen = frames.count(capture)
+    judged = proof.judge(
+        cell.transport, moved, seen, Measurement((), found.payload_bytes, found.messages)
+    )
+    checks = tuple(probed(moved, into))
+    names = [node.name for node in rig.nodes]
+    record = {
+        "size": sizes[0] if len(sizes) == 1 else None,
+        "sizes": list(sizes),
+        "mpi": {
+            "program": list(suite.argv(job)),
+            "settings": dict(zip(names, settings, strict=True)),
+            "job": recipe.for_job(job.mpi, control, "agent"),
+            **found.facts,
+        },
+        "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
+        "path_mtu": None,
+        "counters": {
+            name: {"rxe": dict(c.rxe), "netdev": dict(c.netdev)} for name, c in moved.items()
+        },
+        "frames": asdict(seen),
+        "proof": {**asdict(judged), "ok": judged.ok},
+        "probe": [asdict(check) for check in checks],
+    }
+    return Step(record, judged, checks)
+
+
+def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str, str]]:
+    """Settings of the ranks of each node. Raises CellError."""
+    alone = len(machines(rig.nodes)) == 1
+    return [recipe.for_node(cell.transport, place, one_machine=alone) for place in places]
