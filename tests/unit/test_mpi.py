@@ -29,12 +29,12 @@ from rocelab.errors import CellError, UsageError
 from rocelab.run.mpi import launch
 
 HERE = Path(__file__).parent / "data"
-PLAN = MpiPlan(2, 1, "osu", 64, True, True, ())
+PLAN = MpiPlan(2, 1, "osu", 64, True, True, "", ())
 HEAD = '[plan]\nname = "p"\ntransports = ["tcp", "rxe-v2"]\n[[benchmark]]\ntool = "mpibench"\n'
 
 
 def job(tool: str, test: str, *sizes: int, iterations: int = 20, ranks: int = 2) -> MpiJob:
-    plan = MpiPlan(ranks, max(1, ranks // 2), "osu", 64, True, True, ())
+    plan = MpiPlan(ranks, max(1, ranks // 2), "osu", 64, True, True, "", ())
     return MpiJob(TESTS[tool, test], sizes, iterations, plan)
 
 
@@ -151,7 +151,7 @@ def test_a_plan_s_mpi() -> None:
     )
     plan = plan_file.from_toml(text, "p.toml")
     mpi = plan.benchmarks[0].mpi
-    assert mpi == MpiPlan(5, 3, "imb", 64, False, True, ("coll_tuned_allreduce_algorithm=3",))
+    assert mpi == MpiPlan(5, 3, "imb", 64, False, True, "", ("coll_tuned_allreduce_algorithm=3",))
     assert plan.benchmarks[0].steps() == ((4, 1024),)
     assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
     apart = plan_file.from_toml(text.replace('method = "imb"', "sweep = false"), "p.toml")
@@ -175,6 +175,20 @@ def test_bad_plans_are_refused(lines: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan_file.from_toml(f"{HEAD}{lines}\n", "p.toml")
     assert message in f"{caught.value.what} {caught.value.action}"
+
+
+def test_labels_tell_algorithms_apart() -> None:
+    one = 'test = "allreduce"\nsizes = [4]\n'
+    ring = '[benchmark.mpi]\nlabel = "ring"\nmca = ["coll_tuned_allreduce_algorithm=4"]\n'
+    again = '[[benchmark]]\ntool = "mpibench"\n'
+    plan = plan_file.from_toml(f"{HEAD}{one}{again}{one}{ring}", "p.toml")
+    names = {cell.name for cell in plan.cells() if cell.repetition == 1}
+    assert "mpibench-allreduce.tcp.r01" in names
+    assert "mpibench-allreduce-ring.tcp.r01" in names
+    with pytest.raises(UsageError, match="mpibench allreduce-ring is there twice"):
+        plan_file.from_toml(f"{HEAD}{one}{ring}{again}{one}{ring}", "p.toml")
+    with pytest.raises(UsageError, match="is no label"):
+        plan_file.from_toml(f"{HEAD}{one}{ring.replace('ring', '../x')}", "p.toml")
 
 
 def test_only_mpi_has_ranks() -> None:

@@ -87,9 +87,9 @@ class Table:
             self.fail(key, f"{shown(value)} is neither true nor false")
         return value
 
-    def text(self, key: str) -> str:
-        """A string."""
-        value = self._take(key, None)
+    def text(self, key: str, *, default: str | None = None) -> str:
+        """A string; required when there is no default."""
+        value = self._take(key, default)
         if not isinstance(value, str):
             self.fail(key, f"{shown(value)} is not a string")
         return value

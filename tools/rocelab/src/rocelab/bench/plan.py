@@ -42,6 +42,8 @@ class MpiPlan:
     """Whether a rank that waits gives its processor away: it changes what is measured."""
     sweep: bool
     """All sizes in one mpirun: then wire, counters and stages are those of all sizes together."""
+    label: str
+    """Tells benchmarks of the same test apart, as of two algorithms; empty: there is one."""
     mca: tuple[str, ...]
     """Parameters of Open MPI as `name=value`, as coll_tuned's choices of algorithms."""
 
@@ -66,6 +68,11 @@ class Benchmark:
     """RoCE path MTU in bytes; None: the largest that the link carries."""
     transports: tuple[str, ...]
     mpi: MpiPlan | None = None
+
+    @property
+    def title(self) -> str:
+        """The test, with its label if it has one: what cells and results call it."""
+        return f"{self.test}-{self.mpi.label}" if self.mpi and self.mpi.label else self.test
 
     def steps(self) -> tuple[tuple[int, ...], ...]:
         """The sizes of each step: one process, or pair of processes, goes through them."""
@@ -92,7 +99,7 @@ class Cell:
     def name(self) -> str:
         """The cell's folder: made of words from the catalog and a number, safe as a path."""
         bench = self.benchmark
-        return f"{bench.tool}-{bench.test}.{self.transport.name}.r{self.repetition:02d}"
+        return f"{bench.tool}-{bench.title}.{self.transport.name}.r{self.repetition:02d}"
 
     @property
     def test(self) -> Test:

@@ -20,6 +20,7 @@ PROBES = ("rxestat", "rxedump")
 _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_LABEL = re.compile(r"[a-z0-9]{1,20}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
 
@@ -131,6 +132,7 @@ def _mpi(table: Table) -> MpiPlan:
         window=table.integer("window", default=64, low=1, high=65536),
         yield_when_idle=table.flag("yield_when_idle", default=True),
         sweep=table.flag("sweep", default=True),
+        label=_label(table),
         mca=table.texts("mca"),
     )
     for setting in mpi.mca:
@@ -142,6 +144,13 @@ def _mpi(table: Table) -> MpiPlan:
             )
     table.done()
     return mpi
+
+
+def _label(table: Table) -> str:
+    label = table.text("label", default="")
+    if label and not _LABEL.fullmatch(label):
+        table.fail("label", f"{shown(label)} is no label", action="Use up to 20 of a-z and 0-9.")
+    return label
 
 
 def _refuse_parts(table: Table, test: Test, sizes: tuple[int, ...]) -> None:
@@ -167,11 +176,12 @@ def _carried(table: Table, test: Test, transport: str) -> Test:
 def _refuse_twins(top: Table, benchmarks: tuple[Benchmark, ...]) -> None:
     seen = set()
     for benchmark in benchmarks:
-        key = (benchmark.tool, benchmark.test)
+        key = (benchmark.tool, benchmark.title)
         if key in seen:
             top.fail(
                 "benchmark",
-                f"{benchmark.tool} {benchmark.test} is there twice",
-                action="Merge their sizes, or make two plans: cells are named by tool and test.",
+                f"{benchmark.tool} {benchmark.title} is there twice",
+                action="Merge their sizes, or make two plans: cells are named by tool and test "
+                "(and, for MPI, label).",
             )
         seen.add(key)

@@ -78,4 +78,4 @@ class Estimate:
 
 
 def _sort(cell: Cell) -> tuple[str, str, str]:
-    return cell.benchmark.tool, cell.benchmark.test, cell.transport.name
+    return cell.benchmark.tool, cell.benchmark.title, cell.transport.name

@@ -78,7 +78,7 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
             for size, node, value in _step_values(folder, cell, record, step):
                 if math.isfinite(value.value):
                     yield (
-                        *(folder.name, cell.benchmark.tool, cell.benchmark.test),
+                        *(folder.name, cell.benchmark.tool, cell.benchmark.title),
                         *(cell.transport.name, cell.repetition, size, node),
                         *(value.metric, str(value.kind), float(value.value), value.unit),
                         *(meta["accelerator"], driver, cell.test.program),

@@ -56,7 +56,7 @@ def render(run_dir: Path) -> RenderableType:
     for benchmark in plan.benchmarks:
         test = TESTS[benchmark.tool, benchmark.test]
         for transport in benchmark.transports:
-            of = (pl.col("tool") == test.tool) & (pl.col("test") == test.name)
+            of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
             rows = table.filter(of & (pl.col("transport") == transport))
             parts += _stages(rows, test, transport, benchmark.sizes, f"{unreal}ns")
     parts += _failures(folder, plan)
@@ -72,14 +72,14 @@ def _comparison(
         return
     grid = _grid("benchmark", "bytes", *plan.transports)
     for benchmark in plan.benchmarks:
-        of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.test)
+        of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
         for size in benchmark.sizes:
             cells = [
                 _value(rows.filter(of & (pl.col("size") == size), pl.col("transport") == t), scale)
                 for t in plan.transports
             ]
             if any(cells):
-                name = _with_kind(benchmark.test, rows.filter(of))
+                name = _with_kind(benchmark.title, rows.filter(of))
                 grid.add_row(name, f"{size}", *cells)
     if grid.row_count:  # what is of all sizes together has no row
         yield _heading(title, _how(plan))
