@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,8 +117,9 @@ def test_the_package_has_the_sources() -> None:
 
     files = Path(wireshark.__file__).parent / "files"
     names = {path.name for path in files.iterdir()}
-    assert names == {"rocelab.lua", "preferences", "colorfilters"}
-    for name in names:
+    assert names == {"rocelab.lua", "preferences", "colorfilters", "extcap-rocelab"}
+    assert (files / "extcap-rocelab").resolve() == SOURCE / "extcap/rocelab"
+    for name in names - {"extcap-rocelab"}:
         (source,) = (path for path in SOURCE.rglob(name) if path.is_file())
         assert (files / name).resolve() == source
 
@@ -130,3 +133,42 @@ def test_every_colour_rule_is_a_filter(home: Path) -> None:
     # one run for all: each must compile for the whole to do so
     whole = " || ".join(f"({rule.split('@')[2]})" for rule in rules)
     assert tshark_plugin.run(home, "-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-Y", whole)
+
+
+def test_the_extcap_runs_with_this_python(home: Path) -> None:
+    """It is where Wireshark looks, or there is a word on how to bring it there."""
+    answer = rocelab("wireshark", "install")
+    assert answer.returncode == 0, answer.stderr
+    extcap = home / ".local/lib/wireshark/extcap/rocelab"
+    assert f"installed {extcap}" in answer.stdout
+    done = subprocess.run(
+        [extcap, "--extcap-interfaces"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("extcap {version=")
+    listed = tshark_plugin.run(home, "-G", "folders")
+    if str(extcap.parent) in listed:
+        assert "live interfaces" not in answer.stderr
+    else:
+        (system,) = (line.partition(":")[2].strip() for line in listed.splitlines()
+                     if line.startswith("Extcap path:"))  # fmt: skip
+        assert f"sudo ln -s {extcap} {system}/" in answer.stderr
+
+
+@pytest.mark.parametrize("folder", ["a folder", "it's", "x" * 150])
+def test_a_python_that_a_first_line_cannot_name(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rocelab.wireshark import install
+
+    python = tmp_path / folder / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    source = b"#!/usr/bin/env python3\nimport sys; print(sys.argv[1:])\n"
+    script = tmp_path / "script"
+    script.write_bytes(install._with_python(source))
+    script.chmod(0o755)
+    done = subprocess.run([script, "a b"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "['a b']\n", done.stderr

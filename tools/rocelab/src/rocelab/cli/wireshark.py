@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab wireshark install | uninstall`: the plugin and the profile."""
+"""`rocelab wireshark install | uninstall`: the plugin, the profile and the extcap."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rocelab.cli import console
 from rocelab.errors import UsageError
 
+if TYPE_CHECKING:
+    from rocelab.wireshark.folders import Folders
+
 app = typer.Typer(
     name="wireshark",
-    help="Put rocelab's plugin and profile into Wireshark.",
+    help="Put rocelab's plugin, profile and extcap into Wireshark.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -39,7 +43,7 @@ def install(
         bool, typer.Option("--force", help="Overwrite files that are not as rocelab left them.")
     ] = False,
 ) -> None:
-    """Install the plugin rocelab.lua and the profile "rocelab".
+    """Install the plugin rocelab.lua, the profile "rocelab", and live interfaces.
 
     They go into your own folders, as `tshark -G folders` names them. Files of your own are not
     overwritten. Use the profile with `wireshark -C rocelab`.
@@ -47,12 +51,14 @@ def install(
     from rocelab.wireshark import install as work
     from rocelab.wireshark.folders import folders
 
+    where = folders()
     try:
-        outcome = work.install(folders(), force=force)
+        outcome = work.install(where, force=force)
     except OSError as error:
         raise _unwritable(error) from error
     _tell("replaced", outcome.replaced)
     _tell("installed", [path for path in outcome.done if path not in outcome.replaced])
+    _tell_extcap(where)
     if not _loaded():
         why = "you are root" if os.geteuid() == 0 else "Lua is disabled in its preferences"
         console.err.print(
@@ -80,6 +86,29 @@ def uninstall() -> None:
     _tell("kept, changed since:", outcome.kept)
     if not outcome.done and not outcome.kept:
         console.out.print("nothing was installed")
+
+
+def _tell_extcap(where: Folders) -> None:
+    """Wireshark before 4.2 looks for extcaps in the system's folder only."""
+    from rocelab.wireshark.install import EXTCAP
+
+    system, ours = where.system_extcap, where.extcap / EXTCAP
+    if system is None:
+        return
+    try:
+        if (system / EXTCAP).samefile(ours):
+            return
+    except OSError:
+        pass
+    console.err.print(
+        console.clean(
+            f"rocelab: warning: Wireshark does not look for live interfaces in {where.extcap}\n"
+            f"  likely cause: before 4.2 it knows only {system}, which is everybody's\n"
+            f"  what to do: sudo ln -s {shlex.quote(str(ours))} {shlex.quote(str(system))}/"
+        ),
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _unwritable(error: OSError) -> UsageError:

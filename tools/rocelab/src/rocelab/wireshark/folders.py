@@ -19,6 +19,10 @@ class Folders:
 
     lua: Path
     config: Path
+    extcap: Path
+    """Where a person's extcaps go; of Wireshark before 4.2, where its later versions look."""
+    system_extcap: Path | None = None
+    """The only folder in which it looks for them, if it has none for a person."""
 
 
 def report(what: str) -> str:
@@ -60,7 +64,11 @@ def folders() -> Folders:
         if colon and path.strip():
             named.setdefault(name.strip(), Path(path.strip()))
     try:
-        return Folders(lua=named["Personal Lua Plugins"], config=named["Personal configuration"])
+        lua, config = named["Personal Lua Plugins"], named["Personal configuration"]
+        personal = named.get("Personal Extcap path")
+        system = None if personal else named["Extcap path"]
+        # beside its plugins
+        return Folders(lua, config, personal or lua.parent / "extcap", system)
     except KeyError as error:
         raise MissingError(
             f"tshark -G folders names no {error.args[0]!r} folder",

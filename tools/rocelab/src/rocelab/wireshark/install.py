@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Put the plugin and the profile into Wireshark's folders, and take them out again.
+"""Put the plugin, the profile and the extcap into Wireshark's folders, and take them out again.
 
 A record in the configuration folder keeps what was put where, with its digest: a file that is not
 ours, or that its owner has changed since, is neither overwritten nor removed unasked.
@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from importlib import resources
@@ -19,6 +21,9 @@ from rocelab.errors import UsageError
 from rocelab.wireshark.folders import Folders
 
 PLUGIN = "rocelab.lua"
+EXTCAP = "rocelab"
+_KERNEL_SHEBANG = 127
+"""Bytes that a first line may have (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
 _RECORD = "rocelab-installed.json"
 _SCHEMA = "rocelab.wireshark-installed/1"
 
@@ -39,11 +44,23 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _with_python(script: bytes) -> bytes:
+    """An extcap that runs with the Python of this installation."""
+    _, _, rest = script.partition(b"\n")
+    python = os.fsencode(sys.executable)
+    if len(python) + 2 <= _KERNEL_SHEBANG and not any(byte in python for byte in b" \t\n'"):
+        return b"#!" + python + b"\n" + rest
+    # sh runs the second line, to Python it is a string
+    quoted = shlex.quote(os.fsdecode(python)).encode(errors="surrogateescape")
+    return b"#!/bin/sh\n'''exec' " + quoted + b' "$0" "$@"\n' + b"'''\n" + rest
+
+
 def _targets(where: Folders) -> dict[Path, bytes]:
     files = resources.files("rocelab.wireshark") / "files"
     profile = where.config / "profiles" / "rocelab"
     return {
         where.lua / PLUGIN: (files / PLUGIN).read_bytes(),
+        where.extcap / EXTCAP: _with_python((files / "extcap-rocelab").read_bytes()),
         profile / "preferences": (files / "preferences").read_bytes(),
         profile / "colorfilters": (files / "colorfilters").read_bytes(),
     }
@@ -102,13 +119,13 @@ class _Record:
             self.folders.remove(name)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Whole or not at all: Wireshark may start meanwhile."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        Path(name).chmod(0o644)
+        Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -141,7 +158,7 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
         )
     for path, wanted in targets.items():
         record.make(path.parent)
-        _write(path, wanted)
+        _write(path, wanted, 0o755 if path.parent == where.extcap else 0o644)
         record.files[str(path)] = _digest(wanted)
         record.write()
         outcome.done.append(path)

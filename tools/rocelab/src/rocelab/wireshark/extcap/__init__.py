@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The program behind tools/wireshark/extcap/rocelab: Wireshark's extcap protocol.
+
+Wireshark asks for interfaces, link types and options, and then has one captured into a pipe
+(doc/extcap.adoc in its sources). What goes to standard error, with an exit status that is not 0, it
+shows in a dialog.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocelab import __version__
+from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.wireshark.extcap import options, places, stream
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(message, cause="Wireshark calls this program, not a person")
+
+
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    # no abbreviations: later Wiresharks may ask for what we do not know
+    parser = _Parser(prog="rocelab", allow_abbrev=False, description=__doc__)
+    parser.add_argument("--extcap-interfaces", action="store_true")
+    parser.add_argument("--extcap-interface", default="")
+    parser.add_argument("--extcap-dlts", action="store_true")
+    parser.add_argument("--extcap-config", action="store_true")
+    parser.add_argument("--extcap-version", nargs="?")
+    parser.add_argument("--extcap-capture-filter", default="")
+    parser.add_argument("--capture", action="store_true")
+    parser.add_argument("--fifo", type=Path)
+    options.add(parser)
+    known, _ = parser.parse_known_args(words)
+    return known
+
+
+def _work(words: Sequence[str]) -> int:
+    wanted = _arguments(words)
+    if wanted.extcap_interfaces:
+        print(f"extcap {{version={__version__}}}{{display=rocelab}}")
+        for place in places.listed():
+            print(f"interface {{value={place.value}}}{{display={place.title}}}")
+        return ExitCode.OK
+    if wanted.extcap_dlts:
+        print("dlt {number=1}{name=EN10MB}{display=Ethernet}")
+        return ExitCode.OK
+    if wanted.extcap_config:
+        print(options.sentences(places.find(wanted.extcap_interface)))
+        return ExitCode.OK
+    if wanted.extcap_capture_filter:
+        raise UsageError(
+            "rxedump has no capture filters",
+            cause=f"{wanted.extcap_capture_filter!r} was given as one",
+            action="choose queue pair, direction and opcodes in the interface's options",
+        )
+    if wanted.capture and wanted.fifo:
+        place = places.find(wanted.extcap_interface)
+        return stream.capture(place, options.rxedump(wanted, place), wanted.fifo)
+    # a capture filter that is checked before a capture: there is none, and that is right
+    return ExitCode.OK if wanted.extcap_interface else ExitCode.USAGE
+
+
+def main(words: Sequence[str]) -> int:
+    """Answer Wireshark; gives the exit status."""
+    try:
+        return _work(words)
+    except RocelabError as error:
+        for prefix, text in (("", error.what), ("cause: ", error.cause), ("", error.action)):
+            if text:
+                print(prefix + text, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where rxedump can run: this machine, nodes of testbeds that are up, hosts of the inventory.
+
+Nothing here connects to anything: Wireshark lists interfaces each time it starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocelab.errors import RocelabError, UsageError
+from rocelab.node.prepare import DEVICE
+from rocelab.provider.qemu.state import State
+from rocelab.provider.ssh import inventory
+from rocelab.provider.testbeds import of
+from rocelab.provider.veth.layout import ENDS
+
+_DEVICES = Path("/sys/class/infiniband")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One interface of Wireshark."""
+
+    value: str
+    """Its name, also on tshark's command line."""
+    title: str
+    device: str | None
+    """The RDMA device; None: all of that machine."""
+    node: str | None
+    """Name of the machine in the file; None: its host name."""
+    ssh: tuple[str, ...] | None
+    """The local command that reaches it, to which a command's text is added; None: no need."""
+
+
+def _here() -> Iterator[Place]:
+    if not _DEVICES.is_dir():
+        return
+    for path in sorted(_DEVICES.iterdir()):
+        # rxe says what it lies on
+        if (path / "parent").exists():
+            name = path.name
+            yield Place(f"rocelab-{name}", f"Soft RoCE {name}", name, None, None)
+
+
+def _testbeds() -> Iterator[Place]:
+    for state in State.all():
+        spec = state.spec()
+        testbed = of(state)
+        ends = [(end.name, end.device) for end in ENDS]
+        if spec.provider != "veth":
+            ends = [(node.name, DEVICE) for node in spec.nodes]
+        for name, device in ends:
+            target = testbed.target(name)
+            yield Place(
+                f"rocelab-{state.name}-{name}-{device}",
+                f"Soft RoCE {device} on {name} of testbed {state.name}",
+                device,
+                name,
+                ("ssh", *target.options(), "--", target.host),
+            )
+
+
+def _ssh(host: inventory.Host) -> tuple[str, ...]:
+    """As ssh(1) does by itself, but without any question: there is no terminal."""
+    settings = ["BatchMode=yes", "ConnectTimeout=20", "StrictHostKeyChecking=yes", "LogLevel=ERROR",
+                "ServerAliveInterval=15", "ControlPath=none"]  # fmt: skip
+    words = []
+    if host.user:
+        words += ["-l", host.user]
+    if host.port:
+        words += ["-p", str(host.port)]
+    if host.identity:
+        settings += [f"IdentityFile={host.identity}", "IdentitiesOnly=yes"]
+    if host.known_hosts:
+        settings.append(f"UserKnownHostsFile={host.known_hosts}")
+    for setting in settings:
+        words += ["-o", setting]
+    return ("ssh", *words, "--", host.host)
+
+
+def _hosts() -> Iterator[Place]:
+    path = inventory.default_path()
+    if not path.exists():
+        return
+    for host in inventory.load(path):
+        what = host.verbs or "devices"
+        title = f"Soft RoCE {what} on {host.name} ({host.host})"
+        value = f"rocelab-host-{host.name}"
+        yield Place(value, title, host.verbs, host.name, _ssh(host))
+
+
+def listed() -> list[Place]:
+    """All places. What cannot be read is told on standard error, and hides nothing else."""
+    found: list[Place] = []
+    for source in (_here, _testbeds, _hosts):
+        try:
+            found += source()
+        except (RocelabError, OSError) as error:
+            print(f"rocelab: {error}", file=sys.stderr)
+    return found
+
+
+def find(value: str) -> Place:
+    """The place of that name. Raises UsageError if there is none (any more)."""
+    for place in listed():
+        if place.value == value:
+            return place
+    raise UsageError(
+        f"there is no interface {value!r}",
+        cause="its device, testbed or host is gone since Wireshark listed it",
+        action="refresh the interfaces (F5), or see `rocelab status` and "
+        f"{inventory.default_path()}",
+    )
