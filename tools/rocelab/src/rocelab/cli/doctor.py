@@ -6,16 +6,28 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rocelab import artifacts
+from rocelab.bench.catalog import TRANSPORTS
 from rocelab.cli import console
+from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError
+from rocelab.provider import testbeds
 from rocelab.provider.qemu import accel
 from rocelab.provider.qemu import testbed as qemu
+
+
+class Transport(StrEnum):
+    """Transports that the embedded testbed has."""
+
+    TCP = "tcp"
+    RXE_V1 = "rxe-v1"
+    RXE_V2 = "rxe-v2"
 
 
 @dataclass(frozen=True)
@@ -64,21 +76,45 @@ def _host(line: str) -> list[Check]:
     ]
 
 
+def _mpi(name: str, transport: Transport) -> list[Check]:
+    """What the nodes of a testbed need to run MPI over `transport`."""
+    from rocelab.run.mpi import doctor as mpi
+    from rocelab.run.rig import Rig
+
+    testbed = testbeds.attach(name)
+    testbed.alive()
+    found = mpi.looks(Rig.on(testbed), TRANSPORTS[transport.value])
+    return [Check(look.name, look.found) for look in found]
+
+
 def doctor(
     line: Annotated[str, typer.Option(help="Kernel line.", metavar="LINE")] = "6.12",
+    mpi: Annotated[
+        bool,
+        typer.Option("--mpi", help="Check the nodes of a testbed that is up, for MPI."),
+    ] = False,
+    transport: Annotated[
+        Transport, typer.Option(help="With --mpi: the transport to try.")
+    ] = Transport.RXE_V2,
+    name: Annotated[
+        str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
+    ] = DEFAULT,
 ) -> None:
     """Check what this machine has, and say what to mend.
 
-    Exits with 3 when something is missing.
+    With --mpi, what two ranks on a testbed's nodes need, and an exchange between them, proven by
+    the wire. Exits with 3 when something is missing.
     """
     lacking = 0
-    for check in _host(line):
+    for check in _mpi(name, transport) if mpi else _host(line):
         try:
             found = check.look()
         except RocelabError as error:
             lacking += 1
             console.out.print(f"[red]missing[/red]  {check.name}: ", end="")
             console.out.print(console.clean(error.what), markup=False)
+            if mpi and error.cause:
+                console.out.print(f"         {console.clean(error.cause)}", markup=False)
             if error.action:
                 console.out.print(f"         {console.clean(error.action)}", markup=False)
         else:
