@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `rocelab doctor --mpi` says of nodes that lack something, and of what mpirun said.
 
-openmpi-5-*.err: recorded of Open MPI 5.0.7 and UCX in the node image, the fault planted (a device
-and an interface that are not there; ud-timeout: four ranks on two nodes of a busy machine).
+openmpi-5-*.err: recorded of Open MPI 5.0.7 and UCX in the node image, the fault planted (a device,
+a GID and an interface that are not there; ud-timeout: four ranks on two nodes of a busy machine).
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def test_what_is_lacking_is_named(
     [
         ("ud-timeout", "UCX_IB_GID_INDEX"),
         ("no-device", "UCX_NET_DEVICES"),
+        ("no-gid", "UCX_IB_GID_INDEX"),
         ("no-pml", "pml ucx"),
         ("no-interface", "btl_tcp_if_include"),
     ],

@@ -29,8 +29,10 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"network device '[^'\n]*' is not available",
-        "the verbs device, or this port of it, is not there",
-        "UCX_NET_DEVICES: a device and port of `rdma link show`.",
+        "the verbs device, this port of it, or a GID at UCX_IB_GID_INDEX is not there: UCX tells "
+        "none of these from another",
+        "UCX_NET_DEVICES: a device and port of `rdma link show`; UCX_IB_GID_INDEX: an index that "
+        "the port's gid_attrs/types in sysfs has.",
     ),
     (
         r"No components were able to be opened in the pml framework",
