@@ -19,9 +19,9 @@ already_applied() {
 	rm -rf "$trial"
 	cp -R "$pristine" "$trial"
 	reversed=""
-	for p; do reversed="$p $reversed"; done
-	for p in $reversed; do
-		patch -s -d "$trial" -p1 -F0 -R -f <"$p" >/dev/null 2>&1 || { rm -rf "$trial"; return 1; }
+	for applied; do reversed="$applied $reversed"; done
+	for applied in $reversed; do
+		patch -s -d "$trial" -p1 -F0 -R -f <"$applied" >/dev/null 2>&1 || { rm -rf "$trial"; return 1; }
 	done
 	rm -rf "$trial"
 }

@@ -96,6 +96,17 @@ def test_apply_refuses_fuzz(pristine: Path, patch: Path, tmp_path: Path, line: s
     assert "what to do" in done.stderr
 
 
+def test_apply_names_the_patch(pristine: Path, patch: Path, tmp_path: Path) -> None:
+    """Of a series the patch that failed is named, the first one too."""
+    second = tmp_path / "0002-patch.patch"
+    second.write_text(PATCH.replace("21", "23"))
+    net(pristine).write_text(SOURCE.replace("int line21;", "long line21;"))
+    series = str(patch), str(second)
+    done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.999-1", "", *series)
+    assert done.returncode != 0
+    assert "0001-patch.patch does not apply to rxe 6.12.999-1" in done.stderr
+
+
 def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Path) -> None:
     """A source that has the series already is taken as it is, and said to be."""
     net(pristine).write_text(SOURCE.replace("int line21;", "int patched21;"))
@@ -335,6 +346,29 @@ def test_fetch_without_debian(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "set KSRC" in done.stderr
+
+
+def test_fetch_without_headers(tmp_path: Path) -> None:
+    """The source must be that of the headers: without them no version is guessed."""
+    (tmp_path / "dpkg-query").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "dpkg-query").chmod(0o755)
+    out = tmp_path / "out"
+    path = f"{tmp_path}:/usr/bin:/bin"
+    done = script("fetch", "6.12", "6.12.34-x", str(out), PATH=path, SOURCES=str(tmp_path))
+    assert done.returncode == 1
+    assert "the headers of kernel 6.12.34-x are not installed" in done.stderr
+    assert "apt-get install linux-headers-6.12.34-x" in done.stderr
+    assert not out.exists()
+
+
+def test_build_without_headers(tmp_path: Path) -> None:
+    """A kernel of one's own has its headers elsewhere: KDIR is named beside the package."""
+    out = tmp_path / "rdma_rxe.ko"
+    done = script("build", str(tmp_path / "none"), "6.12.34-x", str(tmp_path), str(out), "")
+    assert done.returncode == 1
+    assert f"no kernel headers in {tmp_path / 'none'}" in done.stderr
+    assert "apt-get install linux-headers-6.12.34-x, or set KDIR" in done.stderr
+    assert not out.exists()
 
 
 def test_dkms_conf() -> None:
