@@ -113,6 +113,9 @@ int rxe_v1_send(struct rxe_dev *rxe, struct sk_buff *skb)
 /* the headers as rxe_v1_rcv() leaves them */
 void rxe_v1_loopback(struct sk_buff *skb)
 {
+	/* where no QP has made the skb its own, the destructor is still there */
+	if (skb->destructor == rxe_v1_put_dev)
+		skb->destructor = NULL;
 	dev_put(skb->dev);
 	skb_pull(skb, sizeof(struct ib_grh));
 }

@@ -15,6 +15,8 @@ from rocelab.node import Node
 from rocelab.node.prepare import prepare
 from rocelab.provider.qemu import testbed as qemu
 
+LINE_CHOSEN = "ROCELAB_TEST_LINE" in os.environ
+"""Whether somebody wants one kernel line in particular."""
 LINE = os.environ.get("ROCELAB_TEST_LINE", "6.12")
 """The kernel line of the nodes (`make test-kernels` goes through all)."""
 MTU = 4200

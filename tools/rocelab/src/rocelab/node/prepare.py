@@ -42,8 +42,8 @@ def add_device(node: Node, *, roce_v1: bool = False) -> None:
         if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
             raise TestbedError(
                 f"the driver on {node.name} does not speak RoCE v1",
-                cause="it is the stock one, or the series of this kernel line lacks the patches",
-                action="take rxe-v1 out of the plan, or a line that has it (docs/compatibility.md)",
+                cause="it is the stock one, or of an older rocelab",
+                action="load ours there (kernel/README.md), or take rxe-v1 out of the plan",
             )
         node.run(["tee", _ROCE_V1], stdin="Y\n")
     try:
