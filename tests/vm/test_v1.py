@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import corpus
 import traffic
 import witness
+from forger import Forger, mac, send
 from node_program import compiled
 from rocelab.bench import gid
 from rocelab.node import Node
@@ -413,41 +412,6 @@ print("listening", flush=True)
 while s.recv(65536):
     pass
 """
-SENDER = """
-import json, socket, sys
-s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-s.bind((sys.argv[1], 0))
-for frame in json.load(sys.stdin):
-    s.send(bytes.fromhex(frame))
-"""
-GSI_QKEY = 0x80010000
-
-
-def mac(text: str) -> bytes:
-    """Six bytes of a MAC address."""
-    return bytes.fromhex(text.replace(":", ""))
-
-
-class Forger:
-    """Frames from the second node to the first, right but for what a test spoils."""
-
-    def __init__(self, sender: Node, receiver: Node) -> None:
-        self.net = corpus.frames.Net(kind="v1", a=sender.link.ipv4, b=receiver.link.ipv4)
-        self.source, self.target = mac(sender.link.mac), mac(receiver.link.mac)
-
-    def link(self, body: bytes, *, to: bytes | None = None) -> bytes:
-        """The Ethernet frame around a GRH and what follows."""
-        return (to or self.target) + self.source + b"\x89\x15" + body
-
-    def datagram(
-        self, opcode: int = 0x64, *, flags: int = 0, pkey: int = 0xFFFF, qpn: int = 1,
-        qkey: int = GSI_QKEY, payload: bytes = bytes(64), crc: bytes | None = None,
-    ) -> bytes:  # fmt: skip
-        """GRH, a UD SEND to the management queue pair, and a right ICRC."""
-        bth = bytes((opcode, flags)) + pkey.to_bytes(2, "big") + qpn.to_bytes(4, "big") + bytes(4)
-        deth = qkey.to_bytes(4, "big") + (1).to_bytes(4, "big")
-        frame: bytes = corpus.frames.frame(self.net, "a", bth + deth + payload, crc=crc, link=False)
-        return frame
 
 
 def patched(body: bytes, at: int, value: bytes) -> bytes:
@@ -505,13 +469,11 @@ def test_hostile_frames(n1: Node, n2: Node) -> None:
         with tracing(n1, "rxe_drop", "rxe_rx_packet") as trace:
             padded = forge.link(good + bytes(30))
             sent = [padded, *(frame for _, frame in frames_by_reason)]
-            n2.run(["python3", "-c", SENDER, n2.link.netdev],
-                   stdin=json.dumps([frame.hex() for frame in sent]))  # fmt: skip
+            send(n2, n2.link.netdev, sent)
             seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
             n1.run([*seen, str(len(expected))], timeout=90)
             # an interface that nobody has put a device on
-            n1.run(["python3", "-c", SENDER, "nobody0"],
-                   stdin=json.dumps([forge.link(good, to=b"\xff" * 6).hex()]))  # fmt: skip
+            send(n1, "nobody0", [forge.link(good, to=b"\xff" * 6)])
             n1.run([*seen, str(len(expected) + 1)], timeout=90)
         after = counted(n1, *names)
     finally:

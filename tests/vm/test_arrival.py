@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the driver makes of where a frame came from: its namespace, and its encapsulation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from forger import Forger, send
+from rocelab.node import Node
+from rocelab.node.prepare import add_device, offer_roce_v1, remove_device
+from rxe_trace import TRACING, tracing
+
+NAMESPACE, VLAN = "stranger", 9
+_EXCLUSIVE_OFF = "until rdma system set netns shared; do sleep 0.1; done"
+_ARRIVED = f"until [ $(grep -c $1: {TRACING}/trace) -ge $2 ]; do :; done"
+
+
+@contextmanager
+def devices_of_their_own(node: Node) -> Iterator[None]:
+    """Each RDMA device belongs to one network namespace only: the first, for those that are there.
+
+    The kernel changes that only while there is no other namespace.
+    """
+    node.run(["rdma", "system", "set", "netns", "exclusive"])
+    try:
+        yield
+    finally:
+        # a namespace is gone a moment after its name
+        node.run(["timeout", "60", "sh", "-c", _EXCLUSIVE_OFF], timeout=90)
+
+
+@contextmanager
+def vlan_elsewhere(node: Node) -> Iterator[None]:
+    """A VLAN interface on the device's network interface, in another network namespace."""
+    netdev = node.link.netdev
+    name = f"{netdev}.{VLAN}"
+    node.run(["ip", "netns", "add", NAMESPACE])
+    try:
+        node.run(["ip", "link", "add", "link", netdev, "name", name, "netns", NAMESPACE,
+                  "type", "vlan", "id", str(VLAN)])  # fmt: skip
+        node.run(["ip", "-n", NAMESPACE, "link", "set", name, "up"])
+        yield
+    finally:
+        node.run(["ip", "-n", NAMESPACE, "link", "delete", name], check=False)
+        node.run(["ip", "netns", "delete", NAMESPACE])
+
+
+def until_seen(node: Node, event: str, times: int) -> None:
+    """Wait until the trace has so many of an event."""
+    node.run(["timeout", "60", "sh", "-c", _ARRIVED, "sh", event, str(times)], timeout=90)
+
+
+def test_other_namespace(n1: Node, n2: Node) -> None:
+    """A frame that came in through a namespace which may not use the device is none of its own.
+
+    The same frame in the device's own namespace goes as far as its management queue pair.
+    """
+    forge = Forger(n2, n1)
+    good = forge.datagram()
+    try:
+        offer_roce_v1([n1])
+        with (
+            devices_of_their_own(n1),
+            vlan_elsewhere(n1),
+            tracing(n1, "rxe_drop", "rxe_rx_packet") as trace,
+        ):
+            send(n2, n2.link.netdev, [forge.link(good, vlan=VLAN), forge.link(good)])
+            until_seen(n1, "rxe_rx_packet", 1)
+    finally:
+        remove_device(n1)
+        add_device(n1)
+    (drop,) = trace.named("rxe_drop")
+    assert drop["reason"] == "netns"
+    (received,) = trace.named("rxe_rx_packet")
+    assert received["dev"] == drop["dev"] != "-1"
+
+
+# enum rdma_network_type of <rdma/ib_verbs.h>
+NETWORK_TYPES = {"v1": 1, "v2_ipv4": 2, "v2_ipv6": 3}
+PROBE = "p:rocelab/mad_received ib_core:ib_mad_recv_done type=+{offset}(%si):u8"
+
+
+def offset_of(node: Node, structure: str, member: str) -> int:
+    """Bytes before a member of one of ib_core's structures, as the running kernel's types say."""
+    command = ["pahole", "--btf_base", "/sys/kernel/btf/vmlinux", "-C", structure,
+               "/sys/kernel/btf/ib_core"]  # fmt: skip
+    listing = node.run(command, timeout=120).stdout
+    found = re.search(rf"\b{member};\s+/\*\s+(\d+)\s+\d+ \*/", listing)
+    assert found, listing
+    return int(found[1])
+
+
+def test_completions_name_the_network(n1: Node, n2: Node) -> None:
+    """Consumers in the kernel learn from a UD completion in which encapsulation the message came.
+
+    The management datagrams' handler is one: what it is given is read there.
+    """
+    probes = f"{TRACING}/kprobe_events"
+    enable = f"{TRACING}/events/rocelab/mad_received/enable"
+    offset = offset_of(n1, "ib_wc", "network_hdr_type")
+    forges = [Forger(n2, n1, kind) for kind in NETWORK_TYPES]
+    try:
+        offer_roce_v1([n1])
+        n1.run(["tee", f"{TRACING}/trace"], stdin="\n")
+        n1.run(["tee", probes], stdin=PROBE.format(offset=offset) + "\n")
+        n1.run(["tee", enable], stdin="1\n")
+        for number, forge in enumerate(forges, 1):
+            send(n2, n2.link.netdev, [forge.link(forge.datagram())])
+            until_seen(n1, "mad_received", number)
+        trace = n1.run(["cat", f"{TRACING}/trace"]).stdout
+    finally:
+        n1.run(["tee", enable], stdin="0\n", check=False)
+        n1.run(["tee", probes], stdin="\n")  # opening it to write removes the probes
+        remove_device(n1)
+        add_device(n1)
+    seen = [line.rsplit("type=", 1)[1] for line in trace.splitlines() if "type=" in line]
+    assert seen == [str(kind) for kind in NETWORK_TYPES.values()]
