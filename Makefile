@@ -28,7 +28,8 @@ test: setup probes module-variants other-lines  ## every test, those in virtual 
 	@$(BIN)/pytest
 
 # what runs on nodes of any kernel line; the rest does not depend on it
-KERNEL_TESTS := $(addprefix tests/vm/test_,driver_events.py driver_delay.py rxestat.py rxestat_paths.py lines.py)
+KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival v1 fuzz_frames \
+	peers rxestat rxestat_paths rxedump)
 LINES := $(notdir $(wildcard kernel/patches/*))
 
 test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%)  ## the driver's tests on every kernel line

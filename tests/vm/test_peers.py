@@ -8,11 +8,14 @@ its peer the other, at the same time.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from rocelab import artifacts
 from rocelab.bench import gid
@@ -23,7 +26,11 @@ from rocelab.run import verbs
 from vmlab import LINE, Boot, healthy
 
 TESTS = "/usr/src/rdma-core/tests"
-
+RECIPE = Path(__file__).parents[2] / f"tools/node/lines/{LINE}.toml"
+pytestmark = pytest.mark.skipif(
+    not tomllib.loads(RECIPE.read_text())["rdma_core_tests"],
+    reason=f"the image of line {LINE} has no rdma-core tests ({RECIPE.name} says why)",
+)
 
 RETRIES = 5
 """Runs of a test whose outcomes differ: some race with the driver's own work queue (test_resize_cq
