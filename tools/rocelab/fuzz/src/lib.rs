@@ -60,19 +60,23 @@ pub fn tracker(file: &[u8]) {
     else {
         return;
     };
+    // what keeps rows, or verdicts, goes another way through the tracker than what does not
+    let choice = file.last().copied().unwrap_or_default();
+    let (rows_kept, keep_verdicts) = (choice & 1 != 0, choice & 2 != 0);
     let tracker = Config {
         max_live: 4,
         max_connections: 8,
         max_findings: 8,
         go_back_n: true,
-        keep_messages: true,
+        keep_messages: rows_kept,
+        keep_verdicts,
     };
     let options = Options {
         ports: vec![],
         // a fuzzer does not find right ICRCs: with them checked no packet would be followed
         icrc: false,
         threads: 1,
-        packets: true,
+        packets: rows_kept,
         select: Select::default(),
         tracker,
     };
