@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The invariant CRC, slowly: bit by bit as the specification words it (IBA chapter 7, A16, A17)."""
+"""The invariant CRC, slowly: bit by bit as the specification words it (IBA 7.8.1, A16, A17.3.3)."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ local function network(frame, bth)
 end
 
 -- The packet from its network header up to the ICRC, with ones where routers may write (IBA 7.8.1,
--- A16.5.2, A17.3.3). `bth` is the index of the BTH in `data`.
+-- A16, A17.3.3). `bth` is the index of the BTH in `data`.
 local function masked(data, kind, bth)
     local sub = string.sub
     if kind == "ipv4" then
