@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The invariant CRC (IBA volume 1, chapter 7; for RoCE annexes A16 and A17).
+//! The invariant CRC (IBA volume 1, 7.8.1; for RoCE annexes A16 and A17.3.3).
 //!
 //! CRC-32 of Ethernet over an LRH of ones, the network header, UDP, BTH, extended headers, payload
 //! and pad. What routers may change counts as ones: traffic class, flow label and hop limit (TTL and
@@ -23,13 +23,13 @@ fn crc32(initial: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Length and masked bytes of the headers up to the BTH's end, where they have their usual length.
+/// Masked bytes of headers of their usual length, and as many zeros as make whole vectors of it: the
+/// CRC reads in the same vectors.
 struct Usual<const N: usize>([u8; N]);
 
 /// Ones where the ICRC takes ones: `bth` is the BTH's place behind the start of the network header.
-const fn usual<const N: usize>(net: Net) -> Usual<N> {
+const fn usual<const N: usize>(net: Net, bth: usize) -> Usual<N> {
     let mut ones = [0; N];
-    let bth = N - BTH_LEN;
     match net {
         Net::V2Ipv4 => {
             ones[1] = 0xff; // type of service
@@ -64,11 +64,12 @@ impl<const N: usize> Usual<N> {
     }
 }
 
-static USUAL_V1: Usual<{ GRH_LEN + BTH_LEN }> = usual(Net::V1);
-static USUAL_V2_IPV4: Usual<{ 20 + UDP_LEN + BTH_LEN }> = usual(Net::V2Ipv4);
-static USUAL_V2_IPV6: Usual<{ 40 + UDP_LEN + BTH_LEN }> = usual(Net::V2Ipv6);
+static USUAL_V1: Usual<64> = usual(Net::V1, GRH_LEN);
+static USUAL_V2_IPV4: Usual<48> = usual(Net::V2Ipv4, 20 + UDP_LEN);
+static USUAL_V2_IPV6: Usual<64> = usual(Net::V2Ipv6, 40 + UDP_LEN);
 
-/// Set the masked fields of a header copy to ones. `headers` starts at the network header.
+/// Set the masked fields of a header copy to ones. `headers` starts at the network header; where it
+/// is longer than the header, that is quicker.
 #[inline]
 fn mask(headers: &mut [u8], net: Net, bth: usize) {
     let done = match (net, bth) {
@@ -138,11 +139,10 @@ impl Verifier {
         let bth = usize::from(packet.bth_off) - l3;
         let first = if bytes.len() <= ONE_PIECE { bytes.len() } else { (bth + BTH_LEN).max(FIRST) };
         let (head, rest) = bytes.split_at_checked(first)?;
-        let copy = self.scratch.get_mut(..first)?;
-        copy.copy_from_slice(head);
-        mask(copy, packet.net, bth);
+        self.scratch.get_mut(..first)?.copy_from_slice(head);
+        mask(&mut self.scratch, packet.net, bth);
         let mut hasher = self.after_lrh.clone();
-        hasher.update(copy);
+        hasher.update(self.scratch.get(..first)?);
         if !rest.is_empty() {
             hasher.update(rest);
         }

@@ -45,15 +45,34 @@ impl Pcap {
         Some(if self.big { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) })
     }
 
+    /// Seconds, their fraction, bytes captured, bytes on the wire.
     #[inline]
-    fn header(&self, bytes: &[u8]) -> Option<(u32, u32, u32, u32)> {
-        let bytes = bytes.get(..RECORD_HEADER)?;
-        Some((self.u32(bytes, 0)?, self.u32(bytes, 4)?, self.u32(bytes, 8)?, self.u32(bytes, 12)?))
+    fn header<const BIG: bool>(bytes: &[u8]) -> Option<[u32; 4]> {
+        let raw = bytes.first_chunk::<RECORD_HEADER>()?;
+        Some([0, 4, 8, 12].map(|at| {
+            let word = [raw[at], raw[at + 1], raw[at + 2], raw[at + 3]];
+            if BIG { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+        }))
     }
 
     /// Take records from `at` on while they are whole; says where the first one is that
     /// is not, and how many bytes that one needs.
     pub(super) fn run(
+        &self,
+        data: &[u8],
+        at: usize,
+        file: u16,
+        packets: &mut u64,
+        records: &mut Vec<Record>,
+    ) -> Result<(usize, usize), ReadError> {
+        if self.big {
+            self.run_in::<true>(data, at, file, packets, records)
+        } else {
+            self.run_in::<false>(data, at, file, packets, records)
+        }
+    }
+
+    fn run_in<const BIG: bool>(
         &self,
         data: &[u8],
         mut at: usize,
@@ -63,7 +82,7 @@ impl Pcap {
     ) -> Result<(usize, usize), ReadError> {
         loop {
             let bytes = data.get(at..).unwrap_or_default();
-            let Some((seconds, fraction, len, wire_len)) = self.header(bytes) else {
+            let Some([seconds, fraction, len, wire_len]) = Self::header::<BIG>(bytes) else {
                 return Ok((at, RECORD_HEADER));
             };
             if len > MAX_RECORD {
