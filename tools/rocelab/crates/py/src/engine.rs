@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use roce::finding::{At, Rule};
-use roce::flow::{Config, Connection, Message, Tracker};
+use roce::flow::{Config, Connection, Message, Own, Tracker};
 use roce::icrc::{self, Diagnosis};
 use roce::{Icrc, Interval, Packet, Ports, Series};
 
@@ -60,6 +60,8 @@ pub struct Engine {
     workers: Option<Workers>,
     idle: Vec<Lane>,
     begun: bool,
+    /// Packets with different headers so far, block by block.
+    alike: u64,
     /// Sums; complete after [`Engine::finish`].
     pub totals: Totals,
     /// Connections and findings.
@@ -96,6 +98,8 @@ impl Engine {
             workers: None,
             idle: (0..(workers * LANES_PER_WORKER).max(1)).map(|_| Lane::default()).collect(),
             begun: false,
+            // 0 is no number
+            alike: 1,
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
             bad: Vec::new(),
@@ -161,21 +165,32 @@ impl Engine {
             let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
             self.times = Some((least.min(times.least), greatest.max(times.greatest)));
         }
-        for (index, packet) in &lane.packets {
-            if let Some(record) = lane.block.records.get(*index as usize) {
-                self.packet(packet, &lane.block, record);
+        let alike = self.alike;
+        self.alike += lane.packets.len() as u64;
+        for item in &lane.items {
+            let record = lane.block.records.get(item.record as usize);
+            let packet = lane.packets.get(item.packet as usize);
+            let (Some(record), Some((packet, _))) = (record, packet) else { break };
+            let alike = alike + u64::from(item.packet);
+            if item.icrc != Icrc::Bad && !self.options.packets {
+                let frame = lane.block.frame(record);
+                let own = Own { psn: item.psn, apsn: item.apsn, at: at(record) };
+                if self.tracker.goes_on(alike, packet, frame, own) {
+                    self.series.add(record.time_ns, one(packet));
+                    continue;
+                }
             }
+            let packet = Packet { psn: item.psn, apsn: item.apsn, icrc: item.icrc, ..*packet };
+            self.packet(&packet, alike, &lane.block, record);
         }
     }
 
-    #[inline]
-    fn packet(&mut self, packet: &Packet, block: &Block, record: &Record) {
+    fn packet(&mut self, packet: &Packet, alike: u64, block: &Block, record: &Record) {
         let bytes = block.frame(record);
-        let at = At { file: record.file, packet: record.number, time_ns: record.time_ns };
-        let payload_bytes = u64::from(packet.payload_len);
-        self.series.add(at.time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
+        let at = at(record);
+        self.series.add(at.time_ns, one(packet));
         let diagnosis = if packet.icrc == Icrc::Bad { icrc::diagnose(packet, bytes) } else { None };
-        let connection = self.tracker.packet(packet, bytes, at, diagnosis);
+        let connection = self.tracker.packet(packet, alike, bytes, at, diagnosis);
         if let Some(diagnosis) = diagnosis {
             self.bad_icrc(packet, bytes, at, diagnosis, connection);
         }
@@ -221,4 +236,13 @@ impl Engine {
         }
         self.tracker.finish()
     }
+}
+
+/// What a packet adds to the series.
+fn one(packet: &Packet) -> Interval {
+    Interval { packets: 1, retransmitted: 0, payload_bytes: packet.payload_len.into() }
+}
+
+fn at(record: &Record) -> At {
+    At { file: record.file, packet: record.number, time_ns: record.time_ns }
 }

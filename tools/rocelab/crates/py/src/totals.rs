@@ -2,7 +2,7 @@
 //! Sums over packets that need no order: each block has its own, added up afterwards.
 
 use roce::opcode::{self, Header};
-use roce::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Net, Packet, UDP_LEN};
+use roce::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Kind, Net, Packet, UDP_LEN};
 
 /// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
 pub const ETHERNET_EXTRA: u64 = 24;
@@ -19,6 +19,22 @@ struct Shape {
     pad: u8,
     net: Net,
     icrc: Icrc,
+}
+
+impl Shape {
+    #[inline]
+    fn of(packet: &Packet) -> Self {
+        Self {
+            lengths: (packet.wire_len, packet.payload_len),
+            offsets: (packet.l3_off, packet.bth_off),
+            opcode: packet.opcode,
+            tclass: packet.tclass,
+            vlans: packet.vlans,
+            pad: packet.pad() as u8,
+            net: packet.net,
+            icrc: packet.icrc,
+        }
+    }
 }
 
 const SHAPES: usize = 8;
@@ -113,25 +129,16 @@ fn add(to: &mut [u64], from: &[u64]) {
 }
 
 impl Totals {
-    /// Count a RoCE packet.
+    /// Count RoCE packets that are like this one.
     #[inline]
-    pub fn roce(&mut self, packet: &Packet) {
-        let shape = Shape {
-            lengths: (packet.wire_len, packet.payload_len),
-            offsets: (packet.l3_off, packet.bth_off),
-            opcode: packet.opcode,
-            tclass: packet.tclass,
-            vlans: packet.vlans,
-            pad: packet.pad() as u8,
-            net: packet.net,
-            icrc: packet.icrc,
-        };
+    pub fn roce(&mut self, packet: &Packet, count: u64) {
+        let shape = Shape::of(packet);
         let slot = &mut self.shapes[usize::from(packet.opcode) % SHAPES];
         if slot.0 == shape {
-            slot.1 += 1;
+            slot.1 += count;
         } else {
-            let (before, count) = std::mem::replace(slot, (shape, 1));
-            self.add(before, count);
+            let (before, counted) = std::mem::replace(slot, (shape, count));
+            self.add(before, counted);
         }
     }
 
@@ -182,6 +189,16 @@ impl Totals {
         self.payload_bytes += count * u64::from(payload_len);
         self.padding += count * u64::from(shape.pad);
         self.trailer += count * trailer;
+    }
+
+    /// Count a frame that is no RoCE packet.
+    pub fn no_roce(&mut self, kind: Kind) {
+        match kind {
+            Kind::Cut => self.cut += 1,
+            Kind::Pfc(classes) => self.pfc(classes),
+            Kind::Pause => self.pause += 1,
+            Kind::Roce | Kind::Other => self.other += 1,
+        }
     }
 
     /// Count a PFC frame's class-enable vector.

@@ -127,7 +127,7 @@ pub fn decode_into(
 }
 
 /// Ethernet, IPv4 and UDP header without tags, options and extensions, and the BTH.
-const PLAIN: usize = 14 + 20 + UDP_LEN + BTH_LEN;
+pub(crate) const PLAIN: usize = 14 + 20 + UDP_LEN + BTH_LEN;
 
 /// The commonest frame, read at fixed offsets; [`decode_frame`] would say the same of it, slower.
 #[inline]

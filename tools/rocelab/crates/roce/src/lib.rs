@@ -10,12 +10,14 @@ pub mod flow;
 mod histogram;
 pub mod icrc;
 pub mod join;
+mod memory;
 pub mod opcode;
 mod packet;
 mod series;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
 pub use histogram::Histogram;
+pub use memory::Memory;
 pub use packet::{
     Aeth, AtomicEth, BTH_LEN, Deth, GRH_LEN, ICRC_LEN, Icrc, NAK_NAMES, Net, Packet, Reth,
     Syndrome, UDP_LEN, address, rnr_delay_ns,

@@ -44,9 +44,21 @@ impl Series {
     /// Count into the interval of `time_ns`; times before the first packet go to the first interval.
     #[inline]
     pub fn add(&mut self, time_ns: i64, packet: Interval) {
-        if !(self.current_ns.0..self.current_ns.1).contains(&time_ns) {
+        if !self.is_current(time_ns) {
             self.turn_to(time_ns);
         }
+        self.add_to_current(packet);
+    }
+
+    /// The time lies in the interval of the last packet.
+    #[inline]
+    pub(crate) fn is_current(&self, time_ns: i64) -> bool {
+        (self.current_ns.0..self.current_ns.1).contains(&time_ns)
+    }
+
+    /// Count into the interval of the last packet.
+    #[inline]
+    pub(crate) fn add_to_current(&mut self, packet: Interval) {
         if let Some(interval) = self.intervals.get_mut(self.current) {
             interval.packets = interval.packets.saturating_add(packet.packets);
             interval.retransmitted = interval.retransmitted.saturating_add(packet.retransmitted);

@@ -3,11 +3,12 @@
 
 use super::context::Context;
 use super::key::Key;
-use super::message::{Message, complete};
+use super::message::{Efficiency, Message, complete};
 use super::pair::PairedBy;
 use super::requests::{Acked, Request, Requests};
 use super::responses::{Response, Responses};
 use super::stats::Stats;
+use super::steady::Steady;
 use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
 use crate::finding::{At, Rule};
@@ -40,11 +41,26 @@ pub(super) struct Flow {
     pub(super) constant: Constant,
     pub(super) requests: Requests,
     pub(super) responses: Responses,
+    /// What the last packets had in common; not in the sums yet.
+    steady: Option<Steady>,
+}
+
+/// What is a packet's own among packets with the same headers.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// Its PSN.
+    pub psn: u32,
+    /// BTH byte 8: AckReq, seven reserved bits.
+    pub apsn: u8,
+    /// Its place.
+    pub at: At,
 }
 
 /// A packet, its frame, its row of the opcode table, and its place.
 pub(super) struct Captured<'a> {
     pub(super) packet: &'a Packet,
+    /// The number of packets that are like it.
+    pub(super) alike: u64,
     pub(super) frame: &'a [u8],
     pub(super) op: &'static Opcode,
     pub(super) at: At,
@@ -72,6 +88,34 @@ impl Flow {
             constant: Constant::default(),
             requests: Requests::default(),
             responses: Responses::default(),
+            steady: None,
+        }
+    }
+
+    /// Take a packet that goes on like the one before it: what [`Self::in_order`] would do, for
+    /// less. `false`: not such a packet, and nothing was done.
+    #[inline]
+    pub(super) fn goes_on(&mut self, alike: u64, packet: &Packet, frame: &[u8], own: Own) -> bool {
+        let Self { steady: Some(steady), stats, requests, .. } = self else { return false };
+        let Own { psn, apsn, at } = own;
+        if !steady.admits(alike, apsn, frame, stats.pmtu)
+            || !stats.series.is_current(at.time_ns)
+            || !requests.awaits(psn, stats.pmtu)
+        {
+            return false;
+        }
+        steady.count();
+        let icrc = icrc::found(packet, frame).unwrap_or(0);
+        requests.advance(psn, icrc, at, steady.reliable, stats);
+        self.last_ns = self.last_ns.max(at.time_ns);
+        self.good += 1;
+        true
+    }
+
+    /// Sum up what [`Self::goes_on`] only counted.
+    pub(super) fn settle(&mut self, efficiency: &mut Efficiency) {
+        if let Some(mut steady) = self.steady.take() {
+            steady.settle(&mut self.stats, efficiency);
         }
     }
 
@@ -79,7 +123,7 @@ impl Flow {
     /// all do. It says what [`Self::packet`] would say, for less. `false`: not such a packet.
     #[inline]
     pub(super) fn in_order(&mut self, captured: &Captured<'_>, context: &mut Context<'_>) -> bool {
-        let &Captured { packet, frame, op, at } = captured;
+        let &Captured { packet, frame, op, at, .. } = captured;
         let service = op.service();
         let reliable = service.is_reliable();
         let ready = self.service == Some(service)
@@ -92,6 +136,7 @@ impl Flow {
         if !ready {
             return false;
         }
+        self.settle(context.efficiency);
         let bytes = packet.payload_len;
         if op.class == Class::Write && packet.reth(frame).is_none_or(|reth| reth.len != bytes) {
             return false;
@@ -114,6 +159,9 @@ impl Flow {
             last: at,
         };
         complete(message, &mut self.stats, context);
+        if !context.keep_messages {
+            self.steady = Some(Steady::new(packet, captured.alike, op, self.stats.pmtu));
+        }
         true
     }
 
@@ -125,7 +173,8 @@ impl Flow {
         corrupt: bool,
         context: &mut Context<'_>,
     ) {
-        let &Captured { packet, frame, op, at } = captured;
+        let &Captured { packet, frame, op, at, .. } = captured;
+        self.settle(context.efficiency);
         self.last_ns = self.last_ns.max(at.time_ns);
         self.stats.count(packet, at.time_ns, op.is_data());
         if corrupt {
@@ -184,7 +233,7 @@ impl Flow {
         captured: &Captured<'_>,
         context: &mut Context<'_>,
     ) {
-        let &Captured { packet, frame, op, at } = captured;
+        let &Captured { packet, frame, op, at, .. } = captured;
         let aeth = packet.aeth(frame);
         let syndrome = aeth.map(crate::packet::Aeth::kind);
         self.count_syndrome(packet.psn, op, syndrome, at, context);

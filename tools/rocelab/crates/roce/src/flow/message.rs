@@ -222,10 +222,24 @@ impl Default for Efficiency {
 
 impl Efficiency {
     #[inline]
+    fn class(&mut self, net: Net, bytes: u64) -> &mut SizeClass {
+        let ceiling = bytes.checked_next_power_of_two().unwrap_or(1 << 32);
+        let index = if bytes == 0 { 0 } else { 1 + ceiling.trailing_zeros().min(32) };
+        &mut self.classes[net as usize][index as usize]
+    }
+
+    /// Count equal messages of one packet each.
+    pub(super) fn add_single(&mut self, net: Net, bytes: u64, wire_bytes: u64, count: u64) {
+        let class = self.class(net, bytes);
+        class.messages += count;
+        class.packets += count;
+        class.payload_bytes += count * bytes;
+        class.wire_bytes += count * wire_bytes;
+    }
+
+    #[inline]
     fn add(&mut self, message: &Message) {
-        let ceiling = message.bytes.checked_next_power_of_two().unwrap_or(1 << 32);
-        let index = if message.bytes == 0 { 0 } else { 1 + ceiling.trailing_zeros().min(32) };
-        let class = &mut self.classes[message.net as usize][index as usize];
+        let class = self.class(message.net, message.bytes);
         class.messages += 1;
         class.packets += u64::from(message.packets);
         class.payload_bytes += message.bytes;

@@ -11,10 +11,12 @@ mod report;
 mod requests;
 mod responses;
 mod stats;
+mod steady;
 mod tracker;
 mod verdict;
 mod wellformed;
 
+pub use direction::Own;
 pub use message::{Efficiency, Message, SizeClass};
 pub use pair::PairedBy;
 pub use report::{Connection, Endpoint};

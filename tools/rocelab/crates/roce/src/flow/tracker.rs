@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::context::Context;
-use super::direction::{Captured, Flow};
+use super::direction::{Captured, Flow, Own};
 use super::key::{CONNECTED, Folding, Key};
 use super::message::{Efficiency, Message};
 use super::pair::{PairedBy, Pairing};
@@ -57,6 +57,8 @@ pub struct Tracker {
     table: HashMap<Key, u32, Folding>,
     /// Slots of directions seen lately: most packets follow one of their own.
     recent: [Option<(Key, u32)>; RECENT],
+    /// The same by the packets' number.
+    steady: [(u64, u32); RECENT],
     pairing: Pairing,
     next_id: u32,
     /// What was found so far.
@@ -84,6 +86,7 @@ impl Tracker {
             free: Vec::new(),
             table: HashMap::default(),
             recent: [None; RECENT],
+            steady: [(0, 0); RECENT],
             pairing: Pairing::default(),
             next_id: 0,
             findings,
@@ -106,14 +109,17 @@ impl Tracker {
         std::mem::take(&mut self.verdicts.list)
     }
 
-    /// Follow one packet; gives its connection's number. `diagnosis`: its ICRC is wrong.
+    /// Follow one packet; gives its connection's number. `alike` is the same number (not 0) for
+    /// packets that differ in [`Own`] and content only. `diagnosis`: its ICRC is wrong.
     pub fn packet(
         &mut self,
         packet: &Packet,
+        alike: u64,
         frame: &[u8],
         at: At,
         diagnosis: Option<Diagnosis>,
     ) -> Option<u32> {
+        let corrupt = diagnosis == Some(Diagnosis::Corrupted);
         let Some(op) = packet.op() else {
             self.findings.add(Rule::OpcodeUnknown, at, None, false, || {
                 format!("BTH opcode {:#04x} is not the specification's", packet.opcode)
@@ -121,12 +127,12 @@ impl Tracker {
             return None;
         };
         let key = key(packet, frame, op)?;
-        let corrupt = diagnosis == Some(Diagnosis::Corrupted);
         let mut slot = self.slot(&key, packet, at, corrupt)?;
-        let captured = Captured { packet, frame, op, at };
+        let captured = Captured { packet, alike, frame, op, at };
         // what is in order is told of too
         let short = !corrupt && !self.config.keep_verdicts;
         if short && self.in_order(slot, &captured).is_some() {
+            self.steady[alike as usize % RECENT] = (alike, slot);
             return self.flow(slot).map(|flow| flow.id);
         }
         let flow = self.flows.get(slot as usize)?.as_deref()?;
@@ -149,16 +155,23 @@ impl Tracker {
         self.follow(slot, &captured, corrupt)
     }
 
+    /// Take a packet that goes on like the one before it of the same number `alike`; `packet` may be
+    /// that one. It does what [`Self::packet`] would do, for less. `false`: not such a packet, and
+    /// nothing was done.
+    #[inline]
+    pub fn goes_on(&mut self, alike: u64, packet: &Packet, frame: &[u8], own: Own) -> bool {
+        let (before, slot) = self.steady[alike as usize % RECENT];
+        if before != alike || self.learns_mtu(slot) != Some(false) {
+            return false;
+        }
+        self.flow(slot).is_some_and(|flow| flow.goes_on(alike, packet, frame, own))
+    }
+
     /// [`Flow::in_order`]; `None`: [`Self::follow`] must do it.
     #[inline]
     fn in_order(&mut self, slot: u32, captured: &Captured<'_>) -> Option<()> {
-        let flow = self.flows.get(slot as usize)?.as_deref()?;
-        if let (0, Some(peer)) = (flow.stats.pmtu, flow.peer) {
-            // the path MTU is to be learned from the other direction
-            let peer = self.flows.get(peer as usize)?.as_deref()?;
-            if peer.stats.pmtu != 0 {
-                return None;
-            }
+        if self.learns_mtu(slot)? {
+            return None;
         }
         let flow = self.flows.get_mut(slot as usize)?.as_deref_mut()?;
         let mut context = Context {
@@ -174,6 +187,14 @@ impl Tracker {
             response_gap: None,
         };
         flow.in_order(captured, &mut context).then_some(())
+    }
+
+    /// The path MTU is to be taken over from the other direction first.
+    #[inline]
+    fn learns_mtu(&self, slot: u32) -> Option<bool> {
+        let flow = self.flows.get(slot as usize)?.as_deref()?;
+        let (0, Some(peer)) = (flow.stats.pmtu, flow.peer) else { return Some(false) };
+        Some(self.flows.get(peer as usize)?.as_deref()?.stats.pmtu != 0)
     }
 
     #[inline]
@@ -219,6 +240,7 @@ impl Tracker {
         Some(slot)
     }
 
+    #[inline]
     fn flow(&mut self, slot: u32) -> Option<&mut Flow> {
         self.flows.get_mut(slot as usize)?.as_deref_mut()
     }
@@ -387,6 +409,7 @@ impl Tracker {
                 visible,
                 response_gap: None,
             };
+            one.settle(context.efficiency);
             let Flow { requests, responses, stats, .. } = &mut **one;
             requests.finish(stats, &mut context);
             responses.finish(stats);
