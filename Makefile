@@ -29,7 +29,7 @@ test: setup probes module-variants other-lines  ## every test, those in virtual 
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival v1 fuzz_frames \
-	peers rxestat rxestat_paths rxedump)
+	peers rxestat rxestat_paths rxedump rxecpu)
 LINES := $(notdir $(wildcard kernel/patches/*))
 
 test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%)  ## the driver's tests on every kernel line
@@ -85,7 +85,7 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module mpibench  ## rxestat, rxedump, and what provider veth and bench need
+probes: module mpibench  ## rxestat, rxedump, rxecpu, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 

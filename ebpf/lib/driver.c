@@ -20,23 +20,36 @@ static void read_line(const char *path, char *into, size_t size)
 	fclose(f);
 }
 
+static void widen_text(struct driver *driver, __u64 function)
+{
+	if (!driver->text_begin || function < driver->text_begin)
+		driver->text_begin = function;
+	if (function >= driver->text_end)
+		driver->text_end = function + 1;
+}
+
 /* the symbols of the module; an event has a __tracepoint_ one whether tracefs is mounted or not */
 static void read_symbols(struct driver *driver)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[256], module[64];
 	unsigned long long address;
+	char type;
 
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx %*c %255s [%63[^]]]", &address, name, module) != 3 ||
+		if (sscanf(line, "%llx %c %255s [%63[^]]]", &address, &type, name, module) != 4 ||
 		    strcmp(module, MODULE) != 0)
 			continue;
+		if (address && (type == 't' || type == 'T'))
+			widen_text(driver, address);
 		if (!strcmp(name, "__tracepoint_rxe_tx_packet"))
 			driver->kind = DRIVER_INSTRUMENTED;
 		else if (!strcmp(name, "rxe_skb_tx_dtor"))
 			driver->tx_destructor = address;
+		else if (!strcmp(name, "do_work"))
+			driver->has_work = 1;
 	}
 	fclose(f);
 }

@@ -13,11 +13,13 @@ enum driver_kind {
 
 struct driver {
 	enum driver_kind kind;
-	int has_btf;	     /* the types of the kernel and the module are known */
-	char version[128];   /* of the module; empty if it states none */
-	char srcversion[64]; /* modinfo's hash of the sources; empty if absent */
-	char kernel[65];     /* uname -r */
-	__u64 tx_destructor; /* address of rxe_skb_tx_dtor; 0 if not found */
+	int has_btf;		    /* the types of the kernel and the module are known */
+	char version[128];	    /* of the module; empty if it states none */
+	char srcversion[64];	    /* modinfo's hash of the sources; empty if absent */
+	char kernel[65];	    /* uname -r */
+	__u64 tx_destructor;	    /* address of rxe_skb_tx_dtor; 0 if not found */
+	__u64 text_begin, text_end; /* around the module's functions; 0 if not found */
+	int has_work;		    /* its tasks are works, not tasklets */
 };
 
 /* Looks only; never fails: what cannot be read stays empty. */

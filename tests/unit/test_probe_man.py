@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBES = ("rxestat", "rxedump")
+PROBES = ("rxestat", "rxedump", "rxecpu")
 each_probe = pytest.mark.parametrize("probe", PROBES)
 
 
@@ -83,6 +83,27 @@ def test_exit_statuses(probe: str) -> None:
     assert listed | {126, 127} == defined | {0}
     assert "126" in section
     assert "127" in section
+
+
+def test_contexts_owners_and_features_are_explained() -> None:
+    """What rxecpu's output can name stands in its page."""
+    report = (ROOT / "ebpf/rxecpu/report.c").read_text()
+    contexts = re.findall(r'"([\w.]+)"', report.split("context_names")[1].split(";")[0])
+    assert len(contexts) == 16
+    text = page("rxecpu")
+    kinds = re.search(r"\| `softirq\.<kind>` \| `([\w ]+)`", text)
+    assert kinds
+    assert [f"softirq.{kind}" for kind in kinds[1].split()] == contexts[6:]
+    features = (ROOT / "ebpf/rxecpu/features.c").read_text()
+    absence = dict(re.findall(r'\[(FEATURE_\w+)\]\s*=\s*"([^"]+)"', features.split("absence")[1]))
+    names = dict(re.findall(r'\[(FEATURE_\w+)\]\s*=\s*"([^"]+)"', features.split("absence")[0]))
+    assert len(names) == len(absence) == 6
+    missing = text.split("## WHAT CAN BE MISSING")[1].split("\n## ")[0]
+    for feature, name in names.items():
+        assert f"| `{name}` | {absence[feature]}" in missing
+    owners = re.findall(r'"(\w+)"', report.split("owner_names[OWNERS]")[1].split(";")[0])
+    for name in (*contexts[:6], *owners):
+        assert f"| `{name}` |" in text
 
 
 def test_stages_are_explained() -> None:

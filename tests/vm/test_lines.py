@@ -17,6 +17,7 @@ from rocelab import artifacts
 from rocelab.node import Node
 from rocelab.node.prepare import DEVICE, offer_roce_v1
 from rxe_trace import PACKETS, Event, Tasks, tracing
+from rxecpu_watch import check_sums, rxecpu, share
 from rxestat_watch import check_rows, counter, packets, watching
 from traffic import gid_index, server
 from vmlab import LINE, LINE_CHOSEN, Boot, healthy
@@ -70,6 +71,19 @@ def test_line(boot: Boot, line: str) -> None:
                 wait_until_arrived(n1, n2)
             document = watch.stop()
         moved = {name: counter(n1, name) - was for name, was in before.items()}
+
+        with (
+            rxecpu(n1, "--comm", command[0]) as cpu,
+            server(n2, [*command, "-g", gid_index(n2)]),
+        ):
+            n1.run([*command, "-g", gid_index(n1), n2.link.ipv4], timeout=180)
+        check_sums(cpu)
+        assert cpu["missing"] == []
+        assert share(cpu, owner="benchmark") > 0
+        # the driver's tasks: tasklets and system calls, or works
+        tasks = ("softirq.tasklet", "syscall") if line == "6.1" else ("kthread",)
+        assert sum(share(cpu, context=context, owner="rxe") for context in tasks) > 0
+        assert share(cpu, context="softirq.net_rx", owner="rxe") > 0
 
         tx, rx, done = (trace.named(name) for name in PACKETS)
         assert len(tx) == moved["sent_pkts"]

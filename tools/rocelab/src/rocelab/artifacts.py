@@ -13,7 +13,7 @@ from rocelab.errors import MissingError
 LINES = ("6.1", "6.12", "7.x")
 """Kernel lines with a patch series (kernel/patches/) and an image (tools/node/lines/)."""
 DEFAULT_LINE = "6.12"
-PROBES = ("rxestat", "rxedump")
+PROBES = ("rxestat", "rxedump", "rxecpu")
 """Programs of ebpf/ that every prepared node has."""
 
 

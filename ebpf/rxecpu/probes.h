@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Load, calibrate, attach, detach. */
+#ifndef RXECPU_PROBES_H
+#define RXECPU_PROBES_H
+
+#include <sys/types.h>
+
+#include "config.h"
+#include "report.h"
+#include "sample.h"
+
+struct bpf_link;
+
+struct probes {
+	struct rxecpu_bpf *skel;
+	struct sampler sampler;
+	struct bpf_link *links[MAX_PROGRAMS];
+	int nlinks;
+	int stats_fd; /* keeps the kernel's run times on; -1: off */
+};
+
+/*
+ * Everything up to accounts that have begun. command: the process that waits to be the benchmark,
+ * or 0. Returns 0, or the status to exit with after the error was printed.
+ */
+int probes_start(struct probes *p, const struct config *config, struct session *session,
+		 pid_t command);
+void probes_detach(struct probes *p);
+/* The programs' own counts. */
+void probes_account(const struct probes *p, struct session *session);
+void probes_close(struct probes *p);
+
+#endif /* RXECPU_PROBES_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Begins, reads and freezes the accounts: a program of ours runs on each CPU for it. */
+#ifndef RXECPU_SAMPLE_H
+#define RXECPU_SAMPLE_H
+
+#include "report.h"
+
+struct rxecpu_bpf;
+
+struct sampler {
+	struct rxecpu_bpf *skel;
+	int ncpus; /* that were online at the start */
+	int *cpu;  /* their numbers */
+	int possible;
+	struct cpu_state *states; /* of all possible CPUs, as last read */
+};
+
+/* Functions return 0 or a negative errno; -ENXIO: a CPU has gone offline. */
+int sampler_open(struct sampler *s, struct rxecpu_bpf *skel);
+void sampler_close(struct sampler *s);
+/* Forget what calibration has left, and begin on each CPU. */
+int sampler_begin(struct sampler *s);
+/* Bring every account up to now; `last`: nothing is accounted after that. */
+int sampler_take(struct sampler *s, bool last);
+/* What was read by the last sampler_take(); times: one for each CPU. */
+void sampler_times(const struct sampler *s, struct times *times);
+/* Begin and end of what was read, CLOCK_MONOTONIC: the means over the CPUs, which differ by the
+ * time that it takes to go from one to the next. */
+void sampler_window(const struct sampler *s, __u64 *start_ns, __u64 *end_ns);
+void sampler_events(const struct sampler *s, __u64 *events, __u64 *late);
+
+#endif /* RXECPU_SAMPLE_H */
