@@ -16,7 +16,7 @@ from rocelab.provider.base import Testbed
 from rocelab.run import step
 from rocelab.run.folder import now
 from rocelab.run.mpi import step as mpi_step
-from rocelab.run.probes import ProbeError
+from rocelab.run.probe_process import ProbeError
 from rocelab.run.rig import Rig
 from rocelab.run.step import ProofError
 

@@ -7,14 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocelab.errors import TestbedError
-from rocelab.node import Completed, Node, Process
+from rocelab.node import Node, Process
 from rocelab.node.parallel import at_once
-from rocelab.run.probes import ProbeError
-
-_READY = "rxedump: ready"
-_ATTACHES_WITHIN = 120
-_WRITES_WITHIN = 120
+from rocelab.run.probe_process import attached
 
 
 @contextmanager
@@ -25,20 +20,9 @@ def rxedump(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iter
     ProbeError when one does not attach, or fails.
     """
     processes = [_start(node, device) for node, device in zip(nodes, devices, strict=True)]
-    try:
-        at_once(_wait_ready, processes)
+    with attached("rxedump", processes) as results:
         yield
-        at_once(lambda process: process.interrupt(), processes)
-        results = at_once(_wait_result, processes)
-    finally:
-        for process in processes:
-            process.kill()
     for node, done in zip(nodes, results, strict=True):
-        if done.returncode:
-            raise ProbeError(
-                f"rxedump on {node.name} exited with {done.returncode}",
-                cause=done.stderr.strip()[-500:],
-            )
         (folder / f"rxedump.{node.name}.err").write_text(done.stderr, "utf-8")
     at_once(lambda node: _fetch(node, folder), nodes)
 
@@ -51,22 +35,6 @@ def _there(node: Node) -> str:
 def _start(node: Node, device: str) -> Process:
     words = ("--write", _there(node), "--device", device, "--node", node.name)
     return node.start(("rxedump", *words))
-
-
-def _wait_ready(process: Process) -> None:
-    try:
-        process.wait_for_line(_READY, timeout=_ATTACHES_WITHIN)
-    except TestbedError as error:
-        raise ProbeError(
-            error.what, cause=error.cause, action="Try it by hand: `rocelab ssh n1 rxedump`."
-        ) from error
-
-
-def _wait_result(process: Process) -> Completed:
-    try:
-        return process.wait(timeout=_WRITES_WITHIN)
-    except TestbedError as error:
-        raise ProbeError("rxedump did not end its file", cause=error.cause) from error
 
 
 def _fetch(node: Node, folder: Path) -> None:

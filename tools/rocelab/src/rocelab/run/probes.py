@@ -8,19 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocelab.errors import CellError, TestbedError
+from rocelab.errors import CellError
 from rocelab.node import Completed, Node, Process
 from rocelab.node.endpoint import machine_of, machines
-from rocelab.node.parallel import at_once
 from rocelab.run import stages
-
-_READY = "rxestat: ready"
-_ATTACHES_WITHIN = 120
-_WRITES_WITHIN = 60
-
-
-class ProbeError(CellError):
-    """A probe gave nothing that may be used."""
+from rocelab.run.probe_process import ProbeError, attached
 
 
 @contextmanager
@@ -41,14 +33,8 @@ def rxestat(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iter
     processes = [
         _start(machine, names) for machine, names in zip(machines(nodes), watched, strict=True)
     ]
-    try:
-        at_once(_wait_ready, processes)
+    with attached("rxestat", processes) as results:
         yield
-        at_once(lambda process: process.interrupt(), processes)
-        results = at_once(_wait_result, processes)
-    finally:
-        for process in processes:
-            process.kill()
     for names, result in zip(watched, results, strict=True):
         for name, device in names.items():
             _save(result, name, device, folder, shared=len(names) > 1)
@@ -62,27 +48,7 @@ def _start(machine: Node, watched: Mapping[str, str]) -> Process:
     return machine.start(("rxestat", "--json", "--device", device, "--node", name))
 
 
-def _wait_ready(process: Process) -> None:
-    try:
-        process.wait_for_line(_READY, timeout=_ATTACHES_WITHIN)
-    except TestbedError as error:
-        raise ProbeError(
-            error.what, cause=error.cause, action="Try it by hand: `rocelab ssh n1 rxestat`."
-        ) from error
-
-
-def _wait_result(process: Process) -> Completed:
-    try:
-        return process.wait(timeout=_WRITES_WITHIN)
-    except TestbedError as error:
-        raise ProbeError("rxestat did not write its result", cause=error.cause) from error
-
-
 def _save(done: Completed, node: str, device: str, folder: Path, *, shared: bool) -> None:
-    if done.returncode:
-        raise ProbeError(
-            f"rxestat on {node} exited with {done.returncode}", cause=done.stderr.strip()[-500:]
-        )
     path = folder / stages.file_name(node)
     try:
         path.write_text(_part(done.stdout, node, device) if shared else done.stdout, "utf-8")

@@ -17,7 +17,7 @@ from rocelab.node import Completed
 from rocelab.provider.base import WHOLE_FRAMES
 from rocelab.run import frames, packets, pair, probes, proof, stages
 from rocelab.run.counters import Counters
-from rocelab.run.probes import ProbeError
+from rocelab.run.probe_process import ProbeError
 from rocelab.run.proof import Check, Proof
 from rocelab.run.rig import Rig
 
