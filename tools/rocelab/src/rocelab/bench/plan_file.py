@@ -16,7 +16,7 @@ from rocelab.bench.plan import Benchmark, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
 PROVIDERS = ("qemu", "veth")
-PROBES = ("rxestat", "rxedump")
+PROBES = ("rxestat", "rxedump", "rxecpu")
 _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)

@@ -45,8 +45,9 @@ def measure(
 ) -> Outcome:
     """Measure a cell into `folder`; whatever goes wrong is in the outcome, never raised.
 
-    `observe` names the probes to run (only verbs cells have something to probe). `warm` runs the
-    benchmark once before, unrecorded, so that caches and translations are warm.
+    `observe` names the probes to run; in a cell without verbs only rxecpu has something
+    to see. `warm` runs the benchmark once before, unrecorded, so that caches and translations are
+    warm.
     """
     started = now()
     steps: list[Mapping[str, Any]] = []

@@ -16,7 +16,8 @@ from rocelab.bench.plan import Cell
 from rocelab.bench.tool import End, Job, Value
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError, UsageError
-from rocelab.run import matched, stages
+from rocelab.run import cpu, matched, stages
+from rocelab.run.cpu import Traffic
 from rocelab.run.folder import RunFolder
 from rocelab.run.mpi.step import OUTPUT, job_of
 from rocelab.run.stages import Stages
@@ -38,6 +39,7 @@ SCHEMA = {
     "driver": pl.String,
     "program": pl.String,
 }
+_RXE_PACKETS = ("sent_pkts", "rcvd_pkts")
 WIRE = "wire"
 """What the column `node` says of the capture outside the nodes."""
 
@@ -128,6 +130,9 @@ def _watched_values(
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
     yield from matched.values(place)
+    for machine, nodes, split in cpu.found(place, (client, server)):
+        traffic = _traffic(cell, step, nodes)
+        yield from ((machine, value) for value in split.values(traffic))
     if len(seen) == 2:
         yield from ((client, value) for value in _coverage(cell, step, measured, seen.values()))
 
@@ -166,6 +171,22 @@ def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:
     if data:
         headers = (frames[f"{kind}_data_bytes"] - payload) / data
         yield Value("wire.header_bytes", kind, headers, "bytes")
+
+
+def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str]) -> Traffic:
+    """What CPU time is divided by; a node's packets are the driver's, or for TCP its interface's.
+
+    The rendezvous of a RoCE benchmark is not in its driver's counters, nor in the payload.
+    """
+    tcp = cell.transport.family == "tcp"
+    group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
+    payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
+    return Traffic(
+        packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
+        # a step of many sizes has no size of its own
+        messages=0 if step["size"] is None else payload / int(step["size"]),
+        megabytes=payload / 1e6,
+    )
 
 
 def _coverage(

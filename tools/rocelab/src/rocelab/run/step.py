@@ -15,7 +15,7 @@ from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError
 from rocelab.node import Completed
 from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, packets, pair, probes, proof, stages
+from rocelab.run import frames, packets, pair, probes, processors, proof, stages
 from rocelab.run.counters import Counters
 from rocelab.run.probe_process import ProbeError
 from rocelab.run.proof import Check, Proof
@@ -97,6 +97,7 @@ def measure(
     with (
         rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
         observed(rig, [end.device for end in ends], into, observe if is_verbs else ()),
+        timed(rig, (tool.client(job), tool.server(job)), into, observe),
     ):
         done = pair.run(tool, job, *rig.nodes, timeout=cell.benchmark.timeout, keep=keep)
         moved = rig.settled(before)
@@ -139,11 +140,27 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
 def observed(
     rig: Rig, devices: Sequence[str], folder: Path, observe: Sequence[str]
 ) -> Iterator[None]:
-    """Those of the probes that are wanted, around one step; `devices[i]` is of node i."""
+    """Those of the probes of packets that are wanted; `devices[i]` is of node i."""
     with ExitStack() as stack:
         for name, watch in (("rxestat", probes.rxestat), ("rxedump", packets.rxedump)):
             if name in observe:
                 stack.enter_context(watch(rig.nodes, devices, folder))
+        yield
+
+
+@contextmanager
+def timed(
+    rig: Rig, commands: Sequence[Sequence[str]], folder: Path, observe: Sequence[str]
+) -> Iterator[None]:
+    """rxecpu, if it is wanted, around the benchmark alone; `commands` are the benchmark's.
+
+    The other probes attach before, and end after.
+    """
+    if "rxecpu" not in observe:
+        yield
+        return
+    programs = sorted({Path(argv[0]).name for argv in commands})
+    with processors.rxecpu(rig.nodes, programs, folder):
         yield
 
 

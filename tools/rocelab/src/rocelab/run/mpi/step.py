@@ -21,7 +21,7 @@ from rocelab.provider.base import WHOLE_FRAMES
 from rocelab.run import frames, proof, verbs
 from rocelab.run.mpi import launch
 from rocelab.run.rig import Rig
-from rocelab.run.step import HEADERS_ONLY, Step, observed, probed
+from rocelab.run.step import HEADERS_ONLY, Step, observed, probed, timed
 
 OUTPUT = "mpirun.out"
 """Where mpirun's standard output lies in a step's folder."""
@@ -58,6 +58,7 @@ def measure(
         with (
             rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
             observed(rig, [place.device for place in places], into, observe if is_verbs else ()),
+            timed(rig, (suite.argv(job),), into, observe),
         ):
             done = launch.run(
                 suite.argv(job),
