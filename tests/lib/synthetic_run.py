@@ -50,6 +50,8 @@ class Synthetic:
     tool: str = "perftest"
     traced: bool = True
     """rxedump ran: single packets are in the results."""
+    timed: bool = False
+    """rxecpu ran: CPU time is in the results."""
     node_names: tuple[str, str] = ("n1", "n2")
 
     @property
@@ -264,6 +266,28 @@ class Synthetic:
         for name, value in spans.items():
             yield client, f"life.span.{name}", kind, value, "ns"
 
+    def _timed(
+        self, transport: str, dice: random.Random
+    ) -> Iterator[tuple[str, str, str, float, str]]:
+        owner = "network" if transport == "tcp" else "rxe"
+        for node in self.node_names:
+            parts = {
+                "user.benchmark": 9_000.0,
+                "syscall.benchmark": 2_500.0,
+                "fault.benchmark": 300.0,
+                f"{'syscall' if owner == 'network' else 'kthread'}.{owner}": 6_000.0,
+                f"softirq.{owner}": 4_000.0,
+                "softirq.network": 1_200.0,
+                "hardirq.network": 700.0,
+                "user.other": 800.0,
+            }
+            for name, base in parts.items():
+                ns = base * dice.uniform(0.9, 1.1)
+                yield node, f"cpu.{name}", "per_message", ns, "ns"
+                yield node, f"cpu.{name}", "time", ns * 1000, "ns"
+            yield node, "cpu.per_packet", "kernel", 5_000.0 * dice.uniform(0.9, 1.1), "ns"
+            yield node, "cpu.utilization", "per_core", 0.7, "1"
+
     def _values(
         self, test: str, transport: str, size: int, dice: random.Random
     ) -> Iterator[tuple[str, str, str, float, str]]:
@@ -286,6 +310,8 @@ class Synthetic:
         yield "wire", "wire.header_bytes", protocol, float(_HEADERS.get(transport, 70)), "bytes"
         yield "wire", "wire.data_frames", protocol, float(frames), "1"
         yield "wire", "wire.payload_bytes", protocol, float(1000 * size), "bytes"
+        if self.timed:
+            yield from self._timed(transport, dice)
         if transport == "tcp":
             return
         for node in self.node_names:

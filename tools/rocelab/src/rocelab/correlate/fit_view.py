@@ -34,7 +34,7 @@ def show(run: Path, console: Console) -> None:
         title_justify="left", title_style="bold",
     )  # fmt: skip
     table.add_column("benchmark", overflow="fold")
-    for name in ("base", "factor", "R2", "bytes", "measured", "stages", "rest"):
+    for name in ("base", "factor", "R2", "bytes", "measured", "stages", "rest", "CPU/packet"):
         table.add_column(name, justify="right", no_wrap=True)
     for subject in found:
         _rows(subject, table)
@@ -59,7 +59,12 @@ def _rows(subject: Subject, table: Table) -> None:
         some = [point for point in subject.points if point.size == size]
         mean = [sum(getattr(p, key) for p in some) / len(some) for key in ("measured", "stages")]
         table.add_row(
-            Text(name), *fitted, str(size), *(f"{value / 1e3:.1f}" for value in mean), _us(rest)
+            Text(name),
+            *fitted,
+            str(size),
+            *(f"{value / 1e3:.1f}" for value in mean),
+            _us(rest),
+            f"{subject.cpu_ns[size] / 1e3:.1f}" if size in subject.cpu_ns else "-",
         )
         name, fitted = "", ("", "", "")
 

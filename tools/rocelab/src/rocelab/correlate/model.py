@@ -13,6 +13,8 @@ WAITING, REPLY = "queue", "reply"
 _ACKNOWLEDGE = "ACKNOWLEDGE"
 _LONGEST = 1e18
 """ns; a file that says more was not measured, and squares of it are no numbers."""
+_CPU = ("cpu.per_packet", "kernel")
+"""Without user mode, in which one benchmark polls and another one waits."""
 _LATENCIES = ("one_way_half_rtt", "round_trip")
 
 
@@ -46,6 +48,8 @@ class Subject:
     points: tuple[Point, ...]
     header_bytes: Mapping[int, float]
     """By size: what a message's packets carry beside it, in one direction."""
+    cpu_ns: Mapping[int, float]
+    """By size: CPU time in the kernel per packet, the mean of both ends; empty without rxecpu."""
 
     @property
     def benchmark(self) -> str:
@@ -79,6 +83,7 @@ def subjects(values: Iterable[Value]) -> list[Subject]:
 def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subject]:
     quantities: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
     headers: defaultdict[int, list[float]] = defaultdict(list)
+    cpu: defaultdict[int, list[float]] = defaultdict(list)
     for (size, repetition), values in sorted(steps.items()):
         found = _measured(values)
         stages = _stages(values, size, waits=found is not None and found[0] == "latency")
@@ -90,9 +95,17 @@ def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subjec
         quantities[quantity, kind].append(Point(size, repetition, stages, measured))
         if (carried := _headers(values, size)) is not None:
             headers[size].append(carried)
+        cpu[size] += [
+            value.value
+            for value in values
+            if (value.metric, value.kind) == _CPU and 0 <= value.value <= _LONGEST
+        ]
     for (quantity, kind), points in quantities.items():
-        mean = {size: sum(known) / len(known) for size, known in headers.items()}
-        yield Subject(*key, quantity, kind, tuple(points), mean)
+        yield Subject(*key, quantity, kind, tuple(points), _means(headers), _means(cpu))
+
+
+def _means(known: Mapping[int, list[float]]) -> dict[int, float]:
+    return {size: sum(values) / len(values) for size, values in known.items() if values}
 
 
 def _measured(values: Iterable[Value]) -> tuple[str, str, float] | None:

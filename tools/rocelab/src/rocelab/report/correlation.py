@@ -38,7 +38,7 @@ _CONCLUSIONS = (
     "reproduces, not a share of time; a good fit does not make the stages the cause. A few sizes "
     "hold few degrees of freedom. Header bytes are a constant of a transport as long as a message "
     "is one packet, so their effect cannot be told from the base: compare transports for that. "
-    "CPU time per packet is not in it: this version has no probe for that.",
+    "CPU time stands beside the fit, where rxecpu measured it, and is not in it.",
 )
 _EMULATED = (
     "Emulated: all axes count instructions. Whether stages and latency move together can be seen; "
@@ -141,6 +141,7 @@ def _panel(one: Subject, line: Fit | None, factor: float, unit: str) -> Panel:
 
 def _table(fits: Sequence[tuple[Subject, Fit | None]], factor: float, unit: str) -> Table:
     emulated = any(wording.is_emulated(one.accelerator) for one, _ in fits)
+    timed = any(one.cpu_ns for one, _ in fits)
     rows = []
     for one, line in fits:
         for size, rest in one.rest().items():
@@ -148,7 +149,8 @@ def _table(fits: Sequence[tuple[Subject, Fit | None]], factor: float, unit: str)
             measured = statistics.fmean(point.measured for point in some)
             stages = statistics.fmean(point.stages for point in some)
             share = () if emulated else (f"{stages / measured:.1%}" if measured else fmt.ABSENT,)
-            headers = one.header_bytes.get(size)
+            headers, cpu = one.header_bytes.get(size), one.cpu_ns.get(size)
+            per_packet = fmt.ABSENT if cpu is None else fmt.number(cpu / factor, 4)
             rows.append(
                 (
                     one.benchmark,
@@ -159,6 +161,7 @@ def _table(fits: Sequence[tuple[Subject, Fit | None]], factor: float, unit: str)
                     *_cells(rest, factor),
                     *share,
                     fmt.ABSENT if headers is None else fmt.number(headers),
+                    *((per_packet,) if timed else ()),
                     *(_cells(line.base, factor) if line else (fmt.ABSENT, fmt.ABSENT)),
                     *(_cells(line.factor, 1.0) if line else (fmt.ABSENT, fmt.ABSENT)),
                     f"{line.r_squared:.3f}" if line else fmt.ABSENT,
@@ -167,7 +170,8 @@ def _table(fits: Sequence[tuple[Subject, Fit | None]], factor: float, unit: str)
             )
     labels = [
         "size", "measured", "stages", "rest", "its 95 % CI", *([] if emulated else ["explained"]),
-        "header bytes", "base", "its 95 % CI", "factor", "its 95 % CI", "R²", "points",
+        "header bytes", *(["kernel CPU per packet"] if timed else []),
+        "base", "its 95 % CI", "factor", "its 95 % CI", "R²", "points",
     ]  # fmt: skip
     return Table(
         f"Measured, stages and rest, in {unit} a message; header bytes of a message's packets; "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rocelab.report import (
     correlation,
     coverage,
+    cpu_split,
     findings,
     fmt,
     headers,
@@ -51,6 +52,7 @@ def compose(run: Run) -> Document:
             versions.section(run),
             coverage.section(run),
             correlation.section(run),
+            cpu_split.section(run),
             headers.section(run),
             proof.section(run),
             proof.errors(run),

@@ -74,6 +74,21 @@ HEADERS = Colour("#2a71b8", "#3b84cd")
 PAYLOAD = Colour("#fdb873", "#f5b06a")
 
 
+CPU: dict[tuple[str, str], Colour] = {
+    # (owner, context): grey the benchmark's, orange and brown the driver's, blue the network's
+    ("benchmark", "user"): Colour("#c3c9d1", "#6d7785"),
+    ("benchmark", "syscall"): Colour("#7d8794", "#9ba5b2"),
+    ("rxe", "syscall"): Colour("#fdc78f", "#f8c48e"),
+    ("rxe", "kthread"): Colour("#d9660e", "#e57a29"),
+    ("rxe", "softirq"): Colour("#8f3d00", "#b9591a"),
+    ("network", "syscall"): Colour("#a9cdf1", "#a9cdf1"),
+    ("network", "kthread"): Colour("#6ca6de", "#79b0e5"),
+    ("network", "softirq"): Colour("#2a71b9", "#3b84ce"),
+    ("network", "hardirq"): Colour("#0b3f80", "#1c5dac"),
+}
+"""CPU time, in the order of its stack."""
+
+
 def transport_style(name: str) -> TransportStyle:
     """Return the style of a transport, `UNKNOWN_TRANSPORT` for a name not known."""
     return TRANSPORTS.get(name, UNKNOWN_TRANSPORT)
@@ -83,5 +98,5 @@ def all_colours() -> list[Colour]:
     """Return every colour a figure may use, each light value once."""
     colours = [INK, MUTED, GRID, AXIS, GROUND, OUTSIDE, HEADERS, PAYLOAD]
     colours += [style.colour for style in TRANSPORTS.values()]
-    colours += [UNKNOWN_TRANSPORT.colour, *STAGES.values()]
+    colours += [UNKNOWN_TRANSPORT.colour, *STAGES.values(), *CPU.values()]
     return list({colour.light: colour for colour in colours}.values())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report's CPU split: its numbers, its honesty, and that it is absent without the probe."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab.report import build, fmt
+from synthetic_run import Synthetic
+
+SIZES = (64, 4096)
+
+
+def report(folder: Path, accelerator: str, *, timed: bool = True) -> Element:
+    run = Synthetic(
+        transports=("tcp", "rxe-v1", "rxe-v2"),
+        tests=("write_bw",),
+        sizes=SIZES,
+        accelerator=accelerator,
+        timed=timed,
+    )
+    build(run.write(folder / run.run))
+    return html_tree.parse((folder / run.run / "report.html").read_text(encoding="utf-8"))
+
+
+def figure(page: Element, accelerator: str) -> Element:
+    [found] = page.all("div", id=f"cpu-perftest-write-bw-{accelerator}")
+    return found
+
+
+@pytest.mark.parametrize("accelerator", ["tcg", "native"])
+def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> None:
+    """The table has each account's mean; the bars' legend has owner and context."""
+    page = report(tmp_path, accelerator)
+    found = figure(page, accelerator)
+    rows = found.all("table")[0].table()
+    results = pl.read_parquet(next(tmp_path.glob("*/results.parquet")))
+    for transport in ("tcp", "rxe-v1", "rxe-v2"):
+        for node in ("n1", "n2"):
+            for size in SIZES:
+                here = results.filter(transport=transport, node=node, size=size, kind="per_message")
+                for metric in here["metric"].unique():
+                    _, context, owner = metric.split(".")
+                    [row] = [
+                        row
+                        for row in rows
+                        if (row["transport"], row["node"], row["size"])
+                        == (transport, node, fmt.size(size))
+                        and row["owner and context"] == f"{owner}, {context}, per message"
+                    ]
+                    mean = statistics.fmean(here.filter(metric=metric)["value"])
+                    assert row["mean"] == fmt.number(mean / 1e3, 4)
+    for words in ("rxe, kernel threads", "network, system calls", "benchmark, user mode"):
+        assert words in found.text
+    assert f"Accelerator: {accelerator}" in found.text
+
+
+def test_no_share_of_emulated_time(tmp_path: Path) -> None:
+    """A utilization is a share of time: of real time only."""
+    assert "utilization per core" in figure(report(tmp_path / "real", "native"), "native").text
+    emulated = figure(report(tmp_path / "emulated", "tcg"), "tcg")
+    assert "utilization" not in emulated.text
+    assert "emulated" in emulated.text
+
+
+def test_beside_the_correlation(tmp_path: Path) -> None:
+    """Kernel time per packet stands in the table of the fit; without the probe there is none."""
+    page = report(tmp_path / "timed", "native")
+    assert "kernel CPU per packet" in page.text
+    bare = report(tmp_path / "bare", "native", timed=False)
+    assert "kernel CPU per packet" not in bare.text
+    assert "CPU split" not in bare.text
