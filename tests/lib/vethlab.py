@@ -25,7 +25,7 @@ def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
     """Both ends, for as long as the context lasts, or until this process ends."""
     try:
         driver = artifacts.driver(LINE)
-        probes = [artifacts.probe(probe, LINE) for probe in ("rxestat", LOOP)]
+        probes = [artifacts.probe(probe, LINE) for probe in ("rxestat", "rxedump", LOOP)]
         testbed = veth.up(f"{name}-{os.getpid()}", line=LINE, mtu=MTU, icount=icount, lifeline=True)
     except MissingError as error:
         missing(f"{error.what}: {error.action}")

@@ -13,6 +13,7 @@ from rocelab.bench import plan_file
 from rocelab.cli import run
 from rocelab.cli.testbed import Provider
 from rocelab.errors import CellError, UsageError
+from rocelab.node import local
 from rocelab.provider.qemu.spec import NodeSpec, TestbedSpec, guest_config, qemu_argv
 from rocelab.provider.veth import layout
 from rocelab.run import probes, stages
@@ -60,6 +61,8 @@ PLAN = '[plan]\nname = "p"\ntransports = ["tcp"]\n[testbed]\n{}\n[[benchmark]]\n
     [
         ("icount = true", "provider veth only"),
         ('provider = "veth"\nicount = 1', "neither true nor false"),
+        ("native = true", "with provider veth only"),
+        ('provider = "veth"\nnative = true\nicount = true', "counts no instructions"),
         ('provider = "vth"', "did you mean 'veth'"),
     ],
 )
@@ -72,13 +75,39 @@ def test_a_plan_can_count_and_options_move_it() -> None:
     plan = plan_file.from_toml(PLAN.format('provider = "veth"\nicount = true'), "p.toml")
     assert plan.testbed.icount
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
-    moved = run._elsewhere(plan, Provider.QEMU, icount=False).testbed
+    moved = run._elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
     assert (moved.provider, moved.icount) == ("qemu", False)
-    demo = run._elsewhere(plan_file.load("demo"), None, icount=True).testbed
+    demo = run._elsewhere(plan_file.load("demo"), None, icount=True, native=False).testbed
     assert (demo.provider, demo.icount) == ("veth", True)
-    assert run._elsewhere(plan, None, icount=False) == plan
+    here = run._elsewhere(plan, None, icount=False, native=True).testbed
+    assert (here.provider, here.icount, here.native) == ("veth", False, True)
+    assert run._elsewhere(plan, None, icount=False, native=False) == plan
     with pytest.raises(UsageError, match="one machine"):
-        run._elsewhere(plan, Provider.QEMU, icount=True)
+        run._elsewhere(plan, Provider.QEMU, icount=True, native=False)
+    for provider, icount in ((Provider.QEMU, False), (None, True)):
+        with pytest.raises(UsageError, match="this machine itself"):
+            run._elsewhere(plan, provider, icount=icount, native=True)
+
+
+def test_a_run_on_this_machine_leads_back_to_it() -> None:
+    """The plan in run.json says so: what resumes it needs no option."""
+    plan = run._elsewhere(plan_file.load("demo"), None, icount=False, native=True)
+    assert plan_file.from_dict(plan.to_dict(), "run.json").testbed.native
+    moved = run._elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
+    assert (moved.provider, moved.native) == ("qemu", False)
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "found"),
+    [
+        ("Intel(R) Xeon(R) Gold 6230", "fpu sse2", "native"),
+        ("Intel(R) Xeon(R) Gold 6230", "fpu hypervisor", "kvm"),
+        ("QEMU TCG CPU version 2.5+", "fpu hypervisor", "tcg"),
+        ("QEMU TCG CPU version 2.5+", "fpu", "tcg"),
+    ],
+)
+def test_what_executes_this_machine(model: str, flags: str, found: str) -> None:
+    assert local.executes(f"processor\t: 0\nmodel name\t: {model}\nflags\t\t: {flags}\n") == found
 
 
 def test_a_shared_document_is_split_by_device(tmp_path: Path) -> None:

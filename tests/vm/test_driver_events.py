@@ -492,6 +492,17 @@ def test_ordinary_tools(pair: Pair) -> None:
     assert all(set(e.stages()) == set(STAGES["rxe_tx_packet"]) for e in tx)
     assert ("INIT", "RTR") in {(e["old"], e["new"]) for e in named(events, "rxe_qp_state")}
 
+    counted = ["rxe_tx_packet", "rxe_rx_done", "rxe_drop"]
+    names = ",".join(f"rxe:{name}" for name in counted)
+    stat = ["perf", "stat", "-a", "-x,", "-e", names, "--", *loop]
+    rows = [line.split(",") for line in pair.node.run(stat, timeout=120).stderr.splitlines()]
+    numbers = {row[2]: row[0] for row in rows if len(row) > 2}
+    assert numbers == {"rxe:rxe_tx_packet": "16", "rxe:rxe_rx_done": "16", "rxe:rxe_drop": "0"}
+    live = pair.node.run(
+        ["perf", "trace", "-a", "-e", "rxe:rxe_tx_packet", "--", *loop], timeout=120
+    )
+    assert live.stderr.count("rxe:rxe_tx_packet(") == 16
+
     record = ["trace-cmd", "record", "-q", "-o", "/tmp/trace.dat", "-e", "rxe"]
     pair.node.run([*record, *loop], timeout=120)
     text = pair.node.run(["trace-cmd", "report", "-i", "/tmp/trace.dat"], timeout=120).stdout

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+import polars as pl
 import pytest
 
 import vethlab
 import vmlab
 from command_line import rocelab
+from rocelab import correlate
 from rocelab.bench import plan_file
 from rocelab.errors import ExitCode, TestbedError
 from rocelab.node import Node
 from rocelab.node.prepare import add_device
-from rocelab.provider.veth import layout, pair
+from rocelab.provider import tap
+from rocelab.provider.veth import pair
 from rocelab.provider.veth.testbed import VethTestbed
 from rocelab.run import results, runner
 
@@ -110,13 +114,79 @@ def test_a_plan_runs_on_it_and_every_count_agrees(
     }
 
 
+ONE_WAY = """
+[plan]
+name = "one-way"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = ["rxestat", "rxedump"]
+[testbed]
+provider = "veth"
+[[benchmark]]
+tool = "perftest"
+test = "write_lat"
+sizes = [64]
+iterations = 20
+qp_timeout = 20
+"""
+DELAY_MS = 40
+
+
+@contextmanager
+def late_arrivals(machine: Node, netdev: str) -> Iterator[None]:
+    """Frames are late behind the sender's device and before the receiver's driver.
+
+    A queueing discipline at the sender would be before its device: part of the stage `xmit`.
+    """
+    commands = (
+        ("ip", "link", "add", "late", "type", "ifb"),
+        ("ip", "link", "set", "late", "up"),
+        ("tc", "qdisc", "add", "dev", "late", "root", "netem", "delay", f"{DELAY_MS}ms"),
+        ("tc", "qdisc", "add", "dev", netdev, "ingress"),
+        (
+            *("tc", "filter", "add", "dev", netdev, "ingress", "matchall"),
+            *("action", "mirred", "egress", "redirect", "dev", "late"),
+        ),
+    )
+    try:
+        for command in commands:
+            machine.run(command)
+        yield
+    finally:
+        machine.run(("tc", "qdisc", "del", "dev", netdev, "ingress"), check=False)
+        machine.run(("ip", "link", "delete", "late"), check=False)
+
+
+def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp_path) -> None:
+    """A delay in one direction is in that direction's times, whole, and in no other's."""
+    with late_arrivals(machine, testbed.nodes[1].link.netdev):
+        outcome = runner.run(plan_file.from_toml(ONE_WAY, "one-way.toml"), testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    (step,) = (outcome.path / "cells").glob("*/64")
+    traces = [step / f"{node.name}.pcapng" for node in testbed.nodes]
+    joined = correlate.join(step / "wire.pcap", traces)
+    assert joined.unexplained == 0
+    answered = correlate.messages(joined.packets, one_clock=True).filter("answered", "clean")
+    # both ends of a ping-pong write: the two directions are the two requesters
+    delayed = pl.col("requester") == "n1"
+    out, home = answered.filter(delayed), answered.filter(~delayed)
+    assert min(len(out), len(home)) >= 5
+    for ours, other in ((out["there_ns"], out["back_ns"]), (home["back_ns"], home["there_ns"])):
+        assert ours.min() >= DELAY_MS * 1_000_000
+        assert other.min() >= 0
+        assert other.median() < DELAY_MS * 1_000_000
+    # the two ways and the responder's time are parts of the requester's, on the one clock
+    parts = answered["there_ns"] + answered["back_ns"]
+    assert (parts <= answered["requester_ns"]).all()
+
+
 def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_path) -> None:
     """A capture that ended early is no witness."""
     with (
         pytest.raises(TestbedError, match="not complete"),
         testbed.capture(tmp_path / "wire.pcap"),
     ):
-        machine.run(["pkill", "-KILL", "-x", layout.TAP])
+        machine.run(["pkill", "-KILL", "-x", tap.TAP])
 
 
 def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:

@@ -25,6 +25,8 @@ class TestbedPlan:
     """MTU of the data link in bytes."""
     icount: bool = False
     """Whether the clock counts instructions (provider `veth` only)."""
+    native: bool = False
+    """Whether both ends are on this very machine, not in a virtual one (provider `veth` only)."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ class Plan:
     def roce_v1(self) -> bool:
         """Whether the rxe devices must offer RoCE v1."""
         return any("rxe-v1" in benchmark.transports for benchmark in self.benchmarks)
+
+    @property
+    def verbs(self) -> bool:
+        """Whether any cell needs a verbs device."""
+        return any(cell.transport.family == "verbs" for cell in self.cells())
 
     def warnings(self) -> tuple[str, ...]:
         """What the plan's author should know before it runs."""

@@ -15,7 +15,7 @@ from rocelab.bench.mpi import recipe
 from rocelab.bench.plan import Benchmark, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
-PROVIDERS = ("qemu", "veth")
+PROVIDERS = ("qemu", "veth", "ssh")
 PROBES = ("rxestat", "rxedump", "rxecpu")
 _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
@@ -84,12 +84,19 @@ def _testbed(table: Table) -> TestbedPlan:
         # IPv6, and with it every link-local GID, needs 1280
         mtu=table.integer("mtu", default=4200, low=1280, high=9000),
         icount=table.flag("icount"),
+        native=table.flag("native"),
     )
     if testbed.icount and testbed.provider != "veth":
         table.fail(
             "icount",
             f"instructions are counted with provider veth only, not {testbed.provider}",
             action='Say provider = "veth": one machine has one count.',
+        )
+    if testbed.native and (testbed.provider != "veth" or testbed.icount):
+        table.fail(
+            "native",
+            "this machine itself has both ends with provider veth only, and counts no instructions",
+            action='Say provider = "veth", without icount.',
         )
     table.done()
     return testbed

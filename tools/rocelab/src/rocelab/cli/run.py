@@ -14,12 +14,16 @@ import typer
 from rocelab.bench import plan_file
 from rocelab.bench.plan import Cell, Plan
 from rocelab.cli import console
+from rocelab.cli.hosts import File
+from rocelab.cli.hosts import chosen as chosen_hosts
 from rocelab.cli.testbed import DEFAULT, Provider, prepare_nodes
 from rocelab.errors import RocelabError, UsageError
 from rocelab.node.prepare import offer_roce_v1
 from rocelab.provider import testbeds
 from rocelab.provider.qemu.state import State
-from rocelab.provider.testbeds import LocalTestbed
+from rocelab.provider.ssh import testbed as remote
+from rocelab.provider.testbeds import AnyTestbed, PassingTestbed, VirtualTestbed
+from rocelab.provider.veth import native
 
 
 class _Lines:
@@ -58,8 +62,14 @@ class _Lines:
         console.say(text)
 
 
-def _up(plan: Plan, name: str) -> LocalTestbed:
+def _up(plan: Plan, name: str, inventory: Path | None) -> AnyTestbed:
     where = plan.testbed
+    if where.provider == "ssh":
+        hosts = chosen_hosts(inventory)
+        console.say(f"logging in to {' and '.join(host.name for host in hosts[: remote.NODES])}")
+        return _offering(plan, remote.up(hosts, needs_driver=plan.verbs))
+    if where.native:
+        return _offering(plan, native.up(mtu=where.mtu, verbs=plan.verbs, say=console.say))
     testbed = testbeds.up(
         name,
         provider="veth" if where.provider == "veth" else "qemu",
@@ -73,28 +83,41 @@ def _up(plan: Plan, name: str) -> LocalTestbed:
     return _offering(plan, testbed)
 
 
-def _offering(plan: Plan, testbed: LocalTestbed) -> LocalTestbed:
+def _offering(plan: Plan, testbed: AnyTestbed) -> AnyTestbed:
     """The testbed, its devices offering what the plan's transports need."""
-    if plan.roce_v1:
-        offer_roce_v1(testbed.nodes)
+    try:
+        if plan.roce_v1:
+            offer_roce_v1(testbed.nodes)
+    except BaseException:
+        if isinstance(testbed, PassingTestbed):
+            testbed.down()
+        raise
     return testbed
 
 
-def _elsewhere(plan: Plan, provider: Provider | None, icount: bool) -> Plan:
+def _elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool) -> Plan:
     """The plan as the options change it: the same benchmarks on another testbed."""
-    if icount and provider is Provider.QEMU:
+    if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
-            "--icount counts the instructions of one machine, and --provider qemu makes two",
+            "--native has both ends on this machine itself: no other --provider, no --icount",
             action="leave one of them out",
         )
-    chosen = "veth" if icount else provider.value if provider else plan.testbed.provider
-    counting = icount or (plan.testbed.icount and chosen == "veth")
-    return replace(plan, testbed=replace(plan.testbed, provider=chosen, icount=counting))
+    if icount and provider not in (None, Provider.VETH):
+        raise UsageError(
+            f"--icount counts the instructions of one machine, and --provider {provider} has two",
+            action="leave one of them out",
+        )
+    asked = provider.value if provider else plan.testbed.provider
+    chosen = "veth" if icount or native else asked
+    counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
+    here = native or (plan.testbed.native and chosen == "veth" and not icount)
+    where = replace(plan.testbed, provider=chosen, icount=counting, native=here)
+    return replace(plan, testbed=where)
 
 
-def _fitting(plan: Plan, name: str) -> LocalTestbed | None:
+def _fitting(plan: Plan, name: str) -> VirtualTestbed | None:
     """The named testbed, when it is up and is what the plan asks for."""
-    if not State(name).alive():
+    if plan.testbed.native or plan.testbed.provider == "ssh" or not State(name).alive():
         return None
     testbed = testbeds.attach(name)
     spec, asked = testbed.spec, plan.testbed
@@ -105,7 +128,8 @@ def _fitting(plan: Plan, name: str) -> LocalTestbed | None:
         )
         return None
     testbed.alive()
-    return _offering(plan, testbed)
+    _offering(plan, testbed)
+    return testbed
 
 
 def run(
@@ -132,12 +156,18 @@ def run(
         bool,
         typer.Option("--icount", help="Count instructions, with provider veth in one machine."),
     ] = False,
+    inventory: File = None,
+    on_this_machine: Annotated[
+        bool,
+        typer.Option("--native", help="Provider veth on this machine itself, as root."),
+    ] = False,
 ) -> None:
     """Carry out a plan, and report.
 
     Boots the plan's testbed and takes it down afterwards, unless one that fits is up (`rocelab
-    up`). Every finished cell is kept, whatever happens to the next one. Ends with a table, and
-    the path of the report as the last line on stdout.
+    up`); with provider ssh it runs on the first two hosts of the inventory. Every finished cell
+    is kept, whatever happens to the next one. Ends with a table, and the path of the report as
+    the last line on stdout.
     """
     from rocelab.report import build
     from rocelab.run import folder, runner, summary
@@ -147,25 +177,25 @@ def run(
             "give either a PLAN or --resume RUN",
             action=f"built-in plans: {', '.join(plan_file.built_in())}",
         )
-    if resume and (provider or icount):
+    if resume and (provider or icount or on_this_machine):
         raise UsageError(
-            "a run goes on where it began: --resume takes neither --provider nor --icount"
+            "a run goes on where it began: --resume takes no --provider, --icount or --native"
         )
     chosen = (
         folder.plan_of(resume)
         if resume
-        else _elsewhere(plan_file.load(plan or ""), provider, icount)
+        else _elsewhere(plan_file.load(plan or ""), provider, icount, on_this_machine)
     )
     own = f"run-{os.getpid()}"
     found = _fitting(chosen, name)
-    testbed = found or _up(chosen, own)
+    testbed = found or _up(chosen, own, inventory)
     mine = None if found else testbed
 
-    def remake() -> LocalTestbed:
+    def remake() -> AnyTestbed:
         nonlocal mine
         if mine:
             mine.down()
-        mine = _up(chosen, own)
+        mine = _up(chosen, own, inventory)
         return mine
 
     try:

@@ -17,7 +17,7 @@ from rocelab.node.prepare import device_of, prepare
 from rocelab.provider import testbeds
 from rocelab.provider.qemu import state as states
 from rocelab.provider.qemu import testbed as qemu
-from rocelab.provider.testbeds import LocalTestbed
+from rocelab.provider.testbeds import VirtualTestbed
 
 DEFAULT = "default"
 
@@ -29,9 +29,10 @@ class Provider(StrEnum):
 
     QEMU = "qemu"
     VETH = "veth"
+    SSH = "ssh"
 
 
-def prepare_nodes(testbed: LocalTestbed, line: str) -> None:
+def prepare_nodes(testbed: VirtualTestbed, line: str) -> None:
     """Driver, probes and rxe device on every node; a testbed that cannot have them is ended."""
     try:
         driver = artifacts.driver(line)
@@ -83,9 +84,13 @@ def up(
         raise UsageError(
             f"there is no kernel line {line!r}", action=f"choose from {', '.join(artifacts.LINES)}"
         )
+    if provider is Provider.SSH:
+        raise UsageError(
+            "hosts of your own are up already", action="prepare them with `rocelab hosts prepare`"
+        )
     testbed = testbeds.up(
         name,
-        provider="veth" if icount else provider.value,
+        provider="veth" if icount or provider is Provider.VETH else "qemu",
         line=line,
         mtu=mtu,
         icount=icount,

@@ -63,6 +63,10 @@ class Node(Protocol):
     def link(self) -> DataLink:
         """The data interface."""
 
+    @property
+    def root(self) -> Node:
+        """The same node, its commands run as root; only for what needs it."""
+
     def run(
         self,
         argv: Sequence[str],

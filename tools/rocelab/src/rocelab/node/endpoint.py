@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocelab.node.base import Completed, DataLink, Node, Process
@@ -23,6 +23,11 @@ class Endpoint:
     device: str
     """Its rxe device, once there is one."""
     machine: Node
+
+    @property
+    def root(self) -> Endpoint:
+        """The same end, its commands run as root."""
+        return replace(self, machine=self.machine.root)
 
     def run(
         self,

@@ -29,7 +29,7 @@ def _updates(release: str) -> str:
 
 def remove_device(node: Node) -> None:
     """Delete the rxe device; nothing happens if there is none."""
-    node.run(["rdma", "link", "delete", device_of(node)], check=False)
+    node.root.run(["rdma", "link", "delete", device_of(node)], check=False)
 
 
 def add_device(node: Node, *, roce_v1: bool = False) -> None:
@@ -38,20 +38,20 @@ def add_device(node: Node, *, roce_v1: bool = False) -> None:
     With `roce_v1` it has GIDs of RoCE v1, too, for as long as it is there.
     """
     if roce_v1:
-        node.run(["modprobe", "rdma_rxe"])
+        node.root.run(["modprobe", "rdma_rxe"])
         if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
             raise TestbedError(
                 f"the driver on {node.name} does not speak RoCE v1",
                 cause="it is the stock one, or of an older rocelab",
                 action="load ours there (kernel/README.md), or take rxe-v1 out of the plan",
             )
-        node.run(["tee", _ROCE_V1], stdin="Y\n")
+        node.root.run(["tee", _ROCE_V1], stdin="Y\n")
     try:
         name, netdev = device_of(node), node.link.netdev
-        node.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
+        node.root.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
     finally:
         if roce_v1:
-            node.run(["tee", _ROCE_V1], stdin="N\n")
+            node.root.run(["tee", _ROCE_V1], stdin="N\n")
 
 
 def offer_roce_v1(nodes: Sequence[Node]) -> None:
@@ -69,7 +69,7 @@ def offer_roce_v1(nodes: Sequence[Node]) -> None:
 def unload(node: Node) -> None:
     """Unload rdma_rxe if it is loaded. Raises TestbedError while something holds it."""
     if node.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0:
-        node.run(["rmmod", "rdma_rxe"])
+        node.root.run(["rmmod", "rdma_rxe"])
 
 
 def install_driver(node: Node, driver: Driver) -> None:
@@ -84,18 +84,24 @@ def install_driver(node: Node, driver: Driver) -> None:
     remove_device(node)
     unload(node)
     target = _updates(release)
-    node.run(["mkdir", "-p", str(Path(target).parent)])
-    node.put(driver.module, target)
-    node.run(["depmod", release], timeout=300)
-    node.run(["modprobe", "rdma_rxe"])
+    node.root.run(["mkdir", "-p", str(Path(target).parent)])
+    node.root.put(driver.module, target)
+    node.root.run(["depmod", release], timeout=300)
+    node.root.run(["modprobe", "rdma_rxe"])
     check_driver(node, driver)
+
+
+def driver_version(node: Node) -> str:
+    """Version of the instrumented driver that is, or now was, loaded; empty for the stock one."""
+    node.root.run(["modprobe", "rdma_rxe"], check=False)
+    return node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
 
 
 def check_driver(node: Node, driver: Driver) -> None:
     """Prove by path, version and events that this very module is loaded."""
     path = node.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
     version = node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
-    events = node.run(
+    events = node.root.run(
         ["test", "-e", "/sys/kernel/tracing/events/rxe/rxe_tx_packet"], check=False
     ).returncode
     found = f"modinfo names {path}, its version is {version or 'absent'}, " + (
@@ -114,7 +120,7 @@ def check_driver(node: Node, driver: Driver) -> None:
 def install_probes(node: Node, probes: Sequence[Path]) -> None:
     """Copy the programs of probes and benchmarks."""
     for probe in probes:
-        node.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
+        node.root.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
 
 
 def prepare(nodes: Sequence[Node], driver: Driver, probes: Sequence[Path]) -> None:

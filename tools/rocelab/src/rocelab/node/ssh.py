@@ -9,265 +9,79 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocelab.errors import TestbedError
-from rocelab.node.base import Completed, DataLink
+from rocelab.node.base import DataLink
+from rocelab.node.command import CommandNode
+from rocelab.node.sudo import sudo
 
 # what ssh(1) exits with when the connection, not the command, failed
 _SSH_FAILED = 255
-# says the PID, so that the command can be signalled; then becomes the command
-_TELL_PID = 'echo "rocelab-pid $$" >&2; exec "$@"'
-# what a command that does not end is doing: waiting where, with which signals
-_WHAT_IT_DOES = (
-    'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
-    'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
-)
-_WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
 
 
 @dataclass(frozen=True)
 class SshTarget:
-    """How to reach a node."""
+    """How to reach a node; what is None is as ssh(1) decides."""
 
     host: str
-    port: int
-    user: str
-    identity: Path
-    known_hosts: Path
     control_path: Path
+    port: int | None = None
+    user: str | None = None
+    identity: Path | None = None
+    """The private key; with it, no other is offered."""
+    known_hosts: Path | None = None
+    configured: bool = True
+    """Whether the user's configuration of ssh(1) counts."""
+    sudo: bool = False
+    """Whether commands go through sudo(8)."""
+    is_root: bool = True
+    """Whether `user` is root."""
 
     def options(self) -> list[str]:
-        """Options of ssh(1): this key and this host key or nothing, and no question asked."""
+        """Options of ssh(1): a host key that is known or nothing, and no question asked."""
         settings = {
             "BatchMode": "yes",
+            "ClearAllForwardings": "yes",
             "ConnectTimeout": "20",
             "ControlPath": str(self.control_path),
-            "IdentitiesOnly": "yes",
-            "IdentityFile": str(self.identity),
             "LogLevel": "ERROR",
             "ServerAliveCountMax": "8",
             "ServerAliveInterval": "15",
             "StrictHostKeyChecking": "yes",
-            "UserKnownHostsFile": str(self.known_hosts),
         }
-        options = ["-F", "none", "-p", str(self.port), "-l", self.user]
+        if self.identity:
+            settings |= {"IdentitiesOnly": "yes", "IdentityFile": str(self.identity)}
+        if self.known_hosts:
+            settings["UserKnownHostsFile"] = str(self.known_hosts)
+        options = [] if self.configured else ["-F", "none"]
+        options += ["-p", str(self.port)] if self.port else []
+        options += ["-l", self.user] if self.user else []
         for key, value in settings.items():
             options += ["-o", f"{key}={value}"]
         return options
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """The local command line that runs `argv` on the node, each word quoted for its shell."""
-        return ["ssh", *self.options(), "--", self.host, shlex.join(argv)]
+        words = sudo(argv) if self.sudo else argv
+        return ["ssh", *self.options(), "--", self.host, shlex.join(words)]
+
+    def as_root(self) -> SshTarget:
+        """The same with sudo, unless root is who logs in."""
+        return self if self.is_root or self.sudo else replace(self, sudo=True)
+
+    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+        """Whether the connection failed."""
+        return done.returncode == _SSH_FAILED
 
 
-class SshProcess:
-    """A command that runs on a node (rocelab.node.base.Process)."""
-
-    def __init__(self, node: SshNode, argv: Sequence[str]) -> None:
-        self._node = node
-        self._argv = tuple(argv)
-        self._lines: list[str] = []
-        self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        self._changed = threading.Condition()
-        self._open = 2
-        self._pid = 0
-        self._process = subprocess.Popen(
-            node.target.command(["sh", "-c", _TELL_PID, "sh", *argv]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            # Ctrl-C is for rocelab, which ends commands in its own order
-            start_new_session=True,
-        )
-        for name in ("stdout", "stderr"):
-            threading.Thread(target=self._read, args=(name,), daemon=True).start()
-
-    def _read(self, name: str) -> None:
-        with getattr(self._process, name) as pipe:
-            for line in pipe:
-                with self._changed:
-                    if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
-                        self._pid = int(line.split()[1])
-                    else:
-                        self._text[name].append(line)
-                        self._lines.append(line.rstrip("\n"))
-                    self._changed.notify_all()
-        with self._changed:
-            self._open -= 1
-            self._changed.notify_all()
-
-    def _describe(self) -> str:
-        return f"`{shlex.join(self._argv)}` on {self._node.name}"
-
-    def _tail(self) -> str:
-        return "\n".join(self._lines[-5:]) or "it printed nothing"
-
-    def wait_for_line(self, needle: str, *, timeout: float) -> str:
-        """Return the first line with `needle`; see rocelab.node.base.Process."""
-        deadline = time.monotonic() + timeout
-        seen = 0
-        with self._changed:
-            while True:
-                for line in self._lines[seen:]:
-                    if needle in line:
-                        return line
-                seen = len(self._lines)
-                if not self._open:
-                    raise TestbedError(
-                        f"{self._describe()} ended before it said {needle!r}", cause=self._tail()
-                    )
-                if not self._changed.wait(deadline - time.monotonic()):
-                    raise TestbedError(
-                        f"{self._describe()} did not say {needle!r} within {timeout:.0f} s",
-                        cause=self._tail(),
-                    )
-
-    def _state(self) -> str:
-        """What the command does on the node, as far as the node can still say."""
-        try:
-            looked = self._node.run(["sh", "-c", _WHAT_IT_DOES, "sh", str(self._pid)], check=False)
-        except TestbedError as error:
-            return f"{error.what}: {error.cause}"
-        return looked.stdout.strip()
-
-    def _signal(self, name: str) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._pid or not self._open, timeout=30)
-            if not self._pid or self._process.poll() is not None:
-                return
-        self._node.run(["kill", f"-{name}", str(self._pid)], check=False)
-
-    def interrupt(self) -> None:
-        """Send SIGINT on the node."""
-        self._signal("INT")
-
-    def wait(self, *, timeout: float) -> Completed:
-        """Wait for the end; see rocelab.node.base.Process."""
-        try:
-            status = self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            state = self._state()
-            self.kill()
-            raise TestbedError(
-                f"{self._describe()} did not end within {timeout:.0f} s",
-                cause=f"{self._tail()}\n{state}",
-            ) from None
-        with self._changed:
-            self._changed.wait_for(lambda: not self._open, timeout=10)
-            return Completed(
-                self._argv, status, "".join(self._text["stdout"]), "".join(self._text["stderr"])
-            )
-
-    def kill(self) -> None:
-        """End the command at once, on the node and here."""
-        if self._process.poll() is None:
-            try:
-                self._signal("KILL")
-                self._process.wait(10)
-            except (TestbedError, subprocess.TimeoutExpired):
-                self._process.kill()
-                self._process.wait()
-
-
-class SshNode:
-    """A node behind SSH (rocelab.node.base.Node)."""
+class SshNode(CommandNode):
+    """A node behind SSH."""
 
     def __init__(self, name: str, link: DataLink, target: SshTarget) -> None:
-        self._name = name
-        self._link = link
+        super().__init__(name, link, target)
         self.target = target
-
-    @property
-    def name(self) -> str:
-        """Short name."""
-        return self._name
-
-    @property
-    def link(self) -> DataLink:
-        """The data interface."""
-        return self._link
-
-    def _run(
-        self, argv: Sequence[str], timeout: float, stdin: bytes | None
-    ) -> subprocess.CompletedProcess[bytes]:
-        try:
-            done = subprocess.run(
-                self.target.command(argv),
-                input=stdin or b"",
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise TestbedError(
-                f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
-                cause="the node is overloaded or hangs",
-                action=f"look at it with `rocelab ssh {self.name}`",
-            ) from None
-        if done.returncode == _SSH_FAILED:
-            raise TestbedError(
-                f"node {self.name} does not answer",
-                cause=done.stderr.decode(errors="replace").strip() or "the connection broke",
-                action="see `rocelab status`",
-            )
-        return done
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float = 60,
-        check: bool = True,
-        stdin: str | None = None,
-    ) -> Completed:
-        """Run a command to its end; see rocelab.node.base.Node."""
-        raw = self._run(argv, timeout, None if stdin is None else stdin.encode())
-        done = Completed(
-            tuple(argv),
-            raw.returncode,
-            raw.stdout.decode(errors="replace"),
-            raw.stderr.decode(errors="replace"),
-        )
-        if check and done.returncode:
-            raise TestbedError(
-                f"`{shlex.join(argv)}` on {self.name} exited with {done.returncode}",
-                cause=(done.stderr or done.stdout).strip()[-2000:],
-            )
-        return done
-
-    def start(self, argv: Sequence[str]) -> SshProcess:
-        """Start a command and return at once."""
-        return SshProcess(self, argv)
-
-    def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
-        """Copy a file to the node; it appears there whole."""
-        argv = ["sh", "-c", _WRITE_FILE, "sh", remote, f"{mode:o}"]
-        done = self._run(argv, 120, local.read_bytes())
-        if done.returncode:
-            raise TestbedError(
-                f"{local.name} could not be written to {self.name}:{remote}",
-                cause=done.stderr.decode(errors="replace").strip(),
-            )
-
-    def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the node; it appears here whole."""
-        done = self._run(["cat", "--", remote], 600, None)
-        if done.returncode:
-            raise TestbedError(
-                f"{self.name}:{remote} could not be read",
-                cause=done.stderr.decode(errors="replace").strip(),
-            )
-        part = local.with_name(local.name + ".part")
-        part.write_bytes(done.stdout)
-        part.rename(local)
 
     def connect(self, *, timeout: float) -> bool:
         """Open the shared connection; whether the node answered.

@@ -9,11 +9,16 @@ from rocelab.provider.qemu import testbed as qemu
 from rocelab.provider.qemu.spec import Provider
 from rocelab.provider.qemu.state import State
 from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.provider.ssh.testbed import SshTestbed
 from rocelab.provider.veth import testbed as veth
+from rocelab.provider.veth.native import NativeTestbed
 from rocelab.provider.veth.testbed import VethTestbed
 
-LocalTestbed = QemuTestbed | VethTestbed
-"""A testbed that was made here."""
+VirtualTestbed = QemuTestbed | VethTestbed
+"""A testbed of virtual machines, which outlives a command."""
+PassingTestbed = NativeTestbed | SshTestbed
+"""A testbed that is there for one command."""
+AnyTestbed = VirtualTestbed | PassingTestbed
 
 
 def up(
@@ -27,7 +32,7 @@ def up(
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
-) -> LocalTestbed:
+) -> VirtualTestbed:
     """Make a testbed; parameters and errors as `qemu.testbed.up`."""
     if provider == "veth":
         return veth.up(
@@ -45,12 +50,12 @@ def up(
     )
 
 
-def of(state: State) -> LocalTestbed:
+def of(state: State) -> VirtualTestbed:
     """The testbed of a state folder."""
     host = QemuTestbed(state)
     return VethTestbed(host) if host.spec.provider == "veth" else host
 
 
-def attach(name: str) -> LocalTestbed:
+def attach(name: str) -> VirtualTestbed:
     """A testbed that is up. Raises UsageError when there is none of that name."""
     return of(qemu.attach(name).state)

@@ -34,9 +34,9 @@ def _there(node: Node) -> str:
 
 def _start(node: Node, device: str) -> Process:
     words = ("--write", _there(node), "--device", device, "--node", node.name)
-    return node.start(("rxedump", *words))
+    return node.root.start(("rxedump", *words))
 
 
 def _fetch(node: Node, folder: Path) -> None:
-    node.get(_there(node), folder / f"{node.name}.pcapng")
-    node.run(["rm", "-f", _there(node)])
+    node.root.get(_there(node), folder / f"{node.name}.pcapng")
+    node.root.run(["rm", "-f", _there(node)])

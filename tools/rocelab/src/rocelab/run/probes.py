@@ -43,9 +43,9 @@ def rxestat(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iter
 def _start(machine: Node, watched: Mapping[str, str]) -> Process:
     """`watched`: node → device. rxestat filters by one device, or not at all."""
     if len(watched) > 1:
-        return machine.start(("rxestat", "--json", "--node", "+".join(watched)))
+        return machine.root.start(("rxestat", "--json", "--node", "+".join(watched)))
     (name, device), *_ = watched.items()
-    return machine.start(("rxestat", "--json", "--device", device, "--node", name))
+    return machine.root.start(("rxestat", "--json", "--device", device, "--node", name))
 
 
 def _save(done: Completed, node: str, device: str, folder: Path, *, shared: bool) -> None:

@@ -29,7 +29,7 @@ def rxecpu(nodes: Sequence[Node], programs: Sequence[str], folder: Path) -> Iter
     ]
     command = ("rxecpu", "--json", "--interval", str(_INTERVAL_MS), "--comm", ",".join(programs))
     processes = [
-        machine.start((*command, "--node", name))
+        machine.root.start((*command, "--node", name))
         for machine, name in zip(machines(nodes), shared, strict=True)
     ]
     with attached("rxecpu", processes) as results:

@@ -60,11 +60,12 @@ class QemuTestbed:
         path = self.state.path
         target = SshTarget(
             "127.0.0.1",
-            node.ssh_port,
-            "root",
-            path / "id_ed25519",
-            path / "known_hosts",
             path / f"{node.name}.ssh",
+            port=node.ssh_port,
+            user="root",
+            identity=path / "id_ed25519",
+            known_hosts=path / "known_hosts",
+            configured=False,
         )
         return SshNode(node.name, node.link, target)
 

@@ -20,8 +20,6 @@ from rocelab.node import DataLink
 
 Argv = tuple[str, ...]
 
-TAP = "vethtap"
-"""The program that captures the pair."""
 TABLE = "4791"
 """Number of the routing table; the UDP port of RoCE v2, easily recognised."""
 _OURS_FIRST, _LOCAL_SECOND = "100", "200"
@@ -52,6 +50,12 @@ class End:
 
 
 ENDS = (End(1), End(2))
+NETDEVS = tuple(end.link(0).netdev for end in ENDS)
+WITNESS = (
+    "AF_PACKET (linktap) where frames arrive, at both ends of the pair, on the machine itself: it "
+    "is not outside the node, and its work is part of the latency, but of no stage"
+)
+"""How the pair is captured, for run.json."""
 
 
 def make(mtu: int) -> list[Argv]:
@@ -126,8 +130,3 @@ def routes_to_ask(mtu: int) -> list[tuple[Argv, str]]:
         for by, to in ((one, two), (two, one))
         for rest in ((), ("from", by.ipv4), ("from", by.ipv4, "oif", by.netdev))
     ]
-
-
-def capture(path: str, snaplen: int) -> Argv:
-    """The witness's command (ebpf/vethtap): each frame once, at the end where it arrives."""
-    return (TAP, "-w", path, "-s", str(snaplen), *(end.link(0).netdev for end in ENDS))

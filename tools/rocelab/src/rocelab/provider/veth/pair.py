@@ -15,7 +15,7 @@ def make(machine: Node, mtu: int) -> None:
     """Make the pair. Raises TestbedError, and leaves nothing behind, when it cannot be had."""
     try:
         for argv in layout.make(mtu):
-            machine.run(argv)
+            machine.root.run(argv)
         check(machine, mtu)
     except BaseException:
         remove(machine)
@@ -38,7 +38,7 @@ def check(machine: Node, mtu: int) -> None:
 def remove(machine: Node) -> None:
     """Undo `make`: nothing happens if there is nothing to undo."""
     lines = (shlex.join(argv) for argv in layout.remove())
-    machine.run(["sh", "-c", "\n".join(lines)], check=False)
+    machine.root.run(["sh", "-c", "\n".join(lines)], check=False)
 
 
 def ends(machine: Node, mtu: int) -> list[Endpoint]:

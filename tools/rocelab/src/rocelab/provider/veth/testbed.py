@@ -12,16 +12,12 @@ from rocelab import artifacts
 from rocelab.node.endpoint import Endpoint
 from rocelab.node.prepare import install_probes
 from rocelab.node.ssh import SshTarget
+from rocelab.provider import tap
 from rocelab.provider.base import WHOLE_FRAMES, Accelerator
 from rocelab.provider.qemu import testbed as qemu
 from rocelab.provider.qemu.spec import TestbedSpec
 from rocelab.provider.qemu.state import State
-from rocelab.provider.veth import layout, pair, witness
-
-WITNESS = (
-    "AF_PACKET (vethtap) where frames arrive, at both ends of the pair, on the machine itself: it "
-    "is not outside the node, and its work is part of the latency, but of no stage"
-)
+from rocelab.provider.veth import layout, pair
 
 
 class VethTestbed:
@@ -66,7 +62,7 @@ class VethTestbed:
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
         """Capture the pair, on the machine itself."""
         try:
-            with witness.capture(self._machine, path, snaplen):
+            with tap.capture(self._machine, layout.NETDEVS, path, snaplen):
                 yield
         except BaseException:
             self.alive()  # a dead machine is the better message
@@ -82,7 +78,7 @@ class VethTestbed:
             **self._host.environment(),
             "provider": "veth",
             "data_link": "veth pair in one network namespace: both ends share machine and clock",
-            "witness": WITNESS,
+            "witness": layout.WITNESS,
             "one_clock": True,
         }
 
@@ -103,7 +99,7 @@ def up(
     say: Callable[[str], None] = lambda _: None,
 ) -> VethTestbed:
     """Boot one machine and make the pair on it; parameters and errors as `qemu.testbed.up`."""
-    tap = artifacts.probe(layout.TAP, line)
+    program = artifacts.probe(tap.TAP, line)
     host = qemu.up(
         name,
         line=line,
@@ -116,7 +112,7 @@ def up(
         say=say,
     )
     try:
-        install_probes(host.nodes[0], [tap])
+        install_probes(host.nodes[0], [program])
         pair.make(host.nodes[0], mtu)
     except BaseException:
         host.down()

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * vethtap -w FILE [-s SNAPLEN] INTERFACE INTERFACE
+ * linktap -w FILE [-s SNAPLEN] INTERFACE [INTERFACE]
  *
- * Captures what crosses a veth pair that has both ends on this machine, each frame once: where it
+ * Captures what crosses a link, each frame once.
+ *
+ * Of a veth pair that has both ends on this machine: where it
  * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
  * is done with it, and that work would be part of the sender's stage `xmit`. A socket that hears
  * arriving frames only costs a sender next to nothing, and one socket for both ends keeps their
- * order.
+ * order. Of one interface: what it sends and what arrives, as tcpdump would.
  *
  * Writes until SIGINT or SIGTERM, then what is still queued: nothing that arrived before the signal
  * is left out. Says how many frames it has, and fails if the kernel had to drop one.
@@ -19,6 +21,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -39,12 +42,13 @@
 struct options {
 	const char *file;
 	uint32_t snaplen;
-	unsigned int ifindex[ENDS];
+	unsigned int ifindex[ENDS]; /* twice the same, of one interface */
+	bool pair;
 };
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: vethtap -w FILE [-s SNAPLEN] INTERFACE INTERFACE\n");
+	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] INTERFACE [INTERFACE]\n");
 	return EXIT_USAGE;
 }
 
@@ -67,19 +71,21 @@ static int parse(int argc, char **argv, struct options *options)
 			return usage();
 		}
 	}
-	if (!options->file || argc - optind != ENDS)
+	if (!options->file || argc - optind < 1 || argc - optind > ENDS)
 		return usage();
+	options->pair = argc - optind == ENDS;
 	for (int i = 0; i < ENDS; i++) {
-		options->ifindex[i] = if_nametoindex(argv[optind + i]);
+		const char *name = argv[options->pair ? optind + i : optind];
+
+		options->ifindex[i] = if_nametoindex(name);
 		if (!options->ifindex[i])
 			return msg_error(EXIT_USAGE, "it was deleted, or never made",
-					 "list the interfaces: ip link", "no interface '%s'",
-					 argv[optind + i]);
+					 "list the interfaces: ip link", "no interface '%s'", name);
 	}
 	return 0;
 }
 
-/* the kernel's part of the choice: frames of both ends, cut */
+/* the kernel's part of the choice: frames of these interfaces, cut */
 static int attach_filter(int fd, const struct options *options)
 {
 	struct sock_filter code[] = {
@@ -97,12 +103,12 @@ static int attach_filter(int fd, const struct options *options)
 static int open_socket(const struct options *options)
 {
 	struct sockaddr_ll every = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-	int on = 1, size = QUEUE_BYTES;
+	int on = 1, arriving = options->pair, size = QUEUE_BYTES;
 	/* protocol 0 hears nothing: the socket is bound when it is ready */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || attach_filter(fd, options) ||
-	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &arriving, sizeof(arriving)) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
@@ -205,7 +211,7 @@ int main(int argc, char **argv)
 	int status, signals, fd;
 	FILE *file;
 
-	msg_program = "vethtap";
+	msg_program = "linktap";
 	status = parse(argc, argv, &options);
 	if (status)
 		return status;

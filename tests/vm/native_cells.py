@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run on a node by test_native.py: a plan's cells with both ends on that machine itself.
+
+native_cells.py PLAN      prints a JSON list of the cells' records, and the testbed's facts
+native_cells.py --killed  makes the pair and its devices, and is gone
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from rocelab.bench import plan_file
+from rocelab.node.prepare import offer_roce_v1
+from rocelab.provider.veth import native
+from rocelab.run.cell import measure
+from rocelab.run.rig import Rig
+
+if sys.argv[1] == "--killed":
+    native.up(mtu=4200, verbs=True)
+    os._exit(9)
+plan = plan_file.from_toml(Path(sys.argv[1]).read_text(), "native.toml")
+testbed = native.up(mtu=plan.testbed.mtu, verbs=plan.verbs)
+try:
+    offer_roce_v1(testbed.nodes)
+    rig = Rig.on(testbed)
+    records = []
+    for cell in plan.cells():
+        with tempfile.TemporaryDirectory() as folder:
+            records.append(measure(cell, rig, Path(folder), observe=plan.probes).record)
+finally:
+    testbed.down()
+print(json.dumps({"cells": records, "environment": testbed.environment()}))

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider ssh and `rocelab hosts`: two machines that are given as SSH hosts, and as no more."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import vmlab
+from command_line import rocelab
+from rocelab import artifacts
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.run import results
+
+PLAN = """
+[plan]
+name = "hosts"
+repetitions = 1
+transports = ["rxe-v2", "rxe-v1"]
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+[[benchmark]]
+tool = "qperf"
+test = "tcp_bw"
+sizes = [4096]
+transports = ["tcp"]
+"""
+# everything that preparing and running may touch
+_STATE = """
+modinfo -n rdma_rxe; cat /sys/module/rdma_rxe/srcversion 2>/dev/null
+rdma link; ip -br addr; ip rule
+find /usr/local /var/lib/rocelab "/lib/modules/$(uname -r)/updates" /tmp -type f 2>/dev/null | sort
+"""
+
+
+BUILD_THERE = bool(os.environ.get("ROCELAB_TEST_BUILD_ON_HOSTS"))
+"""Build as on a host whose kernel is not one of our images': ten minutes under emulation."""
+
+
+@dataclass
+class Hosts:
+    """Two machines, and the inventory that names them."""
+
+    testbed: QemuTestbed
+    inventory: Path
+
+    def state(self) -> list[str]:
+        return [node.run(["sh", "-c", _STATE]).stdout for node in self.testbed.nodes]
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """One has its stock driver loaded, and a device; the other has not."""
+    with vmlab.boot(name="hosts", prepared=False) as testbed:
+        tables = [
+            f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
+            f'user = "root"\nnetdev = "{node.link.netdev}"\n'
+            f'identity = "{node.target.identity}"\nknown_hosts = "{node.target.known_hosts}"\n'
+            for name, node in zip(("left", "right"), testbed.nodes, strict=True)
+        ]
+        inventory = tmp_path_factory.mktemp("hosts") / "hosts.toml"
+        inventory.write_text("".join(tables))
+        first = testbed.nodes[0]
+        first.run(["rdma", "link", "add", "mine", "type", "rxe", "netdev", first.link.netdev])
+        with vmlab.healthy(testbed.nodes, "hosts"):
+            yield Hosts(testbed, inventory)
+
+
+def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Driver and probes are built on each host, a plan runs there, and all is as it was."""
+    where = ("--inventory", str(hosts.inventory))
+    if BUILD_THERE:
+        # a checkout in which nothing was built
+        monkeypatch.setenv("ROCELAB_BUILD", str(artifacts.build_dir().with_name("absent")))
+    before = hosts.state()
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    refused = rocelab("run", str(plan), "--out", str(tmp_path), *where)
+    assert refused.returncode == 4
+    assert "left does not run the instrumented rdma_rxe" in refused.stderr
+
+    prepared = rocelab("hosts", "prepare", *where, timeout=1500)
+    assert prepared.returncode == 0, prepared.stderr
+    assert prepared.stderr.count("are built here") == (0 if BUILD_THERE else 2)
+    rows = rocelab("hosts", "status", *where).stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["host", "left", "right"]
+    assert all("rocelab-" in row and row.split()[-1] == "yes" for row in rows[1:])
+    assert "mine on data0" in rows[1]
+
+    ran = rocelab("run", str(plan), "--out", str(tmp_path), *where, timeout=600)
+    assert ran.returncode == 0, ran.stderr
+    (run,) = tmp_path.glob("*-hosts")
+    meta = json.loads((run / "run.json").read_text())
+    assert (meta["testbed"]["provider"], meta["accelerator"]) == ("ssh", "tcg")
+    assert {node["verbs"]["device"] for node in meta["nodes"].values()} == {"mine", "rxe0"}
+    values = results.load(run)
+    assert set(values["transport"]) == {"tcp", "rxe-v1", "rxe-v2"}
+    assert "stage.tx.icrc.mean" in set(values["metric"])
+
+    restored = rocelab("hosts", "restore", *where, timeout=300)
+    assert restored.returncode == 0, restored.stderr
+    assert restored.stdout.splitlines() == [
+        "left: as it was before",
+        "right: as it was before",
+    ]
+    assert hosts.state() == before
+    again = rocelab("hosts", "restore", *where)
+    assert again.stdout.count("was not prepared: nothing to do") == 2
+
+
+def test_a_host_key_that_is_not_known(hosts: Hosts, tmp_path: Path) -> None:
+    """It could be anybody: nothing is sent there."""
+    unknown = tmp_path / "known_hosts"
+    unknown.write_text("")
+    text = hosts.inventory.read_text().replace(
+        str(hosts.testbed.nodes[0].target.known_hosts), str(unknown)
+    )
+    other = tmp_path / "hosts.toml"
+    other.write_text(text)
+    refused = rocelab("hosts", "status", "--inventory", str(other))
+    assert refused.returncode == 4
+    assert "does not let us in" in refused.stderr
+    assert "host key" in refused.stderr.lower()

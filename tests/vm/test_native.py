@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider veth on the machine itself: a node of ours plays the person's machine."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rocelab
+import vethlab
+import vmlab
+from rocelab.node import Node
+from rocelab.node.prepare import DEVICE, remove_device
+from rocelab.provider.veth import pair
+
+PLAN = """
+[plan]
+name = "native"
+repetitions = 1
+transports = ["rxe-v2", "rxe-v1"]
+[testbed]
+provider = "veth"
+native = true
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+[[benchmark]]
+tool = "qperf"
+test = "tcp_bw"
+sizes = [4096]
+transports = ["tcp"]
+"""
+HERE = Path(__file__).parent
+PACKAGE = "/tmp/rocelab.zip"
+CELLS = "/tmp/native_cells.py"
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A machine with the driver, the probes and rocelab's own code, and without a pair."""
+    package = tmp_path_factory.mktemp("native") / "rocelab.zip"
+    root = Path(rocelab.__file__).parent
+    with zipfile.ZipFile(package, "w") as archive:
+        for path in root.rglob("*.py"):
+            archive.write(path, path.relative_to(root.parent))
+    with vethlab.boot(name="native", icount=False) as testbed:
+        node = testbed.nodes[0].machine
+        for end in testbed.nodes:
+            remove_device(end)
+        pair.remove(node)
+        node.put(package, PACKAGE)
+        node.put(HERE / "native_cells.py", CELLS)
+        with vmlab.healthy([node], "native"):
+            yield node
+
+
+def state(node: Node) -> str:
+    """Everything that the provider may touch."""
+    return node.run(["sh", "-c", "ip rule; ip route show table all; ip -br addr; rdma link"]).stdout
+
+
+def run(node: Node, *words: str):
+    argv = ["env", f"PYTHONPATH={PACKAGE}", "python3", CELLS, *words]
+    return node.run(argv, timeout=300, check=False)
+
+
+def test_cells_with_both_ends_on_the_machine_itself(machine: Node) -> None:
+    """Each transport is proven by driver and wire, and the machine is as before, even after a kill.
+
+    The stand-in is an emulated machine, and is not taken for a real one.
+    """
+    before = state(machine)
+    assert run(machine, "--killed").returncode == 9
+    assert "rocelab1" in state(machine)
+    machine.run(["tee", "/tmp/native.toml"], stdin=PLAN)
+    done = run(machine, "/tmp/native.toml")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["environment"]["native"] is True
+    assert told["environment"]["accelerator"] == "tcg"
+    cells = {cell["transport"]: cell for cell in told["cells"]}
+    assert {name: cell["error"] for name, cell in cells.items()} == {
+        "rxe-v1": None,
+        "rxe-v2": None,
+        "tcp": None,
+    }
+    for name, kind in (("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
+        (step,) = cells[name]["steps"]
+        assert step["proof"]["ok"]
+        assert step["frames"][kind] == sum(c["rxe"]["sent_pkts"] for c in step["counters"].values())
+        assert {check["check"] for check in step["probe"]} >= {"n1 tx packets in rxestat"}
+    assert state(machine) == before
+
+
+def test_a_device_of_that_name_is_left_alone(machine: Node) -> None:
+    """And nothing else is left behind."""
+    machine.run(["ip", "link", "add", "mine", "type", "veth", "peer", "name", "mine2"])
+    machine.run(["ip", "link", "set", "mine", "up"])
+    machine.run(["rdma", "link", "add", DEVICE, "type", "rxe", "netdev", "mine"])
+    try:
+        before = state(machine)
+        machine.run(["tee", "/tmp/native.toml"], stdin=PLAN)
+        done = run(machine, "/tmp/native.toml")
+        assert f"this machine has a verbs device {DEVICE} already" in done.stderr
+        assert state(machine) == before
+    finally:
+        machine.run(["ip", "link", "delete", "mine"])

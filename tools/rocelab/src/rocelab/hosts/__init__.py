@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prepare hosts of your own for measuring, and put back what was there."""

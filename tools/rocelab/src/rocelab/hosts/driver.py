@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exchange the rdma_rxe that a host has loaded, its devices kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocelab.errors import TestbedError
+from rocelab.hosts.before import Before, take
+from rocelab.node import Node
+
+
+def unload(node: Node) -> None:
+    """Delete the rxe devices and unload the module. Raises TestbedError while it is in use."""
+    for device, _ in take(node).devices:
+        node.root.run(["rdma", "link", "delete", device])
+    if take(node).version is None:
+        return
+    done = node.root.run(["rmmod", "rdma_rxe"], check=False)
+    if done.returncode:
+        raise TestbedError(
+            f"rdma_rxe on {node.name} cannot be unloaded",
+            cause=done.stderr.strip()[-200:],
+            action="end the programs that use its devices or its events, and try again",
+        )
+
+
+def load(node: Node, devices: Iterable[tuple[str, str]]) -> None:
+    """Load the module that depmod prefers, and make the devices."""
+    node.root.run(["modprobe", "rdma_rxe"])
+    for device, netdev in devices:
+        node.root.run(["rdma", "link", "add", device, "type", "rxe", "netdev", netdev])
+
+
+def depmod(node: Node, before: Before) -> None:
+    """Tell modprobe of changed files."""
+    node.root.run(["depmod", before.release], timeout=300)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two hosts of your own as a testbed (rocelab.provider.base.Testbed)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocelab.errors import TestbedError, UsageError
+from rocelab.node import local
+from rocelab.node.endpoint import Endpoint
+from rocelab.node.parallel import at_once
+from rocelab.node.prepare import DEVICE, add_device, driver_version, remove_device
+from rocelab.node.ssh import SshNode
+from rocelab.provider import tap
+from rocelab.provider.base import WHOLE_FRAMES, Accelerator
+from rocelab.provider.ssh import link
+from rocelab.provider.ssh.connect import connected
+from rocelab.provider.ssh.inventory import Host
+from rocelab.run import verbs
+
+NODES = 2
+WITNESS = (
+    "AF_PACKET (linktap) on the first host's data interface: it is not outside the host, and "
+    "copies what leaves before it is sent"
+)
+# what measures least stands for both: a number is as real as the less real of its two ends
+_LEAST_REAL: tuple[Accelerator, ...] = ("tcg", "kvm", "native")
+
+
+class SshTestbed:
+    """Hosts that are logged in to."""
+
+    def __init__(self, nodes: Sequence[Endpoint], held: ExitStack) -> None:
+        self._nodes = nodes
+        self._held = held
+        found = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
+        executed = [local.executes(cpuinfo) for cpuinfo in found]
+        self._accelerator = min(executed, key=_LEAST_REAL.index)
+
+    @property
+    def nodes(self) -> Sequence[Endpoint]:
+        """The hosts, in the inventory's order."""
+        return self._nodes
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """`native`, unless a host is a virtual machine."""
+        return self._accelerator
+
+    @property
+    def control(self) -> str:
+        """The network by which SSH reaches the first host. Raises TestbedError."""
+        first = self._nodes[0]
+        came = first.run(["printenv", "SSH_CONNECTION"]).stdout
+        return link.network(first.run(link.EVERY).stdout, came, host=first.name)
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture the first host's data interface, there."""
+        first = self._nodes[0]
+        with tap.capture(first, [first.link.netdev], path, snaplen):
+            yield
+
+    def alive(self) -> None:
+        """Raise TestbedError when a host does not answer any more."""
+        for node in self._nodes:
+            node.run(["true"], timeout=30)
+
+    def environment(self) -> dict[str, Any]:
+        """Facts for run.json."""
+        return {
+            "provider": "ssh",
+            "accelerator": self._accelerator,
+            "data_link": "the hosts' own network",
+            "witness": WITNESS,
+            "one_clock": False,
+            "mtu": min(node.link.mtu for node in self._nodes),
+        }
+
+    def down(self) -> None:
+        """Take away the rxe devices that were made for this run, and log out."""
+        self._held.close()
+
+
+def up(hosts: Sequence[Host], *, needs_driver: bool) -> SshTestbed:
+    """Log in to the first two hosts; with `needs_driver`, an rxe device where none is.
+
+    Raises UsageError when there are fewer, TestbedError when one cannot be used, or is not
+    prepared (`rocelab hosts prepare`).
+    """
+    if len(hosts) < NODES:
+        raise UsageError(
+            f"the inventory names {len(hosts)} host, and a benchmark has two ends",
+            action="add another [[host]]",
+        )
+    with ExitStack() as stack:
+        hosts = hosts[:NODES]
+        found = stack.enter_context(connected(hosts))
+        nodes = [_endpoint(node, host) for node, host in zip(found, hosts, strict=True)]
+        if needs_driver:
+            for node in nodes:
+                _ready(node, stack)
+        return SshTestbed(nodes, stack.pop_all())
+
+
+def _endpoint(node: SshNode, host: Host) -> Endpoint:
+    """The host with its verbs device: the inventory's, that of its data interface, or one to be."""
+    port = verbs.find(node)
+    return Endpoint(node.name, node.link, host.verbs or (port.device if port else DEVICE), node)
+
+
+def _ready(node: Endpoint, stack: ExitStack) -> None:
+    if not driver_version(node):
+        raise TestbedError(
+            f"{node.name} does not run the instrumented rdma_rxe",
+            cause="it is not prepared, or its stock driver was loaded again",
+            action="rocelab hosts prepare",
+        )
+    if verbs.find(node) is None:
+        add_device(node)
+        stack.callback(remove_device, node)
