@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Turns the times of a packet into the record of its event.
+ * Turns the stamps of a packet into the record of its event.
  */
+#include <linux/clocksource.h>
+#include <linux/math64.h>
+
 #include "rxe.h"
 #include "rxe_stage.h"
 
@@ -11,36 +14,81 @@
  */
 unsigned int rxe_stage_epoch;
 
+/* ns = stamp * rxe_stamp_mult >> rxe_stamp_shift */
+DEFINE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
+static u32 rxe_stamp_mult = 1;
+static u32 rxe_stamp_shift;
+
+/* events of stages that are on; tracepoints serialises who switches them */
+static unsigned int rxe_stage_events;
+
+static void rxe_stamp_choose(void)
+{
+#ifdef CONFIG_X86_TSC
+	if (!check_tsc_unstable() && tsc_khz) {
+		clocks_calc_mult_shift(&rxe_stamp_mult, &rxe_stamp_shift,
+				       tsc_khz, NSEC_PER_MSEC, 0);
+		static_branch_enable(&rxe_stamp_is_tsc);
+		return;
+	}
+	static_branch_disable(&rxe_stamp_is_tsc);
+#endif
+	rxe_stamp_mult = 1;
+	rxe_stamp_shift = 0;
+}
+
 int rxe_stage_register(void)
 {
+	if (!rxe_stage_events++)
+		rxe_stamp_choose();
 	WRITE_ONCE(rxe_stage_epoch, rxe_stage_epoch + 1);
 	return 0;
 }
 
 void rxe_stage_unregister(void)
 {
+	rxe_stage_events--;
+}
+
+static __always_inline u64 rxe_stamp_ns(u64 stamps)
+{
+	return mul_u64_u32_shr(stamps, rxe_stamp_mult, rxe_stamp_shift);
+}
+
+/* when that stamp was taken, by the clock that bpf_ktime_get_ns() reads */
+static __always_inline u64 rxe_stamp_time(u64 stamp, u64 now)
+{
+	return ktime_get_mono_fast_ns() - rxe_stamp_ns(now - stamp);
 }
 
 /* 32 bits hold 4.29 s; the clock may step back a little across CPUs */
-static noinline void rxe_clamp_stages(u32 *stage, const u64 *ns, int n)
+static noinline void rxe_clamp_stages(u32 *stage, const u64 *stamps, int n)
 {
 	int i;
 
-	for (i = 0; i < n; i++)
-		stage[i] = clamp_t(s64, ns[i], 0, U32_MAX);
+	for (i = 0; i < n; i++) {
+		u64 ns = (s64)stamps[i] < 0 ? 0 : rxe_stamp_ns(stamps[i]);
+
+		stage[i] = min_t(u64, ns, U32_MAX);
+	}
 }
 
-static __always_inline void rxe_fill_stages(u32 *stage, const u64 *ns, int n)
+static __always_inline void rxe_fill_stages(u32 *stage, const u64 *stamps,
+					    int n)
 {
+	u64 mult = rxe_stamp_mult;
+	u32 shift = rxe_stamp_shift;
 	u64 all = 0;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		all |= ns[i];
-		stage[i] = ns[i];
+		u64 ns = stamps[i] * mult >> shift;
+
+		all |= stamps[i] | ns;
+		stage[i] = ns;
 	}
 	if (unlikely(upper_32_bits(all)))
-		rxe_clamp_stages(stage, ns, n);
+		rxe_clamp_stages(stage, stamps, n);
 }
 
 /* what all packets of a QP have in common */
@@ -83,10 +131,11 @@ static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
 void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 {
 	struct rxe_tx_stamps *s = &pkt->qp->tx_stamps[rxe_tx_role(pkt)];
-	u64 ns[RXE_TX_STAGES];
+	u64 stamps[RXE_TX_STAGES];
+	u64 now = rxe_stamp();
 	int i;
 
-	__rxe_tx_end(s, RXE_TX_ICRC, rxe_clock());
+	__rxe_tx_end(s, RXE_TX_ICRC, now);
 
 	/* the event came on, or off and on again, in mid-packet */
 	if (s->epoch != READ_ONCE(rxe_stage_epoch) ||
@@ -95,32 +144,33 @@ void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 	s->ended = 0;
 
 	rxe_fill_id(&s->rec.id, pkt, skb, s->switches != rxe_switches());
-	ns[0] = s->end[0] - s->rec.id.begin;
+	s->rec.id.begin = rxe_stamp_time(s->begin, now);
+	stamps[0] = s->end[0] - s->begin;
 	for (i = 1; i < RXE_TX_STAGES; i++)
-		ns[i] = s->end[i] - s->end[i - 1];
-	rxe_fill_stages(s->rec.stage, ns, RXE_TX_STAGES);
+		stamps[i] = s->end[i] - s->end[i - 1];
+	rxe_fill_stages(s->rec.stage, stamps, RXE_TX_STAGES);
 	trace_rxe_tx_packet(&s->rec, skb);
 }
 
 /* several CPUs may receive for one QP: no place in the QP would do */
 void rxe_rx_emit(struct sk_buff *skb, u64 parsed)
 {
-	u64 now = rxe_clock();
+	u64 now = rxe_stamp();
 	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
-	u64 ns[RXE_RX_STAGES] = { parsed - skb->tstamp, now - parsed };
+	u64 stamps[RXE_RX_STAGES] = { parsed - skb->tstamp, now - parsed };
 	struct rxe_rx_record rec;
 
 	/* the event came on in mid-packet */
 	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed)
 		return;
 
-	rec.id.begin = skb->tstamp;
+	rec.id.begin = rxe_stamp_time(skb->tstamp, now);
 	rec.id.dev = pkt->rxe->ib_dev.index;
 	/* a multicast packet has not met its QPs yet */
 	rec.id.qpn = pkt->qp ? qp_num(pkt->qp) : IB_MULTICAST_QPN;
 	rec.id.role = rxe_rx_role(pkt);
 	rxe_fill_id(&rec.id, pkt, skb, pkt->switches != rxe_switches());
-	rxe_fill_stages(rec.stage, ns, RXE_RX_STAGES);
+	rxe_fill_stages(rec.stage, stamps, RXE_RX_STAGES);
 	trace_rxe_rx_packet(&rec, skb);
 }
 
@@ -133,6 +183,7 @@ void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb)
 	if (s->epoch != READ_ONCE(rxe_stage_epoch))
 		return;
 
+	s->rec.id.begin = rxe_stamp_time(s->begin, s->last);
 	rxe_fill_id(&s->rec.id, SKB_TO_PKT(skb), skb,
 		    s->switched || s->switches != rxe_switches());
 	rxe_fill_stages(s->rec.stage, s->stage, RXE_DONE_STAGES);

@@ -7,8 +7,12 @@
 #ifndef RXE_STAGE_H
 #define RXE_STAGE_H
 
+#include <linux/jump_label.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
+#ifdef CONFIG_X86_TSC
+#include <asm/tsc.h>
+#endif
 
 #include "rxe_trace.h"
 
@@ -21,9 +25,19 @@ void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb);
 void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
 		   struct sk_buff *skb, enum rxe_drop_reason reason);
 
-/* the clock that bpf_ktime_get_ns() reads, safe in every context */
-static __always_inline u64 rxe_clock(void)
+DECLARE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
+
+/*
+ * The time at an edge, safe in every context: cycles of the TSC where the
+ * kernel trusts it, because a read of the clock costs ten times that, else ns
+ * of the clock that bpf_ktime_get_ns() reads. Records hold ns only.
+ */
+static __always_inline u64 rxe_stamp(void)
 {
+#ifdef CONFIG_X86_TSC
+	if (static_branch_likely(&rxe_stamp_is_tsc))
+		return rdtsc_ordered();
+#endif
 	return ktime_get_mono_fast_ns();
 }
 
@@ -59,7 +73,7 @@ static __always_inline void __rxe_tx_begin(struct rxe_tx_stamps *s, u64 now)
 	s->epoch = READ_ONCE(rxe_stage_epoch);
 	s->ended = 0;
 	s->switches = rxe_switches();
-	s->rec.id.begin = now;
+	s->begin = now;
 }
 
 static __always_inline void __rxe_tx_end(struct rxe_tx_stamps *s,
@@ -73,7 +87,7 @@ static __always_inline void rxe_tx_begin(struct rxe_qp *qp)
 {
 	if (trace_rxe_tx_packet_enabled())
 		__rxe_tx_begin(&qp->tx_stamps[RXE_ROLE_REQUESTER],
-			       rxe_clock());
+			       rxe_stamp());
 }
 
 /* an answer has no work request to find: its first stage is empty */
@@ -81,7 +95,7 @@ static __always_inline void rxe_tx_begin_answer(struct rxe_qp *qp)
 {
 	if (trace_rxe_tx_packet_enabled()) {
 		struct rxe_tx_stamps *s = &qp->tx_stamps[RXE_ROLE_RESPONDER];
-		u64 now = rxe_clock();
+		u64 now = rxe_stamp();
 
 		__rxe_tx_begin(s, now);
 		__rxe_tx_end(s, RXE_TX_WQE, now);
@@ -92,7 +106,7 @@ static __always_inline void rxe_tx_end(struct rxe_qp *qp, enum rxe_role role,
 				       enum rxe_tx_stage stage)
 {
 	if (trace_rxe_tx_packet_enabled())
-		__rxe_tx_end(&qp->tx_stamps[role], stage, rxe_clock());
+		__rxe_tx_end(&qp->tx_stamps[role], stage, rxe_stamp());
 }
 
 static __always_inline void rxe_tx_pkt_end(const struct rxe_pkt_info *pkt,
@@ -100,7 +114,7 @@ static __always_inline void rxe_tx_pkt_end(const struct rxe_pkt_info *pkt,
 {
 	if (trace_rxe_tx_packet_enabled())
 		__rxe_tx_end(&pkt->qp->tx_stamps[rxe_tx_role(pkt)], stage,
-			     rxe_clock());
+			     rxe_stamp());
 }
 
 /* ends the last stage; the skb is still ours */
@@ -113,7 +127,7 @@ static __always_inline void rxe_tx_packet(struct rxe_pkt_info *pkt,
 
 /*
  * arrival: rxe_rx_arrival() in the receive handler or on loopback, the rest in
- * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the time.
+ * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the stamp.
  */
 
 static __always_inline void __rxe_rx_arrival(struct sk_buff *skb, u64 now)
@@ -128,13 +142,13 @@ static __always_inline void __rxe_rx_arrival(struct sk_buff *skb, u64 now)
 static __always_inline void rxe_rx_arrival(struct sk_buff *skb)
 {
 	if (trace_rxe_rx_packet_enabled())
-		__rxe_rx_arrival(skb, rxe_clock());
+		__rxe_rx_arrival(skb, rxe_stamp());
 }
 
 /* 0 while the event is off */
 static __always_inline u64 rxe_rx_now(void)
 {
-	return trace_rxe_rx_packet_enabled() ? rxe_clock() : 0;
+	return trace_rxe_rx_packet_enabled() ? rxe_stamp() : 0;
 }
 
 /* for a handler that fills in the packet after its first stage has begun */
@@ -163,7 +177,7 @@ static __always_inline void rxe_rx_packet(struct sk_buff *skb, u64 parsed)
 static __always_inline void __rxe_done_switch(struct rxe_done_stamps *s,
 					      enum rxe_done_stage from)
 {
-	u64 now = rxe_clock();
+	u64 now = rxe_stamp();
 
 	s->stage[from] += now - s->last;
 	s->last = now;
@@ -173,7 +187,7 @@ static __always_inline void rxe_done_queued(struct sk_buff *skb)
 {
 	if (trace_rxe_rx_done_enabled()) {
 		SKB_TO_PKT(skb)->mask |= RXE_QUEUED_MASK;
-		skb->tstamp = rxe_clock();
+		skb->tstamp = rxe_stamp();
 	}
 }
 
@@ -185,11 +199,11 @@ static __always_inline void __rxe_done_begin(struct rxe_done_stamps *s,
 		return;
 	s->epoch = READ_ONCE(rxe_stage_epoch);
 	s->switched = false;
-	s->rec.id.begin = skb->tstamp;
+	s->begin = skb->tstamp;
 	memset(s->stage, 0, sizeof(s->stage));
 	s->switches = rxe_switches();
-	s->last = rxe_clock();
-	s->stage[RXE_DONE_QUEUE] = s->last - s->rec.id.begin;
+	s->last = rxe_stamp();
+	s->stage[RXE_DONE_QUEUE] = s->last - s->begin;
 }
 
 static __always_inline void __rxe_done_resume(struct rxe_done_stamps *s)
@@ -197,7 +211,7 @@ static __always_inline void __rxe_done_resume(struct rxe_done_stamps *s)
 	if (!s->open)
 		return;
 	s->switches = rxe_switches();
-	s->last = rxe_clock();
+	s->last = rxe_stamp();
 }
 
 static __always_inline void rxe_done_begin(struct rxe_qp *qp,
@@ -258,7 +272,7 @@ static __always_inline void rxe_done_leave(struct rxe_qp *qp,
 static __always_inline void rxe_done_skip(struct rxe_qp *qp, enum rxe_role role)
 {
 	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
-		qp->done_stamps[role].last = rxe_clock();
+		qp->done_stamps[role].last = rxe_stamp();
 }
 
 /* the packet is about to be freed */

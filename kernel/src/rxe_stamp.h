@@ -10,8 +10,10 @@
 
 #include "rxe_record.h"
 
+/* times are what rxe_stamp() returns, until the record is made */
 struct rxe_tx_stamps {
 	struct rxe_tx_record rec;
+	u64	begin;
 	u64	end[RXE_TX_STAGES];
 	u64	switches;		/* of the task, at begin */
 	u32	epoch;
@@ -20,6 +22,7 @@ struct rxe_tx_stamps {
 
 struct rxe_done_stamps {
 	struct rxe_done_record rec;
+	u64	begin;
 	u64	last;			/* start of the stage that runs now */
 	u64	switches;
 	u64	stage[RXE_DONE_STAGES];
