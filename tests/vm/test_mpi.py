@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""MPI between two nodes: each transport proven by the wire, each fallback caught."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rocelab import artifacts
+from rocelab.bench import plan_file
+from rocelab.bench.catalog import TRANSPORTS
+from rocelab.bench.mpi import recipe
+from rocelab.errors import CellError, ExitCode
+from rocelab.node import Node
+from rocelab.node.prepare import add_device, install_probes, offer_roce_v1, remove_device
+from rocelab.provider.base import Testbed
+from rocelab.run import results, runner
+from rocelab.run.cell import Outcome, measure
+from rocelab.run.mpi import doctor
+from rocelab.run.rig import Rig
+from vmlab import LINE
+
+HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v2"]\n'
+
+
+@pytest.fixture
+def rig(testbed: Testbed) -> Iterator[Rig]:
+    """Both nodes with mpibench, and devices that speak both versions of RoCE."""
+    nodes = testbed.nodes
+    for node in nodes:
+        install_probes(node, [artifacts.mpibench(LINE)])
+    offer_roce_v1(nodes)
+    yield Rig.on(testbed)
+    for node in nodes:
+        remove_device(node)
+        add_device(node)
+
+
+def bench(test: str, transport: str, mpi: str = "", sizes: str = "[4, 4096]") -> str:
+    return f"""
+[[benchmark]]
+tool = "mpibench"
+test = "{test}"
+sizes = {sizes}
+iterations = 10
+timeout = 200
+transports = {transport}
+[benchmark.mpi]
+{mpi}
+"""
+
+
+def only_cell(rig: Rig, text: str, folder: Path) -> Outcome:
+    """Measure a plan's only cell."""
+    (cell,) = plan_file.from_toml(HEAD + text, "vm.toml").cells()
+    return measure(cell, rig, folder)
+
+
+def test_latency_over_each_transport_and_the_rest_over_one(rig: Rig, tmp_path: Path) -> None:
+    """A sample of gaiser2010: what each says it sent is on the wire, and nothing else is."""
+    plan = plan_file.from_toml(
+        HEAD
+        + bench("latency", '["tcp", "rxe-v1", "rxe-v2"]')
+        + bench("bw", '["rxe-v2"]', "window = 8")
+        + bench("allreduce", '["rxe-v2"]'),
+        "vm.toml",
+    )
+    outcome = runner.run(plan, rig.testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    table = results.load(outcome.path)
+    for test, metric in (
+        ("latency", "latency.mean"),
+        ("bw", "bandwidth"),
+        ("allreduce", "latency.mean"),
+    ):
+        rows = table.filter(pl.col("test") == test, pl.col("metric") == metric)
+        assert sorted(set(rows["size"].to_list())) == [4, 4096]
+        assert rows["value"].min() > 0
+    for transport, kind in (("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
+        rows = table.filter(pl.col("transport") == transport, pl.col("test") == "latency")
+        frames = rows.filter(pl.col("metric") == "wire.frames", pl.col("kind") == kind)
+        sent = rows.filter(pl.col("metric") == "driver.sent_pkts")
+        assert frames["value"].sum() == sent["value"].sum() > 0
+    record = json.loads(
+        (outcome.path / "cells/mpibench-allreduce.rxe-v2.r01/cell.json").read_text()
+    )
+    mpi = record["steps"][0]["mpi"]
+    assert mpi["cvars"]["pml"] == "ucx"
+    assert mpi["cvars"]["mpi_yield_when_idle"] is True
+    assert "coll_tuned_allreduce_algorithm" in mpi["cvars"]
+    assert not rig.nodes[0].run(("sh", "-c", "ls -d /run/rocelab/mpi.*"), check=False).stdout
+    assert not rig.nodes[1].run(("pgrep", "-x", "prted|orted"), check=False).stdout
+
+
+@pytest.mark.parametrize(
+    ("transport", "planted", "told"),
+    [
+        ("rxe-v2", {"OMPI_MCA_pml": "ob1"}, "n1 sent_pkts is 0"),
+        (
+            "rxe-v2",
+            {
+                "UCX_TLS": "tcp,self",
+                "UCX_NET_DEVICES": "data0",
+                "OMPI_MCA_pml_ucx_tls": "any",
+                "OMPI_MCA_pml_ucx_devices": "any",
+            },
+            "TCP payload bytes on the wire",
+        ),
+        ("tcp", {"OMPI_MCA_btl_tcp_if_include": "peer0"}, "TCP payload bytes on the wire"),
+    ],
+    ids=["openmpi-without-ucx", "ucx-over-tcp", "control-network"],
+)
+def test_a_fallback_is_an_error(
+    rig: Rig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    transport: str,
+    planted: dict[str, str],
+    told: str,
+) -> None:
+    """mpirun ends well, its numbers look like numbers, and the wire says otherwise."""
+    good = recipe.for_node
+    monkeypatch.setattr(
+        recipe, "for_node", lambda *args, **words: {**good(*args, **words), **planted}
+    )
+    outcome = only_cell(rig, bench("latency", f'["{transport}"]'), tmp_path)
+    assert outcome.record["error"] is not None, outcome.record["steps"]
+    assert outcome.record["error"]["kind"] == "proof"
+    assert told in outcome.record["error"]["what"]
+
+
+def test_both_ranks_on_one_node_are_an_error(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Driver loopback moves the counters; the wire stays empty."""
+    monkeypatch.setattr(
+        recipe, "mpirun", lambda _mpi, _nodes: ("mpirun", "--host", "n1:2", "-n", "2")
+    )
+    monkeypatch.setattr("rocelab.run.mpi.launch.machines", lambda nodes: [nodes[0]])
+    outcome = only_cell(rig, bench("latency", '["rxe-v2"]'), tmp_path)
+    assert outcome.record["error"] is not None
+    assert outcome.record["error"]["kind"] == "proof"
+
+
+def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
+    """(seconds, source address) of TCP frames that carry at least so much, from a classic pcap."""
+    data = path.read_bytes()
+    found, offset = [], 24
+    while offset < len(data):
+        seconds, micros, captured, _ = struct.unpack_from("<IIII", data, offset)
+        frame = data[offset + 16 : offset + 16 + captured]
+        offset += 16 + captured
+        if frame[12:14] == b"\x08\x00" and frame[23] == 6:
+            total = struct.unpack_from("!H", frame, 16)[0]
+            if total - 20 - (frame[46] >> 4) * 4 >= size:
+                found.append((seconds + micros * 1e-6, frame[26:30]))
+    return found
+
+
+def test_a_planted_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:
+    """20 ms at the second node (1 ms is less than emulation's own noise): every answer is that
+    late in the capture, and half of a round trip that the capture saw is what mpibench says."""
+    n2: Node = rig.nodes[1]
+    n2.run(("tc", "qdisc", "add", "dev", n2.link.netdev, "root", "netem", "delay", "20ms"))
+    try:
+        outcome = only_cell(rig, bench("latency", '["tcp"]', sizes="[1024]"), tmp_path)
+    finally:
+        n2.run(("tc", "qdisc", "del", "dev", n2.link.netdev, "root"))
+    assert outcome.error is None, outcome.record
+    (folder,) = tmp_path.iterdir()
+    (row,) = json.loads((folder / "mpirun.out").read_text())["results"]
+    seen = messages(folder / "wire.pcap", 1024)
+    first, second = bytes((10, 44, 0, 1)), bytes((10, 44, 0, 2))
+    answers = [
+        later - sooner
+        for (sooner, one), (later, other) in itertools.pairwise(seen)
+        if (one, other) == (first, second)
+    ]
+    assert min(answers) >= 0.020
+    asked = [time for time, source in seen if source == first][-row["iterations"] :]
+    rounds = [b - a for a, b in itertools.pairwise(asked)]
+    assert row["latency_ns"] == pytest.approx(statistics.mean(rounds) / 2 * 1e9, rel=0.25)
+
+
+def test_the_doctor_finds_what_is_wrong(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy pair passes; another MTU, a GID that is none and a missing device are named."""
+    n1, n2 = rig.nodes
+    looks = {look.name: look for look in doctor.looks(rig, TRANSPORTS["rxe-v2"])}
+    for look in looks.values():
+        assert look.found()
+    n2.run(("ip", "link", "set", n2.link.netdev, "mtu", "1500"))
+    try:
+        with pytest.raises(CellError, match="the MTUs of the data interfaces differ"):
+            looks["MTU"].found()
+    finally:
+        n2.run(("ip", "link", "set", n2.link.netdev, "mtu", str(n2.link.mtu)))
+    n1.run(("ip", "addr", "add", "172.31.0.2/24", "dev", "peer0"))
+    try:
+        with pytest.raises(CellError, match="share the control address"):
+            looks["control network"].found()
+    finally:
+        n1.run(("ip", "addr", "del", "172.31.0.2/24", "dev", "peer0"))
+    good = recipe.for_node
+    monkeypatch.setattr(
+        recipe,
+        "for_node",
+        lambda *args, **words: {**good(*args, **words), "UCX_NET_DEVICES": "rxe7:1"},
+    )
+    with pytest.raises(CellError) as caught:
+        looks["exchange"].found()
+    assert "UCX_NET_DEVICES" in caught.value.action
