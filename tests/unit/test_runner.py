@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -324,6 +325,30 @@ def test_the_summary_fits_a_terminal(tmp_path: Path) -> None:
         assert "these count instructions, not time" in text
         assert "\x1b" not in text
         assert "\x07" not in text
+
+
+def test_three_transports_fit_a_terminal_too() -> None:
+    """They go down: nothing of a number or its bounds is cut."""
+    plan = replace(PLAN, transports=("tcp", "rxe-v1", "rxe-v2"))
+    benchmark = plan.benchmarks[0]
+    rows = [
+        {
+            "metric": "latency.mean", "kind": "one_way_half_rtt", "tool": benchmark.tool,
+            "test": benchmark.title, "size": size, "transport": transport, "value": value * 1e6,
+        }
+        for size in benchmark.sizes
+        for transport in plan.transports
+        for value in (1079.4, 1179.4, 1302.4)
+    ]  # fmt: skip
+    screen = io.StringIO()
+    parts = summary._comparison(pl.DataFrame(rows), plan, "latency.mean", "Latency, µs", 1e-3)
+    Console(width=80, file=screen).print(*parts, sep="\n")
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    for transport in plan.transports:
+        mine = [line for line in lines if transport in line.split()]
+        assert len(mine) == len(benchmark.sizes)
+        assert all("1,179,400 (1,079,400 to 1,302,400)" in line for line in mine)
 
 
 def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:

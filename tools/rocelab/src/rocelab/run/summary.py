@@ -25,6 +25,8 @@ _COVERAGE = {
 }
 """Both directions of the ping-pong together: coverage in docs/formats/results.md."""
 WIDTH = 80
+_ACROSS = 2
+"""Transports whose values and bounds stand beside each other in that width."""
 _RX = (*DELIVERING, "reply")
 _EMULATED = {
     "tcg": "emulated (TCG): these count instructions, not time",
@@ -66,11 +68,15 @@ def render(run_dir: Path) -> RenderableType:
 def _comparison(
     table: pl.DataFrame, plan: Plan, metric: str, title: str, scale: float
 ) -> Iterator[RenderableType]:
-    """Benchmark and size down, transports across: the median of the repetitions, and how far."""
+    """Benchmark and size down, transports across: the median of the repetitions, and how far.
+
+    More transports than a terminal is wide for go down, too.
+    """
     rows = table.filter(pl.col("metric") == metric)
     if rows.is_empty():
         return
-    grid = _grid("benchmark", "bytes", *plan.transports)
+    across = len(plan.transports) <= _ACROSS
+    grid = _grid("benchmark", "bytes", *(plan.transports if across else ("transport", "median")))
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
         for size in benchmark.sizes:
@@ -78,9 +84,15 @@ def _comparison(
                 _value(rows.filter(of & (pl.col("size") == size), pl.col("transport") == t), scale)
                 for t in plan.transports
             ]
-            if any(cells):
-                name = _with_kind(benchmark.title, rows.filter(of))
+            if not any(cells):
+                continue
+            name = _with_kind(benchmark.title, rows.filter(of))
+            if across:
                 grid.add_row(name, f"{size}", *cells)
+                continue
+            for number, (transport, cell) in enumerate(zip(plan.transports, cells, strict=True)):
+                place = ("", "") if number else (name, f"{size}")
+                grid.add_row(*place, transport, cell)
     if grid.row_count:  # what is of all sizes together has no row
         yield _heading(title, _how(plan))
         yield grid
