@@ -10,12 +10,16 @@ from rocelab.hosts.before import Before, take
 from rocelab.node import Node
 
 
-def unload(node: Node) -> None:
-    """Delete the rxe devices and unload the module. Raises TestbedError while it is in use."""
-    for device, _ in take(node).devices:
+def unload(node: Node) -> tuple[tuple[str, str], ...]:
+    """Delete the rxe devices and unload the module; the devices, to be made again by `load`.
+
+    Raises TestbedError while it is in use.
+    """
+    now = take(node)
+    for device, _ in now.devices:
         node.root.run(["rdma", "link", "delete", device])
-    if take(node).version is None:
-        return
+    if now.version is None:
+        return now.devices
     done = node.root.run(["rmmod", "rdma_rxe"], check=False)
     if done.returncode:
         raise TestbedError(
@@ -23,6 +27,7 @@ def unload(node: Node) -> None:
             cause=done.stderr.strip()[-200:],
             action="end the programs that use its devices or its events, and try again",
         )
+    return now.devices
 
 
 def load(node: Node, devices: Iterable[tuple[str, str]]) -> None:

@@ -50,12 +50,9 @@ def prepare(node: Node, say: Say) -> None:
         else:
             say(f"{node.name}: its kernel is {ours.driver.release}, for which they are built here")
             built.send(node, ours, work)
-        was = before.kept(node)
-        if was is None:
-            was = before.take(node)
-            before.keep(node, was)
-        devices = before.take(node).devices
-        driver.unload(node)
+        if before.kept(node) is None:
+            before.keep(node, before.take(node))
+        devices = driver.unload(node)
         try:
             if ours is None:
                 _make(node.root, work, "kernel", "install")
