@@ -56,8 +56,8 @@ class SshTarget:
         if self.known_hosts:
             settings["UserKnownHostsFile"] = str(self.known_hosts)
         options = [] if self.configured else ["-F", "none"]
-        options += ["-p", str(self.port)] if self.port else []
         options += ["-l", self.user] if self.user else []
+        options += ["-p", str(self.port)] if self.port else []
         for key, value in settings.items():
             options += ["-o", f"{key}={value}"]
         return options

@@ -22,6 +22,18 @@ _ANSWERS_WITHIN = 30
 _UNKNOWN_LINK = DataLink("", "", "", 0)
 
 
+def target_of(host: Host, control_path: Path) -> SshTarget:
+    """How to log in to a host of the inventory; `none` is no shared connection."""
+    return SshTarget(
+        host.host,
+        control_path,
+        port=host.port,
+        user=host.user,
+        identity=host.identity,
+        known_hosts=host.known_hosts,
+    )
+
+
 @contextmanager
 def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
     """The hosts as nodes, for as long as the context lasts.
@@ -36,14 +48,7 @@ def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocelab-")))
 
         def one(host: Host) -> SshNode:
-            target = SshTarget(
-                host.host,
-                sockets / host.name,
-                port=host.port,
-                user=host.user,
-                identity=host.identity,
-                known_hosts=host.known_hosts,
-            )
+            target = target_of(host, sockets / host.name)
             _open(host, target)
             stack.callback(SshNode(host.name, _UNKNOWN_LINK, target).close)
             return _checked(host, target)

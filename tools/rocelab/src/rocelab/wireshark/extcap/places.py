@@ -13,12 +13,16 @@ from pathlib import Path
 
 from rocelab.errors import RocelabError, UsageError
 from rocelab.node.prepare import DEVICE
+from rocelab.node.ssh import SshTarget
 from rocelab.provider.qemu.state import State
 from rocelab.provider.ssh import inventory
+from rocelab.provider.ssh.connect import target_of
 from rocelab.provider.testbeds import of
 from rocelab.provider.veth.layout import ENDS
 
 _DEVICES = Path("/sys/class/infiniband")
+_NOT_SHARED = Path("none")
+"""ssh(1)'s word for no shared connection: this one ends with the capture."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +64,16 @@ def _testbeds() -> Iterator[Place]:
                 f"Soft RoCE {device} on {name} of testbed {state.name}",
                 device,
                 name,
-                ("ssh", *target.options(), "--", target.host),
+                _login(target),
             )
 
 
+def _login(target: SshTarget) -> tuple[str, ...]:
+    return ("ssh", *target.options(), "--", target.host)
+
+
 def _ssh(host: inventory.Host) -> tuple[str, ...]:
-    """As ssh(1) does by itself, but without any question: there is no terminal."""
-    settings = ["BatchMode=yes", "ConnectTimeout=20", "StrictHostKeyChecking=yes", "LogLevel=ERROR",
-                "ServerAliveInterval=15", "ControlPath=none"]  # fmt: skip
-    words = []
-    if host.user:
-        words += ["-l", host.user]
-    if host.port:
-        words += ["-p", str(host.port)]
-    if host.identity:
-        settings += [f"IdentityFile={host.identity}", "IdentitiesOnly=yes"]
-    if host.known_hosts:
-        settings.append(f"UserKnownHostsFile={host.known_hosts}")
-    for setting in settings:
-        words += ["-o", setting]
-    return ("ssh", *words, "--", host.host)
+    return _login(target_of(host, _NOT_SHARED))
 
 
 def _hosts() -> Iterator[Place]:
