@@ -184,6 +184,24 @@ def test_ctrl_c_keeps_finished_cells_and_nothing_else(tmp_path: Path) -> None:
     assert all(process.killed for process in bed.started)
 
 
+@pytest.mark.parametrize("moment", ["begin", "commit"])
+def test_ctrl_c_at_a_cell_s_edges_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A signal may come just when the cell's folder is made, or about to be named."""
+    begin = RunFolder.begin
+
+    def interrupted(folder: RunFolder, cell: Cell, *_: object) -> Path:
+        if moment == "begin":
+            begin(folder, cell)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, moment, interrupted)
+    outcome = runner.run(PLAN, FakeTestbed(), tmp_path)
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert list((outcome.path / "cells").iterdir()) == []
+
+
 def test_resume_runs_only_what_is_not_good(tmp_path: Path) -> None:
     first = runner.run(PLAN, FakeTestbed(on_client=AfterCells(5, KeyboardInterrupt())), tmp_path)
     kept = {

@@ -49,11 +49,7 @@ class RunFolder:
         folder = cls(path.resolve())
         folder.meta()
         (folder.path / "cells").mkdir(exist_ok=True)
-        for left in (folder.path / "cells").glob(".*"):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
+        folder.sweep()
         return folder
 
     @property
@@ -120,9 +116,13 @@ class RunFolder:
         else:
             part.rename(place)
 
-    def discard(self, cell: Cell) -> None:
-        """The cell was interrupted: nothing of it stays."""
-        shutil.rmtree(self.cell(f".{cell.name}.part"), ignore_errors=True)
+    def sweep(self) -> None:
+        """Take away what an interruption left, wherever in a cell it came."""
+        for left in (self.path / "cells").glob(".*"):
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
 
 
 def plan_of(run_dir: Path) -> Plan:

@@ -140,19 +140,15 @@ class _Run:
         began = time.monotonic()
         part = self._folder.begin(cell)
         sort = (cell.test.program, cell.transport.name)
-        try:
-            outcome = measure(
-                cell,
-                rig,
-                part,
-                observe=self._plan.probes,
-                warm=sort not in self._warm,
-                on_step=lambda size: self._progress.step_started(cell, size=size),
-            )
-            self._folder.commit(cell, outcome.record)
-        except BaseException:
-            self._folder.discard(cell)
-            raise
+        outcome = measure(
+            cell,
+            rig,
+            part,
+            observe=self._plan.probes,
+            warm=sort not in self._warm,
+            on_step=lambda size: self._progress.step_started(cell, size=size),
+        )
+        self._folder.commit(cell, outcome.record)
         seconds = time.monotonic() - began
         if outcome.error is None:
             self._warm.add(sort)
@@ -178,6 +174,7 @@ class _Run:
     ) -> RunOutcome:
         reason = "Ctrl-C" if status == "interrupted" else error.what if error else ""
         self._meta |= {"status": status, "reason": reason, "ended": now()}
+        self._folder.sweep()
         self._folder.write_meta(self._meta)
         results.rebuild(self._folder.path)
         states = {cell.name: self._status(cell) for cell in cells}
