@@ -29,12 +29,12 @@ from rocelab.errors import CellError, UsageError
 from rocelab.run.mpi import launch
 
 HERE = Path(__file__).parent / "data"
-PLAN = MpiPlan(2, 1, "osu", 64, True, True, "", ())
+PLAN = MpiPlan(2, 1, "osu", 64, True, True, ())
 HEAD = '[plan]\nname = "p"\ntransports = ["tcp", "rxe-v2"]\n[[benchmark]]\ntool = "mpibench"\n'
 
 
 def job(tool: str, test: str, *sizes: int, iterations: int = 20, ranks: int = 2) -> MpiJob:
-    plan = MpiPlan(ranks, max(1, ranks // 2), "osu", 64, True, True, "", ())
+    plan = MpiPlan(ranks, max(1, ranks // 2), "osu", 64, True, True, ())
     return MpiJob(TESTS[tool, test], sizes, iterations, plan)
 
 
@@ -151,7 +151,7 @@ def test_a_plan_s_mpi() -> None:
     )
     plan = plan_file.from_toml(text, "p.toml")
     mpi = plan.benchmarks[0].mpi
-    assert mpi == MpiPlan(5, 3, "imb", 64, False, True, "", ("coll_tuned_allreduce_algorithm=3",))
+    assert mpi == MpiPlan(5, 3, "imb", 64, False, True, ("coll_tuned_allreduce_algorithm=3",))
     assert plan.benchmarks[0].steps() == ((4, 1024),)
     assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
     apart = plan_file.from_toml(text.replace('method = "imb"', "sweep = false"), "p.toml")
@@ -179,7 +179,7 @@ def test_bad_plans_are_refused(lines: str, message: str) -> None:
 
 def test_labels_tell_algorithms_apart() -> None:
     one = 'test = "allreduce"\nsizes = [4]\n'
-    ring = '[benchmark.mpi]\nlabel = "ring"\nmca = ["coll_tuned_allreduce_algorithm=4"]\n'
+    ring = 'label = "ring"\nmpi.mca = ["coll_tuned_allreduce_algorithm=4"]\n'
     again = '[[benchmark]]\ntool = "mpibench"\n'
     plan = plan_file.from_toml(f"{HEAD}{one}{again}{one}{ring}", "p.toml")
     names = {cell.name for cell in plan.cells() if cell.repetition == 1}
@@ -189,6 +189,21 @@ def test_labels_tell_algorithms_apart() -> None:
         plan_file.from_toml(f"{HEAD}{one}{ring}{again}{one}{ring}", "p.toml")
     with pytest.raises(UsageError, match="is no label"):
         plan_file.from_toml(f"{HEAD}{one}{ring.replace('ring', '../x')}", "p.toml")
+
+
+def test_algorithms_are_swept() -> None:
+    """One benchmark for each, and Open MPI is told which; run.json reads back the same."""
+    text = HEAD + 'test = "bcast"\nsizes = [4]\nlabel = "few"\nalgorithms = [0, 6]\n'
+    plan = plan_file.from_toml(text, "p.toml")
+    assert {b.title: b.mpi and b.mpi.mca for b in plan.benchmarks} == {
+        "bcast-fewalg0": ("coll_tuned_use_dynamic_rules=1", "coll_tuned_bcast_algorithm=0"),
+        "bcast-fewalg6": ("coll_tuned_use_dynamic_rules=1", "coll_tuned_bcast_algorithm=6"),
+    }
+    assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
+    with pytest.raises(UsageError, match="algorithms"):
+        plan_file.from_toml(text.replace("bcast", "latency"), "p.toml")
+    with pytest.raises(UsageError, match="33 is out of range"):
+        plan_file.from_toml(text.replace("[0, 6]", "[33]"), "p.toml")
 
 
 def test_only_mpi_has_ranks() -> None:

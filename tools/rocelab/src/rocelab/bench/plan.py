@@ -44,8 +44,6 @@ class MpiPlan:
     """Whether a rank that waits gives its processor away: it changes what is measured."""
     sweep: bool
     """All sizes in one mpirun: then wire, counters and stages are those of all sizes together."""
-    label: str
-    """Tells benchmarks of the same test apart, as of two algorithms; empty: there is one."""
     mca: tuple[str, ...]
     """Parameters of Open MPI as `name=value`, as coll_tuned's choices of algorithms."""
 
@@ -69,12 +67,14 @@ class Benchmark:
     path_mtu: int | None
     """RoCE path MTU in bytes; None: the largest that the link carries."""
     transports: tuple[str, ...]
+    label: str = ""
+    """Tells benchmarks of the same test apart, as of two algorithms; empty: there is one."""
     mpi: MpiPlan | None = None
 
     @property
     def title(self) -> str:
         """The test, with its label if it has one: what cells and results call it."""
-        return f"{self.test}-{self.mpi.label}" if self.mpi and self.mpi.label else self.test
+        return f"{self.test}-{self.label}" if self.label else self.test
 
     def steps(self) -> tuple[tuple[int, ...], ...]:
         """The sizes of each step: one process, or pair of processes, goes through them."""
@@ -120,6 +120,8 @@ class Plan:
     probes: tuple[str, ...]
     testbed: TestbedPlan
     benchmarks: tuple[Benchmark, ...]
+    study: str = ""
+    """The published study (rocelab.studies) whose claims the run answers; empty: none."""
 
     def cells(self) -> tuple[Cell, ...]:
         """All cells in the order in which they run: the same for the same plan, always.
@@ -166,6 +168,7 @@ class Plan:
                 "seed": self.seed,
                 "transports": list(self.transports),
                 "probes": list(self.probes),
+                "study": self.study,
             },
             "testbed": asdict(self.testbed),
             "benchmark": [

@@ -4,13 +4,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from rocelab import artifacts
-from rocelab.bench.catalog import MPI_TOOLS, TESTS, TOOLS, TRANSPORTS, Test, measured_by
+from rocelab.bench.catalog import (
+    COLLECTIVES,
+    MPI_TOOLS,
+    TESTS,
+    TOOLS,
+    TRANSPORTS,
+    Test,
+    measured_by,
+)
 from rocelab.bench.mpi import recipe
 from rocelab.bench.plan import Benchmark, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
@@ -20,7 +29,9 @@ PROBES = ("rxestat", "rxedump", "rxecpu")
 _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_MOST_ALGORITHMS = 32
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
+_STUDY = r"([a-z]{1,20}[0-9]{4})?"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
 
@@ -70,11 +81,16 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
     probes = head.choices("probes", PROBES, default=_DEFAULT_PROBES, empty=True)
-    benchmarks = tuple(_benchmark(table, transports) for table in top.tables("benchmark"))
+    benchmarks = tuple(
+        each
+        for table in top.tables("benchmark")
+        for each in _each_algorithm(table, _benchmark(table, transports))
+    )
+    study = head.matching("study", _STUDY, "a study's name, as `gaiser2010`", default="")
     head.done()
     top.done()
     _refuse_twins(top, benchmarks)
-    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks)
+    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks, study)
 
 
 def _testbed(table: Table) -> TestbedPlan:
@@ -121,11 +137,30 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...]) -> Benchmark:
         qp_timeout=table.integer("qp_timeout", default=14, low=1, high=31),
         path_mtu=table.optional("path_mtu", PATH_MTUS),
         transports=transports,
+        label=_label(table),
         mpi=_mpi(table.table("mpi")) if tool in MPI_TOOLS else None,
     )
     _refuse_parts(table, test, benchmark.sizes)
-    table.done()
     return benchmark
+
+
+def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
+    """The benchmark itself, or one for each of `algorithms`, labelled and told to Open MPI."""
+    if benchmark.mpi is None or benchmark.test not in COLLECTIVES or not table.has("algorithms"):
+        table.done()
+        yield benchmark
+        return
+    for number in table.integers("algorithms", low=0, high=_MOST_ALGORITHMS):
+        chosen = (
+            "coll_tuned_use_dynamic_rules=1",
+            f"coll_tuned_{benchmark.test}_algorithm={number}",
+        )
+        yield replace(
+            benchmark,
+            label=f"{benchmark.label}alg{number}",
+            mpi=replace(benchmark.mpi, mca=(*benchmark.mpi.mca, *chosen)),
+        )
+    table.done()
 
 
 def _mpi(table: Table) -> MpiPlan:
@@ -139,7 +174,6 @@ def _mpi(table: Table) -> MpiPlan:
         window=table.integer("window", default=64, low=1, high=65536),
         yield_when_idle=table.flag("yield_when_idle", default=True),
         sweep=table.flag("sweep", default=True),
-        label=_label(table),
         mca=table.texts("mca"),
     )
     for setting in mpi.mca:
@@ -189,6 +223,6 @@ def _refuse_twins(top: Table, benchmarks: tuple[Benchmark, ...]) -> None:
                 "benchmark",
                 f"{benchmark.tool} {benchmark.title} is there twice",
                 action="Merge their sizes, or make two plans: cells are named by tool and test "
-                "(and, for MPI, label).",
+                "and label.",
             )
         seen.add(key)

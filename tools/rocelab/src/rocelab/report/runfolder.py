@@ -197,7 +197,7 @@ def load(run_dir: Path) -> Run:
             action="use that version, or run the plan again",
         )
     planned = [
-        f"{item.text('tool')} {item.text('test')}"
+        f"{item.text('tool')} {'-'.join(filter(None, (item.text('test'), item.text('label'))))}"
         for item in meta.object("plan").objects("benchmark")
     ]
     rank = {benchmark: position for position, benchmark in enumerate(dict.fromkeys(planned))}
