@@ -16,6 +16,7 @@ from rocelab import __version__
 from rocelab.cli import console, doctor, hosts, report, run, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
+from rocelab.cli.compare import compare
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
 
@@ -70,6 +71,7 @@ app.command(context_settings={"ignore_unknown_options": True})(testbed.ssh)
 app.command()(testbed.status)
 app.command()(run.run)
 app.command()(report.report)
+app.command()(compare)
 app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)

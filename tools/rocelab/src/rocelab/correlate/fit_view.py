@@ -9,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rocelab.accelerators import is_emulated
 from rocelab.bench.plan import ENOUGH_REPETITIONS
 from rocelab.capture.view import printable
 from rocelab.correlate.fit import Estimate
 from rocelab.correlate.model import Subject, Value, subjects
 from rocelab.run import results
-
-_EMULATED = frozenset({"tcg", "icount"})
 
 
 def show(run: Path, console: Console) -> None:
@@ -43,7 +42,7 @@ def show(run: Path, console: Console) -> None:
     few = all(len({p.repetition for p in one.points}) < ENOUGH_REPETITIONS for one in found)
     if few:
         console.print(f"no intervals: they take at least {ENOUGH_REPETITIONS} repetitions")
-    if any(one.accelerator in _EMULATED for one in found):
+    if any(is_emulated(one.accelerator) for one in found):
         console.print("emulated: these count instructions, and no share of time follows from them")
 
 

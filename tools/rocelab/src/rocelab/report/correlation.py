@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from rocelab.accelerators import is_emulated
 from rocelab.bench.plan import ENOUGH_REPETITIONS
 from rocelab.correlate.fit import RESAMPLES, Estimate, Fit
 from rocelab.correlate.model import Subject, Value, subjects
@@ -59,7 +60,7 @@ def section(run: Run) -> Section:
     }
     figures = tuple(_figure(members, drivers) for members in groups.values())
     closing = [Note(text) for text in _CONCLUSIONS]
-    if any(wording.is_emulated(one.accelerator) for one in found):
+    if any(is_emulated(one.accelerator) for one in found):
         closing.append(Note(_EMULATED, "warning"))
     return Section(
         "correlation", _TITLE, notes=(Note(_MEANING),), figures=figures, closing=tuple(closing)
@@ -140,7 +141,7 @@ def _panel(one: Subject, line: Fit | None, factor: float, unit: str) -> Panel:
 
 
 def _table(fits: Sequence[tuple[Subject, Fit | None]], factor: float, unit: str) -> Table:
-    emulated = any(wording.is_emulated(one.accelerator) for one, _ in fits)
+    emulated = any(is_emulated(one.accelerator) for one, _ in fits)
     timed = any(one.cpu_ns for one, _ in fits)
     rows = []
     for one, line in fits:

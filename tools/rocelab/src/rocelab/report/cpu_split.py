@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocelab.accelerators import is_emulated
 from rocelab.report import charts, fmt, grouping, palette, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 from rocelab.report.runfolder import Run, Series
@@ -169,7 +170,7 @@ def _table(
         if (item.metric, item.kind) in _FIGURES
     ]
     # a share of time: not of emulated time
-    if not wording.is_emulated(accelerator):
+    if not is_emulated(accelerator):
         rows += [
             (item, "utilization per core (0 to 1, not a time)", 1.0)
             for item in here

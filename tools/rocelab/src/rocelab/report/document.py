@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rocelab.accelerators import is_emulated
 from rocelab.report import (
     correlation,
     coverage,
@@ -106,5 +107,5 @@ def _notes(run: Run) -> list[Note]:
             )
         )
     notes += [Note(wording.accelerator_caption(name), "warning") for name in named
-              if wording.is_emulated(name)]  # fmt: skip
+              if is_emulated(name)]  # fmt: skip
     return notes

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from rocelab.accelerators import is_emulated
 from rocelab.bench.plan import ENOUGH_REPETITIONS
 from rocelab.report import comparisons, fmt, grouping, proof, stages, wording
 from rocelab.report.comparisons import COMPARED, Comparison, Quantity, amount
@@ -155,7 +156,7 @@ def _largest_stage(run: Run) -> Iterator[str]:
         for item in run.series
         if item.metric.startswith("stage.")
         and not stages.is_acknowledgement(item.kind)
-        and not wording.is_emulated(item.accelerator)
+        and not is_emulated(item.accelerator)
     )
     for series in _leading(found):
         subject = f"{series[0].benchmark} over {series[0].transport}"
@@ -185,7 +186,7 @@ def _coverage(run: Run) -> Iterator[str]:
         )
         if total is None or covered is None or outside is None or outside < 0 or total <= 0:
             continue
-        share = "" if wording.is_emulated(accelerator) else f" ({covered / total:.0%})"
+        share = "" if is_emulated(accelerator) else f" ({covered / total:.0%})"
         yield (
             f"{series[0].benchmark} over {series[0].transport}, {fmt.size(size)}: of a mean "
             f"latency of {amount(total, 'ns', accelerator)}, the driver's stages at both ends "

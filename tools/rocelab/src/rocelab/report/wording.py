@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rocelab.accelerators import is_emulated
 from rocelab.bench.plan import ENOUGH_REPETITIONS
 from rocelab.report import fmt, grouping
 from rocelab.report.runfolder import Series
-
-EMULATED = frozenset({"tcg", "icount"})
-"""Accelerators under which a node's clock does not tell real time."""
 
 _ACCELERATORS = {
     "tcg": "tcg, software emulation: no real times",
@@ -42,11 +40,6 @@ KINDS = {
     "round_trip": "whole round trip",
     "one_way": "one way",
 }
-
-
-def is_emulated(accelerator: str) -> bool:
-    """Say whether times under `accelerator` are no real times; an unknown one counts as such."""
-    return accelerator not in {"kvm", "native"}
 
 
 def accelerator_label(accelerator: str) -> str:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compare the results of two runs: how far apart each cell is, and whether that is evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rocelab.accelerators import is_emulated
+from rocelab.compare import environment
+from rocelab.errors import UsageError
+from rocelab.run import results, two_samples
+from rocelab.run.folder import RunFolder
+from rocelab.run.stats import median
+from rocelab.run.two_samples import Apart
+
+METRICS = ("latency.mean", "bandwidth")
+"""What is compared unless other metrics are asked for."""
+_KEY = ("tool", "test", "transport", "metric", "kind", "unit", "node", "size")
+_RATES = frozenset({"bytes/s", "1/s"})
+
+
+class Verdict(StrEnum):
+    """What the repetitions of a cell say of the second run, against the first."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NO_EVIDENCE = "no evidence"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one benchmark over one transport at one size, in both runs."""
+
+    tool: str
+    test: str
+    transport: str
+    metric: str
+    kind: str
+    unit: str
+    node: str
+    size: int | None
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+    @property
+    def medians(self) -> tuple[float, float]:
+        """Of each run."""
+        return median(self.first), median(self.second)
+
+    @property
+    def difference(self) -> Apart:
+        """The second run minus the first, in the unit."""
+        return two_samples.difference(self.first, self.second)
+
+    @property
+    def ratio(self) -> Apart | None:
+        """The second run over the first; None where a value is not above 0."""
+        if min(*self.first, *self.second) <= 0:
+            return None
+        return two_samples.ratio(self.first, self.second)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Better is more of a rate, and less of anything else."""
+        interval = self.difference.interval
+        if interval is None or interval.low <= 0 <= interval.high:
+            return Verdict.NO_EVIDENCE
+        more = interval.low > 0
+        return Verdict.BETTER if more == (self.unit in _RATES) else Verdict.WORSE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, and what their common cells say."""
+
+    first: str
+    second: str
+    accelerators: tuple[str, str]
+    cells: tuple[Cell, ...]
+    warnings: tuple[str, ...]
+    """What else differs between the runs: it may be why their numbers do."""
+
+    def count(self, verdict: Verdict) -> int:
+        """Cells of a verdict."""
+        return sum(cell.verdict is verdict for cell in self.cells)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the numbers are those of emulated nodes."""
+        return any(map(is_emulated, self.accelerators))
+
+
+def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comparison:
+    """Compare two run folders; `metrics` are names or patterns as `cpu.*`.
+
+    Raises UsageError when one is no run, when they have no cell in common, or when one has real
+    time and the other has not.
+    """
+    folders = (RunFolder(first), RunFolder(second))
+    metas = tuple(folder.meta() for folder in folders)
+    tables = tuple(_grouped(path, metrics) for path in (first, second))
+    names = tuple(
+        _accelerator(path, meta) for path, meta in zip((first, second), metas, strict=True)
+    )
+    _refuse(names[0], names[1])
+    both = tables[0].join(tables[1], on=_KEY, nulls_equal=True, suffix="_2").sort(_KEY)
+    if both.is_empty():
+        raise UsageError(
+            f"{first} and {second} have no cell in common",
+            cause="they share no benchmark, transport and size, or have none of the metrics "
+            f"{', '.join(metrics)}",
+            action="Compare runs of one plan, or choose metrics with --metric.",
+        )
+    return Comparison(
+        folders[0].name,
+        folders[1].name,
+        (names[0], names[1]),
+        tuple(_cell(row) for row in both.iter_rows(named=True)),
+        tuple(environment.differences(metas[0], metas[1])),
+    )
+
+
+def _grouped(path: Path, metrics: Sequence[str]) -> pl.DataFrame:
+    table = results.load(path)
+    wanted = [
+        name
+        for name in table["metric"].unique()
+        if any(fnmatchcase(name, pattern) for pattern in metrics)
+    ]
+    rows = table.filter(pl.col("metric").is_in(wanted)).sort("repetition")
+    return rows.group_by(_KEY, maintain_order=True).agg("value")
+
+
+def _cell(row: dict[str, Any]) -> Cell:
+    return Cell(
+        **{key: row[key] for key in _KEY},
+        first=tuple(row["value"]),
+        second=tuple(row["value_2"]),
+    )
+
+
+def _accelerator(path: Path, meta: dict[str, Any]) -> str:
+    named = results.load(path)["accelerator"].unique().to_list() or [meta.get("accelerator")]
+    if len(named) != 1:
+        raise UsageError(
+            f"{path} has numbers of several accelerators: {', '.join(map(str, sorted(named)))}"
+        )
+    return str(named[0])
+
+
+def _refuse(first: str, second: str) -> None:
+    if first != second and (is_emulated(first) or is_emulated(second)):
+        raise UsageError(
+            f"the first run was measured under {first!a:.20}, the second under {second!a:.20}",
+            cause="emulated nodes measure instructions, not time: such numbers do not compare",
+            action="Compare runs of one accelerator.",
+        )
