@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Collection, Mapping
@@ -75,6 +76,13 @@ class Table:
     def integer(self, key: str, *, default: int | None = None, low: int, high: int) -> int:
         """A whole number from `low` to `high`; required when there is no default."""
         return self._whole(key, self._take(key, default), low, high)
+
+    def number(self, key: str, *, default: float) -> float:
+        """A number, whole or not; `default` when it is absent."""
+        value = self._take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            self.fail(key, f"{shown(value)} is not a number")
+        return float(value)
 
     def choice(self, key: str, allowed: Collection[str], *, default: str | None = None) -> str:
         """One of `allowed`."""

@@ -13,7 +13,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__
-from rocelab.cli import console, doctor, hosts, report, run, testbed, wireshark
+from rocelab.cli import console, doctor, hosts, report, run, study, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
 from rocelab.cli.compare import compare
@@ -76,6 +76,7 @@ app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)
 app.command()(annotate)
+app.add_typer(study.app)
 app.add_typer(hosts.app)
 app.add_typer(wireshark.app)
 

@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from rocelab.provider.qemu.state import State
 from rocelab.provider.ssh import testbed as remote
 from rocelab.provider.testbeds import AnyTestbed, PassingTestbed, VirtualTestbed
 from rocelab.provider.veth import native
+
+if TYPE_CHECKING:
+    from rocelab.run.runner import RunOutcome
 
 
 class _Lines:
@@ -62,10 +65,10 @@ class _Lines:
         console.say(text)
 
 
-def _up(plan: Plan, name: str, inventory: Path | None) -> AnyTestbed:
+def _up(plan: Plan, name: str, inventory: Path | None, nodes: list[str] | None) -> AnyTestbed:
     where = plan.testbed
     if where.provider == "ssh":
-        hosts = chosen_hosts(inventory)
+        hosts = chosen_hosts(inventory, nodes)
         console.say(f"logging in to {' and '.join(host.name for host in hosts[: remote.NODES])}")
         return _offering(plan, remote.up(hosts, needs_driver=plan.verbs))
     if where.native:
@@ -132,6 +135,59 @@ def _fitting(plan: Plan, name: str) -> VirtualTestbed | None:
     return testbed
 
 
+def carry_out(
+    plan: Plan,
+    *,
+    out: Path,
+    name: str,
+    inventory: Path | None,
+    nodes: list[str] | None = None,
+    resume: Path | None = None,
+) -> RunOutcome:
+    """Carry out a plan on its testbed, write the report and print the tables.
+
+    `nodes` are hosts of the inventory, for provider ssh. Leaves by the run's exit code when there
+    is nothing to report on.
+    """
+    from rocelab.report import build
+    from rocelab.run import runner, summary
+
+    own = f"run-{os.getpid()}"
+    found = _fitting(plan, name)
+    testbed = found or _up(plan, own, inventory, nodes)
+    mine = None if found else testbed
+
+    def remake() -> AnyTestbed:
+        nonlocal mine
+        if mine:
+            mine.down()
+        mine = _up(plan, own, inventory, nodes)
+        return mine
+
+    try:
+        outcome = runner.run(
+            plan,
+            testbed,
+            out,
+            resume=resume,
+            progress=_Lines(),
+            remake=remake if mine else None,
+        )
+    finally:
+        if mine:
+            mine.down()
+    if outcome.error:
+        console.show_error(outcome.error)
+    if not outcome.ok and not outcome.failed:
+        raise typer.Exit(int(outcome.exit_code))
+    console.say("writing the report")
+    build(outcome.path)
+    summary.show(outcome.path, console.out)
+    if outcome.missing or outcome.failed:
+        console.say(f"to go on: rocelab run --resume {outcome.path}")
+    return outcome
+
+
 def run(
     plan: Annotated[
         str | None,
@@ -169,8 +225,7 @@ def run(
     is kept, whatever happens to the next one. Ends with a table, and the path of the report as
     the last line on stdout.
     """
-    from rocelab.report import build
-    from rocelab.run import folder, runner, summary
+    from rocelab.run import folder
 
     if (plan is None) == (resume is None):
         raise UsageError(
@@ -186,38 +241,6 @@ def run(
         if resume
         else _elsewhere(plan_file.load(plan or ""), provider, icount, on_this_machine)
     )
-    own = f"run-{os.getpid()}"
-    found = _fitting(chosen, name)
-    testbed = found or _up(chosen, own, inventory)
-    mine = None if found else testbed
-
-    def remake() -> AnyTestbed:
-        nonlocal mine
-        if mine:
-            mine.down()
-        mine = _up(chosen, own, inventory)
-        return mine
-
-    try:
-        outcome = runner.run(
-            chosen,
-            testbed,
-            out,
-            resume=resume,
-            progress=_Lines(),
-            remake=remake if mine else None,
-        )
-    finally:
-        if mine:
-            mine.down()
-    if outcome.error:
-        console.show_error(outcome.error)
-    if not outcome.ok and not outcome.failed:
-        raise typer.Exit(int(outcome.exit_code))
-    console.say("writing the report")
-    page = build(outcome.path)
-    summary.show(outcome.path, console.out)
-    if outcome.missing or outcome.failed:
-        console.say(f"to go on: rocelab run --resume {outcome.path}")
-    console.out.print(str(page), markup=False)
+    outcome = carry_out(chosen, out=out, name=name, inventory=inventory, resume=resume)
+    console.out.print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))

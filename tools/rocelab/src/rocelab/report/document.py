@@ -18,6 +18,7 @@ from rocelab.report import (
     proof,
     stage_curves,
     stage_figures,
+    study,
     versions,
     where,
     wording,
@@ -45,6 +46,7 @@ def compose(run: Run) -> Document:
         facts=where.facts(run),
         sections=_named_apart(
             findings.section(run),
+            study.section(run),
             measured.latency(run),
             measured.bandwidth(run),
             stage_figures.section(run),

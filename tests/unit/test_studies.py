@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Published studies: their data, what a run answers to their claims, what is drawn beside what."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import html_tree
+from command_line import rocelab
+from rocelab.bench.catalog import TESTS
+from rocelab.errors import UsageError
+from rocelab.report import build
+from rocelab.report.palette import TRANSPORTS
+from rocelab.studies import library, page, study_file, view
+from rocelab.studies.answers import Answer, Verdict, answers
+from rocelab.studies.samples import Results
+from rocelab.studies.study import Compare, Dips, Falls, Operand, Stalls, Study
+from study_results import Line, table, write_run
+
+DOCS = Path(__file__).parents[2] / "docs" / "studies"
+HOLDS, DOES_NOT_HOLD, UNTESTED = Verdict
+SIZES = (1, 128, 8192, 131072)
+
+
+def test_the_pages_are_what_the_data_give() -> None:
+    made = page.pages()
+    written = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+    assert written == made, "renew them: python -m rocelab.studies.page docs/studies"
+
+
+@pytest.mark.parametrize("name", library.NAMES)
+def test_every_published_number_is_in_its_quotation(name: str) -> None:
+    """The text of a figure holds its value; a range, both ends."""
+    for figure in library.study(name).figures:
+        for value in {figure.low, figure.high}:
+            assert re.search(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.]\d)", figure.says)
+        assert figure.transport in {"", *TRANSPORTS}
+
+
+@pytest.mark.parametrize("name", library.NAMES)
+def test_plans_answer_their_study(name: str) -> None:
+    """Quick: two emulated nodes, 2 ranks (4 for one test), to 16 KiB. Full: ten repetitions."""
+    quick, full = library.plan(name, quick=True), library.plan(name, quick=False)
+    assert quick.study == full.study == name
+    assert full.repetitions == 10
+    assert quick.testbed.provider == "qemu"
+    assert full.testbed.provider == "ssh"
+    assert max(max(b.sizes) for b in quick.benchmarks) <= 16384
+    ranks = [b.mpi.ranks for b in quick.benchmarks if b.mpi]
+    assert set(ranks) <= {2, 4}
+    assert ranks.count(4) <= 1
+    assert {(b.tool, b.title) for b in quick.benchmarks} <= {
+        (b.tool, b.title) for b in full.benchmarks
+    }
+
+
+def operands(study: Study) -> list[Operand]:
+    found: list[Operand] = []
+    for claim in study.claims:
+        match claim.check:
+            case Compare():
+                found += [claim.check.first, claim.check.second]
+            case Falls() | Dips():
+                found.append(claim.check.of)
+    return found
+
+
+@pytest.mark.parametrize("name", library.NAMES)
+def test_claims_speak_of_what_the_plan_measures(name: str) -> None:
+    plan = library.plan(name, quick=False)
+    titles = {benchmark.title: benchmark for benchmark in plan.benchmarks}
+    study = library.study(name)
+    assert len({claim.name for claim in study.claims}) == len(study.claims)
+    for operand in operands(study):
+        benchmark = titles[operand.test]
+        assert operand.transport in TRANSPORTS
+        quantity = TESTS[benchmark.tool, benchmark.test].quantity
+        if operand.metric in ("latency.mean", "bandwidth"):
+            assert operand.metric.startswith(quantity)
+        elif operand.metric.startswith("cpu."):
+            assert "rxecpu" in plan.probes
+    for claim in study.claims:
+        if isinstance(claim.check, Stalls):
+            assert set(claim.check.tests) <= set(titles)
+
+
+def gaiser(
+    lines: list[Line], *, repetitions: int = 6, accelerator: str = "native"
+) -> dict[str, Answer]:
+    results = Results(table(lines, repetitions=repetitions, accelerator=accelerator))
+    return {a.claim.name: a for a in answers(library.study("gaiser2010"), results)}
+
+
+def bandwidths(soft: float, *, largest: int = 131072, transport: str = "hw-v1") -> list[Line]:
+    sizes = [size for size in SIZES if size <= largest]
+    return [
+        Line("bw", "rxe-v1", "bandwidth", dict.fromkeys(sizes, soft)),
+        Line("bw", transport, "bandwidth", dict.fromkeys(sizes, 100.0)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("soft", "verdict"),
+    [(100, HOLDS), (81, HOLDS), (124, HOLDS), (70, DOES_NOT_HOLD), (80, UNTESTED)],
+)
+def test_soft_roce_beside_roce(soft: float, verdict: Verdict) -> None:
+    """Within the bounds, outside, and across one of them."""
+    answer = gaiser(bandwidths(soft))["soft-roce-like-roce"]
+    assert answer.verdict is verdict, answer.because
+
+
+def test_why_it_cannot_be_tested() -> None:
+    name = "soft-roce-like-roce"
+    assert "nothing over hw-v1" in gaiser(bandwidths(100, transport="tcp"))[name].because
+    assert "end at 8192 bytes" in gaiser(bandwidths(100, largest=8192))[name].because
+    few = gaiser(bandwidths(100), repetitions=3)[name]
+    assert few.verdict is UNTESTED
+    assert "it takes 4" in few.because
+    for accelerator in ("tcg", "icount", "quantum"):
+        emulated = gaiser(bandwidths(100), accelerator=accelerator)[name]
+        assert emulated.verdict is UNTESTED
+        assert f"emulated ({accelerator})" in emulated.because
+        assert not re.search(r"ratio|\d\.\d", emulated.because)
+
+
+def test_at_one_size_at_least_and_at_the_best() -> None:
+    def lines(tcp: dict[int, float]) -> list[Line]:
+        return [
+            Line("latency", "hw-v1", "latency.mean", {1: 1000.0, 128: 1000.0}),
+            Line("latency", "rxe-v1", "latency.mean", {1: 4000.0, 128: 4500.0}),
+            Line("latency", "tcp", "latency.mean", tcp),
+        ]
+
+    fast = gaiser(lines({1: 6000, 128: 5000}))
+    assert fast["roce-speedup-latency"].verdict is HOLDS
+    assert fast["soft-roce-latency"].verdict is HOLDS
+    slow = gaiser(lines({1: 3000, 128: 5000}))
+    assert slow["roce-speedup-latency"].verdict is DOES_NOT_HOLD
+    assert slow["soft-roce-latency"].verdict is DOES_NOT_HOLD
+
+
+def test_a_difference_in_ns() -> None:
+    def answer(roce: float) -> Verdict:
+        lines = [
+            Line("latency", "ib", "latency.mean", {128: 2000.0}),
+            Line("latency", "hw-v1", "latency.mean", {128: roce}),
+        ]
+        return gaiser(lines)["ib-a-microsecond-faster"].verdict
+
+    assert answer(2500) is HOLDS
+    assert answer(3500) is DOES_NOT_HOLD
+    assert answer(3000) is UNTESTED
+
+
+def test_what_is_counted_needs_no_real_time() -> None:
+    """Soft RoCE locked up in 2010: whether it does is seen on emulated nodes, too."""
+    lines = [Line(test, "rxe-v1", "bandwidth", {1: 5.0}) for test in ("bw", "bibw")]
+    for accelerator in ("tcg", "native"):
+        answer = gaiser(lines, repetitions=2, accelerator=accelerator)["soft-roce-locks-up"]
+        assert answer.verdict is DOES_NOT_HOLD
+        assert "2 of 2 repetitions of bw" in answer.because
+    assert gaiser(lines[:1])["soft-roce-locks-up"].verdict is UNTESTED
+
+
+def report(folder: Path, accelerator: str) -> html_tree.Element:
+    lines = [
+        *bandwidths(120e6),
+        Line("latency", "rxe-v1", "latency.mean", {1: 4000.0, 128: 4500.0}),
+    ]
+    write_run(folder, table(lines, accelerator=accelerator), study="gaiser2010")
+    return html_tree.parse(build(folder).read_text(encoding="utf-8"))
+
+
+def test_published_figures_beside_measured_ones(tmp_path: Path) -> None:
+    page = report(tmp_path / "run", "native")
+    [section] = page.all("section", id="study")
+    latency, bandwidth = section.all("div", class_="card")
+    rows = {row["system"]: row["figure"] for row in latency.all("table")[0].table()}
+    assert rows["Soft RoCE, published"] == "11.6"
+    assert float(rows["rxe-v1"]) == pytest.approx(4, rel=0.01)
+    rows = {row["system"]: row["figure"] for row in bandwidth.all("table")[0].table()}
+    assert rows["IB QDR, published"] == "3024.8"
+    assert float(rows["rxe-v1"]) == pytest.approx(120, rel=0.01)
+
+
+@pytest.mark.parametrize("accelerator", ["tcg", "icount", "quantum"])
+def test_never_beside_emulated_ones(tmp_path: Path, accelerator: str) -> None:
+    """No figure, none of the published numbers anywhere, and the reason in the text."""
+    page = report(tmp_path / "run", accelerator)
+    [section] = page.all("section", id="study")
+    assert not section.all("div", class_="card")
+    assert "not drawn here" in section.text
+    assert f"emulated ({accelerator})" in section.text
+    for number in ("1.96", "3024.8", "11.6", "21.09", "1142.7", "1204.1"):
+        assert number not in page.text
+
+
+def test_a_run_of_no_study_has_no_claims(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", table(bandwidths(100)))
+    assert "Claims of" not in build(folder).read_text(encoding="utf-8")
+    answer = rocelab("study", "report", str(folder))
+    assert answer.returncode == 2
+    assert "answers no study" in answer.stderr
+
+
+def test_answers_on_a_terminal(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", table(bandwidths(100)), study="gaiser2010")
+    answer = rocelab("study", "report", str(folder))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[-1] == str(folder / "report.html")
+    lines = answer.stdout.splitlines()[:-1]
+    assert max(map(len, lines)) <= 80
+    assert "holds  soft-roce-like-roce" in lines
+    assert "cannot be tested here  roce-near-ib-latency" in lines
+
+
+def test_a_study_is_shown_whole() -> None:
+    for name in library.NAMES:
+        study = library.study(name)
+        console = Console(width=80, file=io.StringIO(), record=True)
+        console.print(view.whole(study, [library.plan(name, quick=True)]))
+        text = console.export_text()
+        assert max(map(len, text.splitlines())) <= 80
+        words = re.sub(r"\s+", " ", text)
+        assert all(claim.text in words for claim in study.claims)
+    assert "Claims" in rocelab("study", "show", library.NAMES[0]).stdout
+    listed = rocelab("study", "list").stdout
+    assert all(name in listed for name in library.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["study", "show", "kaur1999"], "there is no study 'kaur1999'"),
+        (["study", "run", "gaiser2010", "--transports", "tcp,ipx"], "has no transport 'ipx'"),
+        (["study", "run", "gaiser2010", "--nodes", "a,b", "--provider", "qemu"], "provider ssh"),
+        (["study", "run", "gaiser2010", "--inventory", "/nonexistent"], "/nonexistent"),
+        (["study", "report", "/nonexistent"], "/nonexistent"),
+    ],
+)
+def test_bad_input(words: list[str], says: str) -> None:
+    answer = rocelab(*words)
+    assert answer.returncode == 2
+    assert says in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+STUDY = {
+    "study": {"title": "t", "authors": "a", "year": 2000, "publication": "p"},
+    "claim": [
+        {"name": "one", "text": "t", "source": "s", "check": "untestable", "because": "because"}
+    ],
+}
+COLUMNS = "system,transport,test,metric,statistic,size,low,high,unit,says,source\n"
+
+
+def test_data_are_read_strictly() -> None:
+    assert study_file.read("x", STUDY, COLUMNS).claims[0].name == "one"
+    claim = {**STUDY["claim"][0], "extra": 1}  # type: ignore[index]
+    with pytest.raises(UsageError, match=r"claim\[1\]\.extra: unknown key"):
+        study_file.read("x", {**STUDY, "claim": [claim]}, COLUMNS)
+    with pytest.raises(UsageError, match="columns"):
+        study_file.read("x", STUDY, "a,b\n")
+    for row in ("s,t,x,m,best,,two,,u,q,w", "s,t,x,m,most,,2,,u,q,w", "s,t,x,m,best,,2,1,u,q,w"):
+        with pytest.raises(UsageError, match="figure 1"):
+            study_file.read("x", STUDY, COLUMNS + row)

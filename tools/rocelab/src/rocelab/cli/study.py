@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab study list | show | run | report`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rocelab.bench.catalog import TRANSPORTS
+from rocelab.bench.plan import Plan
+from rocelab.cli import console
+from rocelab.cli.hosts import File
+from rocelab.cli.run import carry_out
+from rocelab.cli.testbed import DEFAULT, Provider
+from rocelab.errors import UsageError
+from rocelab.strict import listed, shown
+from rocelab.studies import library
+
+if TYPE_CHECKING:
+    from rocelab.report.runfolder import Run
+
+app = typer.Typer(
+    name="study",
+    help="Published studies: their plans to run, their claims as checks.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(help="A study, as `gaiser2010`.", metavar="NAME")]
+
+
+@app.command("list")
+def list_() -> None:
+    """Name the studies."""
+    from rocelab.studies import view
+
+    console.out.print(view.overview([library.study(name) for name in library.NAMES]))
+
+
+@app.command()
+def show(name: Name) -> None:
+    """Print a study: question, setting, published figures, plans, claims and their checks."""
+    from rocelab.studies import view
+
+    plans = [library.plan(name, quick=quick) for quick in (False, True)]
+    console.out.print(view.whole(library.study(name), plans))
+
+
+@app.command()
+def run(
+    study: Name,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small: 2 ranks, to 16 KiB, on two emulated nodes.")
+    ] = False,
+    nodes: Annotated[
+        str | None,
+        typer.Option(help="Hosts of the inventory, as `a,b`: provider ssh.", metavar="NAMES"),
+    ] = None,
+    transports: Annotated[
+        str | None,
+        typer.Option(help="Only these of the plan, as `tcp,rxe-v1`.", metavar="NAMES"),
+    ] = None,
+    inventory: File = None,
+    provider: Annotated[
+        Provider | None, typer.Option(help="Run the plan there instead of where it says.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where run folders go.", metavar="DIR")] = Path("runs"),
+    testbed: Annotated[
+        str, typer.Option(help="Use this testbed if it is up and fits.", metavar="NAME")
+    ] = DEFAULT,
+) -> None:
+    """Carry out a study's plan, report, and answer its claims.
+
+    In full size on hosts of your own; with --quick on the embedded testbed, in minutes. Go on with
+    an interrupted run by `rocelab run --resume RUN`. The report is the last line on stdout.
+    """
+    plan = _only(library.plan(study, quick=quick), transports)
+    if nodes is not None:
+        if provider not in (None, Provider.SSH):
+            raise UsageError("--nodes are hosts of the inventory: provider ssh, no other")
+        provider = Provider.SSH
+    if provider is not None:
+        plan = replace(plan, testbed=replace(plan.testbed, provider=provider.value))
+    outcome = carry_out(
+        plan,
+        out=out,
+        name=testbed,
+        inventory=inventory,
+        nodes=None if nodes is None else nodes.split(","),
+    )
+    _answer(outcome.path)
+    console.out.print(str(outcome.path / "report.html"), markup=False)
+    raise typer.Exit(int(outcome.exit_code))
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+) -> None:
+    """Answer a study's claims from a run, and write its report anew.
+
+    Reads the results alone. Published figures stand beside measured ones in the report, and never
+    beside emulated ones.
+    """
+    from rocelab.report import build
+
+    page = build(run)
+    _answer(run)
+    console.out.print(str(page), markup=False)
+
+
+def _answer(path: Path) -> None:
+    from rocelab.report import runfolder
+    from rocelab.report.study import results
+    from rocelab.studies import answers, view
+
+    found = runfolder.load(path)
+    study = library.study(_study_of(found, path))
+    console.out.print(view.answered(study, answers.answers(study, results(found))))
+
+
+def _study_of(run: Run, path: Path) -> str:
+    name = run.plan.text("study")
+    if not name:
+        raise UsageError(
+            f"the run in {path} answers no study",
+            cause="its plan names none",
+            action=f'Run a study, or say study = "{library.NAMES[0]}" in the plan.',
+        )
+    return name
+
+
+def _only(plan: Plan, names: str | None) -> Plan:
+    """The plan over these of its transports alone. Raises UsageError."""
+    if names is None:
+        return plan
+    wanted = names.split(",")
+    for name in wanted:
+        if name not in plan.transports:
+            raise UsageError(
+                f"the study's plan has no transport {shown(name)}",
+                action=f"choose from {listed(plan.transports)}",
+            )
+    chosen = tuple(name for name in TRANSPORTS if name in wanted)
+    benchmarks = tuple(
+        replace(b, transports=tuple(t for t in b.transports if t in chosen))
+        for b in plan.benchmarks
+        if set(b.transports) & set(chosen)
+    )
+    return replace(plan, transports=chosen, benchmarks=benchmarks)

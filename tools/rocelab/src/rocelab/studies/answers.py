@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run says to a study's claims: it holds, it does not, or it cannot be tested here.
+
+A claim about a quantity is judged at each size by the confidence interval of the ratio (or the
+difference), rocelab.run.two_samples: inside the claim's bounds is a yes, outside a no, across
+a bound neither. Emulated nodes have no real time, so they answer only what is counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rocelab.accelerators import is_emulated
+from rocelab.run import two_samples
+from rocelab.run.stats import Interval
+from rocelab.run.two_samples import Apart
+from rocelab.studies import words
+from rocelab.studies.samples import Results, Samples
+from rocelab.studies.study import (
+    Bounds,
+    Check,
+    Claim,
+    Compare,
+    Dips,
+    Falls,
+    Operand,
+    Stalls,
+    Study,
+    Untestable,
+)
+
+
+class Verdict(StrEnum):
+    """What a claim comes to."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    UNTESTED = "cannot be tested here"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim's verdict and the reason for it."""
+
+    claim: Claim
+    verdict: Verdict
+    because: str
+
+
+_Found = tuple[Verdict, str]
+
+
+def answers(study: Study, results: Results) -> list[Answer]:
+    """The run's answer to each of the study's claims."""
+    return [Answer(claim, *_answer(claim, results)) for claim in study.claims]
+
+
+def _answer(claim: Claim, results: Results) -> _Found:
+    verdict, because = _judge(claim.check, results)
+    if not claim.needs:
+        return verdict, because
+    if verdict is Verdict.UNTESTED:
+        return verdict, claim.needs
+    return Verdict.UNTESTED, f"{claim.needs} This run by itself: {because}"
+
+
+def _judge(check: Check, results: Results) -> _Found:
+    match check:
+        case Compare():
+            return _compare(check, results)
+        case Falls():
+            return _falls(check, results)
+        case Dips():
+            return _dips(check, results)
+        case Stalls():
+            return _stalls(check, results)
+        case Untestable():
+            return Verdict.UNTESTED, check.because
+
+
+def _compare(check: Compare, results: Results) -> _Found:
+    found = _usable(results, check.first, check.second)
+    if isinstance(found, str):
+        return Verdict.UNTESTED, found
+    first, second = found
+    sizes = sorted(s for s in first.by_size if s in second.by_size and s in check.sizes)
+    if not sizes:
+        return Verdict.UNTESTED, _no_size(check, first)
+    method = _method(check, first)
+    pairs = {
+        f"at {size} bytes": method(first.by_size[size], second.by_size[size]) for size in sizes
+    }
+    if check.over == "best":
+        pairs = {"of the best over all sizes": method(first.best(sizes), second.best(sizes))}
+    unit = "" if check.how == "ratio" else f" {first.unit}"
+    return _verdict(check, pairs, unit)
+
+
+_Method = Callable[[Sequence[float], Sequence[float]], Apart]
+
+
+def _method(check: Compare, samples: Samples) -> _Method:
+    method: _Method = two_samples.ratio if check.how == "ratio" else two_samples.difference
+    if samples.is_time:
+        return method
+    return lambda first, second: _exactly(method, first, second)
+
+
+def _exactly(method: _Method, first: Sequence[float], second: Sequence[float]) -> Apart:
+    """Of counts: nothing is uncertain but how far they range."""
+    every = [method([a], [b]).estimate for a in first for b in second]
+    return Apart(method(first, second).estimate, Interval(min(every), max(every), 1.0))
+
+
+def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
+    judged = {place: _within(apart, check.bounds) for place, apart in pairs.items()}
+    yes = [place for place, answer in judged.items() if answer is True]
+    no = [place for place, answer in judged.items() if answer is False]
+    told = f"{check.how} {_told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
+    if check.over == "some size":
+        if yes:
+            return Verdict.HOLDS, f"{told}; reached {yes[0]}"
+        if len(no) == len(judged):
+            return Verdict.DOES_NOT_HOLD, f"{told}; reached at no size"
+    else:
+        if no:
+            return Verdict.DOES_NOT_HOLD, f"{told}; outside {no[0]}"
+        if len(yes) == len(judged):
+            return Verdict.HOLDS, told
+    return Verdict.UNTESTED, f"{_few(pairs)} {told}"
+
+
+def _few(pairs: dict[str, Apart]) -> str:
+    if any(apart.interval is None for apart in pairs.values()):
+        return "because so few repetitions have no confidence interval (it takes 4):"
+    return "because the confidence intervals reach across the claim's bounds:"
+
+
+def _falls(check: Falls, results: Results) -> _Found:
+    found = _usable(results, check.of)
+    if isinstance(found, str):
+        return Verdict.UNTESTED, found
+    values = found[0].by_size
+    sizes = sorted(size for size in values if size in check.sizes)
+    if len(sizes) < 2:
+        return Verdict.UNTESTED, "because the run has fewer than two of the sizes"
+    ends = two_samples.ratio(values[sizes[0]], values[sizes[-1]])
+    factor = words.number(ends.estimate)
+    told = f"from {sizes[0]} to {sizes[-1]} bytes it changes by the factor {factor}"
+    rises = [
+        f"{small} to {large} bytes"
+        for small, large in itertools.pairwise(sizes)
+        if _within(two_samples.ratio(values[small], values[large]), _LESS) is False
+    ]
+    if rises:
+        return Verdict.DOES_NOT_HOLD, f"{told}, and rises from {rises[0]}"
+    down = _within(ends, _LESS)
+    if down is None:
+        return Verdict.UNTESTED, f"{_few({'': ends})} {told}"
+    return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), told
+
+
+def _dips(check: Dips, results: Results) -> _Found:
+    found = _usable(results, check.of)
+    if isinstance(found, str):
+        return Verdict.UNTESTED, found
+    values = found[0].by_size
+    before = max((size for size in values if size < check.at), default=None)
+    if check.at not in values or before is None:
+        return (
+            Verdict.UNTESTED,
+            f"because the sizes of this run end at {max(values)} bytes, before {check.at}",
+        )
+    apart = two_samples.ratio(values[before], values[check.at])
+    told = f"{check.at} bytes take {words.number(apart.estimate)} times as long as {before} bytes"
+    down = _within(apart, _LESS)
+    if down is None:
+        return Verdict.UNTESTED, f"{_few({'': apart})} {told}"
+    return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), told
+
+
+def _stalls(check: Stalls, results: Results) -> _Found:
+    ended = {test: results.finished(test, check.transport) for test in check.tests}
+    if not any(ended.values()):
+        return Verdict.UNTESTED, _nothing(check.transport, ", ".join(check.tests), results)
+    told = ", ".join(
+        f"{count} of {results.repetitions} repetitions of {test}" for test, count in ended.items()
+    )
+    if all(count == results.repetitions for count in ended.values()):
+        return Verdict.DOES_NOT_HOLD, f"{told} over {check.transport} came to their end"
+    return (
+        Verdict.UNTESTED,
+        f"because {told} over {check.transport} have results, and results do not say why others "
+        "have none; the report does",
+    )
+
+
+def _usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
+    """The operands' samples, or why the run cannot answer."""
+    found = []
+    for operand in operands:
+        samples = results.of(operand)
+        if samples is None:
+            return _nothing(operand.transport, operand.text, results)
+        found.append(samples)
+    named = results.accelerators
+    if any(samples.is_time for samples in found):
+        if any(map(is_emulated, named)):
+            return f"because the nodes were emulated ({', '.join(named)}): no real time"
+        if len(named) > 1:
+            return f"because the run has times of several accelerators ({', '.join(named)})"
+    if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
+        return "because a measured value is not above 0"
+    return tuple(found)
+
+
+def _nothing(transport: str, what: str, results: Results) -> str:
+    if results.table.filter(transport=transport).is_empty():
+        return f"because this run has nothing over {transport}"
+    return f"because this run has no {what}"
+
+
+def _no_size(check: Compare, samples: Samples) -> str:
+    top = max(samples.by_size)
+    if top < check.sizes.low:
+        return f"because the sizes of this run end at {top} bytes, before {check.sizes.low}"
+    return f"because this run has no size from {check.sizes.low} to {check.sizes.high} bytes"
+
+
+_LESS = Bounds(0.0, 1.0)
+
+
+def _within(apart: Apart, bounds: Bounds) -> bool | None:
+    """Whether the interval lies in the bounds, or outside; None: the repetitions do not tell."""
+    if apart.interval is None:
+        return None
+    low, high = apart.interval.low, apart.interval.high
+    # a bound of 1 means smaller or larger, and no change is neither
+    above = low > bounds.low if bounds.low == 1 else low >= bounds.low
+    below = high < bounds.high if bounds.high == 1 else high <= bounds.high
+    if above and below:
+        return True
+    return False if high < bounds.low or low > bounds.high else None
+
+
+def _told(pairs: dict[str, Apart], unit: str) -> str:
+    shown = list(pairs.items())
+    if len(shown) > 2:
+        smallest, largest = (f(pairs.values(), key=_estimate) for f in (min, max))
+        return (
+            f"{words.number(smallest.estimate)} to {words.number(largest.estimate)}{unit} "
+            f"at {len(shown)} sizes"
+        )
+    return ", ".join(
+        f"{words.number(apart.estimate)}{_interval(apart)}{unit} {place}" for place, apart in shown
+    )
+
+
+def _estimate(apart: Apart) -> float:
+    return apart.estimate
+
+
+def _interval(apart: Apart) -> str:
+    if apart.interval is None:
+        return ""
+    return f" ({words.number(apart.interval.low)} to {words.number(apart.interval.high)})"
+
+
+def counted(found: Iterable[Answer]) -> dict[Verdict, int]:
+    """How many claims came to each verdict."""
+    totals = dict.fromkeys(Verdict, 0)
+    for answer in found:
+        totals[answer.verdict] += 1
+    return totals

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The studies that come with rocelab, and their plans."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+from rocelab.bench import plan_file
+from rocelab.bench.plan import Plan
+from rocelab.errors import UsageError
+from rocelab.strict import listed, parse_toml, shown
+from rocelab.studies import study_file
+from rocelab.studies.study import Study
+
+NAMES = ("gaiser2010", "kaur2014", "zeng2021", "ismail2013", "subramoni2009")
+"""The one whose four columns are our transports comes first."""
+
+
+@functools.cache
+def study(name: str) -> Study:
+    """A study. Raises UsageError when there is none of that name."""
+    values = parse_toml(_text(name, "study.toml"), f"{name}/study.toml", what="study")
+    return study_file.read(name, values, _text(name, "published.csv"))
+
+
+def plan(name: str, *, quick: bool) -> Plan:
+    """A study's plan: in full size, or one that two emulated nodes finish in minutes.
+
+    Raises UsageError when there is no such study.
+    """
+    file = "quick.toml" if quick else "full.toml"
+    return plan_file.from_toml(_text(name, file), f"{name}/{file} (built in)")
+
+
+def _text(name: str, file: str) -> str:
+    if name not in NAMES:
+        raise UsageError(f"there is no study {shown(name)}", action=f"choose from {listed(NAMES)}")
+    folder = resources.files("rocelab.studies") / "data" / name
+    return (folder / file).read_text("utf-8")

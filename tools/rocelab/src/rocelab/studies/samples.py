@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run's results as checks ask for them: one value a repetition, by size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from rocelab.studies.study import Operand
+
+_TIMES = frozenset({"ns", "bytes/s", "1/s"})
+_SMALLER_IS_BETTER = frozenset({"ns"})
+_SHARES_OF_TIME = ("cpu.",)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One operand's values: by size, of each repetition the mean over the nodes that gave one."""
+
+    by_size: dict[int, list[float]]
+    unit: str
+    is_time: bool
+    """Whether the quantity is a time, a rate or a share of time."""
+
+    def best(self, sizes: list[int]) -> list[float]:
+        """Of each repetition the best value over the sizes."""
+        choose = min if self.unit in _SMALLER_IS_BETTER else max
+        return [choose(values) for values in zip(*(self.by_size[s] for s in sizes), strict=False)]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The table of a run's results (docs/formats/results.md)."""
+
+    table: pl.DataFrame
+
+    @property
+    def accelerators(self) -> list[str]:
+        """Under which accelerators it was measured."""
+        return sorted(self.table["accelerator"].unique())
+
+    @property
+    def repetitions(self) -> int:
+        """How many repetitions the run has at most."""
+        return int(self.table["repetition"].n_unique())
+
+    def of(self, operand: Operand) -> Samples | None:
+        """An operand's values; None when the run has none."""
+        rows = self.table.filter(
+            test=operand.test, metric=operand.metric, transport=operand.transport
+        ).drop_nulls("size")
+        if operand.kind:
+            rows = rows.filter(kind=operand.kind)
+        if rows.is_empty():
+            return None
+        means = (
+            rows.group_by("size", "repetition")
+            .agg(pl.col("value").mean())
+            .sort("size", "repetition")
+        )
+        by_size: dict[int, list[float]] = {}
+        for size, _, value in means.iter_rows():
+            by_size.setdefault(int(size), []).append(float(value))
+        unit = str(rows["unit"][0])
+        is_time = unit in _TIMES or operand.metric.startswith(_SHARES_OF_TIME)
+        return Samples(by_size, unit, is_time)
+
+    def finished(self, test: str, transport: str) -> int:
+        """Repetitions in which a benchmark over a transport gave results."""
+        return int(self.table.filter(test=test, transport=transport)["repetition"].n_unique())

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Studies from their files: `study.toml` and `published.csv`, read as strictly as plans."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from rocelab.errors import UsageError
+from rocelab.strict import Table
+from rocelab.studies.study import (
+    Bounds,
+    Check,
+    Claim,
+    Compare,
+    Dips,
+    Falls,
+    Figure,
+    Operand,
+    Sizes,
+    Stalls,
+    Study,
+    Untestable,
+)
+
+_LARGEST = 1 << 24
+_HOW = ("ratio", "difference")
+_OVER = ("every size", "some size", "best")
+_STATISTICS = ("best", "at", "relation")
+_COLUMNS = (
+    *("system", "transport", "test", "metric", "statistic", "size", "low", "high", "unit"),
+    *("says", "source"),
+)
+
+
+def read(name: str, values: Mapping[str, Any], published: str) -> Study:
+    """A study from its TOML tables and its CSV. Raises UsageError."""
+    top = Table(values, f"{name}/study.toml")
+    head = top.table("study")
+    study = Study(
+        name=name,
+        title=head.text("title"),
+        authors=head.text("authors"),
+        year=head.integer("year", low=1990, high=2100),
+        publication=head.text("publication"),
+        asked=head.texts("asked"),
+        measured_on=head.texts("measured_on"),
+        method=head.texts("method"),
+        silent=head.texts("silent"),
+        here=head.texts("here"),
+        figures=_figures(f"{name}/published.csv", published),
+        claims=tuple(_claim(table) for table in top.tables("claim")),
+    )
+    head.done()
+    top.done()
+    return study
+
+
+def _claim(table: Table) -> Claim:
+    claim = Claim(
+        name=table.matching("name", r"[a-z0-9][a-z0-9-]{2,59}", "a name of a-z, 0-9 and -"),
+        text=table.text("text"),
+        source=table.text("source"),
+        reading=table.text("reading", default=""),
+        needs=table.text("needs", default=""),
+        check=_CHECKS[table.choice("check", tuple(_CHECKS))](table),
+    )
+    table.done()
+    return claim
+
+
+def _compare(table: Table) -> Check:
+    bounds = table.table("bounds")
+    limits = Bounds(bounds.number("low", default=0.0), bounds.number("high", default=math.inf))
+    bounds.done()
+    return Compare(
+        first=_operand(table.table("first")),
+        second=_operand(table.table("second")),
+        how=cast("Literal['ratio', 'difference']", table.choice("how", _HOW, default="ratio")),
+        bounds=limits,
+        sizes=_sizes(table),
+        over=cast(
+            "Literal['every size', 'some size', 'best']",
+            table.choice("over", _OVER, default="every size"),
+        ),
+    )
+
+
+def _falls(table: Table) -> Check:
+    return Falls(_operand(table.table("of")), _sizes(table))
+
+
+def _dips(table: Table) -> Check:
+    return Dips(_operand(table.table("of")), table.integer("at", low=1, high=_LARGEST))
+
+
+def _stalls(table: Table) -> Check:
+    return Stalls(table.texts("tests"), table.text("transport"))
+
+
+def _untestable(table: Table) -> Check:
+    return Untestable(table.text("because"))
+
+
+_CHECKS = {
+    "compare": _compare,
+    "falls": _falls,
+    "dips": _dips,
+    "stalls": _stalls,
+    "untestable": _untestable,
+}
+
+
+def _operand(table: Table) -> Operand:
+    operand = Operand(
+        test=table.text("test"),
+        metric=table.text("metric"),
+        kind=table.text("kind", default=""),
+        transport=table.text("transport"),
+    )
+    table.done()
+    return operand
+
+
+def _sizes(table: Table) -> Sizes:
+    sizes = table.table("sizes")
+    found = Sizes(
+        sizes.integer("low", default=0, low=0, high=_LARGEST),
+        sizes.integer("high", default=_LARGEST, low=0, high=_LARGEST),
+    )
+    sizes.done()
+    return found
+
+
+def _figures(source: str, text: str) -> tuple[Figure, ...]:
+    reader = csv.DictReader(
+        io.StringIO("".join(line for line in text.splitlines(keepends=True) if line[:1] != "#"))
+    )
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise UsageError(f"{source}: its columns are not {', '.join(_COLUMNS)}")
+    return tuple(_figure(source, number, row) for number, row in enumerate(reader, start=1))
+
+
+def _figure(source: str, number: int, row: Mapping[str, str]) -> Figure:
+    try:
+        low = float(row["low"])
+        figure = Figure(
+            **{
+                key: row[key]
+                for key in ("system", "transport", "test", "metric", "statistic", "unit", "says")
+            },
+            source=row["source"],
+            size=int(row["size"]) if row["size"] else None,
+            low=low,
+            high=float(row["high"]) if row["high"] else low,
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{source}: figure {number}: {error!a:.80}") from error
+    fine = figure.statistic in _STATISTICS and math.isfinite(low) and low <= figure.high
+    if not fine or (figure.statistic == "at") != (figure.size is not None and figure.drawn):
+        raise UsageError(f"{source}: figure {number} contradicts itself")
+    return figure

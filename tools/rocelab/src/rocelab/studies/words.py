@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks, figures and plans of a study in words, for its page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocelab.bench.plan import Benchmark, Plan
+from rocelab.studies.study import (
+    Bounds,
+    Check,
+    Compare,
+    Dips,
+    Falls,
+    Figure,
+    Sizes,
+    Stalls,
+    Untestable,
+)
+
+_LARGEST = 1 << 24
+
+
+def check(of: Check) -> str:
+    """What decides a claim."""
+    match of:
+        case Compare():
+            return _compare(of)
+        case Falls():
+            return f"{of.of.text} falls with size{_sizes(of.sizes)}, and rises nowhere"
+        case Dips():
+            return f"{of.of.text} is smaller at {of.at} bytes than at the size before"
+        case Stalls():
+            return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not end"
+        case Untestable():
+            return f"none, {of.because}"
+
+
+def bounds(of: Bounds, unit: str = "") -> str:
+    """Limits, in words."""
+    if of.high == float("inf"):
+        return f"{_above(of.low)}{unit}"
+    if of.low <= 0 and not unit:
+        return f"below {number(of.high)}{unit}"
+    return f"{number(of.low)} to {number(of.high)}{unit}"
+
+
+def number(value: float) -> str:
+    """Four significant digits, no exponent below ten thousand."""
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+
+
+def figure(of: Figure) -> str:
+    """A published value with its unit."""
+    span = f"{of.low:g}" if of.low == of.high else f"{of.low:g} to {of.high:g}"
+    place = f" at {of.size} bytes" if of.size is not None else ""
+    return f"{span} {of.unit}{place}"
+
+
+def sizes(values: tuple[int, ...]) -> str:
+    """Message sizes of a plan, in bytes."""
+    if len(values) <= 6:
+        return ", ".join(map(str, values))
+    return f"{len(values)} from {min(values)} to {max(values)}"
+
+
+def benchmark(of: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
+    """(heading, text) of one benchmark of a plan."""
+    mpi = of.mpi
+    yield "benchmark", f"{of.tool} {of.title}"
+    yield "transports", ", ".join(t for t in plan.transports if t in of.transports)
+    yield "sizes (bytes)", sizes(of.sizes)
+    yield "iterations", str(of.iterations)
+    yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} a node" if mpi else ""
+    yield "method", mpi.method if mpi and of.tool == "mpibench" else ""
+
+
+def _above(low: float) -> str:
+    return "above 1" if low == 1 else f"at least {number(low)}"
+
+
+def _compare(of: Compare) -> str:
+    where = {"every size": "at every size", "some size": "at one size at least", "best": ""}
+    sign, unit = ("/", "") if of.how == "ratio" else ("\N{MINUS SIGN}", " ns")
+    first, second = of.first, of.second
+    what = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
+    if first.test == second.test:
+        pair = f"{what} of {second.test}: {second.transport} {sign} {first.transport}"
+    elif first.transport == second.transport:
+        pair = f"{what} over {second.transport}: {second.test} {sign} {first.test}"
+    else:
+        pair = f"{second.text} {sign} {first.text}"
+    if of.over == "best":
+        pair = f"best {pair}"
+    where_text = f" {where[of.over]}" if where[of.over] else ""
+    return f"{pair} is {bounds(of.bounds, unit)}{where_text}{_sizes(of.sizes)}"
+
+
+def _sizes(of: Sizes) -> str:
+    if of.low == of.high:
+        return f" ({of.low} bytes)"
+    if of.high >= _LARGEST:
+        return f" (from {of.low} bytes)" if of.low > 1 else ""
+    if of.low <= 1:
+        return f" (to {of.high} bytes)"
+    return f" ({of.low} to {of.high} bytes)"
