@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants probes mpibench demo test test-kernels other-lines lint bench install clean
+.PHONY: help setup apt image module module-variants probes mpibench demo test test-kernels others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -21,7 +21,7 @@ help:  ## this list
 demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
-test: setup probes module-variants other-lines  ## every test, those in virtual machines included
+test: setup probes module-variants others  ## every test, those in virtual machines included
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
@@ -38,10 +38,17 @@ test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%)  ## the driver's t
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
-# The lines that `make test` builds and loads, but does not go through; two at a time, because an
-# image waits for the network half of its time.
-other-lines: apt
-	@$(MAKE) --no-print-directory -j2 $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
+# The lines that `make test` builds and loads, but does not go through, and the other tshark; at the
+# same time, because an image waits for the network half of its time.
+others: apt
+	@$(MAKE) --no-print-directory -j3 tshark $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
+
+# the supported Debian that this machine is not
+OTHER_DEBIAN := $(if $(shell grep -s '^VERSION_CODENAME=trixie' /etc/os-release),bookworm,trixie)
+
+tshark: apt  ## the tshark of the other Debian release, for tests
+	@mkdir -p $(BUILD)/tshark
+	@ln -sfn "$$(tests/tshark/root $(OTHER_DEBIAN) $(CACHE)/tshark)" $(BUILD)/tshark/$(OTHER_DEBIAN)
 
 probes-%: apt
 	@$(MAKE) --no-print-directory probes LINE=$* VARIANT=instrumented SKIP_APT=1

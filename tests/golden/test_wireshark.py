@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
+import tshark_plugin
 from corpus import SAMPLES
-from requirements import need_program
 
 HERE = Path(__file__).parent / "wireshark"
 
 
-def test_golden(tmp_path: Path) -> None:
-    need_program("tshark")
+@pytest.mark.parametrize("which", tshark_plugin.WHICH)
+def test_golden(which: str, tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("wireshark_golden", HERE / "renew.py")
     assert spec
     assert spec.loader
     renew = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(renew)
-    made = renew.golden(tmp_path, SAMPLES)
+    made = renew.golden(tshark_plugin.with_plugin(which, tmp_path), SAMPLES)
     kept = (HERE / "corpus.tsv").read_text()
     assert made.splitlines() == kept.splitlines()
 

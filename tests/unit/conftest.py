@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import tshark_plugin
+
 # a busy machine is no reason to fail: examples have no time limit of their own
 settings.register_profile("rocelab", deadline=None)
 settings.load_profile("rocelab")
@@ -17,3 +19,11 @@ settings.load_profile("rocelab")
 def data() -> Path:
     """Real output of the tools; each file's name holds the tool's version."""
     return Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="module", params=tshark_plugin.WHICH)
+def tshark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tshark_plugin.Tshark:
+    """A tshark with the plugin: this machine's, then the other Debian's."""
+    return tshark_plugin.with_plugin(request.param, tmp_path_factory.mktemp("home"))

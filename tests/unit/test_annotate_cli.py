@@ -13,11 +13,10 @@ from urllib.parse import unquote
 
 import pytest
 
-import tshark_plugin
 from command_line import rocelab
 from corpus import CAPTURES
 from pcapng_blocks import packets
-from requirements import need_program
+from tshark_plugin import Tshark
 from two_drivers import schedule
 
 FIELDS = {
@@ -29,14 +28,6 @@ FIELDS = {
         "cqe", "reply")},
 }  # fmt: skip
 NUMBERS = {"qpn": "qpn", "dqpn": "dqpn"}
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_program("tshark")
-    folder = tmp_path_factory.mktemp("home")
-    tshark_plugin.place(folder)
-    return folder
 
 
 def comments(path: Path) -> dict[int, list[dict[str, list[str]]]]:
@@ -54,12 +45,12 @@ def comments(path: Path) -> dict[int, list[dict[str, list[str]]]]:
     return found
 
 
-def check_round_trip(home: Path, made: Path) -> int:
+def check_round_trip(tshark: Tshark, made: Path) -> int:
     """Every number and word of the comments comes back as a field; gives how many there were."""
     names = [f"rocelab.{name}" for name in (*FIELDS.values(), *NUMBERS.values())]
     names += ["rocelab.response_time", "rocelab.finding", "rocelab.finding.severity",
               "rocelab.finding.detail", "rocelab.other"]  # fmt: skip
-    rows = tshark_plugin.fields(home, made, names, "-E", "aggregator=|")
+    rows = tshark.fields(made, names, "-E", "aggregator=|")
     told = 0
     written = comments(made)
     assert rows.keys() == written.keys()
@@ -88,7 +79,7 @@ def check_round_trip(home: Path, made: Path) -> int:
     return told
 
 
-def test_round_trip_of_the_drivers_numbers(home: Path, tmp_path: Path) -> None:
+def test_round_trip_of_the_drivers_numbers(tshark: Tshark, tmp_path: Path) -> None:
     wire, traces = schedule(5).write(tmp_path)
     made = tmp_path / "made.pcapng"
     words = [str(word) for trace in traces for word in ("--trace", trace)]
@@ -97,7 +88,7 @@ def test_round_trip_of_the_drivers_numbers(home: Path, tmp_path: Path) -> None:
     report = json.loads(answer.stdout)
     assert report["schema"] == "rocelab.annotate/1"
     assert report["driver"]["tx"] > 50
-    assert check_round_trip(home, made) > 1000
+    assert check_round_trip(tshark, made) > 1000
 
 
 @pytest.mark.parametrize(
@@ -112,15 +103,15 @@ def test_round_trip_of_the_drivers_numbers(home: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_planted_fault_in_tshark(
-    fault: str, statuses: set[str], home: Path, tmp_path: Path
+    fault: str, statuses: set[str], tshark: Tshark, tmp_path: Path
 ) -> None:
     made = tmp_path / "made.pcapng"
     answer = rocelab("annotate", str(CAPTURES / f"fault-{fault}.pcap"), "-o", str(made))
     assert answer.returncode == 0, answer.stderr
-    check_round_trip(home, made)
+    check_round_trip(tshark, made)
     for status in statuses:
         filtered = ["-r", made, "-Y", f'rocelab.psn.status == "{status}"']
-        shown = tshark_plugin.run(home, *filtered, "-T", "fields", "-e", "frame.number").split()
+        shown = tshark.run(*filtered, "-T", "fields", "-e", "frame.number").split()
         written = comments(made)
         where = [number for number, read in written.items()
                  if any(keys.get("psn_status") == [status] for keys in read)]  # fmt: skip

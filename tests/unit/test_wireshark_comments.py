@@ -10,7 +10,7 @@ import pytest
 
 import tshark_plugin
 from corpus import files, frames
-from requirements import need_program
+from tshark_plugin import Tshark
 
 STAGES = ("wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit", "parse", "queue",
           "exec", "cqe", "reply")  # fmt: skip
@@ -36,14 +36,6 @@ FIELDS = [
 UNKNOWN = "Not understood"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_program("tshark")
-    folder = tmp_path_factory.mktemp("home")
-    tshark_plugin.place(folder)
-    return folder
-
-
 def frame() -> bytes:
     """An acknowledgement: no payload that heuristics could take for anything."""
     body = frames.transport("RC_ACKNOWLEDGE", 18, 4711, frames.aeth(0x1F, 1))
@@ -59,16 +51,16 @@ def packet(*comments: bytes) -> bytes:
     return made
 
 
-def shown(home: Path, tmp_path: Path, *packets: list[bytes]) -> dict[int, dict[str, str]]:
+def shown(tshark: Tshark, tmp_path: Path, *packets: list[bytes]) -> dict[int, dict[str, str]]:
     path = tmp_path / "commented.pcapng"
     blocks = [files.section(), files.interface(), *(packet(*comments) for comments in packets)]
     path.write_bytes(b"".join(blocks))
-    return tshark_plugin.fields(home, path, FIELDS)
+    return tshark.fields(path, FIELDS)
 
 
-def test_every_number_comes_back(home: Path, tmp_path: Path) -> None:
+def test_every_number_comes_back(tshark: Tshark, tmp_path: Path) -> None:
     """One frame with the sender's, the receiver's and the analyzer's comment; one with none."""
-    rows = shown(home, tmp_path, [TX.encode(), RX.encode(), FOUND.encode()], [])
+    rows = shown(tshark, tmp_path, [TX.encode(), RX.encode(), FOUND.encode()], [])
     row = rows[1]
     expected = {
         "node": "n1,n2", "dev": "rxe0,rxe0", "dir": "tx,rx", "net": "v2,v2",
@@ -98,8 +90,8 @@ def test_every_number_comes_back(home: Path, tmp_path: Path) -> None:
     assert not any(rows[2][f"rocelab.{name}"] for name in expected)
 
 
-def test_display_filters(home: Path, tmp_path: Path) -> None:
-    shown(home, tmp_path, [TX.encode()], [RX.encode()], [FOUND.encode()])
+def test_display_filters(tshark: Tshark, tmp_path: Path) -> None:
+    shown(tshark, tmp_path, [TX.encode()], [RX.encode()], [FOUND.encode()])
     path = tmp_path / "commented.pcapng"
     for text, wanted in (
         ('rocelab.node == "n1"', ["1"]),
@@ -111,13 +103,13 @@ def test_display_filters(home: Path, tmp_path: Path) -> None:
         ("rocelab.message.first <= 5 && rocelab.message.last >= 5", ["3"]),
     ):
         words = ["-r", path, "-Y", text, "-T", "fields", "-e", "frame.number"]
-        assert tshark_plugin.run(home, *words).split() == wanted, text
+        assert tshark.run(*words).split() == wanted, text
 
 
-def test_findings_reach_the_expert_statistics(home: Path, tmp_path: Path) -> None:
-    shown(home, tmp_path, [FOUND.encode()])
+def test_findings_reach_the_expert_statistics(tshark: Tshark, tmp_path: Path) -> None:
+    shown(tshark, tmp_path, [FOUND.encode()])
     path = tmp_path / "commented.pcapng"
-    table = tshark_plugin.run(home, "-r", path, "-q", "-z", "expert")
+    table = tshark.run("-r", path, "-q", "-z", "expert")
     assert "Errors (1)" in table
     assert "Warns (1)" in table
 
@@ -151,7 +143,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_hostile_comments(home: Path, tmp_path: Path, seed: int) -> None:
+def test_hostile_comments(tshark: Tshark, tmp_path: Path, seed: int) -> None:
     """None makes Lua fail, and each of the others on the same packet is still read."""
     draw = random.Random(seed)
     packets = [[text, TX.encode()] for text in HOSTILE]
@@ -162,7 +154,7 @@ def test_hostile_comments(home: Path, tmp_path: Path, seed: int) -> None:
             at = draw.randrange(len(text))
             text[at : at + draw.randrange(3)] = draw.randbytes(draw.randrange(4))
         packets.append([bytes(text), TX.encode()])
-    rows = shown(home, tmp_path, *packets)
+    rows = shown(tshark, tmp_path, *packets)
     assert len(rows) == len(packets)
     for row in rows.values():
         assert row["rocelab.stage.wqe"].endswith("41")
@@ -174,8 +166,8 @@ def test_hostile_comments(home: Path, tmp_path: Path, seed: int) -> None:
     assert UNKNOWN not in rows[23]["_ws.expert.message"]
 
 
-def test_other_comments_are_left_alone(home: Path, tmp_path: Path) -> None:
-    rows = shown(home, tmp_path, [b"my own note: rocelab/1 wqe_ns=5"], [b"rocelab/11 wqe_ns=5"],
+def test_other_comments_are_left_alone(tshark: Tshark, tmp_path: Path) -> None:
+    rows = shown(tshark, tmp_path, [b"my own note: rocelab/1 wqe_ns=5"], [b"rocelab/11 wqe_ns=5"],
                  [b"rocelab.dump/1 wqe_ns=5"], [b"rocelab/1x wqe_ns=5"])  # fmt: skip
     assert not any(row["rocelab.stage.wqe"] for row in rows.values())
     assert "Version 11 is not known" in rows[2]["_ws.expert.message"]

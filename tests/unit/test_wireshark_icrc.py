@@ -11,8 +11,8 @@ import pytest
 
 import tshark_plugin
 from corpus import CAPTURES, SAMPLES, crc, files, frames
-from requirements import need_program
 from rocelab import capture
+from tshark_plugin import PLUGIN, WHICH, Tshark, TsharkError
 
 Net = frames.Net
 FIELDS = ["infiniband.bth.opcode", "rocelab.icrc.status", "rocelab.icrc.expected",
@@ -21,20 +21,12 @@ WORD = {True: "1", False: "0", None: "2"}
 """Good, bad, unverified, as Wireshark numbers them for every checksum."""
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_program("tshark")
-    folder = tmp_path_factory.mktemp("home")
-    tshark_plugin.place(folder)
-    return folder
-
-
-def compare(home: Path, path: Path) -> tuple[list[str], int]:
+def compare(tshark: Tshark, path: Path) -> tuple[list[str], int]:
     """Compare all that both know of a capture; give the statuses, and what one alone calls RoCE."""
     ours = {row["packet"]: row for row in pl.DataFrame(capture.read(path).packets).to_dicts()}
     theirs = {
         number: row
-        for number, row in tshark_plugin.fields(home, path, FIELDS).items()
+        for number, row in tshark.fields(path, FIELDS).items()
         if row["infiniband.bth.opcode"]
     }
     both = sorted(ours.keys() & theirs.keys())
@@ -52,8 +44,8 @@ def compare(home: Path, path: Path) -> tuple[list[str], int]:
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "cut.pcap"])
-def test_corpus(home: Path, name: str) -> None:
-    statuses, one_only = compare(home, CAPTURES / name)
+def test_corpus(tshark: Tshark, name: str) -> None:
+    statuses, one_only = compare(tshark, CAPTURES / name)
     assert statuses
     assert one_only == 0
 
@@ -101,11 +93,11 @@ def random_frame(draw: random.Random) -> bytes:
     return whole
 
 
-def test_ten_thousand_random_packets(home: Path, tmp_path: Path) -> None:
+def test_ten_thousand_random_packets(tshark: Tshark, tmp_path: Path) -> None:
     draw = random.Random(7)
     path = tmp_path / "random.pcap"
     path.write_bytes(files.pcap((index * 1000, random_frame(draw)) for index in range(10_000)))
-    statuses, one_only = compare(home, path)
+    statuses, one_only = compare(tshark, path)
     assert one_only == 0
     assert len(statuses) == 10_000
     assert statuses.count("0") > 1000
@@ -127,21 +119,21 @@ def one_frame(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_truncation(home: Path, tmp_path: Path, kind: str) -> None:
+def test_every_truncation(tshark: Tshark, tmp_path: Path, kind: str) -> None:
     """What was not captured is never judged, and never makes Lua fail."""
     whole = one_frame(kind)
     path = tmp_path / "cut.pcapng"
     blocks = [files.section(), files.interface()]
     blocks += [files.enhanced(0, whole[:size], size=len(whole)) for size in range(len(whole) + 1)]
     path.write_bytes(b"".join(blocks))
-    statuses, one_only = compare(home, path)
+    statuses, one_only = compare(tshark, path)
     assert one_only == 0
     assert statuses.count("1") == 1
     assert set(statuses) == {"1", "2"}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_flipped_bit(home: Path, tmp_path: Path, kind: str) -> None:
+def test_every_flipped_bit(tshark: Tshark, tmp_path: Path, kind: str) -> None:
     whole = one_frame(kind)
     packets = []
     for bit in range(len(whole) * 8):
@@ -150,14 +142,14 @@ def test_every_flipped_bit(home: Path, tmp_path: Path, kind: str) -> None:
         packets.append((bit * 1000, bytes(changed)))
     path = tmp_path / "flipped.pcap"
     path.write_bytes(files.pcap(packets))
-    statuses, one_only = compare(home, path)
+    statuses, one_only = compare(tshark, path)
     # bits that decide what the frame is: Wireshark goes by other rules there than the analyzer
     assert one_only < 200
     assert statuses.count("0") > 600
     assert statuses.count("1") > 40
 
 
-def test_link_types_and_tunnels(home: Path, tmp_path: Path) -> None:
+def test_link_types_and_tunnels(tshark: Tshark, tmp_path: Path) -> None:
     """Where Wireshark finds a BTH, its ICRC is judged: raw IP, cooked, and inside VXLAN."""
     body = frames.transport("RC_SEND_ONLY", 18, 1, b"", bytes(16))
     inner = frames.frame(Net(), "a", body)
@@ -167,42 +159,42 @@ def test_link_types_and_tunnels(home: Path, tmp_path: Path) -> None:
     outer = frames.ethernet(net, net.address("a"), net.address("b"), network + udp + rest)
     path = tmp_path / "vxlan.pcap"
     path.write_bytes(files.pcap([(0, outer + bytes(4))]))
-    rows = tshark_plugin.fields(home, path, FIELDS)
+    rows = tshark.fields(path, FIELDS)
     assert rows[1]["rocelab.icrc.status"] == "1"
 
 
-def test_preference_turns_it_off(home: Path) -> None:
+def test_preference_turns_it_off(tshark: Tshark) -> None:
     path = CAPTURES / "icrc-corrupted.pcap"
     names = ["rocelab.icrc.status", "_ws.expert.message", "rocelab.fecn"]
-    row = tshark_plugin.fields(home, path, names)[1]
+    row = tshark.fields(path, names)[1]
     assert row["rocelab.icrc.status"] == "0"
     assert "Bad ICRC" in row["_ws.expert.message"]
-    row = tshark_plugin.fields(home, path, names, "-o", "rocelab.check_icrc:FALSE")[1]
+    row = tshark.fields(path, names, "-o", "rocelab.check_icrc:FALSE")[1]
     assert row["rocelab.icrc.status"] == ""
     assert "ICRC" not in row["_ws.expert.message"]
     assert row["rocelab.fecn"]
 
 
-def test_experts_without_the_field(home: Path) -> None:
+def test_experts_without_the_field(tshark: Tshark) -> None:
     """Unless something asks for the ICRC it is not computed; a preference makes it always so."""
     path = CAPTURES / "icrc-corrupted.pcap"
-    quiet = tshark_plugin.run(home, "-r", path, "-q", "-z", "expert")
+    quiet = tshark.run("-r", path, "-q", "-z", "expert")
     assert "Bad ICRC" not in quiet
     words = ["-o", "rocelab.check_icrc_always:TRUE"]
-    assert "Bad ICRC" in tshark_plugin.run(home, "-r", path, "-q", "-z", "expert", *words)
+    assert "Bad ICRC" in tshark.run("-r", path, "-q", "-z", "expert", *words)
 
 
-def test_filter(home: Path) -> None:
+def test_filter(tshark: Tshark) -> None:
     """`-Y` with Wireshark's words."""
     path = CAPTURES / "icrc-corrupted.pcap"
-    assert tshark_plugin.run(home, "-r", path, "-Y", 'rocelab.icrc.status == "Bad"')
-    assert not tshark_plugin.run(home, "-r", path, "-Y", 'rocelab.icrc.status == "Good"')
+    assert tshark.run("-r", path, "-Y", 'rocelab.icrc.status == "Bad"')
+    assert not tshark.run("-r", path, "-Y", 'rocelab.icrc.status == "Good"')
 
 
-def test_a_failing_plugin_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", WHICH)
+def test_a_failing_plugin_is_noticed(which: str, tmp_path: Path) -> None:
     """These tests can fail: an error in Lua is seen, in its code and while it dissects."""
-    need_program("tshark")
-    source = tshark_plugin.PLUGIN.read_text()
+    source = PLUGIN.read_text()
     needle = "function rocelab.dissector(tvb, pinfo, tree)\n"
     assert needle in source
     for number, broken in enumerate(
@@ -212,12 +204,13 @@ def test_a_failing_plugin_is_noticed(tmp_path: Path) -> None:
         plugin = tmp_path / f"{number}.lua"
         plugin.write_text(broken)
         home.mkdir()
-        tshark_plugin.place(home, plugin)
-        with pytest.raises(tshark_plugin.TsharkError):
-            tshark_plugin.fields(home, CAPTURES / "rc-v1.pcap", ["rocelab.fecn"])
+        with pytest.raises(TsharkError):
+            tshark_plugin.with_plugin(which, home, plugin).fields(
+                CAPTURES / "rc-v1.pcap", ["rocelab.fecn"]
+            )
 
 
 def test_generator_and_plugin_agree_on_the_seed() -> None:
     """The register after the LRH's eight ones, which the plugin starts from."""
     register = crc.crc32(b"\xff" * 8) ^ 0xFFFFFFFF
-    assert f"local AFTER_LRH = 0x{register:08x}\n" in tshark_plugin.PLUGIN.read_text()
+    assert f"local AFTER_LRH = 0x{register:08x}\n" in PLUGIN.read_text()

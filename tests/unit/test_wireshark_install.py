@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,18 +13,32 @@ import pytest
 import tshark_plugin
 from command_line import rocelab
 from corpus import CAPTURES
-from requirements import need_program
+from tshark_plugin import Tshark
 
 SOURCE = tshark_plugin.PLUGIN.parent
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    need_program("tshark")
+@pytest.fixture(params=tshark_plugin.WHICH)
+def tshark(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Tshark:
+    """This machine's tshark, then the other Debian's, as the one in PATH; without the plugin."""
+    for name in ("home", "bin"):
+        (tmp_path / name).mkdir()
+    tshark = tshark_plugin.bare(request.param, tmp_path / "home")
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "WIRESHARK_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
+    monkeypatch.setenv("HOME", str(tshark.home))
+    if tshark.root:
+        tshark.script(tmp_path / "bin/tshark")
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return tshark
+
+
+@pytest.fixture
+def home(tshark: Tshark) -> Path:
+    """The person's home."""
+    return tshark.home
 
 
 def tree(home: Path) -> set[Path]:
@@ -34,13 +49,13 @@ def profile(home: Path) -> Path:
     return home / ".config/wireshark/profiles/rocelab"
 
 
-def test_install_and_uninstall(home: Path) -> None:
+def test_install_and_uninstall(tshark: Tshark, home: Path) -> None:
     before = tree(home)
     answer = rocelab("wireshark", "install")
     assert answer.returncode == 0, answer.stderr
     for name in ("preferences", "colorfilters"):
         assert (profile(home) / name).read_bytes() == (SOURCE / "profile" / name).read_bytes()
-    rows = tshark_plugin.run(home, "-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-C", "rocelab")
+    rows = tshark.run("-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-C", "rocelab")
     if "does not run the plugin" not in answer.stderr:
         assert " Bad " in rows
     assert rocelab("wireshark", "install").returncode == 0
@@ -124,18 +139,18 @@ def test_the_package_has_the_sources() -> None:
         assert (files / name).resolve() == source
 
 
-def test_every_colour_rule_is_a_filter(home: Path) -> None:
+def test_every_colour_rule_is_a_filter(tshark: Tshark) -> None:
     """Wireshark drops a rule that it does not understand, without a word."""
-    tshark_plugin.place(home)
+    tshark.place()
     rules = [line for line in (SOURCE / "profile/colorfilters").read_text().splitlines()
              if line.startswith("@")]  # fmt: skip
     assert len(rules) > 5
     # one run for all: each must compile for the whole to do so
     whole = " || ".join(f"({rule.split('@')[2]})" for rule in rules)
-    assert tshark_plugin.run(home, "-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-Y", whole)
+    assert tshark.run("-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-Y", whole)
 
 
-def test_the_extcap_runs_with_this_python(home: Path) -> None:
+def test_the_extcap_runs_with_this_python(tshark: Tshark, home: Path) -> None:
     """It is where Wireshark looks, or there is a word on how to bring it there."""
     answer = rocelab("wireshark", "install")
     assert answer.returncode == 0, answer.stderr
@@ -146,7 +161,7 @@ def test_the_extcap_runs_with_this_python(home: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("extcap {version=")
-    listed = tshark_plugin.run(home, "-G", "folders")
+    listed = tshark.run("-G", "folders")
     if str(extcap.parent) in listed:
         assert "live interfaces" not in answer.stderr
     else:

@@ -16,13 +16,12 @@ from corpus import CAPTURES, SAMPLES  # noqa: E402
 FIELDS = ["rocelab.icrc.status", "rocelab.icrc.expected", "rocelab.fecn", "rocelab.becn"]
 
 
-def golden(home: Path, samples: list[str]) -> str:
+def golden(tshark: tshark_plugin.Tshark, samples: list[str]) -> str:
     """A line per frame: capture, frame number, the plugin's fields."""
-    tshark_plugin.place(home)
     # in two parts: reuse would take it for this file's own tag
     lines = ["# SPDX-License-" + "Identifier: CC0-1.0", "\t".join(["# capture", "frame", *FIELDS])]
     for name in samples:
-        for number, row in tshark_plugin.fields(home, CAPTURES / name, FIELDS).items():
+        for number, row in tshark.fields(CAPTURES / name, FIELDS).items():
             cells = [tshark_plugin.flag(row[field]) for field in FIELDS]
             lines.append("\t".join([name, str(number), *cells]))
     return "\n".join(lines) + "\n"
@@ -30,4 +29,5 @@ def golden(home: Path, samples: list[str]) -> str:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        (HERE / "corpus.tsv").write_text(golden(Path(folder), SAMPLES))
+        tshark = tshark_plugin.with_plugin(tshark_plugin.INSTALLED, Path(folder))
+        (HERE / "corpus.tsv").write_text(golden(tshark, SAMPLES))
