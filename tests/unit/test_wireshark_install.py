@@ -13,6 +13,7 @@ import pytest
 import tshark_plugin
 from command_line import rocelab
 from corpus import CAPTURES
+from rocelab.wireshark.install import PROFILE
 from tshark_plugin import Tshark
 
 SOURCE = tshark_plugin.PLUGIN.parent
@@ -53,11 +54,21 @@ def test_install_and_uninstall(tshark: Tshark, home: Path) -> None:
     before = tree(home)
     answer = rocelab("wireshark", "install")
     assert answer.returncode == 0, answer.stderr
-    for name in ("preferences", "colorfilters"):
+    for name in PROFILE:
         assert (profile(home) / name).read_bytes() == (SOURCE / "profile" / name).read_bytes()
     rows = tshark.run("-n", "-r", CAPTURES / "icrc-corrupted.pcap", "-C", "rocelab")
     if "does not run the plugin" not in answer.stderr:
         assert " Bad " in rows
+    # a benchmark's payload is nobody's protocol
+    guessed = [
+        "-n",
+        "-r",
+        CAPTURES / "rc-v2-ipv4.pcap",
+        "-Y",
+        'frame.protocols contains "rpcordma"',
+    ]
+    assert tshark.run(*guessed)
+    assert not tshark.run(*guessed, "-C", "rocelab")
     assert rocelab("wireshark", "install").returncode == 0
     answer = rocelab("wireshark", "uninstall")
     assert answer.returncode == 0, answer.stderr
@@ -132,7 +143,7 @@ def test_the_package_has_the_sources() -> None:
 
     files = Path(wireshark.__file__).parent / "files"
     names = {path.name for path in files.iterdir()}
-    assert names == {"rocelab.lua", "preferences", "colorfilters", "extcap-rocelab"}
+    assert names == {"rocelab.lua", "extcap-rocelab", *PROFILE}
     assert (files / "extcap-rocelab").resolve() == SOURCE / "extcap/rocelab"
     for name in names - {"extcap-rocelab"}:
         (source,) = (path for path in SOURCE.rglob(name) if path.is_file())

@@ -22,6 +22,7 @@ from rocelab.wireshark.folders import Folders
 
 PLUGIN = "rocelab.lua"
 EXTCAP = "rocelab"
+PROFILE = ("preferences", "colorfilters", "heuristic_protos")
 _KERNEL_SHEBANG = 127
 """Bytes that a first line may have (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
 _RECORD = "rocelab-installed.json"
@@ -61,8 +62,7 @@ def _targets(where: Folders) -> dict[Path, bytes]:
     return {
         where.lua / PLUGIN: (files / PLUGIN).read_bytes(),
         where.extcap / EXTCAP: _with_python((files / "extcap-rocelab").read_bytes()),
-        profile / "preferences": (files / "preferences").read_bytes(),
-        profile / "colorfilters": (files / "colorfilters").read_bytes(),
+        **{profile / name: (files / name).read_bytes() for name in PROFILE},
     }
 
 
