@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from corpus import files
 from extcap_live import EXTCAP, Live, ask, count, here, wait_until
+from rocelab.errors import TestbedError
 from rocelab.provider.ssh.inventory import Host
 from rocelab.wireshark.extcap import places, stream
 
@@ -94,6 +96,25 @@ def test_a_broken_inventory_hides_nothing_else(lab: Path) -> None:
     assert answer.returncode == 0
     assert "extcap {version=" in answer.stdout
     assert "hosts.toml" in answer.stderr
+
+
+def test_a_testbed_that_cannot_be_read_hides_no_other(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as one that is going down just now, or another version's."""
+    broken, whole = object(), object()
+
+    def of(state: object) -> Iterator[places.Place]:
+        if state is broken:
+            raise TestbedError("testbed one cannot be read")
+        yield places.Place("rocelab-two-n1-rxe0", "Soft RoCE", "rxe0", "n1", None)
+
+    monkeypatch.setattr(places.State, "all", lambda: [broken, whole])
+    monkeypatch.setattr(places, "_testbed", of)
+    values = [place.value for place in places.listed()]
+    assert "rocelab-two-n1-rxe0" in values
+    assert "rocelab-host-alpha" in values
+    assert "testbed one cannot be read" in capsys.readouterr().err
 
 
 def test_link_type_and_options(lab: Path) -> None:

@@ -50,22 +50,27 @@ def _here() -> Iterator[Place]:
             yield Place(f"rocelab-{name}", f"Soft RoCE {name}", name, None, None)
 
 
+def _testbed(state: State) -> Iterator[Place]:
+    spec = state.spec()
+    testbed = of(state)
+    ends = [(end.name, end.device) for end in ENDS]
+    if spec.provider != "veth":
+        ends = [(node.name, DEVICE) for node in spec.nodes]
+    for name, device in ends:
+        target = testbed.target(name)
+        yield Place(
+            f"rocelab-{state.name}-{name}-{device}",
+            f"Soft RoCE {device} on {name} of testbed {state.name}",
+            device,
+            name,
+            _login(target),
+        )
+
+
 def _testbeds() -> Iterator[Place]:
     for state in State.all():
-        spec = state.spec()
-        testbed = of(state)
-        ends = [(end.name, end.device) for end in ENDS]
-        if spec.provider != "veth":
-            ends = [(node.name, DEVICE) for node in spec.nodes]
-        for name, device in ends:
-            target = testbed.target(name)
-            yield Place(
-                f"rocelab-{state.name}-{name}-{device}",
-                f"Soft RoCE {device} on {name} of testbed {state.name}",
-                device,
-                name,
-                _login(target),
-            )
+        # one may be going down just now
+        yield from _told(_testbed(state))
 
 
 def _login(target: SshTarget) -> tuple[str, ...]:
@@ -87,15 +92,17 @@ def _hosts() -> Iterator[Place]:
         yield Place(value, title, host.verbs, host.name, _ssh(host))
 
 
+def _told(source: Iterator[Place]) -> Iterator[Place]:
+    """Its places; what cannot be read is told on standard error."""
+    try:
+        yield from source
+    except (RocelabError, OSError) as error:
+        print(f"rocelab: {error}", file=sys.stderr)
+
+
 def listed() -> list[Place]:
     """All places. What cannot be read is told on standard error, and hides nothing else."""
-    found: list[Place] = []
-    for source in (_here, _testbeds, _hosts):
-        try:
-            found += source()
-        except (RocelabError, OSError) as error:
-            print(f"rocelab: {error}", file=sys.stderr)
-    return found
+    return [place for source in (_here, _testbeds, _hosts) for place in _told(source())]
 
 
 def find(value: str) -> Place:
