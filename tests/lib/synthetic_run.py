@@ -286,6 +286,8 @@ class Synthetic:
                 yield node, f"cpu.{name}", "per_message", ns, "ns"
                 yield node, f"cpu.{name}", "time", ns * 1000, "ns"
             yield node, "cpu.per_packet", "kernel", 5_000.0 * dice.uniform(0.9, 1.1), "ns"
+            yield node, "cpu.per_message", "kernel", 11_000.0 * dice.uniform(0.9, 1.1), "ns"
+            yield node, "cpu.per_message", "communication", 30_000.0 * dice.uniform(0.9, 1.1), "ns"
             yield node, "cpu.utilization", "per_core", 0.7, "1"
 
     def _values(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rocelab.accelerators import is_emulated
 from rocelab.report import (
     correlation,
+    costs,
     coverage,
     cpu_split,
     findings,
@@ -49,6 +50,7 @@ def compose(run: Run) -> Document:
             study.section(run),
             measured.latency(run),
             measured.bandwidth(run),
+            costs.section(run),
             stage_figures.section(run),
             stage_curves.section(run),
             life.section(run),

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The joint view of costs: each number recomputed from results.parquet, each absence a dash."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab.report import build, fmt
+from study_results import Line, table, write_run
+from synthetic_run import Synthetic
+
+RUN = Synthetic(
+    transports=("tcp", "rxe-v2"),
+    tests=("write_lat", "write_bw"),
+    sizes=(64, 4096),
+    accelerator="native",
+    timed=True,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
+
+
+def rows(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    [section] = page.all("section", id="costs")
+    return {
+        (row["benchmark"], row["size"], row["transport"]): row
+        for row in section.all("table")[0].table()
+    }
+
+
+def medians(results: pl.DataFrame, **where: object) -> list[float]:
+    """One median over the repetitions for each node and kind."""
+    groups = results.filter(**where).group_by("node", "kind", maintain_order=True)
+    return [statistics.median(group["value"]) for _, group in groups]
+
+
+def test_each_cost(folder: Path) -> None:
+    results = pl.read_parquet(folder / "results.parquet")
+    found = rows(folder)
+    assert len(found) == 8
+    for test, size, transport in itertools.product(RUN.tests, RUN.sizes, RUN.transports):
+        row = found[f"perftest {test}", fmt.size(size), transport]
+        here = {"test": test, "size": size, "transport": transport}
+        if test == "write_lat":
+            [time] = medians(results, metric="latency.mean", **here)
+        else:
+            [rate] = medians(results, metric="message_rate", **here)
+            time = 1e9 / rate
+        assert row["message"] == fmt.number(time)
+        assert row["byte"] == fmt.number(time / size)
+        kernel = sum(medians(results, metric="cpu.per_message", kind="kernel", **here))
+        assert row["kernel CPU"] == fmt.number(kernel)
+        assert row["kernel CPU a byte"] == fmt.number(kernel / size)
+        every = sum(medians(results, metric="cpu.per_message", kind="communication", **here))
+        assert row["all CPU"] == fmt.number(every)
+        [header] = medians(results, metric="wire.header_bytes", **here)
+        assert row["header bytes"] == fmt.number(header)
+        if transport == "tcp":
+            assert row["encapsulation"] == fmt.ABSENT
+
+
+def test_encapsulation_is_weighted_by_packets(folder: Path) -> None:
+    """Classes and nodes with more packets weigh more."""
+    results = pl.read_parquet(folder / "results.parquet")
+    here = results.filter(test="write_lat", transport="rxe-v2", size=64)
+    total = packets = 0.0
+    for (node, kind), group in here.filter(metric="encapsulation.mean").group_by("node", "kind"):
+        [count] = medians(here, metric="stage.tx.bth.count", node=node, kind=kind)
+        total += statistics.median(group["value"]) * count
+        packets += count
+    row = rows(folder)["perftest write_lat", fmt.size(64), "rxe-v2"]
+    assert row["encapsulation"] == fmt.number(total / packets)
+
+
+def test_mpi_and_verbs_share_the_table(tmp_path: Path) -> None:
+    """What is of all sizes of an mpirun together is no size's: a dash, and no share."""
+    lines = [Line("latency", "rxe-v2", "latency.mean", {4: 8000.0, 1024: 9000.0}, exact=True)]
+    folder = write_run(tmp_path / "run", table(lines))
+    row = rows(folder)["mpibench latency", fmt.size(1024), "rxe-v2"]
+    assert row["message"] == fmt.number(9000)
+    assert row["kernel CPU"] == row["frames"] == fmt.ABSENT
+
+
+def test_emulated_costs_are_called_so(tmp_path: Path) -> None:
+    lines = [Line("latency", "tcp", "latency.mean", {4: 8000.0})]
+    folder = write_run(tmp_path / "run", table(lines, accelerator="tcg"))
+    page: Element = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    [section] = page.all("section", id="costs")
+    assert "emulated ns" in section.all("caption")[0].text

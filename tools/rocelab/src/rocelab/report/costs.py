@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""MPI and verbs side by side: what a message and a byte cost in time, packets and CPU.
+
+A joint view of the other sections' numbers, one row for each benchmark, transport and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rocelab.report import fmt, grouping, wording
+from rocelab.report.figure import Column, Note, Section, Table
+from rocelab.report.runfolder import Run, Series
+
+_TIME = ("latency.mean", "message_rate")
+_MEANING = (
+    "What one message costs, and each of its bytes. “message”: its time, the latency or the "
+    "inverse of the message rate; “byte”: that divided by the size, so what a message costs "
+    "whatever its size is in it. “frames”: data frames on the wire for a message (a TCP "
+    "super-frame is one), and header bytes of each. “encapsulation” and “decapsulation”: time in "
+    "the driver for a packet, mean over all packets of the benchmark, answers included. CPU: time "
+    "of both nodes together for a message, in the kernel and in all. Medians over the repetitions. "
+    "A dash: not measured, or of all sizes of an mpirun together, which no size can claim."
+)
+_COLUMNS = (
+    *("message", "byte", "frames", "header bytes", "encapsulation", "decapsulation"),
+    *("kernel CPU", "all CPU", "kernel CPU a byte"),
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One benchmark over one transport at one size: a row."""
+
+    benchmark: str
+    transport: str
+    size: int
+
+
+def section(run: Run) -> Section | None:
+    """Return the section, a table for each accelerator; None when nothing was timed."""
+    tables = []
+    for accelerator, series in grouping.by(run.series, lambda i: i.accelerator).items():
+        rows = grouping.by(series, lambda i: _Place(i.benchmark, i.transport, i.size))
+        timed = [(p, some) for p, some in rows.items() if _medians(some, _TIME)]
+        if timed:
+            order = list(dict.fromkeys(place.benchmark for place, _ in timed))
+            timed.sort(
+                key=lambda row: (
+                    order.index(row[0].benchmark),
+                    row[0].size,
+                    grouping.transport_rank(row[0].transport),
+                )
+            )
+            tables.append(_table(accelerator, timed))
+    if not tables:
+        return None
+    return Section(
+        "costs", "Costs of a message and a byte", notes=(Note(_MEANING),), tables=tuple(tables)
+    )
+
+
+def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[Series]]]) -> Table:
+    columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
+    unit = wording.time_unit("ns", accelerator)
+    return Table(
+        f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",
+        (*columns, *(Column(label, numeric=True) for label in _COLUMNS)),
+        tuple(
+            (place.benchmark, fmt.size(place.size), place.transport, *_cells(place, some))
+            for place, some in rows
+        ),
+    )
+
+
+def _cells(place: _Place, series: Sequence[Series]) -> Iterator[str]:
+    message = _time(series)
+    yield _text(message)
+    yield _text(_per_byte(message, place))
+    yield _text(_frames(place, series))
+    yield _text(_first(_medians(series, ("wire.header_bytes",))))
+    yield _text(_per_packet(series, "encapsulation.mean", "stage.tx.bth.count"))
+    yield _text(_per_packet(series, "decapsulation.mean", "stage.rx.parse.count"))
+    kernel = _all_nodes(series, "kernel")
+    yield _text(kernel)
+    yield _text(_all_nodes(series, "communication"))
+    yield _text(_per_byte(kernel, place))
+
+
+def _time(series: Sequence[Series]) -> float | None:
+    latency = _first(_medians(series, ("latency.mean",)))
+    rate = _first(_medians(series, ("message_rate",)))
+    return latency if latency is not None else 1e9 / rate if rate else None
+
+
+def _frames(place: _Place, series: Sequence[Series]) -> float | None:
+    """Data frames of a message: resent ones and all."""
+    frames = _first(_medians(series, ("wire.data_frames",)))
+    payload = _first(_medians(series, ("wire.payload_bytes",)))
+    if not frames or not payload or not place.size:
+        return None
+    return frames * place.size / payload
+
+
+def _per_packet(series: Sequence[Series], mean: str, count: str) -> float | None:
+    """Mean over the packets of all opcode classes at both nodes."""
+    counts = {(i.node, i.kind): i.spread.median for i in series if i.metric == count}
+    weighted = [
+        (i.spread.median, counts.get((i.node, i.kind), 0.0)) for i in series if i.metric == mean
+    ]
+    packets = sum(number for _, number in weighted)
+    return sum(value * number for value, number in weighted) / packets if packets else None
+
+
+def _all_nodes(series: Sequence[Series], kind: str) -> float | None:
+    found = [i.spread.median for i in series if (i.metric, i.kind) == ("cpu.per_message", kind)]
+    return sum(found) if found else None
+
+
+def _medians(series: Iterable[Series], metrics: Sequence[str]) -> list[float]:
+    return [i.spread.median for i in series if i.metric in metrics]
+
+
+def _first(values: Sequence[float]) -> float | None:
+    return values[0] if values else None
+
+
+def _per_byte(value: float | None, place: _Place) -> float | None:
+    return value / place.size if value is not None and place.size else None
+
+
+def _text(value: float | None) -> str:
+    return fmt.ABSENT if value is None else fmt.number(value)
