@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rocelab.report import render, runfolder
 from rocelab.report.document import compose
+from rocelab.report.export import export
 
-__all__ = ["build"]
+__all__ = ["build", "export"]
 
 
 def build(run_dir: Path) -> Path:

@@ -49,6 +49,12 @@ def for_file(svg: str, *, title: str, description: str) -> str:
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
+def as_pdf(svg: str) -> bytes:
+    """Return a drawing as PDF: vectors and text, one page of its size."""
+    data: bytes = vl_convert.svg_to_pdf(svg)
+    return data
+
+
 def width(svg: str) -> float:
     """Return the width of `svg` in pixels."""
     return float(_parse(svg).attrib["width"])
