@@ -173,7 +173,7 @@ class Plan:
             "testbed": asdict(self.testbed),
             "benchmark": [
                 {
-                    key: list(value) if isinstance(value, tuple) else value
+                    key: _plain(value)
                     for key, value in asdict(benchmark).items()
                     if value is not None
                 }
@@ -184,3 +184,10 @@ class Plan:
     def _draw(self, name: str) -> bytes:
         # a hash and not `random`: its shuffle is not promised to stay the same across versions
         return hashlib.sha256(f"{self.seed}:{name}".encode()).digest()
+
+
+def _plain(value: object) -> object:
+    """A value as TOML and JSON have it: lists for tuples, all the way down."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
