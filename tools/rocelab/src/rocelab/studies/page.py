@@ -31,6 +31,8 @@ rocelab study report runs/20261121T163000Z-gaiser2010
 
 {table}
 
+On hosts of your own the studies need Open MPI and mpibench there: [../howto/hosts.md](../howto/hosts.md).
+
 ## What a claim comes to
 
 A run answers each claim: it **holds**, it **does not hold**, or it **cannot be tested here**, because … The answers are in the run's report and on the terminal. They come from `results.parquet` alone.
