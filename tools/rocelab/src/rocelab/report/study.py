@@ -164,7 +164,11 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
             wording.programs_caption(used),
             wording.accelerator_caption(used[0].accelerator),
         ),
-        panels=(Panel(title, chart, "; ".join(part.label for part in parts) + "."),),
+        panels=(
+            Panel(
+                "published beside measured", chart, "; ".join(part.label for part in parts) + "."
+            ),
+        ),
         legend=tuple(Legend(who, colour.light) for who, colour in _COLOURS.items()),
         table=Table(
             f"{title}, in {first.unit}",

@@ -119,7 +119,7 @@ def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
     judged = {place: _within(apart, check.bounds) for place, apart in pairs.items()}
     yes = [place for place, answer in judged.items() if answer is True]
     no = [place for place, answer in judged.items() if answer is False]
-    told = f"{check.how} {_told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
+    told = f"{words.pair(check)} {_told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
     if check.over == "some size":
         if yes:
             return Verdict.HOLDS, f"{told}; reached {yes[0]}"

@@ -36,6 +36,14 @@ def check(of: Check) -> str:
             return f"none, {of.because}"
 
 
+def pair(of: Compare) -> str:
+    """What is set against what, by what tells the two sides apart."""
+    sign = "/" if of.how == "ratio" else "\N{MINUS SIGN}"
+    if of.first.transport != of.second.transport:
+        return f"{of.second.transport} {sign} {of.first.transport}"
+    return f"{of.second.test} {sign} {of.first.test}"
+
+
 def bounds(of: Bounds, unit: str = "") -> str:
     """Limits, in words."""
     if of.high == float("inf"):
@@ -81,19 +89,17 @@ def _above(low: float) -> str:
 
 def _compare(of: Compare) -> str:
     where = {"every size": "at every size", "some size": "at one size at least", "best": ""}
-    sign, unit = ("/", "") if of.how == "ratio" else ("\N{MINUS SIGN}", " ns")
+    unit = "" if of.how == "ratio" else " ns"
     first, second = of.first, of.second
     what = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
-    if first.test == second.test:
-        pair = f"{what} of {second.test}: {second.transport} {sign} {first.transport}"
-    elif first.transport == second.transport:
-        pair = f"{what} over {second.transport}: {second.test} {sign} {first.test}"
+    if first.transport != second.transport:
+        text = f"{what} of {second.test}: {pair(of)}"
     else:
-        pair = f"{second.text} {sign} {first.text}"
+        text = f"{what} over {second.transport}: {pair(of)}"
     if of.over == "best":
-        pair = f"best {pair}"
+        text = f"best {text}"
     where_text = f" {where[of.over]}" if where[of.over] else ""
-    return f"{pair} is {bounds(of.bounds, unit)}{where_text}{_sizes(of.sizes)}"
+    return f"{text} is {bounds(of.bounds, unit)}{where_text}{_sizes(of.sizes)}"
 
 
 def _sizes(of: Sizes) -> str:
