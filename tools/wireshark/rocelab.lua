@@ -156,7 +156,7 @@ local S5, S6, S7, S8 = SLICE[5], SLICE[6], SLICE[7], SLICE[8]
 local S9, S10, S11, S12 = SLICE[9], SLICE[10], SLICE[11], SLICE[12]
 local S13, S14, S15, S16 = SLICE[13], SLICE[14], SLICE[15], SLICE[16]
 
-local string_byte = string.byte
+local string_byte, string_find = string.byte, string.find
 
 -- The register after all bytes of `data`, sixteen at a time. The tables are linear, so that the
 -- register's bytes and the data's can be looked up apart and all be joined by one call.
@@ -577,25 +577,30 @@ local function add_roce(root, tvb, pinfo, bth)
     end
 end
 
--- What the expert statistics show even if nothing asks for our fields.
-local function is_finding(comment)
-    return comment:find(" finding=", 1, true) or comment:find(" drop=", 1, true)
+-- What the expert statistics show even if nothing asks for our fields. Each packet's comment is
+-- searched: for words that begin with a letter that few others have, not with the space before.
+local function may_have_finding(text)
+    return string_find(text, "finding=", 1, true) or string_find(text, "drop=", 1, true)
+end
+
+-- Comments one by one, as Wireshark hands them over: no table is made for them.
+local function add_comments(root, tree, wanted, comment, ...)
+    if not comment then
+        return root
+    end
+    local text = comment.value
+    if type(text) == "string" and (wanted or may_have_finding(text))
+        and string_find(text, "^rocelab/") then
+        root = root or tree:add(rocelab)
+        add_comment(root, text)
+    end
+    return add_comments(root, tree, wanted, ...)
 end
 
 function rocelab.dissector(tvb, pinfo, tree)
     itself = itself or Dissector.get("rocelab")
     local wanted = tree:referenced(itself)
-    local root
-    if find_comment() then
-        for _, comment in ipairs({ find_comment() }) do
-            local text = comment.value
-            if type(text) == "string" and text:find("^rocelab/")
-                and (wanted or is_finding(text)) then
-                root = root or tree:add(rocelab)
-                add_comment(root, text)
-            end
-        end
-    end
+    local root = add_comments(nil, tree, wanted, find_comment())
     -- most packets end here: while nothing shows or filters on our fields, nothing is computed
     if wanted or (check_icrc and check_always) then
         local bth = find_bth()
