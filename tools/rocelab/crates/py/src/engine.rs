@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use roce::finding::{At, Rule};
-use roce::flow::{Config, Connection, Message, Own, Tracker};
+use roce::flow::{Config, Connection, Message, Tracker};
 use roce::icrc::{self, Diagnosis};
-use roce::{Icrc, Interval, Packet, Ports, Series};
+use roce::{Icrc, Interval, Own, Packet, Ports, Series};
 
-use crate::lane::{Lane, Rules};
+use crate::lane::{Item, Lane, Rules};
 use crate::read::{Block, Input, Merge, ReadError, Reader, Record};
 use crate::select::Select;
 use crate::tables::PacketColumns;
@@ -165,30 +165,64 @@ impl Engine {
             let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
             self.times = Some((least.min(times.least), greatest.max(times.greatest)));
         }
-        let alike = self.alike;
+        self.count_over_time(lane);
+        let first = self.alike;
         self.alike += lane.packets.len() as u64;
+        let mut items = &lane.items[..];
+        while let Some(item) = items.first() {
+            let alike = first + u64::from(item.packet);
+            let taken = self.go_on(alike, item.packet, items, &lane.block.records);
+            if taken > 0 {
+                items = items.get(taken..).unwrap_or_default();
+                continue;
+            }
+            let record = lane.block.records.get(item.record as usize);
+            let packet = lane.packets.get(item.packet as usize);
+            let (Some(record), Some((packet, _))) = (record, packet) else { break };
+            let Own { psn, apsn, .. } = item.own;
+            let packet = Packet { psn, apsn, icrc: item.icrc, ..*packet };
+            self.packet(&packet, alike, &lane.block, record);
+            items = items.get(1..).unwrap_or_default();
+        }
+    }
+
+    /// Take items of one shape while nothing but the next PSN is of interest; says how many.
+    #[inline]
+    fn go_on(&mut self, alike: u64, packet: u32, items: &[Item], records: &[Record]) -> usize {
+        if self.options.packets {
+            return 0;
+        }
+        let packets = items
+            .iter()
+            .take_while(|item| item.packet == packet && item.icrc != Icrc::Bad)
+            .map_while(|item| Some((item.own, at(records.get(item.record as usize)?))));
+        self.tracker.go_on(alike, packets)
+    }
+
+    /// At once, where the whole block lies within one interval.
+    fn count_over_time(&mut self, lane: &Lane) {
+        let current = |time_ns| self.series.is_current(time_ns);
+        if lane.times.is_some_and(|times| current(times.least) && current(times.greatest)) {
+            self.series.add_to_current(Interval {
+                packets: lane.items.len() as u32,
+                retransmitted: 0,
+                payload_bytes: lane.payload_bytes,
+            });
+            return;
+        }
         for item in &lane.items {
             let record = lane.block.records.get(item.record as usize);
             let packet = lane.packets.get(item.packet as usize);
             let (Some(record), Some((packet, _))) = (record, packet) else { break };
-            let alike = alike + u64::from(item.packet);
-            if item.icrc != Icrc::Bad && !self.options.packets {
-                let frame = lane.block.frame(record);
-                let own = Own { psn: item.psn, apsn: item.apsn, at: at(record) };
-                if self.tracker.goes_on(alike, packet, frame, own) {
-                    self.series.add(record.time_ns, one(packet));
-                    continue;
-                }
-            }
-            let packet = Packet { psn: item.psn, apsn: item.apsn, icrc: item.icrc, ..*packet };
-            self.packet(&packet, alike, &lane.block, record);
+            let payload_bytes = packet.payload_len.into();
+            self.series
+                .add(record.time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
         }
     }
 
     fn packet(&mut self, packet: &Packet, alike: u64, block: &Block, record: &Record) {
         let bytes = block.frame(record);
         let at = at(record);
-        self.series.add(at.time_ns, one(packet));
         let diagnosis = if packet.icrc == Icrc::Bad { icrc::diagnose(packet, bytes) } else { None };
         let connection = self.tracker.packet(packet, alike, bytes, at, diagnosis);
         if let Some(diagnosis) = diagnosis {
@@ -236,11 +270,6 @@ impl Engine {
         }
         self.tracker.finish()
     }
-}
-
-/// What a packet adds to the series.
-fn one(packet: &Packet) -> Interval {
-    Interval { packets: 1, retransmitted: 0, payload_bytes: packet.payload_len.into() }
 }
 
 fn at(record: &Record) -> At {

@@ -2,7 +2,7 @@
 //! One block on its way: read, then decoded and verified (any thread), then followed (in order).
 
 use roce::icrc::Verifier;
-use roce::{Icrc, Kind, Memory, Packet, Ports, decode_into};
+use roce::{Icrc, Kind, Memory, Own, Packet, Ports, decode_into, icrc};
 
 use crate::read::Block;
 use crate::select::Select;
@@ -34,8 +34,7 @@ pub(crate) struct Item {
     pub(crate) record: u32,
     /// Index of a packet that may differ from it in what follows.
     pub(crate) packet: u32,
-    pub(crate) psn: u32,
-    pub(crate) apsn: u8,
+    pub(crate) own: Own,
     pub(crate) icrc: Icrc,
 }
 
@@ -48,6 +47,8 @@ pub(crate) struct Lane {
     /// What [`Item::packet`] names, and how often.
     pub(crate) packets: Vec<(Packet, u64)>,
     pub(crate) times: Option<Times>,
+    /// Message bytes of all items.
+    pub(crate) payload_bytes: u64,
     /// Over all blocks that this lane carried.
     pub(crate) totals: Totals,
     verifier: Verifier,
@@ -56,62 +57,69 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn decode(&mut self, rules: &Rules) {
-        let Self { block, items, packets, times, totals, verifier, memory } = self;
-        items.clear();
-        packets.clear();
-        memory.forget();
-        *times = None;
-        let Some(first) = block.records.first() else { return };
+        self.items.clear();
+        self.packets.clear();
+        self.memory.forget();
+        self.times = None;
+        let Some(first) = self.block.records.first() else { return };
         let mut span = Times::new(first.time_ns);
-        totals.packets += block.records.len() as u64;
-        for (record_index, record) in (0..).zip(&block.records) {
+        let (mut bytes, mut truncated) = (0, 0);
+        // apart from the rest, which needs all registers
+        for record in &self.block.records {
             span.note(record.time_ns);
-            totals.bytes += u64::from(record.wire_len);
-            totals.truncated += u64::from(record.len < record.wire_len);
-            let bytes = block.frame(record);
-            let known = memory.recall(record.link, bytes, record.wire_len);
-            let index = match known {
-                Some(index) => index,
+            bytes += u64::from(record.wire_len);
+            truncated += u64::from(record.len < record.wire_len);
+        }
+        let Self { block, items, packets, times, payload_bytes, totals, verifier, memory } = self;
+        *times = Some(span);
+        *payload_bytes = 0;
+        totals.packets += block.records.len() as u64;
+        totals.bytes += bytes;
+        totals.truncated += truncated;
+        let all = rules.select.admits_all();
+        for (record_index, record) in (0..).zip(&block.records) {
+            let frame = block.frame(record);
+            let (index, own, icrc) = match memory.recall(record.link, frame, record.wire_len) {
+                Some(known) => {
+                    let (own, icrc) = known.look(frame, rules.icrc);
+                    (known.index, own, icrc)
+                }
                 None => {
+                    let index = packets.len() as u32;
                     // decoded where it stays: a packet is too large to be carried about
                     packets.push((Packet::default(), 0));
                     let Some((packet, _)) = packets.last_mut() else { break };
-                    match decode_into(record.link, bytes, record.wire_len, &rules.ports, packet) {
-                        Kind::Roce => {}
-                        kind => {
-                            packets.pop();
-                            totals.no_roce(kind);
-                            continue;
-                        }
+                    let (link, wire_len) = (record.link, record.wire_len);
+                    let kind = decode_into(link, frame, wire_len, &rules.ports, packet);
+                    if kind != Kind::Roce {
+                        packets.pop();
+                        totals.no_roce(kind);
+                        continue;
                     }
-                    packets.len() as u32 - 1
+                    memory.keep(link, frame, packet, index);
+                    if rules.icrc {
+                        packet.icrc = verifier.check(packet, frame);
+                    }
+                    let found = icrc::found(packet, frame).unwrap_or(0);
+                    let own = Own { psn: packet.psn, apsn: packet.apsn, icrc: found };
+                    (index, own, packet.icrc)
                 }
             };
             let Some((packet, count)) = packets.get_mut(index as usize) else { break };
-            if known.is_none() {
-                memory.keep(record.link, bytes, packet, index);
-            }
-            if !rules.select.admits(packet, record.time_ns) {
+            if !all && !rules.select.admits(packet, record.time_ns) {
                 totals.other += 1;
                 continue;
-            }
-            let icrc = if rules.icrc { verifier.check(packet, bytes) } else { Icrc::Unchecked };
-            let (apsn, psn) = match known {
-                Some(_) => Memory::own(bytes).unwrap_or_default(),
-                None => (packet.apsn, packet.psn),
-            };
-            if known.is_none() {
-                packet.icrc = icrc;
             }
             if icrc == packet.icrc {
                 *count += 1;
             } else {
+                *payload_bytes += u64::from(packet.payload_len);
                 totals.roce(&Packet { icrc, ..*packet }, 1);
             }
-            items.push(Item { record: record_index, packet: index, psn, apsn, icrc });
+            items.push(Item { record: record_index, packet: index, own, icrc });
         }
-        *times = Some(span);
         for (packet, count) in packets {
+            *payload_bytes += u64::from(packet.payload_len) * *count;
             totals.roce(packet, *count);
         }
     }

@@ -25,6 +25,12 @@ impl Select {
         self.begin_ns = time_ns;
     }
 
+    /// Every packet is analysed.
+    #[must_use]
+    pub fn admits_all(&self) -> bool {
+        self.addresses.is_empty() && self.time_ns.is_none()
+    }
+
     /// The packet is analysed.
     #[must_use]
     #[inline]

@@ -6,6 +6,7 @@
 //! header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with its
 //! least significant byte first.
 
+use crate::decode::PLAIN;
 use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Net, Packet, UDP_LEN};
 
 /// CRC-32 of the eight bytes 0xff that stand for the LRH.
@@ -17,6 +18,7 @@ const FIRST: usize = 128;
 /// IPv4 with all options, UDP and BTH; IPv6 extension headers can need more.
 const MAX_PREFIX: usize = 1024;
 
+#[inline]
 fn crc32(initial: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(initial);
     hasher.update(bytes);
@@ -159,6 +161,64 @@ impl Verifier {
         }
     }
 }
+
+/// What plain frames with the same headers have in common in their ICRCs: the CRC up to behind the
+/// BTH, if what is a frame's own there (IPv4 identification, AckReq, PSN) were zero. A CRC is linear:
+/// those bytes change it by as much as they would change a CRC of zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common(u32);
+
+/// A plain frame's IPv4 header, UDP header and BTH, and which of their bytes are its own.
+const BTH_END: usize = PLAIN - 14;
+const OWN: [usize; 6] = [4, 5, BTH_END - 4, BTH_END - 3, BTH_END - 2, BTH_END - 1];
+
+impl Common {
+    pub(crate) fn new(head: &[u8; PLAIN]) -> Self {
+        let mut headers = [0; BTH_END];
+        for (masked, byte) in headers.iter_mut().zip(head.iter().skip(14)) {
+            *masked = *byte;
+        }
+        mask(&mut headers, Net::V2Ipv4, BTH_END - BTH_LEN);
+        for own in OWN {
+            headers[own] = 0;
+        }
+        Self(crc32(AFTER_LRH, &headers))
+    }
+
+    /// The ICRC of a frame with these headers; `covered` is what it covers behind the BTH.
+    #[inline]
+    pub(crate) fn expected(self, head: &[u8; PLAIN], covered: &[u8]) -> u32 {
+        let mut own = 0;
+        for (at, change) in OWN.iter().zip(&CHANGE) {
+            own ^= change[usize::from(head[14 + at])];
+        }
+        crc32(self.0 ^ own, covered)
+    }
+}
+
+/// By how much each of [`OWN`] changes a CRC that ends with the BTH.
+static CHANGE: [[u32; 256]; OWN.len()] = {
+    let mut tables = [[0; 256]; OWN.len()];
+    let mut table = 0;
+    while table < tables.len() {
+        let mut byte = 0;
+        while byte < 256 {
+            let mut crc = byte as u32;
+            let mut bits = 8 * (BTH_END - OWN[table]);
+            while bits > 0 {
+                crc = crc >> 1 ^ if crc & 1 == 1 { POLYNOMIAL } else { 0 };
+                bits -= 1;
+            }
+            tables[table][byte] = crc;
+            byte += 1;
+        }
+        table += 1;
+    }
+    tables
+};
+
+/// CRC-32's (IEEE 802.3), least significant bit first.
+const POLYNOMIAL: u32 = 0xedb8_8320;
 
 /// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
 #[must_use]

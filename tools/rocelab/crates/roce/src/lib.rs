@@ -17,7 +17,7 @@ mod series;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
 pub use histogram::Histogram;
-pub use memory::Memory;
+pub use memory::{Known, Memory, Own};
 pub use packet::{
     Aeth, AtomicEth, BTH_LEN, Deth, GRH_LEN, ICRC_LEN, Icrc, NAK_NAMES, Net, Packet, Reth,
     Syndrome, UDP_LEN, address, rnr_delay_ns,

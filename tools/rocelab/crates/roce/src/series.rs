@@ -51,14 +51,15 @@ impl Series {
     }
 
     /// The time lies in the interval of the last packet.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_current(&self, time_ns: i64) -> bool {
+    pub fn is_current(&self, time_ns: i64) -> bool {
         (self.current_ns.0..self.current_ns.1).contains(&time_ns)
     }
 
     /// Count into the interval of the last packet.
     #[inline]
-    pub(crate) fn add_to_current(&mut self, packet: Interval) {
+    pub fn add_to_current(&mut self, packet: Interval) {
         if let Some(interval) = self.intervals.get_mut(self.current) {
             interval.packets = interval.packets.saturating_add(packet.packets);
             interval.retransmitted = interval.retransmitted.saturating_add(packet.retransmitted);

@@ -13,6 +13,7 @@ use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
 use crate::finding::{At, Rule};
 use crate::icrc;
+use crate::memory::Own;
 use crate::opcode::{Class, Opcode, Position, Service};
 use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 
@@ -43,17 +44,6 @@ pub(super) struct Flow {
     pub(super) responses: Responses,
     /// What the last packets had in common; not in the sums yet.
     steady: Option<Steady>,
-}
-
-/// What is a packet's own among packets with the same headers.
-#[derive(Clone, Copy, Debug)]
-pub struct Own {
-    /// Its PSN.
-    pub psn: u32,
-    /// BTH byte 8: AckReq, seven reserved bits.
-    pub apsn: u8,
-    /// Its place.
-    pub at: At,
 }
 
 /// A packet, its frame, its row of the opcode table, and its place.
@@ -92,29 +82,27 @@ impl Flow {
         }
     }
 
-    /// Take a packet that goes on like the one before it: what [`Self::in_order`] would do, for
-    /// less. `false`: not such a packet, and nothing was done.
+    /// Take packets while they go on like the one before them: what [`Self::in_order`] would do,
+    /// for less. Says how many.
     #[inline]
-    pub(super) fn goes_on(&mut self, alike: u64, packet: &Packet, frame: &[u8], own: Own) -> bool {
-        let Self { steady: Some(steady), stats, requests, .. } = self else { return false };
-        let Own { psn, apsn, at } = own;
-        if !steady.admits(alike, apsn, frame, stats.pmtu)
-            || !stats.series.is_current(at.time_ns)
-            || !requests.awaits(psn, stats.pmtu)
-        {
-            return false;
+    pub(super) fn go_on(&mut self, alike: u64, packets: impl Iterator<Item = (Own, At)>) -> usize {
+        let Self { steady: Some(steady), stats, requests, .. } = self else { return 0 };
+        if steady.alike != alike || steady.pmtu != stats.pmtu || !requests.is_calm(stats.pmtu) {
+            return 0;
         }
-        steady.count();
-        let icrc = icrc::found(packet, frame).unwrap_or(0);
-        requests.advance(psn, icrc, at, steady.reliable, stats);
-        self.last_ns = self.last_ns.max(at.time_ns);
-        self.good += 1;
-        true
+        let series = &stats.series;
+        let packets = packets.take_while(|(_, at)| series.is_current(at.time_ns));
+        let (count, latest_ns) = requests.advance(packets, steady.reliable);
+        requests.note_window(stats);
+        steady.count += count as u64;
+        self.last_ns = self.last_ns.max(latest_ns);
+        count
     }
 
-    /// Sum up what [`Self::goes_on`] only counted.
+    /// Sum up what [`Self::go_on`] only counted.
     pub(super) fn settle(&mut self, efficiency: &mut Efficiency) {
-        if let Some(mut steady) = self.steady.take() {
+        if let Some(steady) = self.steady.take() {
+            self.good += steady.count;
             steady.settle(&mut self.stats, efficiency);
         }
     }
@@ -131,7 +119,8 @@ impl Flow {
             && (!reliable || self.peer.is_some() || self.waits)
             && matches!(op.class, Class::Send | Class::Write)
             && op.position == Position::Only
-            && self.requests.awaits(packet.psn, self.stats.pmtu)
+            && self.requests.next() == packet.psn
+            && self.requests.is_calm(self.stats.pmtu)
             && self.constant.agrees(packet, &self.stats);
         if !ready {
             return false;
@@ -145,7 +134,9 @@ impl Flow {
         self.good += 1;
         self.stats.count(packet, at.time_ns, true);
         let icrc = icrc::found(packet, frame).unwrap_or(0);
-        self.requests.advance(packet.psn, icrc, at, reliable, &mut self.stats);
+        let own = Own { psn: packet.psn, apsn: packet.apsn, icrc };
+        self.requests.advance(std::iter::once((own, at)), reliable);
+        self.requests.note_window(&mut self.stats);
         let message = Message {
             connection: context.connection,
             from_a: context.from_a,
@@ -160,7 +151,7 @@ impl Flow {
         };
         complete(message, &mut self.stats, context);
         if !context.keep_messages {
-            self.steady = Some(Steady::new(packet, captured.alike, op, self.stats.pmtu));
+            self.steady = Some(Steady::new(packet, captured.alike, reliable, self.stats.pmtu));
         }
         true
     }

@@ -16,7 +16,6 @@ mod tracker;
 mod verdict;
 mod wellformed;
 
-pub use direction::Own;
 pub use message::{Efficiency, Message, SizeClass};
 pub use pair::PairedBy;
 pub use report::{Connection, Endpoint};

@@ -14,6 +14,7 @@ use super::psn;
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
 use crate::finding::{At, Rule};
+use crate::memory::Own;
 use crate::opcode::{Class, Opcode};
 use crate::packet::Reth;
 
@@ -173,6 +174,8 @@ pub(super) struct Requests {
     last: Option<(u32, u32, i64)>,
     /// Something is missing since the last exact acknowledgement.
     inexact: bool,
+    /// Nothing is pending between messages: only the next PSN is of interest.
+    calm: bool,
 }
 
 impl Requests {
@@ -225,6 +228,7 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
+        self.calm = false;
         if !self.started {
             self.started = true;
             self.reliable = request.reliable;
@@ -255,43 +259,63 @@ impl Requests {
         self.note_window(stats);
     }
 
-    /// The PSN is the one that must come now, between messages, and nothing is pending.
+    /// The PSN that the sender has not used yet.
     #[inline]
-    pub(super) fn awaits(&self, at_psn: u32, pmtu: u32) -> bool {
-        self.started
-            && at_psn == self.next
-            && at_psn == self.cursor
-            && pmtu == self.mtu
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Between messages, and nothing is pending: only the next PSN is of interest.
+    #[inline]
+    pub(super) fn is_calm(&mut self, pmtu: u32) -> bool {
+        pmtu == self.mtu && (self.calm || self.calms_down())
+    }
+
+    fn calms_down(&mut self) -> bool {
+        self.calm = self.started
+            && self.next == self.cursor
             && self.run.is_none()
             && self.unsent.is_none()
             && self.elastic.is_none()
             && self.ahead.is_empty()
             && self.holes.is_empty()
-            && self.assembly.is_between()
+            && self.assembly.is_between();
+        self.calm
     }
 
-    /// Take a whole message in the packet that [`Self::awaits`] expects.
+    /// Take whole messages of one packet each, while [`Self::is_calm`] and none is missing; says how
+    /// many they were, and the greatest of their times.
     #[inline]
     pub(super) fn advance(
         &mut self,
-        at_psn: u32,
-        icrc: u32,
-        at: At,
+        packets: impl Iterator<Item = (Own, At)>,
         reliable: bool,
-        stats: &mut Stats,
-    ) {
-        self.next = psn::add(at_psn, 1);
-        self.cursor = self.next;
-        self.last = Some((at_psn, icrc, at.time_ns));
-        self.assembly.pass();
-        if reliable {
-            self.note_outstanding(at_psn, at);
+    ) -> (usize, i64) {
+        let (mut count, mut latest_ns) = (0, i64::MIN);
+        let (mut next, mut last) = (self.next, (0, 0, 0));
+        for (own, at) in packets {
+            if own.psn != next {
+                break;
+            }
+            next = psn::add(next, 1);
+            last = (own.psn, own.icrc, at.time_ns);
+            count += 1;
+            latest_ns = latest_ns.max(at.time_ns);
+            if reliable {
+                self.note_outstanding(own.psn, at);
+            }
         }
-        self.note_window(stats);
+        if count > 0 {
+            self.last = Some(last);
+            self.next = next;
+            self.cursor = next;
+            self.assembly.pass();
+        }
+        (count, latest_ns)
     }
 
     #[inline]
-    fn note_window(&self, stats: &mut Stats) {
+    pub(super) fn note_window(&self, stats: &mut Stats) {
         let window = psn::diff(self.next, self.acked).max(0) as u32;
         stats.max_outstanding = stats.max_outstanding.max(window);
     }
@@ -345,6 +369,7 @@ impl Requests {
     /// The path MTU became known: READs that came before span what they must.
     pub(super) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
+        self.calm = false;
         if mtu == 0 {
             return;
         }
@@ -721,6 +746,7 @@ impl Requests {
         if !psn::before(at_psn, self.next) {
             if self.elastic.is_none() {
                 self.unsent = Some((at_psn, at));
+                self.calm = false;
                 done.early = true;
             }
             self.inexact = true;

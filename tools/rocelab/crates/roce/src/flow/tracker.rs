@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::context::Context;
-use super::direction::{Captured, Flow, Own};
+use super::direction::{Captured, Flow};
 use super::key::{CONNECTED, Folding, Key};
 use super::message::{Efficiency, Message};
 use super::pair::{PairedBy, Pairing};
@@ -13,6 +13,7 @@ use super::verdict::{Verdict, Verdicts};
 use crate::cm;
 use crate::finding::{At, Findings, Rule};
 use crate::icrc::Diagnosis;
+use crate::memory::Own;
 use crate::opcode::{Opcode, Service};
 use crate::packet::Packet;
 
@@ -46,7 +47,7 @@ impl Default for Config {
     }
 }
 
-const RECENT: usize = 16;
+const RECENT: usize = 256;
 
 /// Follows all connections of a capture.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl Tracker {
     }
 
     /// Follow one packet; gives its connection's number. `alike` is the same number (not 0) for
-    /// packets that differ in [`Own`] and content only. `diagnosis`: its ICRC is wrong.
+    /// packets of which [`crate::Memory`] recalls one as the other. `diagnosis`: its ICRC is wrong.
     pub fn packet(
         &mut self,
         packet: &Packet,
@@ -155,16 +156,15 @@ impl Tracker {
         self.follow(slot, &captured, corrupt)
     }
 
-    /// Take a packet that goes on like the one before it of the same number `alike`; `packet` may be
-    /// that one. It does what [`Self::packet`] would do, for less. `false`: not such a packet, and
-    /// nothing was done.
+    /// Take packets while they go on like the one before them of the same number `alike`, none of
+    /// them with a wrong ICRC. It does what [`Self::packet`] would do, for less, and says how many.
     #[inline]
-    pub fn goes_on(&mut self, alike: u64, packet: &Packet, frame: &[u8], own: Own) -> bool {
+    pub fn go_on(&mut self, alike: u64, packets: impl Iterator<Item = (Own, At)>) -> usize {
         let (before, slot) = self.steady[alike as usize % RECENT];
         if before != alike || self.learns_mtu(slot) != Some(false) {
-            return false;
+            return 0;
         }
-        self.flow(slot).is_some_and(|flow| flow.goes_on(alike, packet, frame, own))
+        self.flow(slot).map_or(0, |flow| flow.go_on(alike, packets))
     }
 
     /// [`Flow::in_order`]; `None`: [`Self::follow`] must do it.
@@ -393,8 +393,8 @@ impl Tracker {
             }
             self.table.remove(&gone.key);
             self.free.push(slot);
+            self.recent[place(&gone.key)].take_if(|(recent, _)| *recent == gone.key);
         }
-        self.recent = [None; RECENT];
         for (one, visible) in [(Some(&mut flow), peer.is_some()), (peer.as_mut(), true)] {
             let Some(one) = one else { continue };
             let mut context = Context {
