@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -52,11 +54,18 @@ def test_zstd(tmp_path: Path) -> None:
     assert opcodes(path) == WANTED
 
 
-def test_standard_input() -> None:
+@pytest.mark.parametrize("program", ["cat", "gzip", "zstd"])
+def test_standard_input(program: str) -> None:
+    need_program(program)
+    packed = subprocess.run(
+        [program, *(["-c"] if program != "cat" else [])],
+        input=PLAIN, capture_output=True, check=True, timeout=30,
+    )  # fmt: skip
     code = "from rocelab import capture; print(capture.analyze(['-']).result['roce']['packets'])"
     done = subprocess.run(
-        [sys.executable, "-c", code], input=PLAIN, capture_output=True, check=True, timeout=60
-    )
+        [sys.executable, "-c", code], input=packed.stdout, capture_output=True, check=True,
+        timeout=60,
+    )  # fmt: skip
     assert int(done.stdout) == 11
 
 
@@ -87,9 +96,62 @@ def test_times_and_comments_of_pcapng() -> None:
     assert table["packet"].to_list() == [1, 2, 3]
 
 
-def test_microseconds_big_endian() -> None:
-    table = pl.DataFrame(capture.read(CAPTURES / "raw-ip.pcap").packets)
-    assert table["time_ns"].to_list() == [schedule.START_NS]
+TIMES_NS = [1_700_000_000_123_456_789, 1_700_000_001_000_000_001]
+
+
+def times(path: Path, content: bytes) -> list[int]:
+    path.write_bytes(content)
+    table = pl.DataFrame(capture.read(path).packets)
+    assert table["opcode_name"].to_list() == ["RC_SEND_ONLY"] * len(TIMES_NS)
+    found: list[int] = table["time_ns"].to_list()
+    return found
+
+
+def sends() -> list[tuple[int, bytes]]:
+    wire = frames.transport("RC_SEND_ONLY", 1, 2, b"", b"abcd")
+    return [(time, frames.frame(Net(), "a", wire)) for time in TIMES_NS]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("nano", "unit"), [(True, 1), (False, 1000)])
+def test_times_of_pcap(order: str, nano: bool, unit: int, tmp_path: Path) -> None:
+    content = files.pcap(sends(), nano=nano, order=order)
+    assert times(tmp_path / "one.pcap", content) == [time // unit * unit for time in TIMES_NS]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(
+    ("resolution", "offset"),
+    [
+        *itertools.product([None, 0, 3, 6, 9, 0x80, 0x80 | 10, 0x80 | 32], [None, 10**9, -5]),
+        # 64 bits of ps go back half a year
+        (12, 1_699_999_999), (0x80 | 50, 1_699_999_999),
+    ],
+)  # fmt: skip
+def test_times_of_pcapng(
+    order: str, resolution: int | None, offset: int | None, tmp_path: Path
+) -> None:
+    """Any if_tsresol: powers of ten and of two; if_tsoffset is in seconds."""
+    digits = 6 if resolution is None else resolution
+    per_second = 1 << (digits & 0x7F) if digits & 0x80 else 10**digits
+    ticks = [(time - (offset or 0) * 10**9) * per_second // 10**9 for time in TIMES_NS]
+    content = files.section(order) + files.interface(
+        resolution=resolution, order=order, offset=offset
+    )
+    for tick, (_, frame) in zip(ticks, sends(), strict=True):
+        content += files.enhanced(tick, frame, order=order)
+    wanted = [tick * 10**9 // per_second + (offset or 0) * 10**9 for tick in ticks]
+    assert times(tmp_path / "one.pcapng", content) == wanted
+
+
+def test_progress_counts_the_bytes_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "some.pcap"
+    path.write_bytes(PLAIN + PLAIN[24:] * 2000)
+    seen: list[int] = []
+    capture.analyze([str(path)], progress=seen.append)
+    assert len(seen) > 1
+    assert seen == sorted(seen)
+    assert seen[-1] == path.stat().st_size
 
 
 def test_other_ports(tmp_path: Path) -> None:
@@ -129,6 +191,21 @@ def test_truncation_sweep(name: str, tmp_path: Path) -> None:
             continue
         assert last <= result["input"]["packets"] <= whole
         last = result["input"]["packets"]
+
+
+def test_file_cut_while_it_is_read(tmp_path: Path) -> None:
+    """Not a bus error, as a mapping would give."""
+    path = tmp_path / "shrinks.pcap"
+    path.write_bytes(PLAIN + PLAIN[24:] * 4000)
+    whole = capture.analyze([str(path)]).result["input"]["packets"]
+    size = path.stat().st_size
+
+    def cut(read: int) -> None:
+        if read < size:
+            os.truncate(path, 1000)
+
+    result = capture.analyze([str(path)], capture.Options(threads=1), progress=cut).result
+    assert 0 < result["input"]["packets"] < whole
 
 
 @pytest.mark.parametrize("name", SAMPLES)
