@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets per second of the analyzer, tshark and capinfos, side by side: `make bench` runs this.
 
-Every program reads the same files of distinct packets (PSNs and payloads differ), one after the
-other on one machine in one run. Start-up is measured on a file of one packet and subtracted. Each
-number is the best of the repetitions: the others were disturbed. By wall time nothing here is worth
+Every program reads the same files of distinct packets (PSNs and payloads differ), in turns: each
+round runs all of them, on one machine. Start-up is measured on a file of one packet and subtracted.
+Rates are given as the best, the median and the worst round's. By wall time nothing here is worth
 printing unless the machine is otherwise idle; rates per second of CPU time suffer less.
 """
 
@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from generator import crc, files, frames  # noqa: E402
 
 TSHARK_PACKETS = 200_000
 """tshark's rate does not depend on the length; it is too slow for the whole file."""
+PLAIN_CRC = "plain CRC-32 (crc32fast)"
 
 
 def write(path: Path, packets: int, size: int) -> int:
@@ -65,36 +67,46 @@ def write(path: Path, packets: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """The best of some runs of one program."""
+    """Seconds of one run of one program."""
 
     wall: float
     cpu: float
     """User and system time of all its threads: what a busy machine disturbs less."""
 
 
-def rate(count: int, whole: float, start_up: float) -> float | None:
-    """Per second beyond start-up; None where that is too little of the whole to be told from it."""
-    net = whole - start_up
-    return count / net if net > whole / 10 else None
+@dataclass(frozen=True)
+class Program:
+    """What is run, on a capture of so many packets."""
 
+    words: list[str]
+    capture: Path
+    packets: int
 
-def ratio(one: float | None, other: float | None) -> float | None:
-    return round(one / other, 2) if one and other else None
-
-
-def cost(argv: list[str], repeat: int) -> Cost:
-    wall = cpu = float("inf")
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
-    program = shutil.which(argv[0]) or argv[0]
-    for _ in range(repeat):
+    def run(self, capture: Path) -> Cost:
+        null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+        argv = [*self.words, str(capture)]
         start = time.perf_counter()
-        pid = os.posix_spawn(program, argv, os.environ, file_actions=null)
+        pid = os.posix_spawn(shutil.which(argv[0]) or argv[0], argv, os.environ, file_actions=null)
         _, status, usage = os.wait4(pid, 0)
-        wall = min(wall, time.perf_counter() - start)
-        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
+        wall = time.perf_counter() - start
         if code := os.waitstatus_to_exitcode(status):
             raise SystemExit(f"{' '.join(argv)}: exit code {code}")
-    return Cost(wall, cpu)
+        return Cost(wall, usage.ru_utime + usage.ru_stime)
+
+
+def rates(packets: int, whole: list[float], start_up: list[float]) -> dict[str, int] | None:
+    """Packets per second beyond the least start-up; None where that is too little to be told."""
+    least = min(start_up)
+    if min(whole) - least < min(whole) / 10:
+        return None
+    each = sorted(round(packets / (one - least)) for one in whole)
+    return {"best": each[-1], "median": round(statistics.median(each)), "worst": each[0]}
+
+
+def ratio(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, float] | None:
+    if not one or not other:
+        return None
+    return {which: round(one[which] / other[which], 2) for which in ("best", "median")}
 
 
 def zlib_rate(path: Path) -> float:
@@ -119,54 +131,86 @@ def plain_crc() -> Path:
     return Path(next(row["executable"] for row in rows if row.get("executable")))
 
 
-def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> dict[str, object]:
-    big, single, few = folder / "big.pcap", folder / "one.pcap", folder / "few.pcap"
+def programs(folder: Path, size: int, packets: int, crc: Path) -> tuple[dict[str, Program], int]:
+    """What is compared, and the bytes of a frame."""
+    big, few = folder / "big.pcap", folder / "few.pcap"
     length = write(big, packets, size)
-    write(single, 1, size)
     write(few, TSHARK_PACKETS, size)
     own = [sys.executable, "-m", "rocelab.cli", "analyze", "--json"]
     if (script := Path(sys.executable).with_name("rocelab")).exists():
         own = [str(script), "analyze", "--json"]
-    programs: dict[str, tuple[list[str], Path, int]] = {}
-    for threads in (1, 2):
-        for icrc in ("--icrc", "--no-icrc"):
-            words = [*own, icrc, "--threads", str(threads)]
-            programs[f"rocelab {icrc} threads={threads}"] = (words, big, packets)
+    table = {
+        f"rocelab {icrc} threads={threads}": Program(
+            [*own, icrc, "--threads", str(threads)], big, packets
+        )
+        for threads in (1, 2)
+        for icrc in ("--icrc", "--no-icrc")
+    }
     if shutil.which("tshark"):
         words = ["tshark", "-n", "-Y", "infiniband", "-z", "io,stat,0", "-q", "-r"]
-        programs["tshark"] = (words, few, TSHARK_PACKETS)
+        table["tshark"] = Program(words, few, TSHARK_PACKETS)
     if shutil.which("capinfos"):
-        programs["capinfos"] = (["capinfos", "-c"], big, packets)
-    programs["plain CRC-32 (crc32fast)"] = ([str(crc)], big, packets)
-    rates: dict[str, float | None] = {}
-    cpu_rates: dict[str, float | None] = {}
-    for name, (words, path, count) in programs.items():
-        whole, start_up = cost([*words, str(path)], repeat), cost([*words, str(single)], repeat)
-        rates[name] = rate(count, whole.wall, start_up.wall)
-        cpu_rates[name] = rate(count, whole.cpu, start_up.cpu)
-    ours, plain = "rocelab --icrc threads=1", "plain CRC-32 (crc32fast)"
-    tshark = {
-        kind: ratio(table[ours], table["tshark"])
-        for kind, table in (("wall", rates), ("cpu", cpu_rates)) if "tshark" in table
-    }  # fmt: skip
+        table["capinfos"] = Program(["capinfos", "-c"], big, packets)
+    table[PLAIN_CRC] = Program([str(crc)], big, packets)
+    return table, length
+
+
+def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> dict[str, object]:
+    single = folder / "one.pcap"
+    write(single, 1, size)
+    table, length = programs(folder, size, packets, crc)
+    whole: dict[str, list[Cost]] = {name: [] for name in table}
+    start_up: dict[str, list[Cost]] = {name: [] for name in table}
+    for _ in range(repeat):
+        for name, program in table.items():
+            start_up[name].append(program.run(single))
+            whole[name].append(program.run(program.capture))
+
+    def per_second(kind: str) -> dict[str, dict[str, int] | None]:
+        def seconds(costs: list[Cost]) -> list[float]:
+            return [getattr(one, kind) for one in costs]
+
+        return {
+            name: rates(program.packets, seconds(whole[name]), seconds(start_up[name]))
+            for name, program in table.items()
+        }
+
+    wall, cpu = per_second("wall"), per_second("cpu")
+    ours = "rocelab --icrc threads=1"
     return {
         "payload_bytes": size, "frame_bytes": length, "packets": packets,
-        "packets_per_second": {name: one and round(one) for name, one in rates.items()},
-        "packets_per_cpu_second": {name: one and round(one) for name, one in cpu_rates.items()},
-        "zlib_crc32_bytes_per_second": round(zlib_rate(big)),
-        "times_tshark": tshark,
-        "share_of_plain_crc32": {
-            "wall": ratio(rates[ours], rates[plain]),
-            "cpu": ratio(cpu_rates[ours], cpu_rates[plain]),
+        "packets_per_second": wall,
+        "packets_per_cpu_second": cpu,
+        "zlib_crc32_bytes_per_second": round(zlib_rate(folder / "big.pcap")),
+        "times_tshark": {
+            "wall": ratio(wall[ours], wall.get("tshark")),
+            "cpu": ratio(cpu[ours], cpu.get("tshark")),
         },
-        "two_threads_over_one": ratio(rates["rocelab --icrc threads=2"], rates[ours]),
+        "times_capinfos": {
+            "wall": ratio(wall[ours], wall.get("capinfos")),
+            "cpu": ratio(cpu[ours], cpu.get("capinfos")),
+        },
+        "share_of_plain_crc32": {
+            "wall": ratio(wall[ours], wall[PLAIN_CRC]),
+            "cpu": ratio(cpu[ours], cpu[PLAIN_CRC]),
+        },
+        "two_threads_over_one": ratio(wall["rocelab --icrc threads=2"], wall[ours]),
     }  # fmt: skip
+
+
+def version(program: str) -> str | None:
+    """The first line of what it says of itself."""
+    if not shutil.which(program):
+        return None
+    argv = [program, "--version"]
+    text = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=30).stdout
+    return text.splitlines()[0] if text else None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=3_000_000, help="of 64 bytes")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -179,7 +223,13 @@ def main() -> None:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     cpu = models[0] if models else platform.processor()
-    print(json.dumps({"cpu": cpu, "load_before": load, "rows": rows}, indent=1))
+    found = {
+        "cpu": cpu, "processors": os.cpu_count(), "kernel": platform.release(),
+        "versions": {program: version(program) for program in ("tshark", "capinfos", "rustc")},
+        "repetitions": options.repeat, "load_before": load, "load_after": os.getloadavg()[0],
+        "rows": rows,
+    }  # fmt: skip
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
