@@ -49,6 +49,8 @@ class Capture:
     section: dict[int, bytes] = field(default_factory=dict)
     interfaces: list[dict[int, bytes]] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    count: int = 0
+    """Packets in the file."""
     statistics: dict[int, dict[int, bytes]] = field(default_factory=dict)
     """By number of the interface; of several blocks the last."""
 
@@ -130,8 +132,8 @@ def _packet(body: bytes, interfaces: list[dict[int, bytes]]) -> Packet:
     )
 
 
-def read_pcapng(path: Path) -> Capture:
-    """One section, little-endian."""
+def read_pcapng(path: Path, *, every: int = 1) -> Capture:
+    """One section, little-endian; of its packets, all or one in `every`."""
     found = Capture()
     for kind, body in _blocks(path.read_bytes()):
         if kind == SECTION:
@@ -144,7 +146,9 @@ def read_pcapng(path: Path) -> Capture:
             assert options[9] == b"\x09"
             found.interfaces.append({**options, 0: body[4:8]})
         elif kind == PACKET:
-            found.packets.append(_packet(body, found.interfaces))
+            if found.count % every == 0:
+                found.packets.append(_packet(body, found.interfaces))
+            found.count += 1
         elif kind == STATISTICS:
             found.statistics[struct.unpack_from("<I", body)[0]] = _options(body[12:])
         else:

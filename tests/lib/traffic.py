@@ -48,20 +48,23 @@ def perftest(
     server_node: Node,
     *,
     size: int,
-    iterations: int,
+    iterations: int = 0,
+    seconds: int = 0,
     ack_timeout: int = 21,
     gid_type: str = "RoCE v2",
 ) -> None:
     """Run a perftest program between two nodes, or between a node and itself.
 
+    Either so many iterations, or for so many seconds.
+
     `ack_timeout` is the queue pairs' local ACK timeout, 4.096 µs times 2^ack_timeout: long by
     default, because an emulated node may be slow, and a retransmission would add packets.
     """
-    common = [program, "-d", DEVICE, "-s", str(size), "-n", str(iterations), "-m", str(MTU), "-F"]
-    common += ["-u", str(ack_timeout)]
+    common = [program, "-d", DEVICE, "-s", str(size), "-m", str(MTU), "-F", "-u", str(ack_timeout)]
+    common += ["-D", str(seconds)] if seconds else ["-n", str(iterations)]
     with server(server_node, [*common, "-x", gid_index(server_node, gid_type=gid_type)]) as process:
         client.run(
             [*common, "-x", gid_index(client, gid_type=gid_type), server_node.link.ipv4],
-            timeout=180,
+            timeout=180 + 2 * seconds,
         )
         assert process.wait(timeout=60).returncode == 0

@@ -10,7 +10,7 @@ from rocelab.node.parallel import at_once
 SIZES = (64, 4096)
 WARM_UP_BATCHES = 60
 BATCHES = 120
-RUNS = 2
+RUNS = 3
 """Of which the smallest mean of each stage counts: an interrupt from outside only adds to one."""
 
 TOLERANCE = 0.001

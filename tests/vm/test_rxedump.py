@@ -298,6 +298,22 @@ def test_overload_is_counted(testbed: QemuTestbed, tmp_path: Path) -> None:
     assert f"lost: {counters['lost']} packets" in done.stderr
 
 
+def test_a_minute_at_full_rate(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """Sixty seconds of the smallest packets: all are in the file, or counted as lost."""
+    n1, n2 = testbed.nodes
+    before = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts")
+    with dumping(n1) as (dump,):
+        traffic.perftest("ib_write_bw", n1, n2, size=8, seconds=60)
+        moved = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts") - before
+        dump.end()
+        capture = read_pcapng(dump.fetch(tmp_path), every=1000)
+    counters = capture.counters()
+    assert counters["delivered"] + counters["lost"] == moved
+    assert counters["delivered"] == capture.count > 0
+    assert capture.packets[-1].ns - capture.packets[0].ns > 55e9, "no minute"
+    print(f"{moved} packets, {counters['lost']} lost")
+
+
 def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: Path) -> None:
     """Refused, looped back, lost on the way, and no packets at all: each says so."""
     n1, n2 = testbed.nodes
