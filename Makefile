@@ -82,7 +82,7 @@ in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev 
 # a value of the image's image.json
 of_image = $$(sed -n 's/.*"$(1)": "\(.*\)".*/\1/p' $(BUILD)/image/$(LINE)/image.json)
 
-module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay for comparisons)
+module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay, events for comparisons)
 	@mkdir -p $(BUILD)/kernel/$(LINE)/$(VARIANT)
 	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
@@ -101,6 +101,7 @@ mpibench: image  ## MPI benchmarks for the nodes
 	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
 
 bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark, our plugin in it (on an idle machine)
+	@$(MAKE) --no-print-directory module VARIANT=events
 	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
 	@$(BIN)/python tools/rocelab/bench/wireshark.py

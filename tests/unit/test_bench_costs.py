@@ -29,6 +29,7 @@ def samples(costs: ModuleType) -> dict[str, list[float]]:
     return {
         costs.STOCK: [20000, 20010],
         costs.BPFTRACE: [50000, 50010],
+        costs.BARE: [20060, 20070],
         costs.OFF: [20080, 21980],
         costs.EMPTY: [22080, 23980],
         costs.STAT: [23080, 24980],
@@ -49,6 +50,10 @@ def test_a_missed_target_names_the_largest_contributor(costs: ModuleType) -> Non
     parts = costs.parts_of(found, document)
     assert dict(parts[costs.STAT])["rxestat's programs"] == 700
     bounds = {target.what: target for target in costs.targets(found, parts)}
+    assert dict(parts[costs.OFF]) == {
+        "the events' branches and stamps": 60,
+        "RoCE v1 and the fixes": 1025 - 60,
+    }
     share = bounds["rxestat, of the path"]
     assert share.found == 3000 / 20005
     assert not share.met

@@ -27,10 +27,11 @@ FUNCTIONS = (
     "rxe_cq_post",
 )
 """What a user of the stock driver would probe; those that the compiler left are."""
-EVENTS = ("rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done")
 
-EMPTY_PROGRAMS = "\n".join(f"rawtracepoint:{event} /0/ {{ @ = 1; }}" for event in EVENTS)
-"""The events are on, and who hears them does nothing."""
+
+def empty_programs(*events: str) -> str:
+    """A bpftrace script that hears these events and does nothing."""
+    return "\n".join(f"rawtracepoint:{event} /0/ {{ @ = 1; }}" for event in events)
 
 
 def histograms(functions: tuple[str, ...]) -> str:
@@ -118,7 +119,7 @@ def lab() -> Iterator[Lab]:
     try:
         machine = testbed.nodes[0].machine
         machine.run(["mkdir", "-p", _RESULT])
-        for variant in ("stock", "instrumented"):
+        for variant in ("stock", "events", "instrumented"):
             machine.put(artifacts.driver(LINE, variant).module, f"{_RESULT}/{variant}.ko")
         install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *artifacts.PROBES)])
         # brings in what the module depends on

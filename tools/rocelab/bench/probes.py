@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import costs
-from lab import EMPTY_PROGRAMS, LINE, Lab, histograms, lab
+from lab import LINE, Lab, empty_programs, histograms, lab
 
 from rocelab import artifacts
 
@@ -37,13 +37,23 @@ def measure_stock(bench: Lab, found: Found) -> None:
         found[size][costs.BPFTRACE].append(bench.bpftrace(script, size))
 
 
+def measure_events(bench: Lab, found: Found) -> None:
+    """One load of the driver with the events and nothing else of ours, off."""
+    bench.load("events", SIZES)
+    for size in SIZES:
+        found[size][costs.BARE].append(bench.plain(size))
+
+
 def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
     """One load of ours: events off, on for nobody, for rxestat, for rxedump."""
     bench.load("instrumented", SIZES)
     documents: dict[int, dict[str, Any]] = {}
     for size in SIZES:
         found[size][costs.OFF].append(bench.plain(size))
-        found[size][costs.EMPTY].append(bench.bpftrace(EMPTY_PROGRAMS, size))
+        for event in costs.EVENTS:
+            alone = bench.bpftrace(empty_programs(event), size)
+            found[size][costs.ALONE[event]].append(alone)
+        found[size][costs.EMPTY].append(bench.bpftrace(empty_programs(*costs.EVENTS), size))
         cost, documents[size] = bench.rxestat(size)
         found[size][costs.STAT].append(cost)
         found[size][costs.DUMP].append(bench.rxedump(size))
@@ -61,6 +71,7 @@ def main() -> None:
         for number in range(options.loads):
             print(f"load {number + 1} of {options.loads}", file=sys.stderr)
             measure_stock(bench, found)
+            measure_events(bench, found)
             documents = measure_instrumented(bench, found)
         kernel = bench.machine.run(["uname", "-rv"]).stdout.strip()
     result: dict[str, Any] = {}
