@@ -28,7 +28,7 @@ test: setup probes module-variants others  ## every test, those in virtual machi
 	@$(BIN)/pytest
 
 # what runs on nodes of any kernel line; the rest does not depend on it
-KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival v1 fuzz_frames \
+KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 fuzz_frames \
 	peers rxestat rxestat_paths rxedump rxecpu)
 LINES := $(notdir $(wildcard kernel/patches/*))
 
