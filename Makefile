@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants probes mpibench demo test test-kernels others tshark lint bench install clean
+.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-debug test-kernels soak others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -75,7 +75,7 @@ image: apt  ## the nodes' image for LINE (default 6.12), cached by its recipe's 
 # whatever this machine runs. No network, nothing writable but the output. (Not --unshare-all: root
 # in a chroot may have no user namespace, and others get one anyhow.)
 in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
-	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src --bind $(1) /rocelab/build --chdir /rocelab/src \
+	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src $(or $(2),--bind $(1) /rocelab/build) --chdir /rocelab/src \
 	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
 	make --no-print-directory $(if $(V),V=$(V))
 
@@ -87,6 +87,22 @@ module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay, even
 	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
 		KVER="$(call of_image,kernel_release)"
+
+# A kernel of the same source that complains, and the driver for it. It lies where it was built, and
+# the driver comes to another place.
+DEBUG := $(BUILD)/debug
+at_debug_kernel = --ro-bind "$$(readlink -f $(DEBUG)/image/$(LINE)/kernel)" /rocelab/build --bind $(1) /mnt
+
+debug-kernel: image
+	@tools/kernel-source/debug_kernel.py --line $(LINE) --image $(BUILD)/image/$(LINE) \
+		--cache $(CACHE)/kernel --out $(DEBUG)/image/$(LINE)
+
+debug-module: debug-kernel probes
+	@mkdir -p $(DEBUG)/kernel/$(LINE)/$(VARIANT)
+	@ln -sfn ../ebpf $(DEBUG)/ebpf
+	@$(call in_root,,$(call at_debug_kernel,$(DEBUG)/kernel/$(LINE)/$(VARIANT))) -C kernel LINE=$(LINE) \
+		VARIANT=$(VARIANT) RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/mnt KDIR=/rocelab/build/kbuild \
+		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(DEBUG)/image/$(LINE)/image.json)"
 
 module-variants: image
 	@for variant in instrumented stock delay; do \
@@ -105,6 +121,17 @@ bench: setup probes module-variants  ## the probes' cost in instructions; the an
 	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
 	@$(BIN)/python tools/rocelab/bench/wireshark.py
+
+# On the kernel that complains, several times as slow; what needs a distribution's kernel stays out.
+DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py v1.py fuzz_frames.py soak.py)
+
+test-debug: setup debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
+	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \
+		$(BIN)/pytest -m 'not distribution' -rA $(DEBUG_TESTS)
+
+SOAK_MINUTES ?= 30
+soak: setup probes  ## SOAK_MINUTES (30) of RoCE on a link that loses, reorders and is cut
+	@ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/pytest -rA -m soak tests/vm/test_soak.py
 
 lint: setup image  ## every linter, as CI runs them
 	@tools/setup/lint

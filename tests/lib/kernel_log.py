@@ -12,7 +12,8 @@ _UPSET = re.compile(
     r"BUG[: ]|WARNING: |Oops|general protection|Call Trace|hung_task|blocked for more than|"
     r"soft lockup|hard LOCKUP|rcu_.*detected stalls|possible (circular|recursive) locking|"
     r"refcount_t|use-after-free|unable to handle|KASAN|UBSAN|kmemleak|list_(add|del) corruption|"
-    r"memory leak|scheduling while atomic|sleeping function called"
+    r"memory leak|scheduling while atomic|sleeping function called|"
+    r"trying to register non-static key|turning off the locking correctness validator"
 )
 
 

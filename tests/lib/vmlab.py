@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+import complaints
 import kernel_log
 from requirements import missing
 from rocelab import artifacts
@@ -19,6 +20,8 @@ LINE_CHOSEN = "ROCELAB_TEST_LINE" in os.environ
 """Whether somebody wants one kernel line in particular."""
 LINE = os.environ.get("ROCELAB_TEST_LINE", "6.12")
 """The kernel line of the nodes (`make test-kernels` goes through all)."""
+PATIENCE = float(os.environ.get("ROCELAB_TEST_PATIENCE", "1"))
+"""What time limits are multiplied by: a kernel that checks itself is slow (`make test-debug`)."""
 MTU = 4200
 
 Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
@@ -28,13 +31,24 @@ Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
 def boot(*, name: str, prepared: bool, line: str = LINE) -> Iterator[qemu.QemuTestbed]:
     """Two nodes for as long as the context lasts, or until this process ends."""
     try:
-        testbed = qemu.up(f"{name}-{os.getpid()}", line=line, mtu=MTU, lifeline=True)
+        testbed = qemu.up(
+            f"{name}-{os.getpid()}",
+            line=line,
+            mtu=MTU,
+            memory_mb=qemu.MEMORY_MB if PATIENCE == 1 else 2 * qemu.MEMORY_MB,
+            lifeline=True,
+            patience=PATIENCE,
+        )
     except MissingError as error:
         missing(f"{error.what}: {error.action}")
     try:
         if prepared:
+            for node in testbed.nodes:
+                complaints.list_modules(node, artifacts.image(line))
             prepare(testbed.nodes, artifacts.driver(line), artifacts.probes(line))
         yield testbed
+        for node in testbed.nodes:
+            complaints.check(node)
     finally:
         testbed.down()
 

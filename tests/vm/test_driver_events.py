@@ -383,6 +383,7 @@ def test_link_deleted_under_traffic(pair: Pair) -> None:
     pair.loop("rc", "write", 64, batches=1)
 
 
+@pytest.mark.distribution
 def test_unload(n1: Node) -> None:
     """With a probe attached unloading says busy; without, it works, and so does loading again."""
     probe = n1.start(["rxestat"])
@@ -418,6 +419,7 @@ print("removed" if result == 0 else errno.errorcode[ctypes.get_errno()])
 """
 
 
+@pytest.mark.distribution
 def test_module_says_what_it_is(n1: Node) -> None:
     """Version, events and types: the module in the kernel is the one that was built."""
     driver = artifacts.driver(LINE)
@@ -437,6 +439,7 @@ def test_module_says_what_it_is(n1: Node) -> None:
         assert f"STRUCT '{name}'" in types
 
 
+@pytest.mark.distribution
 def test_install_scripts(n1: Node) -> None:
     """The scripts that a person uses: check, back to stock, and forth."""
     driver = artifacts.driver(LINE)

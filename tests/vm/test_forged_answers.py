@@ -19,6 +19,7 @@ from rocelab.node import Node, Process
 from rocelab.node.prepare import DEVICE
 from rxe_trace import TRACING, tracing
 from traffic import gid_index
+from vmlab import PATIENCE
 
 MTU, PEER_QPN = 1024, 0x123456
 ACK, NAK_SEQUENCE = 0x1F, 0x60
@@ -118,8 +119,9 @@ def status(node: Node) -> list[str]:
 
 def until(node: Node, condition: str) -> None:
     """Wait for a condition of the shell's."""
+    limit = round(60 * PATIENCE)
     script = f"until {condition}; do sleep 0.05; done"
-    node.run(["timeout", "60", "sh", "-c", script], timeout=90)
+    node.run(["timeout", str(limit), "sh", "-c", script], timeout=90)
 
 
 def until_sent(node: Node, packets: int) -> None:
@@ -159,7 +161,7 @@ def test_acknowledged_while_sent_again(n1: Node, n2: Node) -> None:
             peer.answer(packets - 1, ACK)
             until(n1, f"[ $(grep -c rxe_rx_done: {TRACING}/trace) -ge 2 ]")
         until(n1, f"awk '{sent_twice}' {TRACING}/trace")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * PATIENCE
         while len(said := status(n1)) < 1 + len(sizes):
             assert time.monotonic() < deadline, said
             peer.answer(packets, ACK)

@@ -18,13 +18,14 @@ from pathlib import Path
 import pytest
 
 import corpus
+import slab
 import traffic
 from forger import GSI_QKEY, link_local, mac, send
 from node_program import compiled
 from rocelab.node import Node
 from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device
 from rxe_trace import TRACING
-from vmlab import Boot, healthy
+from vmlab import PATIENCE, Boot, healthy
 
 HERE = Path(__file__).parent
 SEED = int(os.environ.get("ROCELAB_FUZZ_SEED", "20261121"))
@@ -134,12 +135,6 @@ def udp_errors(node: Node) -> int:
     return int(row.split()[1])
 
 
-def skbs(node: Node) -> int:
-    """Socket buffers in use, as the slab allocator counts them."""
-    text = node.run(["cat", "/proc/slabinfo"]).stdout
-    return sum(int(row.split()[1]) for row in text.splitlines() if row.startswith("skbuff_"))
-
-
 def arrivals(node: Node) -> int:
     """Frames that the card has handed to the network stack."""
     path = f"/sys/class/net/{node.link.netdev}/statistics/rx_packets"
@@ -173,7 +168,7 @@ def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
     frame = whole[:54] + udp[:6] + checksum.to_bytes(2, "big") + body
     before, refused = counters(victim), udp_errors(victim)
     send(attacker, attacker.link.netdev, [frame])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 60 * PATIENCE
     while counters(victim) == before and udp_errors(victim) == refused:
         assert time.monotonic() < deadline, "the frame was lost on the link"
     by_udp = udp_errors(victim) - refused
@@ -188,7 +183,7 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
         print(f"\nseed {SEED}, {FRAMES} mutated frames of each RoCE version")
     program = compiled(victim, HERE / "verbs_target.c", "-libverbs")
     with healthy(nodes, "mutated frames"):
-        resting = skbs(victim)
+        resting = slab.skbs(victim)
         target = victim.start(
             ["sh", "-c", "exec $0 $1 $2 >$3", program, DEVICE, attacker.link.ipv4, TARGETS]
         )
@@ -210,7 +205,7 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
                     frames = templates(victim, attacker, kind, found)
                     assert len(frames) <= 256
                     sent += attack(victim, attacker, frames, FRAMES // len(kinds))
-                deadline = time.monotonic() + 120
+                deadline = time.monotonic() + 120 * PATIENCE
                 while arrivals(victim) - arrived < sent:
                     assert time.monotonic() < deadline, "frames were lost on the link"
                 moved = counters(victim) - before
@@ -228,8 +223,8 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
         remove_device(victim)
         victim.run(["rmmod", "rdma_rxe"], timeout=120)
         # IP keeps fragments without their rest for half a minute
-        deadline = time.monotonic() + 180
-        while (left := skbs(victim) - resting) > FRAMES // 50:
+        deadline = time.monotonic() + 180 * PATIENCE
+        while (left := slab.skbs(victim) - resting) > FRAMES // 50:
             assert time.monotonic() < deadline, f"{left} skbs were not freed"
         log = victim.run(["dmesg"]).stdout
         assert "timed out" not in log.lower()

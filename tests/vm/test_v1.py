@@ -138,6 +138,7 @@ def test_every_operation(pair: Pair, tmp_path: Path) -> None:
     assert len(trace.named("rxe_rx_done")) == len(received) - flushed
 
 
+@pytest.mark.distribution
 def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
     """Queue pairs of both versions at the same time on the same devices: neither disturbs."""
     wire = tmp_path / "veth.pcap"

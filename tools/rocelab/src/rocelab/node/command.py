@@ -84,6 +84,7 @@ class CommandProcess:
 
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
         """Return the first line with `needle`; see rocelab.node.base.Process."""
+        timeout *= self._node.patience
         deadline = time.monotonic() + timeout
         seen = 0
         with self._changed:
@@ -123,6 +124,7 @@ class CommandProcess:
 
     def wait(self, *, timeout: float) -> Completed:
         """Wait for the end; see rocelab.node.base.Process."""
+        timeout *= self._node.patience
         try:
             status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -150,12 +152,16 @@ class CommandProcess:
 
 
 class CommandNode:
-    """A node behind a command line (rocelab.node.base.Node)."""
+    """A node behind a command line (rocelab.node.base.Node).
 
-    def __init__(self, name: str, link: DataLink, way: Way) -> None:
+    Every time limit is multiplied by `patience`: a node may be far slower than others.
+    """
+
+    def __init__(self, name: str, link: DataLink, way: Way, patience: float = 1) -> None:
         self._name = name
         self._link = link
         self.way = way
+        self.patience = patience
 
     @property
     def name(self) -> str:
@@ -171,11 +177,12 @@ class CommandNode:
     def root(self) -> CommandNode:
         """The same node, its commands run as root; itself where they are anyway."""
         way = self.way.as_root()
-        return self if way is self.way else CommandNode(self._name, self._link, way)
+        return self if way is self.way else CommandNode(self._name, self._link, way, self.patience)
 
     def _run(
         self, argv: Sequence[str], timeout: float, stdin: bytes | None
     ) -> subprocess.CompletedProcess[bytes]:
+        timeout *= self.patience
         try:
             done = subprocess.run(
                 self.way.command(argv),

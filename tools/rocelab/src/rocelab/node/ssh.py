@@ -79,8 +79,8 @@ class SshTarget:
 class SshNode(CommandNode):
     """A node behind SSH."""
 
-    def __init__(self, name: str, link: DataLink, target: SshTarget) -> None:
-        super().__init__(name, link, target)
+    def __init__(self, name: str, link: DataLink, target: SshTarget, patience: float = 1) -> None:
+        super().__init__(name, link, target, patience)
         self.target = target
 
     def connect(self, *, timeout: float) -> bool:
@@ -90,6 +90,7 @@ class SshNode(CommandNode):
         pipes of the command that happened to be first.
         """
         master = ["ssh", "-M", "-N", "-f", *self.target.options(), "--", self.target.host]
+        timeout *= self.patience
         try:
             done = subprocess.run(
                 master,

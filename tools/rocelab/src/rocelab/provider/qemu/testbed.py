@@ -49,8 +49,15 @@ def _say_nothing(text: str) -> None:
 class QemuTestbed:
     """A testbed that is up."""
 
-    def __init__(self, state: State, owner: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        owner: subprocess.Popen[bytes] | None = None,
+        *,
+        patience: float = 1,
+    ) -> None:
         self.state = state
+        self.patience = patience
         # the supervisor, where this process started it; the pipe to it is the lifeline
         self._owner = owner
         self.spec = state.spec()
@@ -67,7 +74,7 @@ class QemuTestbed:
             known_hosts=path / "known_hosts",
             configured=False,
         )
-        return SshNode(node.name, node.link, target)
+        return SshNode(node.name, node.link, target, self.patience)
 
     @property
     def nodes(self) -> Sequence[SshNode]:
@@ -258,12 +265,13 @@ def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
 
 def _wait_for_boot(testbed: QemuTestbed, say: Say) -> None:
     started = time.monotonic()
+    limit = _BOOT_SECONDS * testbed.patience
     for node in testbed.nodes:
         while not node.connect(timeout=30):
             _explain_early_death(testbed)
-            if time.monotonic() - started > _BOOT_SECONDS:
+            if time.monotonic() - started > limit:
                 raise TestbedError(
-                    f"node {node.name} did not answer within {_BOOT_SECONDS} s",
+                    f"node {node.name} did not answer within {limit:.0f} s",
                     cause=f"the end of its console:\n{testbed.state.console_tail(node.name)}",
                     action="see whether other work keeps this machine's processors busy",
                 )
@@ -295,13 +303,14 @@ def up(
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
+    patience: float = 1,
     say: Say = _say_nothing,
 ) -> QemuTestbed:
     """Boot a testbed's machines and wait until every one answers: one for `veth`, else two.
 
     `icount` has its clock count instructions. With `lifeline` it ends together with this process,
-    else with `down`. Raises UsageError for a name in use, MissingError when the machine cannot
-    carry it, TestbedError when a node fails.
+    else with `down`. Every time limit is multiplied by `patience`. Raises UsageError for a name in
+    use, MissingError when the machine cannot carry it, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -329,7 +338,7 @@ def up(
         _write_keys(state)
         for node in spec.nodes:
             (state.path / f"{node.name}.conf").write_text(guest_config(spec, node))
-        testbed = QemuTestbed(state, _supervise(state, lifeline))
+        testbed = QemuTestbed(state, _supervise(state, lifeline), patience=patience)
         _wait_for_boot(testbed, say)
     except BaseException:
         try:
