@@ -6,7 +6,7 @@ use std::io::Cursor;
 use _core::read::{Block, Counter, Reader, open_compressed};
 use _core::{Engine, Options, Select};
 use roce::flow::Config;
-use roce::{Frame, Link, Ports, decode, icrc};
+use roce::{Frame, Link, Memory, Own, Packet, Ports, decode, icrc};
 
 /// Any bytes as a capture file, compressed or not: read to the end in pieces of a hostile size.
 pub fn readers(input: &[u8]) {
@@ -52,6 +52,26 @@ pub fn decoder(input: &[u8]) {
     let _ = roce::cm::parse(&packet, frame);
     let bad = icrc::check(&packet, frame) == roce::Icrc::Bad;
     assert_eq!(icrc::diagnose(&packet, frame).is_some(), bad);
+    let at = usize::from(choice) * 3 % frame.len();
+    known_again(link, frame, &packet, at);
+}
+
+/// A frame that differs at one place and is known again is judged as if it were decoded.
+fn known_again(link: Link, frame: &[u8], packet: &Packet, at: usize) {
+    let mut memory = Memory::default();
+    memory.keep(link, frame, packet, 0);
+    let mut other = frame.to_vec();
+    other[at] ^= 0x55;
+    for frame in [frame, &other] {
+        let Some(known) = memory.recall(link, frame, packet.wire_len) else { continue };
+        let again = decode(link, frame, packet.wire_len, &Ports::default());
+        let Frame::Roce(again) = again else { panic!("{again:?} is known as RoCE") };
+        let found = icrc::found(&again, frame).filter(|_| again.complete).unwrap_or(0);
+        let own = Own { psn: again.psn, apsn: again.apsn, icrc: found };
+        assert_eq!(known.look(frame, true), (own, icrc::check(&again, frame)));
+        let alike = Packet { psn: again.psn, apsn: again.apsn, ..*packet };
+        assert_eq!(format!("{alike:?}"), format!("{again:?}"));
+    }
 }
 
 /// Any bytes as a capture, through the whole pipeline with tight limits.
