@@ -16,27 +16,9 @@ import vmlab
 from rocelab.node import Node
 from rocelab.node.prepare import DEVICE, remove_device
 from rocelab.provider.veth import pair
+from sample_plan import three_transports
 
-PLAN = """
-[plan]
-name = "native"
-repetitions = 1
-transports = ["rxe-v2", "rxe-v1"]
-[testbed]
-provider = "veth"
-native = true
-[[benchmark]]
-tool = "perftest"
-test = "send_bw"
-sizes = [64]
-iterations = 60
-qp_timeout = 18
-[[benchmark]]
-tool = "qperf"
-test = "tcp_bw"
-sizes = [4096]
-transports = ["tcp"]
-"""
+PLAN = three_transports("native", 'provider = "veth"\nnative = true')
 HERE = Path(__file__).parent
 PACKAGE = "/tmp/rocelab.zip"
 CELLS = "/tmp/native_cells.py"

@@ -17,6 +17,7 @@ FOLDER = "/var/lib/rocelab"
 _RECORD = f"{FOLDER}/before.json"
 _KEPT = f"{FOLDER}/files"
 PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*artifacts.PROBES, tap.TAP))
+MPIBENCH = "/usr/local/bin/mpibench"
 _DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}")
 
@@ -42,7 +43,7 @@ class Before:
     @property
     def touched(self) -> tuple[str, ...]:
         """Files that preparing writes."""
-        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES)
+        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, MPIBENCH)
 
 
 def take(node: Node) -> Before:

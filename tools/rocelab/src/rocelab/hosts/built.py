@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocelab import artifacts
 from rocelab.errors import MissingError
-from rocelab.hosts.before import PROBES
+from rocelab.hosts.before import MPIBENCH, PROBES
 from rocelab.node import Node
 
 
@@ -18,6 +18,7 @@ class Built:
 
     driver: artifacts.Driver
     probes: tuple[Path, ...]
+    mpibench: Path
 
 
 def find(release: str) -> Built | None:
@@ -26,16 +27,17 @@ def find(release: str) -> Built | None:
         try:
             driver = artifacts.driver(line)
             probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
+            mpibench = artifacts.mpibench(line)
         except MissingError:
             continue
         if driver.release == release:
-            return Built(driver, probes)
+            return Built(driver, probes, mpibench)
     return None
 
 
 def send(node: Node, ours: Built, work: str) -> None:
     """Copy it into the folder `work` on the host."""
-    for path in (ours.driver.module, *ours.probes):
+    for path in (ours.driver.module, *ours.probes, ours.mpibench):
         node.put(path, f"{work}/{path.name}", mode=0o755)
 
 
@@ -47,3 +49,4 @@ def install(node: Node, ours: Built, work: str) -> None:
     root.run(["sh", script, module, ours.driver.release], timeout=300)
     for path, there in zip(ours.probes, PROBES, strict=True):
         root.run(["install", "-m", "755", f"{work}/{path.name}", there])
+    root.run(["install", "-D", "-m", "755", f"{work}/{ours.mpibench.name}", MPIBENCH])

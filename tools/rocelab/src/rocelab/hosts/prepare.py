@@ -37,6 +37,7 @@ def prepare(node: Node, say: Say) -> None:
     kept first. Raises MissingError when the host lacks a tool, TestbedError when a build fails or
     the loaded driver is in use.
     """
+    has_mpi = False
     ours = built.find(node.run(["uname", "-r"]).stdout.strip())
     if ours is None:
         _check_tools(node)
@@ -47,6 +48,9 @@ def prepare(node: Node, say: Say) -> None:
             say(f"{node.name}: building driver and probes for its kernel")
             _make(node, work, "kernel")
             _make(node, work, "ebpf")
+            has_mpi = _has_mpi(node, say)
+            if has_mpi:
+                _make(node, work, "tools/mpibench")
         else:
             say(f"{node.name}: its kernel is {ours.driver.release}, for which they are built here")
             built.send(node, ours, work)
@@ -57,6 +61,8 @@ def prepare(node: Node, say: Say) -> None:
             if ours is None:
                 _make(node.root, work, "kernel", "install")
                 _make(node.root, work, "ebpf", "install")
+                if has_mpi:
+                    _make(node.root, work, "tools/mpibench", "install")
             else:
                 built.install(node, ours, work)
         finally:
@@ -84,6 +90,14 @@ def _check_tools(node: Node) -> None:
             cause="driver and probes are built on the host, for its own kernel",
             action=f"there: apt-get install {packages}",
         )
+
+
+def _has_mpi(node: Node, say: Say) -> bool:
+    """Whether mpibench can be built there; the rest does without."""
+    there = node.run(["env", _PATH, "sh", "-c", "command -v mpicc"], check=False).returncode == 0
+    if not there:
+        say(f"{node.name}: no mpicc, so no mpibench; for MPI: apt-get install libopenmpi-dev")
+    return there
 
 
 def _send(node: Node, work: str) -> None:

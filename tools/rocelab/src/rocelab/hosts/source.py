@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocelab import artifacts
 
-_FOLDERS = ("kernel", "ebpf")
+_FOLDERS = ("kernel", "ebpf", "tools/mpibench")
 # where the build takes the version from
 _FILES = ("tools/rocelab/pyproject.toml",)
 
