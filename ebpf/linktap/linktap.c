@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * linktap -w FILE [-s SNAPLEN] INTERFACE [INTERFACE]
+ * linktap -w FILE [-s SNAPLEN] INTERFACE...
  *
  * Captures what crosses a link, each frame once.
  *
- * Of a veth pair that has both ends on this machine: where it
+ * Of several interfaces, the ends of a link that are all on this machine: where it
  * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
  * is done with it, and that work would be part of the sender's stage `xmit`. A socket that hears
- * arriving frames only costs a sender next to nothing, and one socket for both ends keeps their
+ * arriving frames only costs a sender next to nothing, and one socket for all ends keeps their
  * order. Of one interface: what it sends and what arrives, as tcpdump would.
  *
  * Writes until SIGINT or SIGTERM, then what is still queued: nothing that arrived before the signal
@@ -35,20 +35,20 @@
 #define QUEUE_BYTES   (256 << 20)
 #define LARGEST_FRAME (1 << 18)
 #define FILE_BUFFER   (1 << 20)
-#define ENDS	      2
+#define MOST_ENDS     16
 /* SO_TIMESTAMPNS and PACKET_AUXDATA */
 #define CONTROL_BYTES 256
 
 struct options {
 	const char *file;
 	uint32_t snaplen;
-	unsigned int ifindex[ENDS]; /* twice the same, of one interface */
-	bool pair;
+	unsigned int ifindex[MOST_ENDS];
+	int ends;
 };
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] INTERFACE [INTERFACE]\n");
+	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] INTERFACE...\n");
 	return EXIT_USAGE;
 }
 
@@ -71,11 +71,11 @@ static int parse(int argc, char **argv, struct options *options)
 			return usage();
 		}
 	}
-	if (!options->file || argc - optind < 1 || argc - optind > ENDS)
+	options->ends = argc - optind;
+	if (!options->file || options->ends < 1 || options->ends > MOST_ENDS)
 		return usage();
-	options->pair = argc - optind == ENDS;
-	for (int i = 0; i < ENDS; i++) {
-		const char *name = argv[options->pair ? optind + i : optind];
+	for (int i = 0; i < options->ends; i++) {
+		const char *name = argv[optind + i];
 
 		options->ifindex[i] = if_nametoindex(name);
 		if (!options->ifindex[i])
@@ -88,22 +88,25 @@ static int parse(int argc, char **argv, struct options *options)
 /* the kernel's part of the choice: frames of these interfaces, cut */
 static int attach_filter(int fd, const struct options *options)
 {
-	struct sock_filter code[] = {
+	struct sock_filter code[MOST_ENDS + 3] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_IFINDEX),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, options->ifindex[0], 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, options->ifindex[1], 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, options->snaplen),
-		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	struct sock_fprog program = {options->ends + 3, code};
+	struct sock_filter *next = code + 1;
 
+	/* over the questions that are left, and over the refusal */
+	for (int i = 0; i < options->ends; i++)
+		*next++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						       options->ifindex[i], options->ends - i, 0);
+	*next++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	*next = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, options->snaplen);
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
 static int open_socket(const struct options *options)
 {
 	struct sockaddr_ll every = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-	int on = 1, arriving = options->pair, size = QUEUE_BYTES;
+	int on = 1, arriving = options->ends > 1, size = QUEUE_BYTES;
 	/* protocol 0 hears nothing: the socket is bound when it is ready */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 

@@ -19,7 +19,7 @@ from rocelab.errors import CellError
 from rocelab.run import counters, frames
 from rocelab.run.counters import Counters
 from rocelab.run.frames import Frames
-from rocelab.run.proof import RENDEZVOUS_BYTES, judge, judge_probe
+from rocelab.run.proof import RENDEZVOUS_BYTES, Proof, judge, judge_probe
 from rocelab.run.stages import Stages
 from rocelab.run.verbs import VerbsPort
 
@@ -293,3 +293,36 @@ def test_a_counter_that_goes_back_is_an_error() -> None:
     assert before.since(Counters({"sent_pkts": 1}, {})).rxe == {"sent_pkts": 4}
     with pytest.raises(CellError, match="sent_pkts went back by 1"):
         after.since(before)
+
+
+def test_what_the_plan_lost_may_be_missing_and_no_more() -> None:
+    """Of three drops two were RoCE packets: 98 frames of 100, and 98 received."""
+
+    def judged(frames_seen: int, received: int, dropped: int) -> Proof:
+        moved = {
+            "n1": Counters({"sent_pkts": 60, "rcvd_pkts": received - 40}, {}, {"dropped": dropped}),
+            "n2": Counters({"sent_pkts": 40, "rcvd_pkts": 40}, {}, {"dropped": 0}),
+        }
+        seen = Frames(roce_v2=frames_seen, roce_data=50, roce_payload_bytes=100)
+        return judge(TRANSPORTS["rxe-v2"], moved, seen, Measurement((), 100, 50))
+
+    assert judged(98, 98, 3).ok
+    assert not judged(96, 96, 3).ok
+    assert not judged(98, 98, 0).ok
+    assert not judged(98, 97, 3).ok, "what was on the wire arrived"
+    assert not judged(101, 101, 3).ok
+
+
+def test_ranks_of_one_machine_may_connect_to_themselves() -> None:
+    """Those packets are sent and received, and on no wire; the messages are."""
+    moved = {node: Counters({"sent_pkts": 50, "rcvd_pkts": 50}, {}, {}) for node in ("n1", "n2")}
+
+    def judged(frames_seen: int, data: int, to_themselves: int) -> Proof:
+        seen = Frames(roce_v2=frames_seen, roce_data=data, roce_payload_bytes=1000)
+        measured = Measurement((), 1000, 40)
+        return judge(TRANSPORTS["rxe-v2"], moved, seen, measured, to_themselves=to_themselves)
+
+    assert judged(86, 45, 64).ok
+    assert not judged(86, 45, 0).ok
+    assert not judged(30, 45, 64).ok
+    assert not judged(86, 39, 64).ok

@@ -16,6 +16,7 @@ from rocelab.errors import CellError, UsageError
 from rocelab.node import local
 from rocelab.provider.qemu.spec import NodeSpec, TestbedSpec, guest_config, qemu_argv
 from rocelab.provider.veth import layout
+from rocelab.provider.veth.layout import Layout
 from rocelab.run import probes, stages
 
 DATA = Path(__file__).parent / "data"
@@ -44,7 +45,7 @@ def test_the_spec_survives_its_file() -> None:
 
 def test_the_table_local_is_never_out_of_reach() -> None:
     """Without it a machine hears nothing, not even ssh."""
-    for commands in (layout.make(4200), layout.remove()):
+    for commands in (Layout(4200).make(), Layout(4200, 4, 2).make(), layout.remove()):
         present = 1
         for argv in commands:
             words = " ".join(argv)

@@ -17,14 +17,15 @@ from rocelab import artifacts
 from rocelab.bench import plan_file
 from rocelab.bench.catalog import TRANSPORTS
 from rocelab.bench.mpi import recipe
+from rocelab.bench.plan import LinkPlan
 from rocelab.errors import CellError, ExitCode
-from rocelab.node import Node
 from rocelab.node.prepare import add_device, install_probes, offer_roce_v1, remove_device
 from rocelab.provider.base import Testbed
 from rocelab.run import results, runner
 from rocelab.run.cell import Outcome, measure
 from rocelab.run.mpi import doctor
 from rocelab.run.rig import Rig
+from rocelab.run.shaping import shaped
 from vmlab import LINE
 
 HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v2"]\n'
@@ -167,12 +168,8 @@ def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
 def test_a_planted_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:
     """20 ms at the second node (1 ms is less than emulation's own noise): every answer is that
     late in the capture, and half of a round trip that the capture saw is what mpibench says."""
-    n2: Node = rig.nodes[1]
-    n2.run(("tc", "qdisc", "add", "dev", n2.link.netdev, "root", "netem", "delay", "20ms"))
-    try:
+    with shaped([rig.nodes[1]], LinkPlan(delay_us=20_000)):
         outcome = only_cell(rig, bench("latency", '["tcp"]', sizes="[1024]"), tmp_path)
-    finally:
-        n2.run(("tc", "qdisc", "del", "dev", n2.link.netdev, "root"))
     assert outcome.error is None, outcome.record
     (folder,) = tmp_path.iterdir()
     (row,) = json.loads((folder / "mpirun.out").read_text())["results"]

@@ -20,6 +20,7 @@ from rocelab.node import Node
 from rocelab.node.prepare import add_device
 from rocelab.provider import tap
 from rocelab.provider.veth import pair
+from rocelab.provider.veth.layout import Layout
 from rocelab.provider.veth.testbed import VethTestbed
 from rocelab.run import results, runner
 
@@ -130,6 +131,7 @@ iterations = 20
 qp_timeout = 20
 """
 DELAY_MS = 40
+PAIR = Layout(vmlab.MTU)
 
 
 @contextmanager
@@ -195,11 +197,11 @@ def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
     machine.run(["ip", "rule", "add", *rule])
     try:
         with pytest.raises(TestbedError, match="would not cross the veth pair") as caught:
-            pair.check(machine, vmlab.MTU)
+            pair.check(machine, PAIR)
         assert "ip rule" in caught.value.action
     finally:
         machine.run(["ip", "rule", "del", *rule])
-    pair.check(machine, vmlab.MTU)
+    pair.check(machine, PAIR)
 
 
 def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> None:
@@ -215,15 +217,15 @@ def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> 
     try:
         machine.run(["ip", "link", "add", "rocelab2", "type", "dummy"])
         with pytest.raises(TestbedError, match="rocelab2"):
-            pair.make(machine, vmlab.MTU)
+            pair.make(machine, PAIR)
         machine.run(["ip", "link", "delete", "rocelab2"])
         assert state() == before
-        pair.make(machine, vmlab.MTU)
+        pair.make(machine, PAIR)
         assert "lookup 4791" in state()
         pair.remove(machine)
         assert state() == before
     finally:
-        pair.make(machine, vmlab.MTU)
+        pair.make(machine, PAIR)
         for node in testbed.nodes:
             add_device(node)
 

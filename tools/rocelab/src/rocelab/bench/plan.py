@@ -14,6 +14,21 @@ ENOUGH_REPETITIONS = 6
 
 
 @dataclass(frozen=True)
+class LinkPlan:
+    """What every data interface is given for what it sends, by tc(8); 0: nothing of the sort."""
+
+    rate_mbit: int = 0
+    delay_us: int = 0
+    loss_ppm: int = 0
+    """Packets in a million that are thrown away."""
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.rate_mbit or self.delay_us or self.loss_ppm)
+
+
+@dataclass(frozen=True)
 class TestbedPlan:
     """Where to measure."""
 
@@ -27,6 +42,10 @@ class TestbedPlan:
     """Whether the clock counts instructions (provider `veth` only)."""
     native: bool = False
     """Whether both ends are on this very machine, not in a virtual one (provider `veth` only)."""
+    nodes: int = 2
+    switches: int = 0
+    """Between the first node and the others; none: back to back."""
+    link: LinkPlan = LinkPlan()
 
 
 @dataclass(frozen=True)
@@ -35,7 +54,7 @@ class MpiPlan:
 
     ranks: int
     ranks_per_node: int
-    """Ranks are placed in blocks of so many."""
+    """Ranks are placed in blocks of so many, the last one on the last of the nodes."""
     method: str
     """Whose loop mpibench follows: `osu`, `imb` or `skampi`."""
     window: int
@@ -46,6 +65,11 @@ class MpiPlan:
     """All sizes in one mpirun: then wire, counters and stages are those of all sizes together."""
     mca: tuple[str, ...]
     """Parameters of Open MPI as `name=value`, as coll_tuned's choices of algorithms."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes have a rank."""
+        return -(-self.ranks // self.ranks_per_node)
 
 
 @dataclass(frozen=True)
@@ -75,6 +99,11 @@ class Benchmark:
     def title(self) -> str:
         """The test, with its label if it has one: what cells and results call it."""
         return f"{self.test}-{self.label}" if self.label else self.test
+
+    @property
+    def nodes(self) -> int:
+        """How many of the testbed's nodes take part: the first ones."""
+        return self.mpi.nodes if self.mpi else 2
 
     def steps(self) -> tuple[tuple[int, ...], ...]:
         """The sizes of each step: one process, or pair of processes, goes through them."""

@@ -21,7 +21,7 @@ from rocelab.bench.catalog import (
     measured_by,
 )
 from rocelab.bench.mpi import recipe
-from rocelab.bench.plan import Benchmark, MpiPlan, Plan, TestbedPlan
+from rocelab.bench.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
 PROVIDERS = ("qemu", "veth", "ssh")
@@ -30,6 +30,7 @@ _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _MOST_ALGORITHMS = 32
+MOST_NODES, MOST_SWITCHES = 8, 8
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
 _STUDY = r"([a-z]{1,20}[0-9]{4})?"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -84,7 +85,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     benchmarks = tuple(
         each
         for table in top.tables("benchmark")
-        for each in _each_algorithm(table, _benchmark(table, transports))
+        for each in _each_algorithm(table, _benchmark(table, transports, testbed.nodes))
     )
     study = head.matching("study", _STUDY, "a study's name, as `gaiser2010`", default="")
     head.done()
@@ -101,6 +102,9 @@ def _testbed(table: Table) -> TestbedPlan:
         mtu=table.integer("mtu", default=4200, low=1280, high=9000),
         icount=table.flag("icount"),
         native=table.flag("native"),
+        nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
+        switches=table.integer("switches", default=0, low=0, high=MOST_SWITCHES),
+        link=_link(table.table("link")),
     )
     if testbed.icount and testbed.provider != "veth":
         table.fail(
@@ -114,11 +118,35 @@ def _testbed(table: Table) -> TestbedPlan:
             "this machine itself has both ends with provider veth only, and counts no instructions",
             action='Say provider = "veth", without icount.',
         )
+    if testbed.provider == "ssh" and testbed.switches:
+        table.fail("switches", "between hosts of your own is what you have put there")
+    if testbed.provider == "qemu" and (testbed.nodes > 2 or testbed.switches):
+        table.fail(
+            "nodes" if testbed.nodes > 2 else "switches",
+            "two virtual machines are back to back",
+            action='Say provider = "veth": all ends and switches are in one.',
+        )
+    if testbed.provider == "veth" and testbed.nodes > 2 and not testbed.switches:
+        table.fail(
+            "nodes",
+            f"a link has two ends, and {testbed.nodes} nodes need a switch",
+            action="Say switches = 1.",
+        )
     table.done()
     return testbed
 
 
-def _benchmark(table: Table, plan_transports: tuple[str, ...]) -> Benchmark:
+def _link(table: Table) -> LinkPlan:
+    link = LinkPlan(
+        rate_mbit=table.integer("rate_mbit", default=0, low=0, high=400_000),
+        delay_us=table.integer("delay_us", default=0, low=0, high=1_000_000),
+        loss_ppm=table.integer("loss_ppm", default=0, low=0, high=500_000),
+    )
+    table.done()
+    return link
+
+
+def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Benchmark:
     tool = table.choice("tool", TOOLS)
     names = [name for of_tool, name in TESTS if of_tool == tool]
     test = TESTS[tool, table.choice("test", names)]
@@ -138,7 +166,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...]) -> Benchmark:
         path_mtu=table.optional("path_mtu", PATH_MTUS),
         transports=transports,
         label=_label(table),
-        mpi=_mpi(table.table("mpi")) if tool in MPI_TOOLS else None,
+        mpi=_mpi(table.table("mpi"), nodes) if tool in MPI_TOOLS else None,
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
@@ -163,13 +191,12 @@ def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
     table.done()
 
 
-def _mpi(table: Table) -> MpiPlan:
+def _mpi(table: Table, nodes: int) -> MpiPlan:
     ranks = table.integer("ranks", default=2, low=2, high=256)
+    least = -(-ranks // nodes)
     mpi = MpiPlan(
         ranks=ranks,
-        ranks_per_node=table.integer(
-            "ranks_per_node", default=(ranks + 1) // 2, low=(ranks + 1) // 2, high=ranks - 1
-        ),
+        ranks_per_node=table.integer("ranks_per_node", default=least, low=least, high=ranks - 1),
         method=table.choice("method", METHODS, default="osu"),
         window=table.integer("window", default=64, low=1, high=65536),
         yield_when_idle=table.flag("yield_when_idle", default=True),

@@ -69,21 +69,31 @@ def _up(plan: Plan, name: str, inventory: Path | None, nodes: list[str] | None) 
     where = plan.testbed
     if where.provider == "ssh":
         hosts = chosen_hosts(inventory, nodes)
-        console.say(f"logging in to {' and '.join(host.name for host in hosts[: remote.NODES])}")
-        return _offering(plan, remote.up(hosts, needs_driver=plan.verbs))
+        console.say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
+        testbed: AnyTestbed = remote.up(hosts, needs_driver=plan.verbs, nodes=where.nodes)
+        return _offering(plan, testbed)
     if where.native:
-        return _offering(plan, native.up(mtu=where.mtu, verbs=plan.verbs, say=console.say))
-    testbed = testbeds.up(
+        testbed = native.up(
+            mtu=where.mtu,
+            verbs=plan.verbs,
+            nodes=where.nodes,
+            switches=where.switches,
+            say=console.say,
+        )
+        return _offering(plan, testbed)
+    virtual = testbeds.up(
         name,
         provider="veth" if where.provider == "veth" else "qemu",
         line=where.line,
         mtu=where.mtu,
         icount=where.icount,
+        nodes=where.nodes,
+        switches=where.switches,
         lifeline=True,
         say=console.say,
     )
-    prepare_nodes(testbed, where.line)
-    return _offering(plan, testbed)
+    prepare_nodes(virtual, where.line)
+    return _offering(plan, virtual)
 
 
 def _offering(plan: Plan, testbed: AnyTestbed) -> AnyTestbed:
@@ -114,7 +124,14 @@ def _elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool
     chosen = "veth" if icount or native else asked
     counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
     here = native or (plan.testbed.native and chosen == "veth" and not icount)
-    where = replace(plan.testbed, provider=chosen, icount=counting, native=here)
+    if chosen == "qemu" and (plan.testbed.nodes > 2 or plan.testbed.switches):
+        raise UsageError(
+            "the plan has switches or more nodes, and two virtual machines are back to back",
+            action="--provider veth",
+        )
+    # what is between hosts of one's own is there
+    between = 0 if chosen == "ssh" else plan.testbed.switches
+    where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     return replace(plan, testbed=where)
 
 
@@ -125,9 +142,14 @@ def _fitting(plan: Plan, name: str) -> VirtualTestbed | None:
     testbed = testbeds.attach(name)
     spec, asked = testbed.spec, plan.testbed
     found = (spec.provider, spec.line, spec.nodes[0].mtu, spec.accelerator == "icount")
-    if found != (asked.provider, asked.line, asked.mtu, asked.icount):
+    there = (spec.ends >= asked.nodes, spec.switches)
+    if (found, there) != (
+        (asked.provider, asked.line, asked.mtu, asked.icount),
+        (True, asked.switches),
+    ):
         console.say(
-            f"testbed {name} does not fit the plan's provider, line, MTU or icount; booting another"
+            f"testbed {name} does not fit the plan's provider, line, MTU, icount, nodes or "
+            "switches; booting another"
         )
         return None
     testbed.alive()
@@ -221,7 +243,7 @@ def run(
     """Carry out a plan, and report.
 
     Boots the plan's testbed and takes it down afterwards, unless one that fits is up (`rocelab
-    up`); with provider ssh it runs on the first two hosts of the inventory. Every finished cell
+    up`); with provider ssh it runs on the first hosts of the inventory. Every finished cell
     is kept, whatever happens to the next one. Ends with a table, and the path of the report as
     the last line on stdout.
     """

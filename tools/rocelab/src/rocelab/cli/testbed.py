@@ -49,7 +49,7 @@ def up(
     name: Name = DEFAULT,
     provider: Annotated[
         Provider,
-        typer.Option(help="Two machines, or one with both ends in it over a veth pair."),
+        typer.Option(help="A machine for each node, or one with all ends in it over veth."),
     ] = Provider.QEMU,
     icount: Annotated[
         bool, typer.Option("--icount", help="Time counts instructions; implies --provider veth.")
@@ -58,6 +58,19 @@ def up(
     mtu: Annotated[
         int, typer.Option(help="MTU of the data link, bytes.", min=1280, max=9000, metavar="BYTES")
     ] = 4200,
+    nodes: Annotated[
+        int,
+        typer.Option(help="How many; more than two need a switch.", min=2, max=8, metavar="N"),
+    ] = 2,
+    switches: Annotated[
+        int,
+        typer.Option(
+            help="Bridges in a row between the first node and the others.",
+            min=0,
+            max=8,
+            metavar="N",
+        ),
+    ] = 0,
     memory: Annotated[
         int, typer.Option(help="Memory of a node, MiB.", min=512, metavar="MIB")
     ] = qemu.MEMORY_MB,
@@ -74,10 +87,10 @@ def up(
         bool, typer.Option("--bare", help="Boot only: no driver, no probes, no rxe device.")
     ] = False,
 ) -> None:
-    """Boot two nodes with the instrumented driver, and leave them up.
+    """Boot nodes with the instrumented driver, and leave them up.
 
     The nodes are virtual machines, KVM where it works, else emulated (about 20 seconds to boot).
-    With --provider veth they are the two ends of a veth pair in one machine, and have one clock.
+    With --provider veth they are the ends of veth pairs in one machine, and have one clock.
     `rocelab run` uses a testbed that is up and fits its plan. Take it down with `rocelab down`.
     """
     if line not in artifacts.LINES:
@@ -88,12 +101,23 @@ def up(
         raise UsageError(
             "hosts of your own are up already", action="prepare them with `rocelab hosts prepare`"
         )
+    if (nodes > 2 or switches) and not icount and provider is Provider.QEMU:
+        raise UsageError(
+            "two virtual machines are back to back",
+            action="--provider veth has all ends and switches in one",
+        )
+    if nodes > 2 and not switches:
+        raise UsageError(
+            f"a link has two ends, and {nodes} nodes need a switch", action="say --switches 1"
+        )
     testbed = testbeds.up(
         name,
         provider="veth" if icount or provider is Provider.VETH else "qemu",
         line=line,
         mtu=mtu,
         icount=icount,
+        nodes=nodes,
+        switches=switches,
         memory_mb=memory,
         ssh_port=ssh_port,
         say=console.say,
@@ -120,7 +144,7 @@ def down(
 
 
 def ssh(
-    node: Annotated[str, typer.Argument(help="n1 or n2.", metavar="NODE")],
+    node: Annotated[str, typer.Argument(help="n1, n2, …", metavar="NODE")],
     command: Annotated[
         list[str] | None, typer.Argument(help="Run this instead of a shell.", metavar="COMMAND")
     ] = None,

@@ -28,25 +28,38 @@ def up(
     line: str,
     mtu: int,
     icount: bool = False,
+    nodes: int = 2,
+    switches: int = 0,
     memory_mb: int = qemu.MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
-    """Make a testbed; parameters and errors as `qemu.testbed.up`."""
+    """Make a testbed; parameters and errors as `qemu.testbed.up`.
+
+    More than two nodes, and switches, take provider `veth`.
+    """
     if provider == "veth":
         return veth.up(
             name,
             line=line,
             mtu=mtu,
             icount=icount,
+            nodes=nodes,
+            switches=switches,
             memory_mb=memory_mb,
             ssh_port=ssh_port,
             lifeline=lifeline,
             say=say,
         )
     return qemu.up(
-        name, line=line, mtu=mtu, memory_mb=memory_mb, ssh_port=ssh_port, lifeline=lifeline, say=say
+        name,
+        line=line,
+        mtu=mtu,
+        memory_mb=memory_mb,
+        ssh_port=ssh_port,
+        lifeline=lifeline,
+        say=say,
     )
 
 

@@ -42,6 +42,7 @@ def facts(run: Run) -> tuple[tuple[str, str], ...]:
             "; ".join(wording.accelerator_label(name) for name in accelerators(run)) or _UNKNOWN,
         ),
         ("Testbed", f"{provider}, {fmt.plural(len(nodes), 'node')}"),
+        *_link(testbed),
         ("Kernel", _each(nodes, lambda node: node.text("kernel").partition(" ")[0])),
         ("Driver", _each(nodes, lambda node: _driver(node.object("driver")))),
         ("Processor", _each(nodes, lambda node: _processor(node.object("cpu")))),
@@ -53,6 +54,34 @@ def facts(run: Run) -> tuple[tuple[str, str], ...]:
     )
 
 
+_SHAPES = ("rate_mbit", "delay_us", "loss_ppm")
+
+
+def _link(testbed: Json) -> Iterator[tuple[str, str]]:
+    """What the plan put between the nodes, where it did."""
+    switches = testbed.integer("switches")
+    if switches:
+        yield "Switches between the nodes", f"{switches}"
+    rate, delay, loss = (testbed.object("link").integer(key) for key in _SHAPES)
+    said = [
+        *([f"{rate} Mbit/s at most"] if rate else []),
+        *([f"{delay} \N{MICRO SIGN}s later in each direction"] if delay else []),
+        *([f"{loss} of a million packets lost"] if loss else []),
+    ]
+    if said:
+        yield "Link, by netem at each sender", fmt.listing(said)
+
+
+def _shaped(testbed: Json) -> Iterator[Note]:
+    if any(testbed.object("link").integer(key) for key in _SHAPES):
+        yield Note(
+            "The plan has netem delay, throttle or lose what the data interfaces send. A delay and "
+            "a rate are part of every latency and of the stage xmit, which ends at the device; "
+            "packets that netem lost were counted there (link.dropped), and are missing on the "
+            "wire for that reason alone."
+        )
+
+
 def section(run: Run) -> Section:
     """Return the section on the nodes, with what differs between them set apart."""
     nodes = dict(run.meta.object("nodes").items())
@@ -62,6 +91,7 @@ def section(run: Run) -> Section:
             "every transport once, so that a drift of the machine falls on all alike."
         )
     ]
+    notes += _shaped(run.meta.object("plan").object("testbed"))
     if not nodes:
         notes.append(Note("run.json says nothing of the nodes.", "warning"))
         return Section("where", "What was measured where and how", notes=tuple(notes))

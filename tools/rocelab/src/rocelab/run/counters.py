@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rocelab.errors import CellError
 from rocelab.node import Node
+from rocelab.run.shaping import dropped
 from rocelab.run.verbs import VerbsPort
 
 _LINE = re.compile(r"^/sys/class/(infiniband|net)/.*/([a-z0-9_]{1,64}):(-?\d{1,20})$")
@@ -22,10 +23,26 @@ class Counters:
 
     rxe: Mapping[str, int]
     netdev: Mapping[str, int]
+    link: Mapping[str, int] = field(default_factory=dict)
+    """`dropped`: packets that a plan's link threw away before the wire; empty: it is not shaped."""
+
+    @property
+    def dropped(self) -> int:
+        """Packets that never came to the wire because the plan says so."""
+        return self.link.get("dropped", 0)
+
+    def as_json(self) -> dict[str, dict[str, int]]:
+        """For cell.json; a group that is not there is left out."""
+        groups = {"rxe": self.rxe, "netdev": self.netdev, "link": self.link}
+        return {name: dict(of) for name, of in groups.items() if of or name != "link"}
 
     def since(self, before: Counters) -> Counters:
         """How far each counter moved. Raises CellError when one went back (a reloaded driver)."""
-        return Counters(_moved(before.rxe, self.rxe), _moved(before.netdev, self.netdev))
+        return Counters(
+            _moved(before.rxe, self.rxe),
+            _moved(before.netdev, self.netdev),
+            _moved(before.link, self.link),
+        )
 
 
 def command(netdev: str, port: VerbsPort | None) -> tuple[str, ...]:
@@ -47,7 +64,7 @@ def parse(listing: str) -> Counters:
     return Counters(rxe=found["infiniband"], netdev=found["net"])
 
 
-def read(node: Node, port: VerbsPort | None) -> Counters:
+def read(node: Node, port: VerbsPort | None, *, is_shaped: bool = False) -> Counters:
     """Counters of a node's data interface and verbs port, now. Raises CellError."""
     # grep says 2 when any file could not be read, so what it found is judged instead
     done = node.run(command(node.link.netdev, port), check=False)
@@ -58,7 +75,7 @@ def read(node: Node, port: VerbsPort | None) -> Counters:
             cause=done.stderr.strip()[-200:] or "the device is gone",
             action=f"On {node.name}, look at `rdma link` and `ip link`.",
         )
-    return counters
+    return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
 
 
 def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

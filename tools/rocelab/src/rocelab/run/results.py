@@ -118,23 +118,24 @@ def _watched_values(
     measured: Iterable[Value],
 ) -> Iterator[tuple[str, Value]]:
     """(node, value) of what was watched during one step."""
-    client, server = record["client"], record["server"]
     for node, counters in step["counters"].items():
         yield from ((node, value) for value in _counter_values(counters))
     yield from ((WIRE, value) for value in _wire_values(step["frames"], cell.transport.family))
     seen = {
         node: stages.read(place / stages.file_name(node))
-        for node in (client, server)
+        for node in step["counters"]
         if (place / stages.file_name(node)).exists()
     }
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
     yield from matched.values(place)
-    for machine, nodes, split in cpu.found(place, (client, server)):
+    for machine, nodes, split in cpu.found(place, tuple(step["counters"])):
         traffic = _traffic(cell, step, nodes)
         yield from ((machine, value) for value in split.values(traffic))
     if len(seen) == 2:
-        yield from ((client, value) for value in _coverage(cell, step, measured, seen.values()))
+        yield from (
+            (record["client"], value) for value in _coverage(cell, step, measured, seen.values())
+        )
 
 
 def _reparse(cell: Cell, size: int, place: Path) -> tuple[Value, ...]:
@@ -158,6 +159,8 @@ def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value
         yield Value(f"driver.{name}", "counter", moved, "1")
     for name, moved in counters["netdev"].items():
         yield Value(f"netdev.{name}", "counter", moved, "bytes" if "bytes" in name else "1")
+    for name, moved in counters.get("link", {}).items():
+        yield Value(f"link.{name}", "counter", moved, "1")
 
 
 def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:

@@ -18,6 +18,7 @@ from rocelab.run.cell import measure
 from rocelab.run.folder import RunFolder, now
 from rocelab.run.progress import Estimate, Progress, Silent
 from rocelab.run.rig import Rig
+from rocelab.run.shaping import shaped
 
 _DEATHS_IN_A_ROW = 2
 """Cells in a row that may cost a node before the run gives up."""
@@ -126,14 +127,27 @@ class _Run:
         return self._finish(cells, status, error)
 
     def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
-        rig = Rig.on(testbed)
-        for index, cell in enumerate(pending):
-            self._progress.cell_started(cell, number=cells.index(cell) + 1)
-            died = self._cell(rig, cell, pending[index + 1 :])
-            last = index + 1 == len(pending)
-            if died is not None and not (last and self._remake):
-                rig = Rig.on(self._again(died))
+        left = list(pending)
+        while left:
+            died = self._until_a_death(testbed, cells, left)
+            if died is not None and (left or self._remake is None):
+                testbed = self._again(died)
                 self._warm.clear()
+
+    def _until_a_death(
+        self, testbed: Testbed, cells: tuple[Cell, ...], left: list[Cell]
+    ) -> RocelabError | None:
+        """Run cells, taking them off `left`, until none is left or one cost a node: its error."""
+        link = self._plan.testbed.link
+        with shaped(testbed.nodes, link):
+            rig = Rig.on(testbed, is_shaped=link.is_shaped)
+            while left:
+                cell = left.pop(0)
+                self._progress.cell_started(cell, number=cells.index(cell) + 1)
+                died = self._cell(rig, cell, left)
+                if died is not None:
+                    return died
+        return None
 
     def _cell(self, rig: Rig, cell: Cell, rest: list[Cell]) -> RocelabError | None:
         """Run one cell and put it into the folder; the error when it cost a node."""

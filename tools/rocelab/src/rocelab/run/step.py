@@ -68,7 +68,7 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
     """
     job = _job(cell, cell.benchmark.sizes[0], rig, ends)
     short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
-    pair.run(TOOLS[cell.test.tool], short, *rig.nodes, timeout=cell.benchmark.timeout)
+    pair.run(TOOLS[cell.test.tool], short, *rig.nodes[:2], timeout=cell.benchmark.timeout)
 
 
 def measure(
@@ -99,7 +99,7 @@ def measure(
         observed(rig, [end.device for end in ends], into, observe if is_verbs else ()),
         timed(rig, (tool.client(job), tool.server(job)), into, observe),
     ):
-        done = pair.run(tool, job, *rig.nodes, timeout=cell.benchmark.timeout, keep=keep)
+        done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)
         moved = rig.settled(before)
     found = tool.parse(job, done.stdout)
     seen = frames.count(capture)
@@ -112,9 +112,7 @@ def measure(
         "server": list(tool.server(job)),
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": found.path_mtu,
-        "counters": {
-            name: {"rxe": dict(c.rxe), "netdev": dict(c.netdev)} for name, c in moved.items()
-        },
+        "counters": {name: c.as_json() for name, c in moved.items()},
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
         "probe": [asdict(check) for check in checks],

@@ -9,7 +9,7 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ U
 
                              n1 ── peer: another stream ── n2   by which MPI's daemons meet
 
-One machine with both ends in it (provider `veth`), and no data link of QEMU's:
+One machine with all ends in it (provider `veth`), and no data link of QEMU's:
 
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
 """
@@ -85,6 +85,12 @@ class TestbedSpec:
     nodes: tuple[NodeSpec, ...]
     """The machines: two for provider `qemu`, one for `veth`."""
     provider: Provider = "qemu"
+    ends: int = 2
+    """Nodes of the testbed, as benchmarks see them."""
+    switches: int = 0
+    """Between the first node and the others (provider `veth`)."""
+    processors: int | None = None
+    """Of a machine; None: as many as are good for measuring."""
 
     @property
     def vcpus(self) -> int:
@@ -94,6 +100,8 @@ class TestbedSpec:
         panics when tracepoints are switched under traffic. With KVM the two ends of a pair and
         the driver's work queue have one each.
         """
+        if self.processors is not None:
+            return self.processors
         return 3 if self.provider == "veth" and self.accelerator == "kvm" else 1
 
     def to_json(self) -> dict[str, Any]:

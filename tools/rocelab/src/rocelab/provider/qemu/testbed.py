@@ -17,6 +17,7 @@ from typing import Any
 from rocelab import artifacts
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
 from rocelab.node.ssh import SshNode, SshTarget
+from rocelab.provider import bridges
 from rocelab.provider.base import WHOLE_FRAMES
 from rocelab.provider.qemu import accel
 from rocelab.provider.qemu.qmp import execute
@@ -300,6 +301,9 @@ def up(
     mtu: int,
     provider: Provider = "qemu",
     icount: bool = False,
+    ends: int = 2,
+    switches: int = 0,
+    vcpus: int | None = None,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
@@ -308,9 +312,10 @@ def up(
 ) -> QemuTestbed:
     """Boot a testbed's machines and wait until every one answers: one for `veth`, else two.
 
-    `icount` has its clock count instructions. With `lifeline` it ends together with this process,
-    else with `down`. Every time limit is multiplied by `patience`. Raises UsageError for a name in
-    use, MissingError when the machine cannot carry it, TestbedError when a node fails.
+    `ends` and `switches` are what the one machine will have. `icount` has its clock count
+    instructions. With `lifeline` it ends together with this process, else with `down`. Every time
+    limit is multiplied by `patience`. Raises UsageError for a name in use, MissingError when the
+    machine cannot carry it, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -330,9 +335,13 @@ def up(
         accelerator,
         tuple(NodeSpec(i + 1, port, memory_mb, mtu) for i, port in enumerate(ports)),
         provider,
+        ends=ends,
+        switches=switches,
+        processors=vcpus,
     )
-    what = "2 nodes" if nodes == 2 else "1 node with both ends in it"
-    say(f"booting {what}, kernel line {line}, accelerator {accelerator}")
+    what = "2 nodes" if nodes == 2 else f"1 node with {ends} ends in it"
+    way = f" over {bridges.words(switches)}" if switches else ""
+    say(f"booting {what}{way}, kernel line {line}, accelerator {accelerator}")
     state.create(spec)
     try:
         _write_keys(state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two hosts of your own as a testbed (rocelab.provider.base.Testbed)."""
+"""Hosts of your own as a testbed (rocelab.provider.base.Testbed)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from rocelab.provider.ssh.connect import connected
 from rocelab.provider.ssh.inventory import Host
 from rocelab.run import verbs
 
-NODES = 2
 WITNESS = (
     "AF_PACKET (linktap) on the first host's data interface: it is not outside the host, and "
     "copies what leaves before it is sent"
@@ -85,25 +84,25 @@ class SshTestbed:
         self._held.close()
 
 
-def up(hosts: Sequence[Host], *, needs_driver: bool) -> SshTestbed:
-    """Log in to the first two hosts; with `needs_driver`, an rxe device where none is.
+def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestbed:
+    """Log in to the first `nodes` hosts; with `needs_driver`, an rxe device where none is.
 
     Raises UsageError when there are fewer, TestbedError when one cannot be used, or is not
     prepared (`rocelab hosts prepare`).
     """
-    if len(hosts) < NODES:
+    if len(hosts) < nodes:
         raise UsageError(
-            f"the inventory names {len(hosts)} host, and a benchmark has two ends",
+            f"the inventory names {len(hosts)} of the {nodes} hosts that the plan takes",
             action="add another [[host]]",
         )
     with ExitStack() as stack:
-        hosts = hosts[:NODES]
+        hosts = hosts[:nodes]
         found = stack.enter_context(connected(hosts))
-        nodes = [_endpoint(node, host) for node, host in zip(found, hosts, strict=True)]
+        ends = [_endpoint(node, host) for node, host in zip(found, hosts, strict=True)]
         if needs_driver:
-            for node in nodes:
-                _ready(node, stack)
-        return SshTestbed(nodes, stack.pop_all())
+            for end in ends:
+                _ready(end, stack)
+        return SshTestbed(ends, stack.pop_all())
 
 
 def _endpoint(node: SshNode, host: Host) -> Endpoint:

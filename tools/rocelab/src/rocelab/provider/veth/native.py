@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two ends on this machine itself: no virtual machine, its own kernel, real time."""
+"""Ends on this machine itself: no virtual machine, its own kernel, real time."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from rocelab.provider import tap
 from rocelab.provider.base import WHOLE_FRAMES, Accelerator
 from rocelab.provider.qemu.state import base
 from rocelab.provider.veth import layout, pair
+from rocelab.provider.veth.layout import Layout
 
 _LOCK = "native.lock"
 
 
 class NativeTestbed:
-    """A veth pair on this machine (rocelab.provider.base.Testbed)."""
+    """Ends over veth on this machine (rocelab.provider.base.Testbed)."""
 
-    def __init__(self, machine: Node, mtu: int, lock: int) -> None:
+    def __init__(self, machine: Node, plan: Layout, lock: int) -> None:
         self._machine = machine
-        self._mtu = mtu
+        self._layout = plan
         self._lock = lock
-        self._nodes = pair.ends(machine, mtu)
+        self._nodes = pair.ends(machine, plan)
         self._cpuinfo = local.read_cpuinfo()
 
     @property
     def nodes(self) -> Sequence[Endpoint]:
-        """Both ends."""
+        """The ends."""
         return self._nodes
 
     @property
@@ -45,13 +46,13 @@ class NativeTestbed:
 
     @property
     def control(self) -> None:
-        """Both ends are one machine."""
+        """All ends are one machine."""
         return None
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
-        """Capture the pair."""
-        with tap.capture(self._machine, layout.NETDEVS, path, snaplen):
+        """Capture the link."""
+        with tap.capture(self._machine, self._layout.netdevs, path, snaplen):
             yield
 
     def alive(self) -> None:
@@ -63,20 +64,28 @@ class NativeTestbed:
             "provider": "veth",
             "native": True,
             "accelerator": self.accelerator,
-            "data_link": "veth pair in one network namespace: both ends share machine and clock",
+            "data_link": self._layout.words,
+            "switches": self._layout.switches,
             "witness": layout.WITNESS,
             "one_clock": True,
-            "mtu": self._mtu,
+            "mtu": self._layout.mtu,
         }
 
     def down(self) -> None:
         """Take away the devices, the pair and its rules. The driver stays as it was loaded."""
-        _remove(self._machine, self._nodes)
+        _remove(self._machine)
         os.close(self._lock)
 
 
-def up(*, mtu: int, verbs: bool, say: Callable[[str], None] = lambda _: None) -> NativeTestbed:
-    """Make the pair on this machine; with `verbs`, an rxe device at each end.
+def up(
+    *,
+    mtu: int,
+    verbs: bool,
+    nodes: int = 2,
+    switches: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> NativeTestbed:
+    """Make the ends on this machine; with `verbs`, an rxe device at each end.
 
     What an earlier one left behind when it was killed goes first. Raises MissingError when this
     machine lacks the rights, the driver or a program, UsageError while another one is up or
@@ -84,22 +93,23 @@ def up(*, mtu: int, verbs: bool, say: Callable[[str], None] = lambda _: None) ->
     """
     machine = local.machine()
     lock = _only_one()
-    ends = pair.ends(machine, mtu)
+    plan = Layout(mtu, nodes, switches)
+    ends = pair.ends(machine, plan)
     try:
         _check(machine, verbs)
-        _remove(machine, ends)
-        pair.make(machine, mtu)
+        _remove(machine)
+        pair.make(machine, plan)
         try:
             if verbs:
                 _add_devices(ends)
         except BaseException:
-            _remove(machine, ends)
+            _remove(machine)
             raise
     except BaseException:
         os.close(lock)
         raise
-    say(f"both ends on this machine, which runs {machine.run(['uname', '-r']).stdout.strip()}")
-    return NativeTestbed(machine, mtu, lock)
+    say(f"all ends on this machine, which runs {machine.run(['uname', '-r']).stdout.strip()}")
+    return NativeTestbed(machine, plan, lock)
 
 
 def _only_one() -> int:
@@ -144,9 +154,9 @@ def _add_devices(ends: Sequence[Endpoint]) -> None:
         add_device(end)
 
 
-def _remove(machine: Node, ends: Sequence[Endpoint]) -> None:
-    """Undo everything, if it is ours: the names of our interfaces say so."""
-    for end in ends:
+def _remove(machine: Node) -> None:
+    """Undo everything, if it is ours, of any layout: the names of our interfaces say so."""
+    for end in pair.ends(machine, Layout(0, layout.MOST_ENDS)):
         parent = Path(f"/sys/class/infiniband/{end.device}/parent")
         if parent.exists() and parent.read_text().strip() == end.link.netdev:
             remove_device(end)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make the pair on a machine, prove that traffic takes it, and undo everything."""
+"""Make a layout on a machine, prove that traffic takes it, and undo everything."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from rocelab.errors import TestbedError
 from rocelab.node import Node
 from rocelab.node.endpoint import Endpoint
 from rocelab.provider.veth import layout
+from rocelab.provider.veth.layout import Layout
 
 
-def make(machine: Node, mtu: int) -> None:
-    """Make the pair. Raises TestbedError, and leaves nothing behind, when it cannot be had."""
+def make(machine: Node, plan: Layout) -> None:
+    """Make the ends. Raises TestbedError, and leaves nothing behind, when it cannot be had."""
     try:
-        for argv in layout.make(mtu):
+        for argv in plan.make():
             machine.root.run(argv)
-        check(machine, mtu)
+        check(machine, plan)
     except BaseException:
         remove(machine)
         raise
 
 
-def check(machine: Node, mtu: int) -> None:
-    """Ask the kernel whether each end's way to the other is the pair, and not lo."""
-    for argv, netdev in layout.routes_to_ask(mtu):
+def check(machine: Node, plan: Layout) -> None:
+    """Ask the kernel whether each end's way to each other is its own interface, and not lo."""
+    for argv, netdev in plan.routes_to_ask():
         answer = machine.run(argv, check=False).stdout.split()
         if "dev" not in answer or answer[answer.index("dev") + 1] != netdev:
             raise TestbedError(
-                f"packets between the two ends would not cross the veth pair: "
+                f"packets between the ends would not cross the veth pair: "
                 f"`{' '.join(argv)}` says {' '.join(answer)!a:.120}",
                 cause="another routing rule or route of this machine comes first",
                 action="look at `ip rule` and `ip route show table all`",
@@ -41,6 +42,6 @@ def remove(machine: Node) -> None:
     machine.root.run(["sh", "-c", "\n".join(lines)], check=False)
 
 
-def ends(machine: Node, mtu: int) -> list[Endpoint]:
-    """Both ends as nodes."""
-    return [Endpoint(end.name, end.link(mtu), end.device, machine) for end in layout.ENDS]
+def ends(machine: Node, plan: Layout) -> list[Endpoint]:
+    """The ends as nodes."""
+    return [Endpoint(end.name, end.link(plan.mtu), end.device, machine) for end in plan.ends]

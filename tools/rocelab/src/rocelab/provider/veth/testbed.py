@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two ends on one machine (rocelab.provider.base.Testbed): in a virtual one made here."""
+"""Ends on one machine (rocelab.provider.base.Testbed): in a virtual one made here."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from rocelab.provider.qemu import testbed as qemu
 from rocelab.provider.qemu.spec import TestbedSpec
 from rocelab.provider.qemu.state import State
 from rocelab.provider.veth import layout, pair
+from rocelab.provider.veth.layout import Layout
 
 
 class VethTestbed:
-    """A veth pair on a machine that is up."""
+    """Ends over veth on a machine that is up."""
 
-    def __init__(self, host: qemu.QemuTestbed) -> None:
+    def __init__(self, host: qemu.QemuTestbed, plan: Layout | None = None) -> None:
+        """`plan`: what is on the machine, where that is not what it was made with."""
         self._host = host
         self._machine = host.nodes[0]
-        self._nodes = pair.ends(self._machine, host.spec.nodes[0].mtu)
+        self._layout = plan or _layout(host.spec)
+        self._nodes = pair.ends(self._machine, self._layout)
 
     @property
     def nodes(self) -> Sequence[Endpoint]:
-        """Both ends."""
+        """The ends."""
         return self._nodes
 
     @property
@@ -40,8 +43,13 @@ class VethTestbed:
 
     @property
     def control(self) -> None:
-        """Both ends are on one machine."""
+        """All ends are on one machine."""
         return None
+
+    @property
+    def host(self) -> qemu.QemuTestbed:
+        """The machine that all ends are on."""
+        return self._host
 
     @property
     def spec(self) -> TestbedSpec:
@@ -54,15 +62,15 @@ class VethTestbed:
         return self._host.state
 
     def target(self, name: str) -> SshTarget:
-        """How to log in to the machine of an end: the same for both."""
+        """How to log in to the machine of an end: the same for all."""
         del name
         return self._machine.target
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
-        """Capture the pair, on the machine itself."""
+        """Capture the link, on the machine itself."""
         try:
-            with tap.capture(self._machine, layout.NETDEVS, path, snaplen):
+            with tap.capture(self._machine, self._layout.netdevs, path, snaplen):
                 yield
         except BaseException:
             self.alive()  # a dead machine is the better message
@@ -77,13 +85,14 @@ class VethTestbed:
         return {
             **self._host.environment(),
             "provider": "veth",
-            "data_link": "veth pair in one network namespace: both ends share machine and clock",
+            "data_link": self._layout.words,
+            "switches": self._layout.switches,
             "witness": layout.WITNESS,
             "one_clock": True,
         }
 
     def down(self) -> None:
-        """End the machine, and the pair with it."""
+        """End the machine, and the ends with it."""
         self._host.down()
 
 
@@ -93,12 +102,15 @@ def up(
     line: str,
     mtu: int,
     icount: bool = False,
+    nodes: int = 2,
+    switches: int = 0,
+    vcpus: int | None = None,
     memory_mb: int = qemu.MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> VethTestbed:
-    """Boot one machine and make the pair on it; parameters and errors as `qemu.testbed.up`."""
+    """Boot one machine and make the ends on it; parameters and errors as `qemu.testbed.up`."""
     program = artifacts.probe(tap.TAP, line)
     host = qemu.up(
         name,
@@ -106,6 +118,9 @@ def up(
         mtu=mtu,
         provider="veth",
         icount=icount,
+        ends=nodes,
+        switches=switches,
+        vcpus=vcpus,
         memory_mb=memory_mb,
         ssh_port=ssh_port,
         lifeline=lifeline,
@@ -113,8 +128,12 @@ def up(
     )
     try:
         install_probes(host.nodes[0], [program])
-        pair.make(host.nodes[0], mtu)
+        pair.make(host.nodes[0], _layout(host.spec))
     except BaseException:
         host.down()
         raise
     return VethTestbed(host)
+
+
+def _layout(spec: TestbedSpec) -> Layout:
+    return Layout(spec.nodes[0].mtu, spec.ends, spec.switches)

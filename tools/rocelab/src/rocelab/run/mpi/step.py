@@ -16,13 +16,15 @@ from rocelab.bench.tool import Measurement
 from rocelab.errors import CellError
 from rocelab.node import Completed
 from rocelab.node.endpoint import machines
-from rocelab.node.parallel import at_once
 from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, proof, verbs
+from rocelab.run import frames, proof
 from rocelab.run.mpi import launch
 from rocelab.run.rig import Rig
 from rocelab.run.step import HEADERS_ONLY, Step, observed, probed, timed
 
+_TO_ITSELF = 32
+"""Packets by which a rank connects to itself, at most: without shared memory, which is forbidden
+where all ends are on one machine, UCX takes verbs for that too. Seven were seen."""
 OUTPUT = "mpirun.out"
 """Where mpirun's standard output lies in a step's folder."""
 
@@ -43,7 +45,7 @@ def measure(
     Raises as rocelab.run.step.measure.
     """
     job, suite = job_of(cell, sizes), SUITES[cell.test.tool]
-    places = at_once(lambda i: verbs.place(rig.nodes[i], rig.ports[i], cell.transport), (0, 1))
+    places = rig.places(cell.transport)
     settings = settings_of(cell, rig, places)
     control = rig.testbed.control
     is_verbs = cell.transport.family == "verbs"
@@ -73,7 +75,11 @@ def measure(
     found = suite.parse(job, done.stdout)
     seen = frames.count(capture)
     judged = proof.judge(
-        cell.transport, moved, seen, Measurement((), found.payload_bytes, found.messages)
+        cell.transport,
+        moved,
+        seen,
+        Measurement((), found.payload_bytes, found.messages),
+        to_themselves=_TO_ITSELF * job.mpi.ranks if len(machines(rig.nodes)) == 1 else 0,
     )
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
@@ -88,9 +94,7 @@ def measure(
         },
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
         "path_mtu": None,
-        "counters": {
-            name: {"rxe": dict(c.rxe), "netdev": dict(c.netdev)} for name, c in moved.items()
-        },
+        "counters": {name: c.as_json() for name, c in moved.items()},
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
         "probe": [asdict(check) for check in checks],
@@ -101,4 +105,11 @@ def measure(
 def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str, str]]:
     """Settings of the ranks of each node. Raises CellError."""
     alone = len(machines(rig.nodes)) == 1
+    mpi = cell.benchmark.mpi
+    if alone and mpi is not None and mpi.ranks_per_node > 1 and cell.transport.family == "verbs":
+        raise CellError(
+            f"{mpi.ranks_per_node} ranks would share a device of this machine",
+            cause="what they say to each other would go round in the driver, and not over the link",
+            action="Give the testbed as many nodes as ranks, or use machines of their own.",
+        )
     return [recipe.for_node(cell.transport, place, one_machine=alone) for place in places]

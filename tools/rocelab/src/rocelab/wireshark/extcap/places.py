@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocelab.errors import RocelabError, UsageError
-from rocelab.node.prepare import DEVICE
+from rocelab.node.prepare import device_of
 from rocelab.node.ssh import SshTarget
 from rocelab.provider.qemu.state import State
 from rocelab.provider.ssh import inventory
 from rocelab.provider.ssh.connect import target_of
 from rocelab.provider.testbeds import of
-from rocelab.provider.veth.layout import ENDS
 
 _DEVICES = Path("/sys/class/infiniband")
 _NOT_SHARED = Path("none")
@@ -51,12 +50,8 @@ def _here() -> Iterator[Place]:
 
 
 def _testbed(state: State) -> Iterator[Place]:
-    spec = state.spec()
     testbed = of(state)
-    ends = [(end.name, end.device) for end in ENDS]
-    if spec.provider != "veth":
-        ends = [(node.name, DEVICE) for node in spec.nodes]
-    for name, device in ends:
+    for name, device in ((node.name, device_of(node)) for node in testbed.nodes):
         target = testbed.target(name)
         yield Place(
             f"rocelab-{state.name}-{name}-{device}",
