@@ -221,6 +221,7 @@ def test_recipes() -> None:
         "OMPI_MCA_pml": "ucx",
         "UCX_NET_DEVICES": "rxe0:1",
         "UCX_TLS": "rc_verbs,ud_verbs,self,sm",
+        "UCX_UD_TIMEOUT": "300s",
         "UCX_IB_GID_INDEX": "2",
     }
     alone = recipe.for_node(TRANSPORTS["rxe-v2"], place, one_machine=True)

@@ -283,8 +283,9 @@ def test_counters_are_read_by_name() -> None:
 
 def test_the_command_takes_names_as_they_are() -> None:
     assert counters.command("data0", None)[-1] == "/sys/class/net/data0/statistics"
-    assert counters.command("data0", VerbsPort("rxe0", 1))[-1] == (
-        "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+    assert counters.command("data0", VerbsPort("rxe0", 1))[-2:] == (
+        "/sys/class/infiniband/rxe0/ports/1/hw_counters",
+        "/sys/class/infiniband/rxe0/ports/1/counters",
     )
 
 

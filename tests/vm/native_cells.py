@@ -23,7 +23,7 @@ if sys.argv[1] == "--killed":
     native.up(mtu=4200, verbs=True)
     os._exit(9)
 plan = plan_file.from_toml(Path(sys.argv[1]).read_text(), "native.toml")
-testbed = native.up(mtu=plan.testbed.mtu, verbs=plan.verbs)
+testbed = native.up(mtu=plan.testbed.mtu, verbs=plan.rxe)
 try:
     offer_roce_v1(testbed.nodes)
     rig = Rig.on(testbed)

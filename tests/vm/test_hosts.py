@@ -16,26 +16,9 @@ from command_line import rocelab
 from rocelab import artifacts
 from rocelab.provider.qemu.testbed import QemuTestbed
 from rocelab.run import results
+from sample_plan import three_transports
 
-PLAN = """
-[plan]
-name = "hosts"
-repetitions = 1
-transports = ["rxe-v2", "rxe-v1"]
-[testbed]
-provider = "ssh"
-[[benchmark]]
-tool = "perftest"
-test = "send_bw"
-sizes = [64]
-iterations = 60
-qp_timeout = 18
-[[benchmark]]
-tool = "qperf"
-test = "tcp_bw"
-sizes = [4096]
-transports = ["tcp"]
-"""
+PLAN = three_transports("hosts", 'provider = "ssh"')
 # everything that preparing and running may touch
 _STATE = """
 modinfo -n rdma_rxe; cat /sys/module/rdma_rxe/srcversion 2>/dev/null
@@ -97,6 +80,8 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     assert [row.split()[0] for row in rows] == ["host", "left", "right"]
     assert all("rocelab-" in row and row.split()[-1] == "yes" for row in rows[1:])
     assert "mine on data0" in rows[1]
+    for node in hosts.testbed.nodes:
+        assert node.run(["/usr/local/bin/mpibench", "--version"]).stdout.startswith("mpibench")
 
     ran = rocelab("run", str(plan), "--out", str(tmp_path), *where, timeout=600)
     assert ran.returncode == 0, ran.stderr
@@ -117,6 +102,54 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     assert hosts.state() == before
     again = rocelab("hosts", "restore", *where)
     assert again.stdout.count("was not prepared: nothing to do") == 2
+
+
+ADAPTER = """
+[plan]
+name = "adapter"
+repetitions = 1
+transports = ["hw-v2"]
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [1024]
+iterations = 60
+qp_timeout = 18
+"""
+
+
+def test_a_device_whose_driver_is_not_ours(hosts: Hosts, tmp_path: Path) -> None:
+    """As an adapter's: nothing is prepared, no stage is seen, its own counters are the proof."""
+    first, second = hosts.testbed.nodes
+    plan = tmp_path / "plan.toml"
+    plan.write_text(ADAPTER)
+    refused = rocelab("run", str(plan), "--inventory", str(hosts.inventory))
+    assert refused.returncode == 4
+    assert "rocelab hosts prepare" in refused.stderr
+    tap = "/usr/local/sbin/linktap"
+    first.put(artifacts.probe("linktap", vmlab.LINE), tap, mode=0o755)
+    second.run(["rdma", "link", "add", "theirs", "type", "rxe", "netdev", second.link.netdev])
+    try:
+        where = ("--inventory", str(hosts.inventory), "--out", str(tmp_path))
+        ran = rocelab("run", str(plan), *where, timeout=400)
+    finally:
+        first.run(["rm", tap])
+        second.run(["rdma", "link", "delete", "theirs"])
+        second.run(["rmmod", "rdma_rxe"])
+    assert ran.returncode == 0, ran.stderr
+    (run,) = tmp_path.glob("*-adapter")
+    (cell,) = run.glob("cells/*/cell.json")
+    (step,) = json.loads(cell.read_text())["steps"]
+    assert {end["device"] for end in step["ends"].values()} == {"mine", "theirs"}
+    assert all(not counted["rxe"] for counted in step["counters"].values())
+    values = results.load(run)
+    assert set(values["transport"]) == {"hw-v2"}
+    assert set(values["driver"]) == {"rdma_rxe"}
+    metrics = set(values["metric"])
+    assert "adapter.hw.sent_pkts" in metrics
+    assert not any(metric.startswith("stage.") for metric in metrics)
 
 
 def test_a_host_key_that_is_not_known(hosts: Hosts, tmp_path: Path) -> None:

@@ -15,6 +15,10 @@ Family = Literal["verbs", "tcp"]
 """What carries a transport's messages."""
 
 
+Maker = Literal["kernel", "rxe", "adapter"]
+"""Who makes a transport's packets."""
+
+
 class Kind(StrEnum):
     """What sort of latency or rate a number is; two kinds never share an axis."""
 
@@ -41,7 +45,15 @@ class Transport:
     roce: Literal[1, 2] | None = None
     """The RoCE version that its frames must have."""
     gid_type: str | None = None
-    """The type, as sysfs's gid_attrs/types spells it, of the GIDs to use."""
+    """The type, as sysfs's gid_attrs/types spells it, of the GIDs to use; None: there is no choice
+    of GIDs, as on InfiniBand's own link."""
+    by: Maker = "kernel"
+    """Who makes the packets: only what the kernel or rxe sends can be seen on the link."""
+
+    @property
+    def is_rxe(self) -> bool:
+        """Whether the driver's stages can be seen."""
+        return self.by == "rxe"
 
 
 @dataclass(frozen=True)
@@ -79,8 +91,12 @@ TRANSPORTS = {
     transport.name: transport
     for transport in (
         Transport("tcp", "tcp"),
-        Transport("rxe-v1", "verbs", roce=1, gid_type="IB/RoCE v1"),
-        Transport("rxe-v2", "verbs", roce=2, gid_type="RoCE v2"),
+        Transport("rxe-v1", "verbs", roce=1, gid_type="IB/RoCE v1", by="rxe"),
+        Transport("rxe-v2", "verbs", roce=2, gid_type="RoCE v2", by="rxe"),
+        Transport("hw-v1", "verbs", roce=1, gid_type="IB/RoCE v1", by="adapter"),
+        Transport("hw-v2", "verbs", roce=2, gid_type="RoCE v2", by="adapter"),
+        Transport("ib", "verbs", by="adapter"),
+        Transport("ipoib", "tcp", by="adapter"),
     )
 }
 

@@ -38,8 +38,10 @@ def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]
     # atomics have one size and no option for it
     size = () if job.test.name.startswith("atomic") else ("-s", str(job.size))
     mtu = () if job.path_mtu is None else ("-m", str(job.path_mtu))
+    # without a GID to choose, InfiniBand's own LIDs lead to the peer
+    gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
     return (
-        *(job.test.program, "-F", "-d", device, "-i", str(port), "-x", str(gid_index)),
+        *(job.test.program, "-F", "-d", device, "-i", str(port), *gid),
         *("-p", str(job.tcp_port), "-n", str(job.iterations)),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )

@@ -28,6 +28,10 @@ class LinkPlan:
         return bool(self.rate_mbit or self.delay_us or self.loss_ppm)
 
 
+AS_IT_IS = LinkPlan()
+"""A link of which nothing is asked."""
+
+
 @dataclass(frozen=True)
 class TestbedPlan:
     """Where to measure."""
@@ -45,7 +49,7 @@ class TestbedPlan:
     nodes: int = 2
     switches: int = 0
     """Between the first node and the others; none: back to back."""
-    link: LinkPlan = LinkPlan()
+    link: LinkPlan = AS_IT_IS
 
 
 @dataclass(frozen=True)
@@ -177,9 +181,9 @@ class Plan:
         return any("rxe-v1" in benchmark.transports for benchmark in self.benchmarks)
 
     @property
-    def verbs(self) -> bool:
-        """Whether any cell needs a verbs device."""
-        return any(cell.transport.family == "verbs" for cell in self.cells())
+    def rxe(self) -> bool:
+        """Whether any cell needs the instrumented driver, and a device of it."""
+        return any(cell.transport.is_rxe for cell in self.cells())
 
     def warnings(self) -> tuple[str, ...]:
         """What the plan's author should know before it runs."""

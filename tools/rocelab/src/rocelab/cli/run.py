@@ -70,12 +70,12 @@ def _up(plan: Plan, name: str, inventory: Path | None, nodes: list[str] | None) 
     if where.provider == "ssh":
         hosts = chosen_hosts(inventory, nodes)
         console.say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
-        testbed: AnyTestbed = remote.up(hosts, needs_driver=plan.verbs, nodes=where.nodes)
+        testbed: AnyTestbed = remote.up(hosts, needs_driver=plan.rxe, nodes=where.nodes)
         return _offering(plan, testbed)
     if where.native:
         testbed = native.up(
             mtu=where.mtu,
-            verbs=plan.verbs,
+            verbs=plan.rxe,
             nodes=where.nodes,
             switches=where.switches,
             say=console.say,

@@ -96,10 +96,15 @@ def section(run: Run) -> Section:
         notes.append(Note("run.json says nothing of the nodes.", "warning"))
         return Section("where", "What was measured where and how", notes=tuple(notes))
     read = {label: tuple(of(node) or fmt.ABSENT for node in nodes.values()) for label, of in _ROWS}
+    read = {
+        label: values
+        for label, values in read.items()
+        if label not in _LATER or set(values) != {fmt.ABSENT}
+    }
     first = _table(nodes, "The nodes, as they were read before the first cell", read)
     groups = [
         _table(nodes, f"All {plural}", _members(nodes, plural))
-        for plural in ("offloads", "sysctls", "packages")
+        for plural in ("offloads", "interrupts", "sysctls", "packages")
     ]
     unlike = [
         row[0]
@@ -213,6 +218,8 @@ def _processor(cpu: Json) -> str:
     return f"{count} \N{MULTIPLICATION SIGN} {model}" if count is not None and model else model
 
 
+_LATER = {"verbs driver", "RoCE or InfiniBand MTU"}
+"""Facts that runs of older versions do not have."""
 _OWN = {"address", "MAC address"}
 """Facts in which nodes must differ."""
 _ROWS: tuple[tuple[str, Callable[[Json], str]], ...] = (
@@ -222,6 +229,8 @@ _ROWS: tuple[tuple[str, Callable[[Json], str]], ...] = (
     ("rdma_rxe srcversion", lambda node: node.object("driver").text("srcversion")),
     ("rdma_rxe module", lambda node: node.object("driver").text("path")),
     ("verbs device", lambda node: node.object("verbs").text("device")),
+    ("verbs driver", lambda node: node.object("verbs").text("driver")),
+    ("RoCE or InfiniBand MTU", lambda node: node.object("verbs").text("active_mtu")),
     ("network driver", lambda node: node.object("nic").text("driver")),
     ("link MTU", lambda node: node.object("nic").text("mtu")),
     ("address", lambda node: node.object("nic").text("ipv4")),

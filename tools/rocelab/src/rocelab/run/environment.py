@@ -50,7 +50,14 @@ def _node(node: Node) -> dict[str, Any]:
             **module_ids(ask("grep", "-rs", "", f"{_MODULE}/version", f"{_MODULE}/srcversion")),
             "path": ask("modinfo", "-n", "rdma_rxe").strip() or None,
         },
-        "verbs": None if port is None else {"device": port.device, "port": port.port},
+        "verbs": None
+        if port is None
+        else {
+            "device": port.device,
+            "port": port.port,
+            "driver": verbs_driver(ask("sh", "-c", _VERBS_DRIVER, "sh", port.device)),
+            "active_mtu": active_mtu(ask("ibv_devinfo", "-d", port.device, "-i", str(port.port))),
+        },
         "nic": {
             "netdev": netdev,
             "driver": nic_driver(ask("ethtool", "-i", netdev)),
@@ -59,12 +66,49 @@ def _node(node: Node) -> dict[str, Any]:
             "mac": node.link.mac,
             "offloads": _or_none(offloads, ask("ethtool", "--json", "-k", netdev)),
         },
+        "interrupts": {
+            **settings("coalescing", ask("ethtool", "--json", "-c", netdev)),
+            **settings("channels", ask("ethtool", "--json", "-l", netdev)),
+            **settings("rings", ask("ethtool", "--json", "-g", netdev)),
+        },
         "sysctls": sysctls(ask("sysctl", "-e", *SYSCTLS)),
         "crc32_drivers": crc32_drivers(ask("cat", "/proc/crypto")),
         "packages": packages(
             ask(*_DPKG, *PACKAGES, f"linux-image-{release}"),
         ),
     }
+
+
+# an adapter's driver is that of the device below it; rxe has none below it
+_VERBS_DRIVER = """
+link=$(readlink "/sys/class/infiniband/$1/device/driver") && echo "${link##*/}" && exit
+[ ! -e "/sys/class/infiniband/$1/parent" ] || echo rdma_rxe
+"""
+
+
+def verbs_driver(said: str) -> str | None:
+    """The driver's name, if it is one."""
+    name = said.strip()
+    return name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else None
+
+
+def active_mtu(listing: str) -> int | None:
+    """The port's active MTU from `ibv_devinfo`."""
+    match = re.search(r"active_mtu:\s+(\d{3,4})", listing)
+    return int(match[1]) if match else None
+
+
+def settings(group: str, listing: str) -> dict[str, int | bool | str]:
+    """`<group> <setting>` → value from ethtool's JSON; nothing where the driver has none of it."""
+    try:
+        (values,) = json.loads(listing)
+        return {
+            f"{group} {name}": value
+            for name, value in values.items()
+            if name != "ifname" and isinstance(value, int | bool | str)
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 def cpu(cpuinfo: str) -> dict[str, Any]:

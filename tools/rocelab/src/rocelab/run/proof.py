@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rocelab.bench.catalog import Transport
 from rocelab.bench.tool import Measurement
+from rocelab.run import adapter
 from rocelab.run.counters import Counters
 from rocelab.run.frames import Frames
 from rocelab.run.stages import Stages
@@ -69,6 +70,9 @@ def judge(
     `measured`: what the benchmark says it moved at least. `to_themselves`: so many packets may have
     gone round in the driver at most, from a device to itself.
     """
+    if transport.by == "adapter":
+        rules = _over_interface if transport.family == "tcp" else _by_adapter
+        return Proof(transport.name, tuple(rules(transport, moved, frames, measured)))
     if transport.family == "tcp":
         return Proof(transport.name, tuple(_tcp(moved, frames, measured)))
     return Proof(transport.name, tuple(_roce(transport, moved, frames, measured, to_themselves)))
@@ -120,6 +124,48 @@ def _roce(
         ),
         _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
         _equal("undecoded frames", frames.undecoded, 0),
+    ]
+
+
+def _by_adapter(
+    transport: Transport, moved: Mapping[str, Counters], frames: Frames, measured: Measurement
+) -> list[Check]:
+    """No capture on a host sees what its adapter sends: the counters at both ends have to say it.
+
+    They are not exact to the packet (others use the port; some read with delay), so these are
+    lower bounds; and what would have gone over the interface instead must not be there.
+    """
+    said = {node: adapter.moved(counters.adapter) for node, counters in moved.items()}
+    sent_bytes = [each.sent_bytes for each in said.values() if each.sent_bytes is not None]
+    received = sum(each.received or 0 for each in said.values())
+    checks = [
+        *(_above(f"{node} packets sent by the device", each.sent or 0, 0)
+          for node, each in said.items()),
+        _at_least("packets received by the devices", received, max(measured.messages, 1)),
+        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
+    ]  # fmt: skip
+    if sent_bytes:
+        least = measured.payload_bytes
+        checks.append(_at_least("bytes sent by the devices", sum(sent_bytes), least))
+    if transport.roce:
+        wrong = frames.roce_v2 if transport.roce == 1 else frames.roce_v1
+        checks.append(_equal("RoCE frames of the other version on the wire", wrong, 0))
+    return checks
+
+
+def _over_interface(
+    _: Transport, moved: Mapping[str, Counters], frames: Frames, measured: Measurement
+) -> list[Check]:
+    """IPoIB: its frames are not Ethernet's, so the interface's own counters are the witness."""
+    del frames
+    sent = sum(counters.netdev.get("tx_bytes", 0) for counters in moved.values())
+    return [
+        *(
+            _above(f"{node} {name}", counters.netdev.get(name, 0), 0)
+            for node, counters in moved.items()
+            for name in ("tx_packets", "rx_packets")
+        ),
+        _at_least("bytes sent by the interfaces", sent, max(measured.payload_bytes, 1)),
     ]
 
 

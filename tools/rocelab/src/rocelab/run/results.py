@@ -16,7 +16,7 @@ from rocelab.bench.plan import Cell
 from rocelab.bench.tool import End, Job, Value
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError, UsageError
-from rocelab.run import cpu, matched, stages
+from rocelab.run import adapter, cpu, matched, stages
 from rocelab.run.cpu import Traffic
 from rocelab.run.folder import RunFolder
 from rocelab.run.mpi.step import OUTPUT, job_of
@@ -161,6 +161,9 @@ def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value
         yield Value(f"netdev.{name}", "counter", moved, "bytes" if "bytes" in name else "1")
     for name, moved in counters.get("link", {}).items():
         yield Value(f"link.{name}", "counter", moved, "1")
+    for name, moved in counters.get("adapter", {}).items():
+        unit = "bytes" if name.endswith("bytes") else "1"
+        yield Value(f"adapter.{name}", "counter", moved, unit)
 
 
 def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:
@@ -182,6 +185,11 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str]) -> Traff
     The rendezvous of a RoCE benchmark is not in its driver's counters, nor in the payload.
     """
     tcp = cell.transport.family == "tcp"
+    if cell.transport.by == "adapter" and not tcp:
+        said = [adapter.moved(step["counters"][node].get("adapter", {})) for node in nodes]
+        packets = sum((each.sent or 0) + (each.received or 0) for each in said)
+        # what the packets held is on no capture
+        return Traffic(packets=packets, messages=0, megabytes=0)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
     payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
@@ -217,6 +225,8 @@ def _coverage(
 def _driver(meta: Mapping[str, Any], cell: Cell, node: str) -> str:
     """The driver whose numbers these are, as the column `driver` names it."""
     facts = meta["nodes"][node]
-    if cell.transport.family == "verbs":
+    if cell.transport.by == "adapter":
+        return str((facts["verbs"] or {}).get("driver") or facts["nic"]["driver"] or "unknown")
+    if cell.transport.is_rxe:
         return f"rdma_rxe {facts['driver']['version'] or '(stock)'}"
     return str(facts["nic"]["driver"] or "unknown")

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocelab.bench.catalog import Transport
+from rocelab.bench.catalog import Maker, Transport
 from rocelab.bench.mpi.recipe import Place
+from rocelab.bench.plan import AS_IT_IS, LinkPlan
 from rocelab.bench.tool import End
 from rocelab.errors import CellError, TestbedError
 from rocelab.node import Node
@@ -21,6 +22,7 @@ from rocelab.run.verbs import VerbsPort
 
 _SETTLES_WITHIN = 3.0
 """Seconds until the last packet that one node sent is counted by the other."""
+_QUIET = 0.5
 _FIRST_PORT, _PORTS = 18515, 1000
 """perftest's own port and those above it: a new one each time, never a stale server's."""
 
@@ -34,27 +36,29 @@ class Rig:
     ports: tuple[VerbsPort | None, ...]
     """Their verbs ports on the data link."""
     tcp_ports: Iterator[int]
-    is_shaped: bool = False
-    """Whether the link throws packets away, or delays them, as the plan says."""
+    link: LinkPlan = AS_IT_IS
+    """What the plan made of the link: some packets are late, and some never come."""
+    by: Maker = "rxe"
+    """Who makes the packets whose counters are read."""
 
     @classmethod
-    def on(cls, testbed: Testbed, *, is_shaped: bool = False) -> Rig:
+    def on(cls, testbed: Testbed, link: LinkPlan = AS_IT_IS) -> Rig:
         """The first node is the client, the second the server. Raises TestbedError."""
         if len(testbed.nodes) < 2:
             raise TestbedError("the testbed has fewer than two nodes")
         nodes = tuple(testbed.nodes)
         ports = tuple(at_once(verbs.find, nodes))
         numbers = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS))
-        return cls(testbed, nodes, ports, numbers, is_shaped)
+        return cls(testbed, nodes, ports, numbers, link)
 
-    def first(self, count: int) -> Rig:
+    def first(self, count: int, by: Maker = "rxe") -> Rig:
         """The same with the first nodes only. Raises CellError when there are fewer."""
         if len(self.nodes) < count:
             raise CellError(
                 f"{count} nodes are to take part, and the testbed has {len(self.nodes)}",
                 action="Give the plan's testbed more nodes, or put more ranks on each.",
             )
-        return replace(self, nodes=self.nodes[:count], ports=self.ports[:count])
+        return replace(self, nodes=self.nodes[:count], ports=self.ports[:count], by=by)
 
     def ends(self, transport: Transport) -> tuple[End, End]:
         """Both ends of a benchmark over `transport`. Raises CellError."""
@@ -70,7 +74,9 @@ class Rig:
     def counters(self) -> list[Counters]:
         """Counters of all nodes, now. Raises CellError."""
         return at_once(
-            lambda i: counters.read(self.nodes[i], self.ports[i], is_shaped=self.is_shaped),
+            lambda i: counters.read(
+                self.nodes[i], self.ports[i], is_shaped=self.link.is_shaped, by=self.by
+            ),
             self._each,
         )
 
@@ -79,15 +85,25 @@ class Rig:
 
         After a while it is returned as it is: the proof will say what is missing.
         """
-        deadline = time.monotonic() + _SETTLES_WITHIN
+        began = still = time.monotonic()
+        quiet, last = self._quiet(), (-1, -1)
         while True:
             moved = [then.since(first) for then, first in zip(self.counters(), before, strict=True)]
             sent = sum(c.rxe.get("sent_pkts", 0) for c in moved)
             received = sum(c.rxe.get("rcvd_pkts", 0) for c in moved)
-            # of what the link dropped not all need be RoCE packets
-            missing = range(sum(c.dropped for c in moved) + 1)
-            if sent - received in missing or time.monotonic() > deadline:
+            now = time.monotonic()
+            if (sent, received) != last:
+                last, still = (sent, received), now
+            arrived = sent == received if quiet is None else now - still > quiet
+            if arrived or now - began > _SETTLES_WITHIN + 4 * (quiet or 0):
                 return {node.name: c for node, c in zip(self.nodes, moved, strict=True)}
+
+    def _quiet(self) -> float | None:
+        """Seconds without a packet after which a link that loses some has nothing more on it.
+
+        None: nothing is lost there, and what was sent is waited for.
+        """
+        return _QUIET + 2e-6 * self.link.delay_us if self.link.loss_ppm else None
 
     @property
     def _each(self) -> range:

@@ -140,7 +140,7 @@ class _Run:
         """Run cells, taking them off `left`, until none is left or one cost a node: its error."""
         link = self._plan.testbed.link
         with shaped(testbed.nodes, link):
-            rig = Rig.on(testbed, is_shaped=link.is_shaped)
+            rig = Rig.on(testbed, link)
             while left:
                 cell = left.pop(0)
                 self._progress.cell_started(cell, number=cells.index(cell) + 1)

@@ -96,7 +96,7 @@ def measure(
     before = rig.counters()
     with (
         rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
-        observed(rig, [end.device for end in ends], into, observe if is_verbs else ()),
+        observed(rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()),
         timed(rig, (tool.client(job), tool.server(job)), into, observe),
     ):
         done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)

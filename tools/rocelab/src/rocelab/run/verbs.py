@@ -13,6 +13,7 @@ from rocelab.bench.mpi.recipe import Place
 from rocelab.bench.tool import End
 from rocelab.errors import CellError
 from rocelab.node import Node
+from rocelab.node.endpoint import Endpoint
 
 _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 
@@ -25,27 +26,36 @@ class VerbsPort:
     port: int
 
 
-def ports(listing: str, netdev: str) -> tuple[VerbsPort, ...]:
-    """Ports on that interface, from `rdma -j link show`. Raises ValueError when it is not JSON."""
+def ports(listing: str, netdev: str, device: str = "") -> tuple[VerbsPort, ...]:
+    """Ports on that interface, or of that device, from `rdma -j link show`.
+
+    A device that is asked for by its name comes first: InfiniBand's are on no interface. Raises
+    ValueError when it is not JSON.
+    """
     links = json.loads(listing)
     if not isinstance(links, list):
         raise ValueError("not a list")
-    found = []
+    named, there = [], []
     for link in links:
-        if not isinstance(link, dict) or link.get("netdev") != netdev:
+        if not isinstance(link, dict):
             continue
-        device, port = link.get("ifname"), link.get("port")
+        name, port = link.get("ifname"), link.get("port")
         # what a node says becomes part of paths and command lines: only what can be a device name
-        if isinstance(device, str) and _DEVICE.fullmatch(device) and isinstance(port, int):
-            found.append(VerbsPort(device, port))
-    return tuple(found)
+        if not isinstance(name, str) or not _DEVICE.fullmatch(name) or not isinstance(port, int):
+            continue
+        if name == device:
+            named.append(VerbsPort(name, port))
+        elif link.get("netdev") == netdev:
+            there.append(VerbsPort(name, port))
+    return (*named, *there)
 
 
 def find(node: Node) -> VerbsPort | None:
-    """The verbs port on a node's data interface, or None."""
+    """The verbs port of a node's device, or on its data interface; or None."""
     done = node.run(("rdma", "-j", "link", "show"), check=False)
     try:
-        found = ports(done.stdout, node.link.netdev)
+        named = node.device if isinstance(node, Endpoint) else ""
+        found = ports(done.stdout, node.link.netdev, named)
     except ValueError:
         return None
     return found[0] if found else None
@@ -56,32 +66,58 @@ def end(node: Node, port: VerbsPort | None, transport: Transport) -> End:
 
     Raises CellError when the node lacks the device or a GID of the transport's type.
     """
-    if transport.gid_type is None:
+    if transport.family == "tcp":
         return End(node.link.ipv4)
-    port, gids = _gids(node, port)
+    port = _there(node, port, transport)
+    if transport.gid_type is None:
+        return End(node.link.ipv4, port.device, port.port)
+    gids = _gids(node, port)
     chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
     return End(node.link.ipv4, port.device, port.port, chosen.index)
 
 
 def place(node: Node, port: VerbsPort | None, transport: Transport) -> Place:
     """What the ranks of a node need to know of its end of the link. Raises CellError, as `end`."""
-    if transport.gid_type is None:
+    if transport.family == "tcp":
         return Place(node.name, node.link.netdev)
-    port, gids = _gids(node, port)
-    chosen = gid.choose_link_local(gids, transport.gid_type, node=node.name)
+    port = _there(node, port, transport)
+    if transport.gid_type is None:
+        return Place(node.name, node.link.netdev, port.device, port.port)
+    gids = _gids(node, port)
+    chosen = (
+        gid.choose_link_local(gids, transport.gid_type, node=node.name)
+        if transport.is_rxe
+        else gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
+    )
     return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
 
 
-def _gids(node: Node, port: VerbsPort | None) -> tuple[VerbsPort, tuple[gid.Gid, ...]]:
+def _there(node: Node, port: VerbsPort | None, transport: Transport) -> VerbsPort:
+    """The port, if there is one, and if it is such a one as the transport is about."""
     if port is None:
         raise CellError(
             f"{node.name} has no verbs device on {node.link.netdev}",
-            cause="the rxe link was not made, or its module is not loaded",
+            cause="the rxe link was not made, its module is not loaded, or the inventory names "
+            "no `verbs` device",
             action=f"On {node.name}: `rdma link show`.",
         )
+    # rxe alone has the attribute; the version is our build's
+    parent = f"/sys/class/infiniband/{port.device}/parent"
+    if transport.by == "adapter" and node.run(("test", "-e", parent), check=False).returncode == 0:
+        version = node.run(("cat", "/sys/module/rdma_rxe/version"), check=False).stdout.strip()
+        if version:
+            raise CellError(
+                f"{port.device} of {node.name} is Soft RoCE by the instrumented driver",
+                cause=f"{transport.name} is for devices whose driver cannot be looked into",
+                action="Take rxe-v1 or rxe-v2, or name the adapter in the inventory (`verbs`).",
+            )
+    return port
+
+
+def _gids(node: Node, port: VerbsPort) -> tuple[gid.Gid, ...]:
     base = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
     # entries without a GID cannot be read: -s, and no check of the exit status
     listing = node.run(
         ("grep", "-rs", "", f"{base}/gids", f"{base}/gid_attrs/types"), check=False
     ).stdout
-    return port, gid.parse(listing)
+    return gid.parse(listing)

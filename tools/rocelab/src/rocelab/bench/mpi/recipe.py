@@ -65,7 +65,7 @@ def for_node(transport: Transport, place: Place, *, one_machine: bool) -> dict[s
 
     `one_machine`: both ends are on it, so that shared memory would keep messages off the link.
     """
-    rules = _verbs if transport.family == "verbs" else _tcp
+    rules = _tcp if transport.family == "tcp" else _verbs if transport.is_rxe else _adapter
     settings = {"ROCELAB_NODE": place.node, **rules(place, one_machine)}
     for name, value in settings.items():
         if not _SAFE.fullmatch(value):
@@ -79,10 +79,18 @@ def _verbs(place: Place, one_machine: bool) -> dict[str, str]:
         "OMPI_MCA_pml": "ucx",
         "UCX_NET_DEVICES": f"{place.device}:{place.port}",
         "UCX_TLS": "rc_verbs,ud_verbs,self" + ("" if one_machine else ",sm"),
+        # ranks that starve each other on one processor are late, not gone: UCX's own is 30 s
+        "UCX_UD_TIMEOUT": "300s",
     }
     if place.gid_index >= 0:
         settings["UCX_IB_GID_INDEX"] = str(place.gid_index)
     return settings
+
+
+def _adapter(place: Place, one_machine: bool) -> dict[str, str]:
+    """As `_verbs`, but UCX may talk to the adapter by a way of the adapter's own, as rc_mlx5."""
+    tls = "rc,ud,self" + ("" if one_machine else ",sm")
+    return {**_verbs(place, one_machine), "UCX_TLS": tls}
 
 
 def _tcp(place: Place, one_machine: bool) -> dict[str, str]:

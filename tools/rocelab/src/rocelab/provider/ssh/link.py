@@ -10,7 +10,8 @@ from ipaddress import IPv4Address, ip_address, ip_network
 from rocelab.errors import TestbedError
 from rocelab.node import DataLink
 
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}|[0-9a-f]{2}(:[0-9a-f]{2}){19}")
+"""Of Ethernet, or of IPoIB."""
 
 
 EVERY = ("ip", "-j", "addr", "show")

@@ -102,7 +102,19 @@ def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestb
         if needs_driver:
             for end in ends:
                 _ready(end, stack)
+        _check_tap(ends[0])
         return SshTestbed(ends, stack.pop_all())
+
+
+def _check_tap(node: Endpoint) -> None:
+    """The capture takes a program of ours, whatever is measured."""
+    there = ("sh", "-c", 'command -v "$1"', "sh", tap.TAP)
+    if node.root.run(there, check=False).returncode:
+        raise TestbedError(
+            f"{node.name} has no {tap.TAP}, which captures its data interface",
+            cause="it is not prepared",
+            action="rocelab hosts prepare",
+        )
 
 
 def _endpoint(node: SshNode, host: Host) -> Endpoint:

@@ -59,7 +59,12 @@ def measure(
         before = rig.counters()
         with (
             rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
-            observed(rig, [place.device for place in places], into, observe if is_verbs else ()),
+            observed(
+                rig,
+                [place.device for place in places],
+                into,
+                observe if cell.transport.is_rxe else (),
+            ),
             timed(rig, (suite.argv(job),), into, observe),
         ):
             done = launch.run(
