@@ -153,6 +153,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         answer = rocelab("annotate", *words)
         assert answer.returncode == 2, words
         assert message in answer.stderr
+        assert "Errno" not in answer.stderr
         assert "Traceback" not in answer.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"fifo", "text"}
 

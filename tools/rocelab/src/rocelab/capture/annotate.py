@@ -64,7 +64,7 @@ def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
         )
     return UsageError(
         f"cannot read {error.filename or wire}",
-        cause=str(error),
+        cause=str(error) if error.errno is None else os.strerror(error.errno),
         action="name pcap or pcapng files, plain or compressed",
     )
 

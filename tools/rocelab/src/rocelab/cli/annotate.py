@@ -30,7 +30,7 @@ def _show(found: dict[str, Any], output: Path) -> None:
     say(f"  PSN status: {_counts(found['psn_status'])}")
     say(
         f"  {found['responses']} responses linked to their requests, {found['messages']} packets "
-        f"of whole messages, {found['findings']} findings"
+        f"of whole messages; findings: {found['findings']}"
     )
     if driver := found["driver"]:
         say(f"  sender's driver: {driver['tx']} packets ({_counts(driver['sent'])})")
