@@ -107,14 +107,18 @@ class Live:
         return self.process.returncode, said
 
 
-def count(path: Path) -> int:
-    """Packet blocks in a stream that may end anywhere."""
+def count(path: Path, since_ns: int = 0) -> int:
+    """Packet blocks in a stream of rxedump that may end anywhere, those stamped later than that."""
+    if not path.exists():
+        return 0
     data, at, found = path.read_bytes(), 0, 0
     while at + 12 <= len(data):
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         if at + size > len(data):
             break
-        found += int.from_bytes(data[at : at + 4], "little") == PACKET
+        if int.from_bytes(data[at : at + 4], "little") == PACKET:
+            high, low = (int.from_bytes(data[at + k : at + k + 4], "little") for k in (12, 16))
+            found += (high << 32 | low) > since_ns
         at += size
     return found
 
