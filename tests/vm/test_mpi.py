@@ -8,16 +8,18 @@ import json
 import statistics
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from rocelab import artifacts
+from rocelab.accelerators import is_emulated
 from rocelab.bench import plan_file
 from rocelab.bench.catalog import TRANSPORTS
 from rocelab.bench.mpi import recipe
-from rocelab.bench.plan import LinkPlan
+from rocelab.bench.plan import Benchmark, LinkPlan, Plan
 from rocelab.errors import CellError, ExitCode
 from rocelab.node.prepare import add_device, install_probes, offer_roce_v1, remove_device
 from rocelab.provider.base import Testbed
@@ -26,6 +28,9 @@ from rocelab.run.cell import Outcome, measure
 from rocelab.run.mpi import doctor
 from rocelab.run.rig import Rig
 from rocelab.run.shaping import shaped
+from rocelab.studies import library
+from rocelab.studies.answers import Verdict, answers
+from rocelab.studies.samples import Results
 from vmlab import LINE
 
 HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v2"]\n'
@@ -64,31 +69,53 @@ def only_cell(rig: Rig, text: str, folder: Path) -> Outcome:
     return measure(cell, rig, folder)
 
 
-def test_latency_over_each_transport_and_the_rest_over_one(rig: Rig, tmp_path: Path) -> None:
-    """A sample of gaiser2010: what each says it sent is on the wire, and nothing else is."""
-    plan = plan_file.from_toml(
-        HEAD
-        + bench("latency", '["tcp", "rxe-v1", "rxe-v2"]')
-        + bench("bw", '["rxe-v2"]', "window = 8")
-        + bench("allreduce", '["rxe-v2"]'),
-        "vm.toml",
+def studies() -> Plan:
+    """A sample of gaiser2010, and of each other study one collective: two sizes, once."""
+
+    def of(name: str, title: str, *transports: str) -> Benchmark:
+        [found] = [b for b in library.plan(name, quick=True).benchmarks if b.title == title]
+        return replace(found, transports=transports, sizes=(4, 4096), iterations=10, timeout=200)
+
+    return replace(
+        library.plan("gaiser2010", quick=True),
+        repetitions=1,
+        probes=(),
+        benchmarks=(
+            of("gaiser2010", "latency", "tcp", "rxe-v1", "rxe-v2"),
+            of("gaiser2010", "bw", "rxe-v1"),
+            of("gaiser2010", "bibw", "rxe-v1"),
+            of("kaur2014", "alltoall-imb", "rxe-v1"),
+            of("zeng2021", "allreduce", "rxe-v2"),
+            of("ismail2013", "bcast-few", "rxe-v1"),
+            of("subramoni2009", "allgather", "rxe-v1"),
+        ),
     )
+
+
+def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
+    """What each says it sent is on the wire, and nothing else is; claims get their answers."""
+    plan = studies()
     outcome = runner.run(plan, rig.testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
     table = results.load(outcome.path)
-    for test, metric in (
-        ("latency", "latency.mean"),
-        ("bw", "bandwidth"),
-        ("allreduce", "latency.mean"),
-    ):
-        rows = table.filter(pl.col("test") == test, pl.col("metric") == metric)
-        assert sorted(set(rows["size"].to_list())) == [4, 4096]
-        assert rows["value"].min() > 0
+    for benchmark in plan.benchmarks:
+        metric = "bandwidth" if benchmark.test in ("bw", "bibw") else "latency.mean"
+        rows = table.filter(test=benchmark.title, metric=metric)
+        assert set(rows["transport"]) == set(benchmark.transports)
+        assert set(rows["size"]) == {4, 4096}
+        assert rows["value"].min() > 0  # type: ignore[operator]
     for transport, kind in (("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
         rows = table.filter(pl.col("transport") == transport, pl.col("test") == "latency")
         frames = rows.filter(pl.col("metric") == "wire.frames", pl.col("kind") == kind)
         sent = rows.filter(pl.col("metric") == "driver.sent_pkts")
         assert frames["value"].sum() == sent["value"].sum() > 0
+    found = answers(library.study("gaiser2010"), Results(table))
+    assert {a.claim.name: a.verdict for a in found if a.verdict is not Verdict.UNTESTED} == {
+        "soft-roce-locks-up": Verdict.DOES_NOT_HOLD
+    }
+    assert any(is_emulated(name) for name in table["accelerator"]) == any(
+        "emulated" in answer.because for answer in found
+    )
     record = json.loads(
         (outcome.path / "cells/mpibench-allreduce.rxe-v2.r01/cell.json").read_text()
     )
