@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-debug test-kernels soak others tshark lint bench install clean
+.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-debug test-kernels soak fuzz others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -24,8 +24,13 @@ demo: setup probes  ## two nodes, the demo plan, a table and a report (everythin
 test: setup probes module-variants others  ## every test, those in virtual machines included
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10 SKIP_APT=1
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
 	@$(BIN)/pytest
+
+FUZZ_SECONDS ?= 60
+fuzz: apt  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
+	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 fuzz_frames \
