@@ -30,7 +30,7 @@ from rocelab.run import adapter, counters, environment, verbs
 from rocelab.run.counters import Counters
 from rocelab.run.frames import Frames
 from rocelab.run.proof import judge
-from rocelab.run.verbs import VerbsPort
+from rocelab.run.verbs import Ports, VerbsPort
 
 MLX5 = """NIC statistics:
      rx_packets: 845320277
@@ -170,17 +170,18 @@ class Host:
     name = "n1"
     link = DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 9000)
 
-    def __init__(self, version: str | None = None) -> None:
-        self.version = version
+    def __init__(self, soft: str = "", version: str = "", links: str = LINKS) -> None:
+        """`soft` is an rxe device, of the driver of that version."""
+        self.soft, self.version, self.links = soft, version, links
 
     def run(self, argv, **_: object) -> Completed:
         code, said = 1, ""
         if argv[0] == "rdma":
-            code, said = 0, LINKS
+            code, said = 0, self.links
         elif argv[0] == "test":
-            code = 0 if self.version is not None else 1
+            code = 0 if argv[-1] == f"/sys/class/infiniband/{self.soft}/parent" else 1
         elif argv[0] == "cat":
-            code, said = 0, self.version or ""
+            code, said = 0, self.version
         elif "gid_attrs/types" in argv[-1]:
             base = "/sys/class/infiniband/mlx5_0/ports/1"
             said = "".join(
@@ -197,30 +198,47 @@ class Host:
 def test_what_a_host_is_asked_for_each_transport() -> None:
     """GIDs by type and address; none for InfiniBand, whose device the inventory names."""
     host = Host()
-    ethernet = Endpoint("n1", Host.link, "mlx5_0", host)
-    port = verbs.find(ethernet)
-    assert verbs.end(ethernet, port, TRANSPORTS["hw-v1"]) == End("10.0.0.1", "mlx5_0", 1, 2)
-    assert verbs.end(ethernet, port, TRANSPORTS["hw-v2"]) == End("10.0.0.1", "mlx5_0", 1, 3)
-    assert verbs.place(ethernet, port, TRANSPORTS["hw-v2"]).gid_index == 3
-    infiniband = Endpoint("n1", Host.link, "mlx5_1", host)
+    ethernet = Endpoint("n1", Host.link, "rxe0", host)
+    ports = verbs.find(ethernet)
+    assert ports == Ports(None, VerbsPort("mlx5_0", 1))
+    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v1"]) == End("10.0.0.1", "mlx5_0", 1, 2)
+    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v2"]) == End("10.0.0.1", "mlx5_0", 1, 3)
+    assert verbs.place(ethernet, ports, TRANSPORTS["hw-v2"]).gid_index == 3
+    infiniband = Endpoint("n1", Host.link, "rxe0", host, adapter="mlx5_1")
     assert verbs.end(infiniband, verbs.find(infiniband), TRANSPORTS["ib"]) == End(
         "10.0.0.1", "mlx5_1", 1
     )
-    assert verbs.end(ethernet, port, TRANSPORTS["ipoib"]) == End("10.0.0.1")
+    assert verbs.end(ethernet, ports, TRANSPORTS["ipoib"]) == End("10.0.0.1")
     assert gid.parse("") == ()
     assert IPv6Address("::ffff:10.0.0.1").ipv4_mapped is not None
 
 
+def test_an_adapter_and_rxe_side_by_side() -> None:
+    """Each transport gets its own device; what an adapter sends is never called rxe's."""
+    both = json.dumps(
+        [{"ifname": name, "port": 1, "netdev": "eth1"} for name in ("rxe_eth1", "mlx5_0")]
+    )
+    end = Endpoint("n1", Host.link, "rxe_eth1", Host("rxe_eth1", links=both))
+    ports = verbs.find(end)
+    assert ports == Ports(VerbsPort("rxe_eth1", 1), VerbsPort("mlx5_0", 1))
+    assert ports.of("kernel") == ports.of("rxe") == ports.soft
+    assert verbs.end(end, ports, TRANSPORTS["hw-v2"]).device == "mlx5_0"
+    alone = Endpoint("n1", Host.link, "rxe0", Host())
+    for ask in (verbs.end, verbs.place):
+        with pytest.raises(CellError, match="n1 has no rxe device on eth1"):
+            ask(alone, verbs.find(alone), TRANSPORTS["rxe-v2"])
+
+
 def test_our_own_soft_roce_is_no_adapter() -> None:
     """Its stages can be seen: that is rxe-v2. A stock one is a device like any other."""
-    ours, stock = Host("rocelab-0123456789ab"), Host("")
-    end = Endpoint("n1", Host.link, "mlx5_0", ours)
-    with pytest.raises(CellError, match="instrumented driver") as caught:
-        verbs.end(end, VerbsPort("mlx5_0", 1), TRANSPORTS["hw-v2"])
-    assert "rxe-v2" in caught.value.action
-    assert verbs.end(
-        Endpoint("n1", Host.link, "mlx5_0", stock), VerbsPort("mlx5_0", 1), TRANSPORTS["hw-v2"]
+    ours, stock = (
+        Endpoint("n1", Host.link, "mlx5_0", Host("mlx5_0", version))
+        for version in ("rocelab-0123456789ab", "")
     )
+    with pytest.raises(CellError, match="instrumented driver") as caught:
+        verbs.end(ours, verbs.find(ours), TRANSPORTS["hw-v2"])
+    assert "rxe-v2" in caught.value.action
+    assert verbs.end(stock, verbs.find(stock), TRANSPORTS["hw-v2"])
 
 
 def test_commands_without_a_gid() -> None:

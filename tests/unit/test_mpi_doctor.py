@@ -21,7 +21,7 @@ from rocelab.errors import CellError
 from rocelab.node import Completed, DataLink
 from rocelab.run.mpi import doctor
 from rocelab.run.rig import Rig
-from rocelab.run.verbs import VerbsPort
+from rocelab.run.verbs import Ports, VerbsPort
 
 HERE = Path(__file__).parent / "data"
 V2 = TRANSPORTS["rxe-v2"]
@@ -59,8 +59,8 @@ def addresses(*local: str) -> str:
 
 def look(name: str, n1: dict[str, str], n2: dict[str, str] | None = None) -> str:
     nodes = [StubNode("n1", n1), StubNode("n2", n1 if n2 is None else n2)]
-    port = VerbsPort("rxe0", 1)
-    rig = Rig(StubTestbed(nodes), (nodes[0], nodes[1]), (port, port), iter(range(9)))  # type: ignore[arg-type]
+    ports = Ports(VerbsPort("rxe0", 1))
+    rig = Rig(StubTestbed(nodes), (nodes[0], nodes[1]), (ports, ports), iter(range(9)))  # type: ignore[arg-type]
     (found,) = (each for each in doctor.looks(rig, V2) if each.name == name)
     return found.found()
 

@@ -23,6 +23,8 @@ class Endpoint:
     device: str
     """Its rxe device, once there is one."""
     machine: Node
+    adapter: str = ""
+    """A verbs device that is not rxe, by the name that an inventory gives it."""
 
     @property
     def root(self) -> Endpoint:

@@ -218,8 +218,8 @@ def _processor(cpu: Json) -> str:
     return f"{count} \N{MULTIPLICATION SIGN} {model}" if count is not None and model else model
 
 
-_LATER = {"verbs driver", "RoCE or InfiniBand MTU"}
-"""Facts that runs of older versions do not have."""
+_LATER = {"verbs driver", "RoCE MTU", "adapter", "adapter's driver", "adapter's MTU"}
+"""Facts that runs of older versions do not have, or runs over rxe."""
 _OWN = {"address", "MAC address"}
 """Facts in which nodes must differ."""
 _ROWS: tuple[tuple[str, Callable[[Json], str]], ...] = (
@@ -230,7 +230,10 @@ _ROWS: tuple[tuple[str, Callable[[Json], str]], ...] = (
     ("rdma_rxe module", lambda node: node.object("driver").text("path")),
     ("verbs device", lambda node: node.object("verbs").text("device")),
     ("verbs driver", lambda node: node.object("verbs").text("driver")),
-    ("RoCE or InfiniBand MTU", lambda node: node.object("verbs").text("active_mtu")),
+    ("RoCE MTU", lambda node: node.object("verbs").text("active_mtu")),
+    ("adapter", lambda node: node.object("adapter").text("device")),
+    ("adapter's driver", lambda node: node.object("adapter").text("driver")),
+    ("adapter's MTU", lambda node: node.object("adapter").text("active_mtu")),
     ("network driver", lambda node: node.object("nic").text("driver")),
     ("link MTU", lambda node: node.object("nic").text("mtu")),
     ("address", lambda node: node.object("nic").text("ipv4")),

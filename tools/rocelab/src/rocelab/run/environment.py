@@ -11,6 +11,7 @@ from typing import Any
 from rocelab.node import Node
 from rocelab.node.parallel import at_once
 from rocelab.run import verbs
+from rocelab.run.verbs import VerbsPort
 
 SYSCTLS = (
     "net.ipv4.tcp_congestion_control",
@@ -42,7 +43,18 @@ def _node(node: Node) -> dict[str, Any]:
 
     netdev = node.link.netdev
     release = ask("uname", "-r").strip()
-    port = verbs.find(node)
+    found = verbs.find(node)
+
+    def described(port: VerbsPort | None) -> dict[str, Any] | None:
+        if port is None:
+            return None
+        return {
+            "device": port.device,
+            "port": port.port,
+            "driver": verbs_driver(ask("sh", "-c", _VERBS_DRIVER, "sh", port.device)),
+            "active_mtu": active_mtu(ask("ibv_devinfo", "-d", port.device, "-i", str(port.port))),
+        }
+
     return {
         "kernel": ask("uname", "-rv").strip() or None,
         "cpu": _or_none(cpu, ask("cat", "/proc/cpuinfo")),
@@ -50,14 +62,8 @@ def _node(node: Node) -> dict[str, Any]:
             **module_ids(ask("grep", "-rs", "", f"{_MODULE}/version", f"{_MODULE}/srcversion")),
             "path": ask("modinfo", "-n", "rdma_rxe").strip() or None,
         },
-        "verbs": None
-        if port is None
-        else {
-            "device": port.device,
-            "port": port.port,
-            "driver": verbs_driver(ask("sh", "-c", _VERBS_DRIVER, "sh", port.device)),
-            "active_mtu": active_mtu(ask("ibv_devinfo", "-d", port.device, "-i", str(port.port))),
-        },
+        "verbs": described(found.soft),
+        "adapter": described(found.adapter) if found.adapter != found.soft else None,
         "nic": {
             "netdev": netdev,
             "driver": nic_driver(ask("ethtool", "-i", netdev)),

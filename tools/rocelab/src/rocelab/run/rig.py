@@ -18,7 +18,7 @@ from rocelab.node.parallel import at_once
 from rocelab.provider.base import Testbed
 from rocelab.run import counters, verbs
 from rocelab.run.counters import Counters
-from rocelab.run.verbs import VerbsPort
+from rocelab.run.verbs import Ports
 
 _SETTLES_WITHIN = 3.0
 """Seconds until the last packet that one node sent is counted by the other."""
@@ -33,7 +33,7 @@ class Rig:
 
     testbed: Testbed
     nodes: tuple[Node, ...]
-    ports: tuple[VerbsPort | None, ...]
+    ports: tuple[Ports, ...]
     """Their verbs ports on the data link."""
     tcp_ports: Iterator[int]
     link: LinkPlan = AS_IT_IS
@@ -75,7 +75,7 @@ class Rig:
         """Counters of all nodes, now. Raises CellError."""
         return at_once(
             lambda i: counters.read(
-                self.nodes[i], self.ports[i], is_shaped=self.link.is_shaped, by=self.by
+                self.nodes[i], self.ports[i].of(self.by), is_shaped=self.link.is_shaped, by=self.by
             ),
             self._each,
         )

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from rocelab.bench import gid
-from rocelab.bench.catalog import Transport
+from rocelab.bench.catalog import Maker, Transport
 from rocelab.bench.mpi.recipe import Place
 from rocelab.bench.tool import End
 from rocelab.errors import CellError
@@ -50,25 +50,47 @@ def ports(listing: str, netdev: str, device: str = "") -> tuple[VerbsPort, ...]:
     return (*named, *there)
 
 
-def find(node: Node) -> VerbsPort | None:
-    """The verbs port of a node's device, or on its data interface; or None."""
+@dataclass(frozen=True)
+class Ports:
+    """A node's verbs ports for the data link."""
+
+    soft: VerbsPort | None = None
+    """Of its rxe device."""
+    adapter: VerbsPort | None = None
+    """Of another device; where there is none, of the rxe device, whose driver may be stock."""
+
+    def of(self, by: Maker) -> VerbsPort | None:
+        """The one that sends a transport's packets, or that stays still meanwhile."""
+        return self.adapter if by == "adapter" else self.soft
+
+
+def find(node: Node) -> Ports:
+    """The ports on a node's data interface, and of the device that its inventory names."""
     done = node.run(("rdma", "-j", "link", "show"), check=False)
     try:
-        named = node.device if isinstance(node, Endpoint) else ""
+        named = node.adapter if isinstance(node, Endpoint) else ""
         found = ports(done.stdout, node.link.netdev, named)
     except ValueError:
-        return None
-    return found[0] if found else None
+        return Ports()
+    soft = [port for port in found if _is_soft(node, port)]
+    others = [port for port in found if port not in soft]
+    return Ports(next(iter(soft), None), next(iter(others or soft), None))
 
 
-def end(node: Node, port: VerbsPort | None, transport: Transport) -> End:
-    """The node's end of a benchmark over `transport`; `port` as `find` found it.
+def _is_soft(node: Node, port: VerbsPort) -> bool:
+    # rxe alone has the attribute
+    parent = f"/sys/class/infiniband/{port.device}/parent"
+    return node.run(("test", "-e", parent), check=False).returncode == 0
+
+
+def end(node: Node, ports: Ports, transport: Transport) -> End:
+    """The node's end of a benchmark over `transport`; `ports` as `find` found them.
 
     Raises CellError when the node lacks the device or a GID of the transport's type.
     """
     if transport.family == "tcp":
         return End(node.link.ipv4)
-    port = _there(node, port, transport)
+    port = _there(node, ports, transport)
     if transport.gid_type is None:
         return End(node.link.ipv4, port.device, port.port)
     gids = _gids(node, port)
@@ -76,11 +98,11 @@ def end(node: Node, port: VerbsPort | None, transport: Transport) -> End:
     return End(node.link.ipv4, port.device, port.port, chosen.index)
 
 
-def place(node: Node, port: VerbsPort | None, transport: Transport) -> Place:
+def place(node: Node, ports: Ports, transport: Transport) -> Place:
     """What the ranks of a node need to know of its end of the link. Raises CellError, as `end`."""
     if transport.family == "tcp":
         return Place(node.name, node.link.netdev)
-    port = _there(node, port, transport)
+    port = _there(node, ports, transport)
     if transport.gid_type is None:
         return Place(node.name, node.link.netdev, port.device, port.port)
     gids = _gids(node, port)
@@ -92,18 +114,20 @@ def place(node: Node, port: VerbsPort | None, transport: Transport) -> Place:
     return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
 
 
-def _there(node: Node, port: VerbsPort | None, transport: Transport) -> VerbsPort:
+def _there(node: Node, ports: Ports, transport: Transport) -> VerbsPort:
     """The port, if there is one, and if it is such a one as the transport is about."""
+    port = ports.of(transport.by)
     if port is None:
         raise CellError(
-            f"{node.name} has no verbs device on {node.link.netdev}",
-            cause="the rxe link was not made, its module is not loaded, or the inventory names "
-            "no `verbs` device",
+            f"{node.name} has no {'rxe' if transport.is_rxe else 'verbs'} device "
+            f"on {node.link.netdev}",
+            cause="the rxe link was not made, or its module is not loaded"
+            if transport.is_rxe
+            else "its driver is not loaded, or the inventory names no `verbs` device",
             action=f"On {node.name}: `rdma link show`.",
         )
-    # rxe alone has the attribute; the version is our build's
-    parent = f"/sys/class/infiniband/{port.device}/parent"
-    if transport.by == "adapter" and node.run(("test", "-e", parent), check=False).returncode == 0:
+    # the version is our build's
+    if transport.by == "adapter" and port == ports.soft:
         version = node.run(("cat", "/sys/module/rdma_rxe/version"), check=False).stdout.strip()
         if version:
             raise CellError(

@@ -34,7 +34,7 @@ class Host:
     """None: as ssh(1) decides."""
     port: int | None = None
     verbs: str | None = None
-    """A verbs device on `netdev`; None: an rxe device is made there."""
+    """A verbs device that is not rxe; None: the one on `netdev`, if any."""
     identity: Path | None = None
     """File of the private key; None: as ssh(1) decides."""
     known_hosts: Path | None = None

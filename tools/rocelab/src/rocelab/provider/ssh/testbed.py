@@ -118,9 +118,10 @@ def _check_tap(node: Endpoint) -> None:
 
 
 def _endpoint(node: SshNode, host: Host) -> Endpoint:
-    """The host with its verbs device: the inventory's, that of its data interface, or one to be."""
-    port = verbs.find(node)
-    return Endpoint(node.name, node.link, host.verbs or (port.device if port else DEVICE), node)
+    """The host with its rxe device, there or to be, and the adapter that the inventory names."""
+    soft = verbs.find(node).soft
+    device = soft.device if soft else DEVICE
+    return Endpoint(node.name, node.link, device, node, adapter=host.verbs or "")
 
 
 def _ready(node: Endpoint, stack: ExitStack) -> None:
@@ -130,6 +131,6 @@ def _ready(node: Endpoint, stack: ExitStack) -> None:
             cause="it is not prepared, or its stock driver was loaded again",
             action="rocelab hosts prepare",
         )
-    if verbs.find(node) is None:
+    if verbs.find(node).soft is None:
         add_device(node)
         stack.callback(remove_device, node)

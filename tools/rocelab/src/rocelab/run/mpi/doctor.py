@@ -17,7 +17,6 @@ from rocelab.bench.mpi.diagnosis import diagnose
 from rocelab.errors import CellError
 from rocelab.node import Node
 from rocelab.node.endpoint import machines
-from rocelab.run import verbs
 from rocelab.run.cell import measure
 from rocelab.run.rig import Rig
 
@@ -130,9 +129,7 @@ def _mtu(rig: Rig) -> str:
 
 
 def _gids(rig: Rig, transport: Transport) -> str:
-    places = [
-        verbs.place(node, port, transport) for node, port in zip(rig.nodes, rig.ports, strict=True)
-    ]
+    places = rig.places(transport)
     return ", ".join(
         f"{place.node}: index {place.gid_index} of {place.device}:{place.port}" for place in places
     )
