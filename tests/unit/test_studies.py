@@ -321,6 +321,20 @@ def test_bad_input(words: list[str], says: str) -> None:
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.parametrize(("verbs", "told"), [("", True), ('verbs = "mlx5_0"\n', False)])
+def test_columns_of_adapters_need_one(tmp_path: Path, verbs: str, told: bool) -> None:
+    """Where the inventory names none they are left out, and said to be."""
+    hosts = "".join(
+        f'[[host]]\nname = "n{i}"\nhost = "127.0.0.1"\nport = 1\nnetdev = "eth1"\n{verbs}'
+        for i in (1, 2)
+    )
+    (tmp_path / "hosts.toml").write_text(hosts)
+    answer = rocelab("study", "run", "gaiser2010", "--inventory", str(tmp_path / "hosts.toml"))
+    assert answer.returncode == 4
+    assert "Traceback" not in answer.stderr
+    assert ("left out: hw-v1, ib: no host of the inventory" in answer.stderr) == told
+
+
 STUDY = {
     "study": {"title": "t", "authors": "a", "year": 2000, "publication": "p"},
     "claim": [

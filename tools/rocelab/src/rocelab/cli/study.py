@@ -13,6 +13,7 @@ from rocelab.bench.catalog import TRANSPORTS
 from rocelab.bench.plan import Plan
 from rocelab.cli import console
 from rocelab.cli.hosts import File
+from rocelab.cli.hosts import chosen as chosen_hosts
 from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import UsageError
@@ -74,23 +75,27 @@ def run(
 ) -> None:
     """Carry out a study's plan, report, and answer its claims.
 
-    In full size on hosts of your own; with --quick on the embedded testbed, in minutes. Go on with
+    In full size on hosts of your own; with --quick on the embedded testbed, in minutes. Without
+    --transports, those of adapters are left out where the inventory names no adapter. Go on with
     an interrupted run by `rocelab run --resume RUN`. The report is the last line on stdout.
     """
-    plan = _only(library.plan(study, quick=quick), transports)
+    plan = library.plan(study, quick=quick)
     if nodes is not None:
         if provider not in (None, Provider.SSH):
             raise UsageError("--nodes are hosts of the inventory: provider ssh, no other")
         provider = Provider.SSH
     if provider is not None:
         plan = replace(plan, testbed=replace(plan.testbed, provider=provider.value))
-    outcome = carry_out(
-        plan,
-        out=out,
-        name=testbed,
-        inventory=inventory,
-        nodes=None if nodes is None else nodes.split(","),
-    )
+    names = None if nodes is None else nodes.split(",")
+    if transports is not None:
+        plan = _only(plan, transports.split(","))
+    elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:
+        hosts = chosen_hosts(inventory, names) if plan.testbed.provider == "ssh" else ()
+        if not any(host.verbs for host in hosts):
+            why = "no host of the inventory names a `verbs` device"
+            console.err.print(f"left out: {listed(adapters)}: {why}", markup=False)
+            plan = _only(plan, [name for name in plan.transports if name not in adapters])
+    outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
     _answer(outcome.path)
     console.out.print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))
@@ -133,11 +138,8 @@ def _study_of(run: Run, path: Path) -> str:
     return name
 
 
-def _only(plan: Plan, names: str | None) -> Plan:
+def _only(plan: Plan, wanted: list[str]) -> Plan:
     """The plan over these of its transports alone. Raises UsageError."""
-    if names is None:
-        return plan
-    wanted = names.split(",")
     for name in wanted:
         if name not in plan.transports:
             raise UsageError(
