@@ -100,11 +100,13 @@ def requester(node: Node, peer: Node, timeout: int, *wanted: str) -> Iterator[Pe
     """Post those requests; at the end all must have succeeded."""
     gid = IPv6Address(f"::ffff:{peer.link.ipv4}").exploded
     words = [DEVICE, gid_index(node), gid, str(PEER_QPN), str(timeout), *wanted]
+    # an earlier requester's would be taken for this one's, until the shell has emptied it
+    node.run(["rm", "-f", STATUS])
     process: Process = node.start(
         ["sh", "-c", f'exec python3 -c "$@" >{STATUS}', "sh", REQUESTER, *words]
     )
     try:
-        until(node, f"grep -q qpn {STATUS}")
+        until(node, f"grep -sq qpn {STATUS}")
         yield Peer(peer, node, int(status(node)[0].split()[1]))
         done = process.wait(timeout=60)
         assert done.returncode == 0, done.stderr
