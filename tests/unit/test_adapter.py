@@ -26,7 +26,7 @@ from rocelab.errors import CellError
 from rocelab.node import Completed, DataLink
 from rocelab.node.endpoint import Endpoint
 from rocelab.provider.ssh import link
-from rocelab.run import adapter, counters, environment, verbs
+from rocelab.run import adapter, counters, environment, results, verbs
 from rocelab.run.counters import Counters
 from rocelab.run.frames import Frames
 from rocelab.run.proof import judge
@@ -252,6 +252,26 @@ def test_commands_without_a_gid() -> None:
     assert "UCX_IB_GID_INDEX" not in settings
     ipoib = recipe.for_node(TRANSPORTS["ipoib"], place, one_machine=False)
     assert ipoib["OMPI_MCA_btl_tcp_if_include"] == "ib0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ({"verbs": {"driver": "rdma_rxe"}, "adapter": {"driver": "mlx5_core"}}, "mlx5_core"),
+        ({"verbs": None, "adapter": {"driver": "bnxt_en"}}, "bnxt_en"),
+        ({"verbs": {"driver": "rdma_rxe"}, "adapter": None}, "rdma_rxe"),
+        ({"verbs": None, "adapter": None}, "e1000e"),
+    ],
+)
+def test_results_name_the_driver_that_sent(facts: dict[str, object], named: str) -> None:
+    """An rxe device beside the adapter has no part in the adapter's numbers."""
+    plan = plan_file.from_toml(
+        '[plan]\nname = "x"\nrepetitions = 1\ntransports = ["hw-v2"]\n'
+        '[[benchmark]]\ntool = "perftest"\ntest = "write_lat"\nsizes = [64]\n',
+        "x.toml",
+    )
+    meta = {"nodes": {"n1": {"nic": {"driver": "e1000e"}, **facts}}}
+    assert results._driver(meta, plan.cells()[0], "n1") == named
 
 
 def test_a_plan_of_adapters_needs_no_driver_of_ours() -> None:

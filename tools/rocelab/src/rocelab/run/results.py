@@ -226,7 +226,8 @@ def _driver(meta: Mapping[str, Any], cell: Cell, node: str) -> str:
     """The driver whose numbers these are, as the column `driver` names it."""
     facts = meta["nodes"][node]
     if cell.transport.by == "adapter":
-        return str((facts["verbs"] or {}).get("driver") or facts["nic"]["driver"] or "unknown")
+        device = facts.get("adapter") or facts["verbs"] or {}
+        return str(device.get("driver") or facts["nic"]["driver"] or "unknown")
     if cell.transport.is_rxe:
         return f"rdma_rxe {facts['driver']['version'] or '(stock)'}"
     return str(facts["nic"]["driver"] or "unknown")
