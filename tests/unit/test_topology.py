@@ -77,10 +77,10 @@ def test_ranks_go_to_as_many_nodes_as_there_are() -> None:
     assert (benchmark.mpi.ranks_per_node, benchmark.nodes) == (2, 3)
     assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
     # elsewhere: hosts of one's own have their own switches, the link's shape goes along
-    hosts = run._elsewhere(plan, Provider.SSH, icount=False, native=False).testbed
+    hosts = run.elsewhere(plan, Provider.SSH, icount=False, native=False).testbed
     assert (hosts.nodes, hosts.switches, hosts.link.delay_us) == (3, 0, 1000)
     with pytest.raises(UsageError, match="back to back"):
-        run._elsewhere(plan, Provider.QEMU, icount=False, native=False)
+        run.elsewhere(plan, Provider.QEMU, icount=False, native=False)
 
 
 def test_a_plan_of_an_older_run_has_two_nodes_back_to_back() -> None:

@@ -76,25 +76,25 @@ def test_a_plan_can_count_and_options_move_it() -> None:
     plan = plan_file.from_toml(PLAN.format('provider = "veth"\nicount = true'), "p.toml")
     assert plan.testbed.icount
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
-    moved = run._elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
+    moved = run.elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
     assert (moved.provider, moved.icount) == ("qemu", False)
-    demo = run._elsewhere(plan_file.load("demo"), None, icount=True, native=False).testbed
+    demo = run.elsewhere(plan_file.load("demo"), None, icount=True, native=False).testbed
     assert (demo.provider, demo.icount) == ("veth", True)
-    here = run._elsewhere(plan, None, icount=False, native=True).testbed
+    here = run.elsewhere(plan, None, icount=False, native=True).testbed
     assert (here.provider, here.icount, here.native) == ("veth", False, True)
-    assert run._elsewhere(plan, None, icount=False, native=False) == plan
+    assert run.elsewhere(plan, None, icount=False, native=False) == plan
     with pytest.raises(UsageError, match="one machine"):
-        run._elsewhere(plan, Provider.QEMU, icount=True, native=False)
+        run.elsewhere(plan, Provider.QEMU, icount=True, native=False)
     for provider, icount in ((Provider.QEMU, False), (None, True)):
         with pytest.raises(UsageError, match="this machine itself"):
-            run._elsewhere(plan, provider, icount=icount, native=True)
+            run.elsewhere(plan, provider, icount=icount, native=True)
 
 
 def test_a_run_on_this_machine_leads_back_to_it() -> None:
     """The plan in run.json says so: what resumes it needs no option."""
-    plan = run._elsewhere(plan_file.load("demo"), None, icount=False, native=True)
+    plan = run.elsewhere(plan_file.load("demo"), None, icount=False, native=True)
     assert plan_file.from_dict(plan.to_dict(), "run.json").testbed.native
-    moved = run._elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
+    moved = run.elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
     assert (moved.provider, moved.native) == ("qemu", False)
 
 

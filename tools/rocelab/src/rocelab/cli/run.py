@@ -108,7 +108,7 @@ def _offering(plan: Plan, testbed: AnyTestbed) -> AnyTestbed:
     return testbed
 
 
-def _elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool) -> Plan:
+def elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool) -> Plan:
     """The plan as the options change it: the same benchmarks on another testbed."""
     if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
@@ -261,7 +261,7 @@ def run(
     chosen = (
         folder.plan_of(resume)
         if resume
-        else _elsewhere(plan_file.load(plan or ""), provider, icount, on_this_machine)
+        else elsewhere(plan_file.load(plan or ""), provider, icount, on_this_machine)
     )
     outcome = carry_out(chosen, out=out, name=name, inventory=inventory, resume=resume)
     console.out.print(str(outcome.path / "report.html"), markup=False)

@@ -14,7 +14,7 @@ from rocelab.bench.plan import Plan
 from rocelab.cli import console
 from rocelab.cli.hosts import File
 from rocelab.cli.hosts import chosen as chosen_hosts
-from rocelab.cli.run import carry_out
+from rocelab.cli.run import carry_out, elsewhere
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import UsageError
 from rocelab.strict import listed, shown
@@ -84,8 +84,7 @@ def run(
         if provider not in (None, Provider.SSH):
             raise UsageError("--nodes are hosts of the inventory: provider ssh, no other")
         provider = Provider.SSH
-    if provider is not None:
-        plan = replace(plan, testbed=replace(plan.testbed, provider=provider.value))
+    plan = elsewhere(plan, provider, icount=False, native=False)
     names = None if nodes is None else nodes.split(",")
     if transports is not None:
         plan = _only(plan, transports.split(","))

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from rocelab import artifacts
+from rocelab.bench.plan_file import MOST_NODES, MOST_SWITCHES
 from rocelab.cli import console
 from rocelab.errors import TestbedError, UsageError
 from rocelab.node.prepare import device_of, prepare
@@ -60,14 +61,16 @@ def up(
     ] = 4200,
     nodes: Annotated[
         int,
-        typer.Option(help="How many; more than two need a switch.", min=2, max=8, metavar="N"),
+        typer.Option(
+            help="How many; more than two need a switch.", min=2, max=MOST_NODES, metavar="N"
+        ),
     ] = 2,
     switches: Annotated[
         int,
         typer.Option(
             help="Bridges in a row between the first node and the others.",
             min=0,
-            max=8,
+            max=MOST_SWITCHES,
             metavar="N",
         ),
     ] = 0,

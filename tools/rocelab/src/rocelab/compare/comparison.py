@@ -105,9 +105,11 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comp
     """
     folders = (RunFolder(first), RunFolder(second))
     metas = tuple(folder.meta() for folder in folders)
-    tables = tuple(_grouped(path, metrics) for path in (first, second))
+    loaded = tuple(results.load(path) for path in (first, second))
+    tables = tuple(_grouped(table, metrics) for table in loaded)
     names = tuple(
-        _accelerator(path, meta) for path, meta in zip((first, second), metas, strict=True)
+        _accelerator(path, table, meta)
+        for path, table, meta in zip((first, second), loaded, metas, strict=True)
     )
     _refuse(names[0], names[1])
     both = tables[0].join(tables[1], on=_KEY, nulls_equal=True, suffix="_2").sort(_KEY)
@@ -127,8 +129,7 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comp
     )
 
 
-def _grouped(path: Path, metrics: Sequence[str]) -> pl.DataFrame:
-    table = results.load(path)
+def _grouped(table: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     wanted = [
         name
         for name in table["metric"].unique()
@@ -146,8 +147,8 @@ def _cell(row: dict[str, Any]) -> Cell:
     )
 
 
-def _accelerator(path: Path, meta: dict[str, Any]) -> str:
-    named = results.load(path)["accelerator"].unique().to_list() or [meta.get("accelerator")]
+def _accelerator(path: Path, table: pl.DataFrame, meta: dict[str, Any]) -> str:
+    named = table["accelerator"].unique().to_list() or [meta.get("accelerator")]
     if len(named) != 1:
         raise UsageError(
             f"{path} has numbers of several accelerators: {', '.join(map(str, sorted(named)))}"

@@ -25,6 +25,10 @@ class Operand:
         return f"{what} of {self.test} over {self.transport}"
 
 
+LARGEST = 1 << 24
+"""Of message sizes in bytes: a claim that ends there has no upper end."""
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Message sizes that a claim speaks of, in bytes, both included."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from rocelab.errors import UsageError
 from rocelab.strict import Table
 from rocelab.studies.study import (
+    LARGEST,
     Bounds,
     Check,
     Claim,
@@ -26,7 +27,6 @@ from rocelab.studies.study import (
     Untestable,
 )
 
-_LARGEST = 1 << 24
 _HOW = ("ratio", "difference")
 _OVER = ("every size", "some size", "best")
 _STATISTICS = ("best", "at", "relation")
@@ -94,7 +94,7 @@ def _falls(table: Table) -> Check:
 
 
 def _dips(table: Table) -> Check:
-    return Dips(_operand(table.table("of")), table.integer("at", low=1, high=_LARGEST))
+    return Dips(_operand(table.table("of")), table.integer("at", low=1, high=LARGEST))
 
 
 def _stalls(table: Table) -> Check:
@@ -128,8 +128,8 @@ def _operand(table: Table) -> Operand:
 def _sizes(table: Table) -> Sizes:
     sizes = table.table("sizes")
     found = Sizes(
-        sizes.integer("low", default=0, low=0, high=_LARGEST),
-        sizes.integer("high", default=_LARGEST, low=0, high=_LARGEST),
+        sizes.integer("low", default=0, low=0, high=LARGEST),
+        sizes.integer("high", default=LARGEST, low=0, high=LARGEST),
     )
     sizes.done()
     return found

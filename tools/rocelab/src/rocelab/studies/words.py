@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rocelab.bench.plan import Benchmark, Plan
 from rocelab.studies.study import (
+    LARGEST,
     Bounds,
     Check,
     Compare,
@@ -17,8 +18,6 @@ from rocelab.studies.study import (
     Stalls,
     Untestable,
 )
-
-_LARGEST = 1 << 24
 
 
 def check(of: Check) -> str:
@@ -105,7 +104,7 @@ def _compare(of: Compare) -> str:
 def _sizes(of: Sizes) -> str:
     if of.low == of.high:
         return f" ({of.low} bytes)"
-    if of.high >= _LARGEST:
+    if of.high >= LARGEST:
         return f" (from {of.low} bytes)" if of.low > 1 else ""
     if of.low <= 1:
         return f" (to {of.high} bytes)"
