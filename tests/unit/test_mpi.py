@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """MPI: plans, recipes, the daemon's command, and parsers on what the suites really printed.
 
-OSU's and Intel's output was printed by others, in public: osu-5.8 in
-converged-computing/metrics-operator's documentation, osu-6.1 in the "Raspberry Pi cluster" notes of
-glennklockwood.com, osu-7.0 and imb-2021.3-pingpong in the guide of utkarshayachit's Azure Batch
-demo, osu-7.5 in Oracle's HPC tutorials for OCI, osu-7.5.2 in KISTI's user guide,
-imb-2021.3-allreduce in a README of xFasterTransformer's tests. Tables are cut to fewer sizes.
+Most was printed by others, in public: osu-5.8 in converged-computing/metrics-operator's
+documentation (the barrier in its notes on Usernetes), osu-6.1 in the "Raspberry Pi cluster" notes
+of glennklockwood.com, osu-6.2 in notes on Open MPI's algorithms of reduce on 200 nodes,
+osu-7.0-bcast and imb-2021.3-pingpong in the guide of utkarshayachit's Azure Batch demo,
+osu-7.0-cuda in JSC's course on multi-GPU programming, osu-7.5-allreduce in Oracle's HPC tutorials
+for OCI, osu-7.5-alltoall in CSCS's documentation, osu-7.5.2 in KISTI's user guide,
+imb-2021.3-allreduce in a README of xFasterTransformer's tests; npb-2.3 and npb-3.2 on Open MPI's
+users list (December and June 2007), npb-3.4.1 in a public log of a build by gfortran10 (September
+2020); skampi-5.0 in a comment of the MPI Testing Tool, skampi-5.0.4 among recorded cluster runs of
+2010. Recorded on this project's own machine: imb-2021.11 (of the package impi-rt, two ranks),
+hpcc-1.5.0 (Debian 12, two ranks). Tables are cut to fewer sizes.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from rocelab.bench.mpi.suite import MpiJob, Sweep
 from rocelab.bench.mpi.suites import SUITES
 from rocelab.bench.plan import MpiPlan
 from rocelab.errors import CellError, UsageError
+from rocelab.node import Completed
 from rocelab.run.mpi import launch
 
 HERE = Path(__file__).parent / "data"
@@ -106,6 +113,192 @@ def test_osu_of_several_versions() -> None:
     }
 
 
+def test_osu_s_other_columns() -> None:
+    """By their names: `-f`, `-c`, a barrier's, a build for GPUs."""
+    full = read(job("omb", "reduce", 100000, ranks=200), "osu-6.2-reduce-full.txt")
+    assert figures(full, 100000) == {
+        "latency.mean": ("collective", 122610, "ns"),
+        "latency.rank_min": ("collective", 39890, "ns"),
+        "latency.rank_max": ("collective", 609980, "ns"),
+    }
+    assert figures(read(job("omb", "barrier", 0), "osu-5.8-barrier.txt"), 0) == {
+        "latency.mean": ("collective", 8630, "ns")
+    }
+    gpu = read(job("omb", "allreduce", 1 << 24, ranks=4), "osu-7.0-cuda-allreduce.txt")
+    assert figures(gpu, 1 << 24)["latency.mean"] == ("collective", 8630580, "ns")
+    alltoall = job("omb", "alltoall", 4, ranks=8)
+    name = "osu-7.5-alltoall-validation.txt"
+    assert figures(read(alltoall, name), 4) == {"latency.mean": ("collective", 11990, "ns")}
+    wrong = (HERE / name).read_text().replace("11.99              Pass", "11.99              Fail")
+    with pytest.raises(CellError, match="data of '4' bytes came wrong"):
+        SUITES["omb"].parse(alltoall, wrong)
+
+
+def test_skampi() -> None:
+    """Recorded under the names that others gave their measurements."""
+
+    def of(found: MpiJob, name: str, theirs: str) -> Sweep:
+        text = (HERE / name).read_text()
+        ours = f"{found.test.name}-{found.sizes[0]}"
+        assert f'begin measurement "{ours}"' in SUITES["skampi"].files(found)["rocelab.ski"]
+        return SUITES["skampi"].parse(found, text.replace(theirs, ours))
+
+    five = of(
+        job("skampi", "allreduce", 35952), "skampi-5.0.4-allreduce.txt", "MPI_Allreduce-procs"
+    )
+    assert figures(five, 35952) == {
+        "latency.mean": ("collective", 18900, "ns"),
+        "latency.rank_min": ("collective", 18100, "ns"),
+        "latency.rank_max": ("collective", 18900, "ns"),
+    }
+    assert (five.payload_bytes, five.messages) == (16 * 35952, 16)
+    assert five.facts == {"version": "5.0.4 rev. 355"}
+    first = of(job("skampi", "bcast", 1), "skampi-5.0-bcast.txt", "MPI_Bcast-nodes-length")
+    assert figures(first, 1)["latency.rank_min"] == ("collective", 3100, "ns")
+    four = job("skampi", "allreduce", 35952, ranks=4)
+    with pytest.raises(CellError, match="5 numbers at 35952 bytes, of 4 ranks"):
+        of(four, "skampi-5.0.4-allreduce.txt", "MPI_Allreduce-procs")
+
+
+def test_skampi_s_input() -> None:
+    """Elements of reductions, one rank of each half in a ping-pong, whose result is halved."""
+    suite = SUITES["skampi"]
+    assert (
+        "for count = 2 to 2 do\nmeasure comm(4) : Reduce(count, MPI_FLOAT, MPI_SUM, 0)\nod"
+        in (suite.files(job("skampi", "reduce", 8, ranks=4))["rocelab.ski"])
+    )
+    pair = job("skampi", "latency", 64, ranks=4)
+    assert (
+        "measure comm2(0, 2) : Pingpong_Send_Recv(count, MPI_CHAR, 0, 10)"
+        in (suite.files(pair)["rocelab.ski"])
+    )
+    said = '# SKaMPI Version 5.0.4 rev. 355\n# begin result "latency-64"\n'
+    found = suite.parse(pair, f"{said}count= 64   64   40.0   0.5   8   40.0   39.0\n")
+    assert figures(found, 64) == {"latency.mean": ("one_way_half_rtt", 20000, "ns")}
+    assert found.messages == 80
+
+
+def application(tool: str, test: str, problem: str, ranks: int) -> MpiJob:
+    plan = MpiPlan(ranks, 1, "osu", 64, True, True, (), problem)
+    return MpiJob(TESTS[tool, test], (0,), 1000, plan)
+
+
+def test_npb() -> None:
+    old = read(application("npb", "mg", "B", 4), "npb-2.3-mg.txt")
+    assert figures(old, 0) == {
+        "application.time": ("application", 47.19e9, "ns"),
+        "application.rate": ("application", 412.43e6, "1/s"),
+    }
+    assert old.facts == {"version": "2.3"}
+    assert read(application("npb", "cg", "A", 1), "npb-3.2-cg.txt").facts == {"version": "3.2"}
+    with pytest.raises(CellError, match="total processes is None, not 6"):  # not built for MPI
+        read(application("npb", "cg", "A", 6), "npb-3.4.1-cg-openmp.txt")
+    two = application("npb", "cg", "S", 2)
+    assert SUITES["npb"].programs(two) == ("cg.S.x", "cg.S.2")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("SUCCESSFUL\n Version", "UNSUCCESSFUL\n Version", "verification is 'UNSUCCESSFUL'"),
+        ("Class           =                        A", "Class = B", "class is 'B', not A"),
+        ("Total processes =                        1", "Total processes = 2", "is '2', not 1"),
+        ("CG Benchmark Completed", "MG Benchmark Completed", "not one of cg"),
+        ("3.02", "0.00", "choose a larger class"),
+        ("495.93\n Mop/s/process", "nan\n Mop/s/process", "mop/s total is 'nan'"),
+    ],
+)
+def test_npb_garbled(old: str, new: str, message: str) -> None:
+    text = (HERE / "npb-3.2-cg.txt").read_text()
+    assert old in text
+    text = text.replace(old, new)
+    if new == "0.00":
+        text = text.replace("=                   495.93", "=                     0.00")
+    with pytest.raises(CellError) as caught:
+        SUITES["npb"].parse(application("npb", "cg", "A", 1), text)
+    assert message in caught.value.what
+
+
+def test_hpcc() -> None:
+    two = application("hpcc", "all", "200", 2)
+    found = read(two, "hpcc-1.5.0.txt")
+    assert figures(found, 0)["application.hpl.rate"] == ("application", 21775400, "1/s")
+    assert figures(found, 8)["application.ping_pong.latency"] == ("application", 25857300, "ns")
+    assert figures(found, 2_000_000)["application.random_ring.bandwidth"] == (
+        *("application", 313704000, "bytes/s"),
+    )
+    assert found.facts == {"version": "1.5.0"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Success=1", "Success=0", "Success is '0', not 1"),
+        ("CommWorldProcs=2", "CommWorldProcs=4", "CommWorldProcs is '4', not 2"),
+        ("HPL_N=200", "HPL_N=1000", "HPL_N is '1000', not 200"),
+        ("    0 tests completed and failed", "    1 tests completed and failed", "1 of its tests"),
+        ("End of Summary", "End of", "no summary"),
+    ],
+)
+def test_hpcc_garbled(old: str, new: str, message: str) -> None:
+    text = (HERE / "hpcc-1.5.0.txt").read_text()
+    assert old in text
+    with pytest.raises(CellError) as caught:
+        SUITES["hpcc"].parse(application("hpcc", "all", "200", 2), text.replace(old, new))
+    assert message in caught.value.what
+
+
+@pytest.mark.parametrize(("ranks", "grid"), [(2, (1, 2)), (4, (2, 2)), (6, (2, 3)), (7, (1, 7))])
+def test_hpcc_s_input(ranks: int, grid: tuple[int, int]) -> None:
+    """What HPL takes from which line of HPL.dat (its TUNING)."""
+    text = SUITES["hpcc"].files(application("hpcc", "all", "1000", ranks))["hpccinf.txt"]
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines[4:8]] == ["1", "1000", "1", "80"]
+    assert [int(line.split()[0]) for line in lines[10:12]] == list(grid)
+    assert len(lines) == 31
+
+
+def test_a_plan_s_problem() -> None:
+    """Applications have one, by default a small one, and no sizes; nobody else has."""
+    head = HEAD.replace("mpibench", "npb")
+    plan = plan_file.from_toml(f'{head}test = "cg"\nmpi.problem = "A"\n', "p.toml")
+    (cg,) = plan.benchmarks
+    assert cg.sizes == (0,)
+    assert cg.mpi is not None
+    assert cg.mpi.problem == "A"
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    with pytest.raises(UsageError, match="'Z' is not a class of NPB"):
+        plan_file.from_toml(f'{head}test = "cg"\nmpi.problem = "Z"\n', "p.toml")
+    with pytest.raises(UsageError, match="not anything that mpibench has"):
+        plan_file.from_toml(f'{HEAD}test = "bw"\nsizes = [4]\nmpi.problem = "A"\n', "p.toml")
+
+
+class Bare:
+    """A machine that has these programs."""
+
+    def __init__(self, name: str, *programs: str) -> None:
+        self.name, self.programs = name, programs
+
+    def run(self, argv, **_: object) -> Completed:
+        there = [name for name in argv[1:] if name in self.programs]
+        return Completed(tuple(argv), 0 if there else 1, "".join(f"{n}\n" for n in there[:1]), "")
+
+
+def test_a_suite_that_is_not_there_is_told() -> None:
+    """What is missing, where, and how to come by it."""
+    cg, suite = application("npb", "cg", "S", 2), SUITES["npb"]
+    both = [Bare("n1", "cg.S.2"), Bare("n2", "cg.S.2")]
+    assert launch.find(suite, cg, both, "/f") == "cg.S.2"
+    with pytest.raises(CellError, match=r"no cg\.S\.x or cg\.S\.2 on n1 and n2") as caught:
+        launch.find(suite, cg, [Bare("n1"), Bare("n2")], "/f")
+    assert "mpif90" in caught.value.action
+    bcast, omb = job("omb", "bcast", 4), SUITES["omb"]
+    with pytest.raises(CellError, match="OSU Micro-Benchmarks: no osu_bcast on n2"):
+        launch.find(omb, bcast, [Bare("n1", "osu_bcast"), Bare("n2")], "/f")
+    with pytest.raises(CellError, match="different programs"):
+        launch.find(suite, cg, [Bare("n1", "cg.S.2"), Bare("n2", "cg.S.x")], "/f")
+
+
 def test_imb() -> None:
     pair = read(job("imb", "latency", 64), "imb-2021.3-pingpong.txt")
     assert figures(pair, 64) == {"latency.mean": ("one_way_half_rtt", 2180, "ns")}
@@ -118,6 +311,23 @@ def test_imb() -> None:
         "latency.rank_max": ("collective", 1490, "ns"),
     }
     assert alone.messages == 640
+    # 2018's heading is spelt with a blank
+    text = (HERE / "imb-2021.3-pingpong.txt").read_text()
+    older = text.replace("Intel(R) MPI Benchmarks 2021.3", "Intel (R) MPI Benchmarks 2018")
+    assert SUITES["imb"].parse(job("imb", "latency", 64), older).facts == {"version": "2018"}
+    newer = read(job("imb", "bcast", 64, 1024), "imb-2021.11-bcast.txt")
+    assert figures(newer, 1024) == {
+        "latency.mean": ("collective", pytest.approx(612490), "ns"),
+        "latency.rank_min": ("collective", pytest.approx(14280), "ns"),
+        "latency.rank_max": ("collective", pytest.approx(1210710), "ns"),
+    }
+    barrier = read(job("imb", "barrier", 0), "imb-2021.11-barrier.txt")
+    assert figures(barrier, 0)["latency.mean"] == ("collective", 370, "ns")
+    both_ways = read(job("imb", "bibw", 1024), "imb-2021.11-biband.txt")
+    assert figures(both_ways, 1024) == {
+        "bandwidth": ("both_ways", pytest.approx(52.68e6), "bytes/s"),
+        "message_rate": ("both_ways", 51441, "1/s"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -140,8 +350,9 @@ def test_other_output_is_refused(tool: str, test: str, name: str, message: str) 
 @given(st.text(max_size=300))
 @pytest.mark.parametrize("tool", SUITES)
 def test_no_text_breaks_a_parser(tool: str, text: str) -> None:
+    test = next(name for of_tool, name in TESTS if of_tool == tool)
     with pytest.raises(CellError):
-        SUITES[tool].parse(job(tool, "latency", 64), text)
+        SUITES[tool].parse(job(tool, test, 64), text)
 
 
 def test_a_plan_s_mpi() -> None:

@@ -19,6 +19,10 @@ Maker = Literal["kernel", "rxe", "adapter"]
 """Who makes a transport's packets."""
 
 
+Quantity = Literal["latency", "bandwidth", "application"]
+"""What a test measures."""
+
+
 class Kind(StrEnum):
     """What sort of latency or rate a number is; two kinds never share an axis."""
 
@@ -34,6 +38,8 @@ class Kind(StrEnum):
     """What several pairs do at once: latency of one of them, bandwidth of all together."""
     COLLECTIVE = "collective"
     """From the call of a collective to its return, mean over the ranks."""
+    APPLICATION = "application"
+    """What an application benchmark says of itself: it chooses its own messages."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Test:
 
     tool: str
     name: str
-    quantity: Literal["latency", "bandwidth"]
+    quantity: Quantity
     kind: Kind
     family: Family | Literal["mpi"]
     """What it needs; MPI runs over every transport."""
@@ -139,7 +145,7 @@ _MPI_SIZES = (0, 1 << 24)
 
 def _mpi_tests(tool: str, names: Iterable[str]) -> Iterator[Test]:
     """Those of a suite's tests that `names` has; mpibench and OSU share the names."""
-    shared: dict[str, tuple[Literal["latency", "bandwidth"], Kind]] = {
+    shared: dict[str, tuple[Quantity, Kind]] = {
         "latency": ("latency", Kind.ONE_WAY_HALF_RTT),
         "multi_lat": ("latency", Kind.ALL_PAIRS),
         "bw": ("bandwidth", Kind.ONE_WAY),
@@ -157,13 +163,20 @@ def _mpi_tests(tool: str, names: Iterable[str]) -> Iterator[Test]:
         yield Test(tool, name, quantity, kind, "mpi", sizes, element=element)
 
 
+def _application(tool: str, name: str) -> Test:
+    """It has no message size of its own; plans say 0, as for a barrier."""
+    return Test(tool, name, "application", Kind.APPLICATION, "mpi", (0, 0))
+
+
 COLLECTIVES = (
     *("bcast", "scatter", "gather", "reduce", "allreduce", "allgather", "alltoall"),
     *("reduce_scatter", "barrier"),
 )
 PAIR_TESTS = ("latency", "multi_lat", "bw", "bibw", "mbw_mr")
 _IMB_TESTS = ("latency", "bw", "bibw", *COLLECTIVES)
-MPI_TOOLS = ("mpibench", "omb", "imb")
+_SKAMPI_TESTS = ("latency", *(name for name in COLLECTIVES if name != "reduce_scatter"))
+_NPB_TESTS = ("bt", "cg", "ep", "ft", "is", "lu", "mg", "sp")
+MPI_TOOLS = ("mpibench", "omb", "imb", "skampi", "npb", "hpcc")
 """Suites that mpirun starts, on all nodes at once."""
 
 TESTS = {
@@ -183,6 +196,9 @@ TESTS = {
         *_mpi_tests("mpibench", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("omb", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("imb", _IMB_TESTS),
+        *_mpi_tests("skampi", _SKAMPI_TESTS),
+        *(_application("npb", name) for name in _NPB_TESTS),
+        _application("hpcc", "all"),
     )
 }
 

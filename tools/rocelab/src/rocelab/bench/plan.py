@@ -69,6 +69,8 @@ class MpiPlan:
     """All sizes in one mpirun: then wire, counters and stages are those of all sizes together."""
     mca: tuple[str, ...]
     """Parameters of Open MPI as `name=value`, as coll_tuned's choices of algorithms."""
+    problem: str = ""
+    """How large an application benchmark's problem is; empty: others have none."""
 
     @property
     def nodes(self) -> int:

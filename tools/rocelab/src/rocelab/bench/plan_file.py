@@ -21,6 +21,7 @@ from rocelab.bench.catalog import (
     measured_by,
 )
 from rocelab.bench.mpi import recipe
+from rocelab.bench.mpi.npb import CLASSES
 from rocelab.bench.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
@@ -29,6 +30,11 @@ PROBES = ("rxestat", "rxedump", "rxecpu")
 _DEFAULT_PROBES = ("rxestat",)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_PROBLEMS = {
+    "npb": (f"[{CLASSES}]", f"a class of NPB, one of {CLASSES}", CLASSES[0]),
+    "hpcc": (r"[1-9]\d{2,5}", 'the order of HPL\'s matrix, as "1000"', "1000"),
+}
+"""By tool: what may stand for the problem, in words, and which it is by default."""
 _MOST_ALGORITHMS = 32
 MOST_NODES, MOST_SWITCHES = 8, 8
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
@@ -157,7 +163,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Be
     benchmark = Benchmark(
         tool=tool,
         test=test.name,
-        sizes=table.integers("sizes", low=low, high=high),
+        sizes=_sizes(table, low, high),
         iterations=table.integer("iterations", default=1000, low=10, high=10_000_000),
         seconds=table.integer("seconds", default=1, low=1, high=3600),
         timeout=table.integer("timeout", default=300, low=1, high=86_400),
@@ -166,7 +172,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Be
         path_mtu=table.optional("path_mtu", PATH_MTUS),
         transports=transports,
         label=_label(table),
-        mpi=_mpi(table.table("mpi"), nodes) if tool in MPI_TOOLS else None,
+        mpi=_mpi(table.table("mpi"), tool, nodes) if tool in MPI_TOOLS else None,
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
@@ -191,9 +197,17 @@ def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
     table.done()
 
 
-def _mpi(table: Table, nodes: int) -> MpiPlan:
+def _sizes(table: Table, low: int, high: int) -> tuple[int, ...]:
+    """Where a test has one size, a plan need not say it."""
+    if low == high and not table.has("sizes"):
+        return (low,)
+    return table.integers("sizes", low=low, high=high)
+
+
+def _mpi(table: Table, tool: str, nodes: int) -> MpiPlan:
     ranks = table.integer("ranks", default=2, low=2, high=256)
     least = -(-ranks // nodes)
+    pattern, words, default = _PROBLEMS.get(tool, ("", f"anything that {tool} has", ""))
     mpi = MpiPlan(
         ranks=ranks,
         ranks_per_node=table.integer("ranks_per_node", default=least, low=least, high=ranks - 1),
@@ -202,6 +216,7 @@ def _mpi(table: Table, nodes: int) -> MpiPlan:
         yield_when_idle=table.flag("yield_when_idle", default=True),
         sweep=table.flag("sweep", default=True),
         mca=table.texts("mca"),
+        problem=table.matching("problem", pattern, words, default=default),
     )
     for setting in mpi.mca:
         if not recipe.check_mca(setting):

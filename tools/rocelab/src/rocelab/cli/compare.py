@@ -19,7 +19,8 @@ def compare(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="Instead of latency.mean and bandwidth; a name or a pattern as `cpu.*`; "
+            help="Instead of latency.mean, bandwidth and application.*; a name or a pattern as "
+            "`cpu.*`; "
             "repeatable.",
             metavar="NAME",
         ),

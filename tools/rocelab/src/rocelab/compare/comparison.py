@@ -20,7 +20,7 @@ from rocelab.run.folder import RunFolder
 from rocelab.run.stats import median
 from rocelab.run.two_samples import Apart
 
-METRICS = ("latency.mean", "bandwidth")
+METRICS = ("latency.mean", "bandwidth", "application.*")
 """What is compared unless other metrics are asked for."""
 _KEY = ("tool", "test", "transport", "metric", "kind", "unit", "node", "size")
 _RATES = frozenset({"bytes/s", "1/s"})

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rocelab.accelerators import is_emulated
 from rocelab.report import (
+    applications,
     correlation,
     costs,
     coverage,
@@ -50,6 +51,7 @@ def compose(run: Run) -> Document:
             study.section(run),
             measured.latency(run),
             measured.bandwidth(run),
+            applications.section(run),
             costs.section(run),
             stage_figures.section(run),
             stage_curves.section(run),

@@ -19,7 +19,7 @@ from rocelab.errors import CellError, UsageError
 from rocelab.run import adapter, cpu, matched, stages
 from rocelab.run.cpu import Traffic
 from rocelab.run.folder import RunFolder
-from rocelab.run.mpi.step import OUTPUT, job_of
+from rocelab.run.mpi.step import job_of, said
 from rocelab.run.stages import Stages
 from rocelab.run.step import folder_name
 
@@ -151,7 +151,8 @@ def _reparse_mpi(
     cell: Cell, step: Mapping[str, Any], place: Path
 ) -> Mapping[int, tuple[Value, ...]]:
     job = job_of(cell, tuple(int(size) for size in step["sizes"]))
-    return SUITES[cell.test.tool].parse(job, (place / OUTPUT).read_text("utf-8")).values
+    suite = SUITES[cell.test.tool]
+    return suite.parse(job, said(suite, place)).values
 
 
 def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:

@@ -54,6 +54,7 @@ def render(run_dir: Path) -> RenderableType:
     unreal = "emulated " if accelerator in {"tcg", "icount"} else ""
     parts += _comparison(table, plan, "latency.mean", f"Latency, {unreal}µs", 1e-3)
     parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6)
+    parts += _applications(table, plan, unreal)
     parts += _comparison(table, plan, "wire.header_bytes", "Header bytes per data frame", 1)
     for benchmark in plan.benchmarks:
         test = TESTS[benchmark.tool, benchmark.test]
@@ -96,6 +97,38 @@ def _comparison(
     if grid.row_count:  # what is of all sizes together has no row
         yield _heading(title, _how(plan))
         yield grid
+
+
+def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
+    """What application benchmarks say of themselves, transports below each other."""
+    rows = table.filter(pl.col("metric").str.starts_with("application."))
+    if rows.is_empty():
+        return
+    grid = _grid("benchmark", "figure", "transport", "unit", "median")
+    for benchmark in plan.benchmarks:
+        mine = rows.filter(tool=benchmark.tool, test=benchmark.title)
+        name = f"{benchmark.tool} {benchmark.title}"
+        for metric, unit in mine.select("metric", "unit").unique(maintain_order=True).iter_rows():
+            of = mine.filter(metric=metric)
+            scale, shown = _scaled(unit, max(of["value"]))
+            for transport in benchmark.transports:
+                found = of.filter(transport=transport)
+                if not found.is_empty():
+                    figure = str(metric).removeprefix("application.")
+                    grid.add_row(name, figure, transport, shown, _value(found, scale))
+                    name = ""
+    yield _heading(f"Applications{', emulated time' if unreal else ''}", _how(plan))
+    yield grid
+
+
+def _scaled(unit: str, top: float) -> tuple[float, str]:
+    """What to multiply values by, and the unit in which the largest is short."""
+    steps = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+    if unit != "ns":
+        plain = unit.replace("bytes", "B").removeprefix("1")
+        steps = ((1e9, f"G{plain}"), (1e6, f"M{plain}"), (1e3, f"k{plain}"), (1, plain))
+    factor, name = next((step for step in steps if top >= step[0]), steps[-1])
+    return 1 / factor, name
 
 
 def _with_kind(name: str, rows: pl.DataFrame) -> str:

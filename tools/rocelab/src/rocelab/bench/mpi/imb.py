@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 
-from rocelab.bench.mpi.suite import MpiJob, Suite, Sweep, bad_output
+from rocelab.bench.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.bench.tool import Argv, Value
 
-_VERSION = re.compile(r"^#\s+Intel\(R\) MPI Benchmarks (\d[^,\n]*), MPI-1 part", re.MULTILINE)
+_VERSION = re.compile(r"^#\s+Intel ?\(R\) MPI Benchmarks (\d[^,\n]*), MPI-1 part", re.MULTILINE)
 _BLOCK = re.compile(r"^# Benchmarking (\S+)\s*\n# #processes = (\d+)", re.MULTILINE)
 _NAMES = {
     "latency": "PingPong",
@@ -116,4 +116,12 @@ def _values(job: MpiJob, row: dict[str, float], size: int) -> tuple[Value, ...]:
     return tuple(values)
 
 
-IMB = Suite(argv, parse)
+IMB = Suite(
+    argv,
+    parse,
+    source=Source(
+        "Intel MPI Benchmarks",
+        "Build IMB-MPI1 with the nodes' mpicxx (github.com/intel/mpi-benchmarks) and put it into "
+        '/usr/local/bin; or say tool = "mpibench" with method = "imb".',
+    ),
+)

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from rocelab.bench.mpi.suite import MpiJob, Suite, Sweep, bad_output
+from rocelab.bench.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.bench.tool import Argv, Value
 
 SCHEMA = "rocelab.mpibench/1"
@@ -83,4 +83,11 @@ def _values(job: MpiJob, row: dict[str, Any]) -> list[Value]:
     return values
 
 
-MPIBENCH = Suite(argv, parse)
+MPIBENCH = Suite(
+    argv,
+    parse,
+    source=Source(
+        "mpibench",
+        "`rocelab hosts prepare` puts it on a host of your own, `rocelab up` on its own nodes.",
+    ),
+)

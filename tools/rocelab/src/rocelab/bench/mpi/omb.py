@@ -2,7 +2,8 @@
 """OSU Micro-Benchmarks 5 to 7 as found on the nodes: command lines and output.
 
 The output is a heading that names test and version, comments, and a table by size, whose columns
-differ by test: print_header in its util/ folder.
+differ by test and options: the last comment names them, two blanks or more between two names
+(print_header in its util/ folder).
 """
 
 from __future__ import annotations
@@ -10,11 +11,22 @@ from __future__ import annotations
 import math
 import re
 
-from rocelab.bench.mpi.suite import MpiJob, Suite, Sweep, bad_output
+from rocelab.bench.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.bench.tool import Argv, Value
 
-_HEADING = re.compile(r"^# OSU MPI (?P<title>.+?) Test v(?P<version>\d[\w.]*)\s*$", re.MULTILINE)
-_ROW = re.compile(r"^\s*(\d+)((?:\s+\d[\d.]*)+)\s*$")
+_HEADING = re.compile(
+    r"^# OSU MPI(?:-[A-Z]+)? (?P<title>.+?) Test v(?P<version>\d[\w.]*)\s*$", re.MULTILINE
+)
+_COLUMNS = re.compile(r"^# (?P<names>(?:Size|Avg Latency\(us\)).*)$")
+_SIZE = "Size"
+_VALIDATION = "Validation"
+_METRICS = {
+    "Latency (us)": "latency.mean",
+    "Avg Latency(us)": "latency.mean",
+    "Min Latency(us)": "latency.rank_min",
+    "Max Latency(us)": "latency.rank_max",
+}
+_RATES = ("Bandwidth (MB/s)", "MB/s")
 _TITLES = {
     "latency": "Latency",
     "multi_lat": "Multi Latency",
@@ -49,13 +61,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     (heading,) = headings
     if heading["title"] != _TITLES[job.test.name]:
         bad_output(job, f"its heading says {heading['title']!a:.60}")
-    rows: dict[int, tuple[float, ...]] = {}
-    for line in stdout[heading.end() :].splitlines():
-        found = _ROW.match(line)
-        if job.test.name == "barrier" and re.fullmatch(r"\s*\d[\d.]*\s*", line):
-            rows[0] = (float(line),)
-        elif found is not None:
-            rows[int(found[1])] = tuple(map(float, found[2].split()))
+    rows = _rows(job, stdout[heading.end() :])
     missing = [size for size in job.sizes if size not in rows]
     if missing:
         bad_output(job, f"no line for {missing[0]} bytes")
@@ -68,21 +74,61 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     )
 
 
-def _values(job: MpiJob, size: int, row: tuple[float, ...]) -> tuple[Value, ...]:
-    if not row or not math.isfinite(row[0]) or row[0] <= 0:
-        bad_output(job, f"at {size} bytes it says {row[:1]}")
+def _rows(job: MpiJob, text: str) -> dict[int, dict[str, float]]:
+    """Size → column → number."""
+    rows = {}
+    columns: list[str] = []
+    for line in text.splitlines():
+        named = _COLUMNS.match(line)
+        if named is not None:
+            columns = re.split(r"\s{2,}", named["names"].strip())
+            continue
+        words = line.split()
+        if not columns or len(words) != len(columns):
+            continue
+        row = dict(zip(columns, words, strict=True))
+        if row.pop(_VALIDATION, "Pass") != "Pass":
+            bad_output(job, f"data of {row.get(_SIZE, '0')!a:.20} bytes came wrong")
+        try:
+            found = {name: float(word) for name, word in row.items()}
+        except ValueError:
+            continue  # what a library prints in between
+        size = found.get(_SIZE, 0.0)
+        if size.is_integer():
+            rows[int(size)] = found
+    return rows
+
+
+def _values(job: MpiJob, size: int, row: dict[str, float]) -> tuple[Value, ...]:
     kind = job.test.kind
+
+    def value(metric: str, column: str, scale: float, unit: str) -> Value:
+        number = row[column]
+        if not math.isfinite(number) or number <= 0:
+            bad_output(job, f"at {size} bytes its {column} is {number}")
+        return Value(metric, kind, number * scale, unit)
+
     if job.test.quantity == "latency":
-        values = [Value("latency.mean", kind, row[0] * 1e3, "ns")]
-        if len(row) >= 3:  # with -f: average, smallest and largest of the ranks
-            values.append(Value("latency.rank_min", kind, row[1] * 1e3, "ns"))
-            values.append(Value("latency.rank_max", kind, row[2] * 1e3, "ns"))
-        return tuple(values)
-    rate = row[1] if job.test.name == "mbw_mr" and len(row) > 1 else row[0] * 1e6 / max(size, 1)
-    return (
-        Value("bandwidth", kind, row[0] * 1e6, "bytes/s"),
-        Value("message_rate", kind, rate, "1/s"),
-    )
+        found = [value(m, column, 1e3, "ns") for column, m in _METRICS.items() if column in row]
+    else:
+        found = [value("bandwidth", c, 1e6, "bytes/s") for c in _RATES if c in row]
+        if "Messages/s" in row:
+            found.append(value("message_rate", "Messages/s", 1, "1/s"))
+        else:
+            rates = [each.value / max(size, 1) for each in found]
+            found += (Value("message_rate", kind, rate, "1/s") for rate in rates)
+    if not found:
+        bad_output(job, f"its columns are {list(row)!a:.60}")
+    return tuple(found)
 
 
-OMB = Suite(argv, parse)
+OMB = Suite(
+    argv,
+    parse,
+    source=Source(
+        "OSU Micro-Benchmarks",
+        "Build them (mvapich.cse.ohio-state.edu/benchmarks) with the nodes' mpicc and "
+        "`make install` with --prefix=/usr/local; or say "
+        'tool = "mpibench" with method = "osu".',
+    ),
+)

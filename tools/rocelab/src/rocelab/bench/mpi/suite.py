@@ -43,12 +43,35 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a suite is called, and how a node comes by it."""
+
+    title: str
+    get: str
+
+
+def _no_files(_: MpiJob) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
 class Suite:
-    """The two functions by which the harness knows a suite."""
+    """How the harness knows a suite."""
 
     argv: Callable[[MpiJob], Argv]
     parse: Callable[[MpiJob, str], Sweep]
-    """From mpirun's standard output. Raises CellError when it is not what it should be."""
+    """From what it said. Raises CellError when it is not what it should be."""
+    source: Source
+    files: Callable[[MpiJob], Mapping[str, str]] = _no_files
+    """Name → text of the files that ranks find where they run."""
+    report: str = ""
+    """The file in which the first rank leaves what it has to say; none: mpirun's output."""
+    names: Callable[[MpiJob], tuple[str, ...]] | None = None
+    """What the program may be called on a node; None: as `argv` calls it."""
+
+    def programs(self, job: MpiJob) -> tuple[str, ...]:
+        """What the program may be called on a node, the first choice first."""
+        return self.names(job) if self.names else self.argv(job)[:1]
 
 
 def bad_output(job: MpiJob, problem: str) -> NoReturn:

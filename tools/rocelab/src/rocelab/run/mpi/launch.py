@@ -12,8 +12,10 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from rocelab.bench.mpi import recipe
+from rocelab.bench.mpi.suite import MpiJob, Suite
 from rocelab.bench.plan import MpiPlan
 from rocelab.errors import CellError, TestbedError
 from rocelab.node import Completed, Node, Process
@@ -29,40 +31,79 @@ _AGENT = f"""#!/bin/sh
 # in ssh's place: rocelab, which reads this, starts the daemon
 echo "{_ASKS}$*" >&2
 """
-# Ranks are in blocks: rank / (ranks per node) is the number of the node.
-_RANK = """#!/bin/sh
+# OSU's from 7.2 on has a folder more
+_OSU = "/usr/local/libexec/osu-micro-benchmarks/mpi"
+_PATH = ":".join((
+    *("PATH=/usr/local/bin:$PATH", f"{_OSU}/pt2pt", f"{_OSU}/collective"),
+    *(f"{_OSU}/pt2pt/standard", f"{_OSU}/collective/blocking", "/usr/local/libexec/npb"),
+))  # fmt: skip
+_FIND = f"""#!/bin/sh
+# the first of these programs that a rank here would find
+{_PATH}
+for name; do command -v "$name" >/dev/null && echo "$name" && exit; done
+exit 1
+"""
+# Ranks are in blocks: rank / (ranks per node) is the number of the node. They run in a folder of
+# their own, as some suites read and write files of fixed names.
+_RANK = f"""#!/bin/sh
 per_node=$1 here=$2
 shift 2
 set -a
 . "$here/node.$((OMPI_COMM_WORLD_RANK / per_node))"
-PATH=/usr/local/bin:$PATH:/usr/local/libexec/osu-micro-benchmarks/mpi/pt2pt
-PATH=$PATH:/usr/local/libexec/osu-micro-benchmarks/mpi/collective
-exec "$@"
+{_PATH}
+cd "$here" && exec "$@"
 """
 
 Keep = Callable[[Completed], None]
 
 
 @contextmanager
-def prepared(nodes: Sequence[Node], settings: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def prepared(
+    nodes: Sequence[Node],
+    settings: Sequence[Mapping[str, str]],
+    own: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
     """Files that ranks need, on every machine, in a folder that is gone afterwards: its name.
 
-    `settings[i]` are those of the ranks of `nodes[i]`.
+    `settings[i]` are those of the ranks of `nodes[i]`, `own` the files of the suite itself.
     """
     first = machine_of(nodes[0])
     folder = first.run(("mktemp", "-d", "/run/rocelab/mpi.XXXXXX")).stdout.strip()
-    files = {"agent": _AGENT, "rank": _RANK}
+    programs = {"agent": _AGENT, "rank": _RANK, "find": _FIND}
+    files = {**own, **programs}
     files |= {f"node.{i}": recipe.as_file(each) for i, each in enumerate(settings)}
     try:
         for machine in machines(nodes):
             machine.run(("mkdir", "-p", "-m", "0700", folder))
             for name, text in files.items():
                 machine.run(("tee", f"{folder}/{name}"), stdin=text)
-            machine.run(("chmod", "0700", f"{folder}/agent", f"{folder}/rank"))
+            machine.run(("chmod", "0700", *(f"{folder}/{name}" for name in programs)))
         yield folder
     finally:
         for machine in machines(nodes):
             machine.run(("rm", "-rf", folder), check=False)
+
+
+def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:
+    """What the suite's program is called on these nodes. Raises CellError where it is not there."""
+    names = suite.programs(job)
+    found = {
+        machine.name: machine.run((f"{folder}/find", *names), check=False).stdout.strip()
+        for machine in machines(nodes)
+    }
+    without = [name for name, program in found.items() if program not in names]
+    if without:
+        raise CellError(
+            f"{suite.source.title}: no {' or '.join(names)} on {' and '.join(without)}",
+            cause="the suite is not installed there, or not where ranks look for it",
+            action=f"{suite.source.get} docs/howto/mpi.md says where ranks look.",
+        )
+    if len(set(found.values())) > 1:
+        raise CellError(
+            f"{suite.source.title}: the nodes have different programs, {sorted(found.values())}",
+            action="Install the same version on each node.",
+        )
+    return next(iter(found.values()))
 
 
 def run(

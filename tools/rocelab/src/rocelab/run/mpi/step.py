@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rocelab.bench.mpi import recipe
 from rocelab.bench.mpi.recipe import Place
-from rocelab.bench.mpi.suite import MpiJob
+from rocelab.bench.mpi.suite import MpiJob, Suite
 from rocelab.bench.mpi.suites import SUITES
 from rocelab.bench.plan import Cell
 from rocelab.bench.tool import Measurement
 from rocelab.errors import CellError
-from rocelab.node import Completed
-from rocelab.node.endpoint import machines
+from rocelab.node import Completed, Node
+from rocelab.node.endpoint import machine_of, machines
 from rocelab.provider.base import WHOLE_FRAMES
 from rocelab.run import frames, proof
 from rocelab.run.mpi import launch
@@ -37,6 +37,23 @@ def job_of(cell: Cell, sizes: tuple[int, ...]) -> MpiJob:
     return MpiJob(cell.test, sizes, cell.benchmark.iterations, mpi)
 
 
+def said(suite: Suite, folder: Path) -> str:
+    """What the suite left to be read in a step's folder. Raises OSError, UnicodeError."""
+    return (folder / (suite.report or OUTPUT)).read_text("utf-8")
+
+
+def _fetch(node: Node, path: str, into: Path) -> None:
+    """Keep a report that the first rank has written. Raises CellError when there is none."""
+    done = node.run(("cat", path), check=False)
+    if done.returncode:
+        raise CellError(
+            f"{PurePosixPath(path).name} was not written",
+            cause="the benchmark stopped early",
+            action="Look at mpirun.out and mpirun.err in the cell's folder.",
+        )
+    (into / PurePosixPath(path).name).write_text(done.stdout, "utf-8")
+
+
 def measure(
     cell: Cell, sizes: tuple[int, ...], rig: Rig, *, into: Path, observe: Sequence[str]
 ) -> Step:
@@ -55,7 +72,8 @@ def measure(
         (into / OUTPUT).write_text(done.stdout, "utf-8")
         (into / "mpirun.err").write_text(done.stderr, "utf-8")
 
-    with launch.prepared(rig.nodes, settings) as there:
+    with launch.prepared(rig.nodes, settings, suite.files(job)) as there:
+        program = (launch.find(suite, job, rig.nodes, there), *suite.argv(job)[1:])
         before = rig.counters()
         with (
             rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
@@ -65,10 +83,10 @@ def measure(
                 into,
                 observe if cell.transport.is_rxe else (),
             ),
-            timed(rig, (suite.argv(job),), into, observe),
+            timed(rig, (program,), into, observe),
         ):
-            done = launch.run(
-                suite.argv(job),
+            launch.run(
+                program,
                 job.mpi,
                 rig.nodes,
                 there,
@@ -77,7 +95,9 @@ def measure(
                 keep=keep,
             )
             moved = rig.settled(before)
-    found = suite.parse(job, done.stdout)
+        if suite.report:
+            _fetch(machine_of(rig.nodes[0]), f"{there}/{suite.report}", into)
+    found = suite.parse(job, said(suite, into))
     seen = frames.count(capture)
     judged = proof.judge(
         cell.transport,
@@ -92,7 +112,7 @@ def measure(
         "size": sizes[0] if len(sizes) == 1 else None,
         "sizes": list(sizes),
         "mpi": {
-            "program": list(suite.argv(job)),
+            "program": list(program),
             "settings": dict(zip(names, settings, strict=True)),
             "job": recipe.for_job(job.mpi, control, "agent"),
             **found.facts,
