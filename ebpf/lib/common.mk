@@ -8,6 +8,8 @@
 LIB_DIR	:= $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 include $(LIB_DIR)/defs.mk
 
+override CPPFLAGS += -DROCELAB_VERSION='"$(VERSION)"'
+
 OUT	:= $(O)/obj/$(TOOL)
 BPF_SRC	:= $(wildcard *.bpf.c)
 SKELS	:= $(BPF_SRC:%.bpf.c=$(OUT)/%.skel.h)

@@ -106,6 +106,14 @@ int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bo
 	return status;
 }
 
+bool load_watches_received(const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+
+	return load_has_prefix(name, "rxe_rx_") || load_has_prefix(name, "stock_icrc_check_") ||
+	       !strcmp(name, "stock_arrival") || !strcmp(name, "stock_rcv");
+}
+
 int load_find_device(const char *name, __u32 *index)
 {
 	struct rdma_dev devs[64];

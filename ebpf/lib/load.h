@@ -28,6 +28,8 @@ bool load_has_prefix(const char *text, const char *prefix);
  * not.
  */
 int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bool *has_optional);
+/* Of the programs that watch packets: those of received ones; the others are for sent ones. */
+bool load_watches_received(const struct bpf_program *program);
 /* Index of an RDMA device by its name. */
 int load_find_device(const char *name, __u32 *index);
 /* Have the kernel time every run of every BPF program, as long as *fd is open. */

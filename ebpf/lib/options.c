@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "bth.h"
+#include "msg.h"
+#include "version.h"
 
 #define MAX_ROWS 64
 
@@ -42,6 +44,20 @@ int options_next(const struct option_row *table, int rows, int argc, char **argv
 	}
 	*s = '\0';
 	return getopt_long(argc, argv, shorts, longs, NULL);
+}
+
+int option_error(const char *what, const char *value)
+{
+	char action[64];
+
+	snprintf(action, sizeof(action), "see %s --help", msg_program);
+	return msg_error(EXIT_USAGE, NULL, action, "%s: '%s'", what, value);
+}
+
+int option_version(void)
+{
+	printf("%s (rocelab) %s\n", msg_program, ROCELAB_VERSION);
+	return 0;
 }
 
 bool option_number(const char *text, __u32 max, __u32 *number)

@@ -19,6 +19,10 @@ void options_print(const struct option_row *table, int rows);
  */
 int options_next(const struct option_row *table, int rows, int argc, char **argv);
 
+/* "what: 'value'" and where help is; the status of a bad option */
+int option_error(const char *what, const char *value);
+/* the line of --version; status 0 */
+int option_version(void);
 /* 1 to max, decimal or with 0x */
 bool option_number(const char *text, __u32 max, __u32 *number);
 /* Mark the opcodes of a list with commas, which is cut up; returns a name that is none. */

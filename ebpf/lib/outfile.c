@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int outfile_open(struct outfile *f, const char *path)
+#include "msg.h"
+
+static int open_aside(struct outfile *f, const char *path)
 {
 	mode_t mask = umask(0);
 	int fd, n;
@@ -35,7 +38,16 @@ int outfile_open(struct outfile *f, const char *path)
 	return 0;
 }
 
-int outfile_commit(struct outfile *f)
+int outfile_open(struct outfile *f, const char *path)
+{
+	int err = open_aside(f, path);
+
+	return err ? msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
+			       "cannot write %s: %s", path, strerror(-err))
+		   : 0;
+}
+
+static int put_in_place(struct outfile *f)
 {
 	FILE *stream = f->stream;
 	int err = 0;
@@ -55,6 +67,15 @@ int outfile_commit(struct outfile *f)
 	if (err)
 		unlink(f->aside);
 	return err;
+}
+
+int outfile_commit(struct outfile *f)
+{
+	int err = put_in_place(f);
+
+	return err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
+			       "cannot write the result: %s", strerror(-err))
+		   : 0;
 }
 
 void outfile_discard(struct outfile *f)

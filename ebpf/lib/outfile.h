@@ -12,9 +12,13 @@ struct outfile {
 	char aside[PATH_MAX];
 };
 
-/* path NULL: standard output. 0 or a negative errno. */
+/*
+ * Functions that return int give 0, or the status to exit with after the error was printed.
+ */
+
+/* path NULL: standard output */
 int outfile_open(struct outfile *f, const char *path);
-/* Flush and put in place. 0 or a negative errno; then nothing is left behind. */
+/* Flush and put in place; after an error nothing is left behind. */
 int outfile_commit(struct outfile *f);
 /* Give up: the file aside is removed. */
 void outfile_discard(struct outfile *f);

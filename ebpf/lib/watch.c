@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "watch.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +18,7 @@ int watch_open(struct watch *w, char **command)
 	int err = 0;
 
 	memset(w, 0, sizeof(*w));
-	w->command.go = -1;
+	w->command.go = w->timer = -1;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
@@ -56,10 +60,45 @@ void watch_on_signal(struct watch *w)
 	}
 }
 
+int watch_set_timer(struct watch *w, unsigned int ms)
+{
+	struct itimerspec spec = {
+		.it_interval = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l},
+	};
+
+	spec.it_value = spec.it_interval;
+	w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return w->timer < 0 || timerfd_settime(w->timer, 0, &spec, NULL) ? -errno : 0;
+}
+
+int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context)
+{
+	struct pollfd fds[] = {
+		{.fd = w->signals, .events = POLLIN},
+		{.fd = w->timer, .events = POLLIN},
+	};
+	uint64_t expirations;
+	int status = 0;
+
+	while (!w->ended && !status) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
+					 strerror(errno));
+		if (fds[0].revents)
+			watch_on_signal(w);
+		if (fds[1].revents &&
+		    read(w->timer, &expirations, sizeof(expirations)) == sizeof(expirations))
+			status = on_tick(context);
+	}
+	return status;
+}
+
 void watch_close(struct watch *w)
 {
 	command_cancel(&w->command);
 	if (w->signals >= 0)
 		close(w->signals);
-	w->signals = -1;
+	if (w->timer >= 0)
+		close(w->timer);
+	w->signals = w->timer = -1;
 }

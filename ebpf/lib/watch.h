@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How long a probe watches: until its command ends, or, without one, until SIGINT, SIGTERM or
- * SIGHUP. Those signals arrive on a descriptor, so that the end is an event like others.
+ * SIGHUP. Those signals arrive on a descriptor, so that the end is an event like others, as are
+ * the ticks of a timer.
  */
 #ifndef ROCELAB_WATCH_H
 #define ROCELAB_WATCH_H
@@ -13,6 +14,7 @@
 struct watch {
 	struct command command;
 	int signals; /* readable: call watch_on_signal() */
+	int timer;
 	bool ended;
 	int status; /* of the command; 0 without one */
 };
@@ -25,6 +27,10 @@ int watch_open(struct watch *w, char **command);
 /* The probes are on. */
 void watch_go(struct watch *w);
 void watch_on_signal(struct watch *w);
+/* Tick every ms from now on (0: never). 0 or a negative errno. */
+int watch_set_timer(struct watch *w, unsigned int ms);
+/* Until it ends, or on_tick gives a status to exit with; that, or 0. */
+int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context);
 void watch_close(struct watch *w);
 
 #endif /* ROCELAB_WATCH_H */

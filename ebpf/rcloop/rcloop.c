@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "clock.h"
 #include "msg.h"
 
 #define MAX_CHAIN 63 /* work requests a batch: 63 * 35,000 instructions, a tick is 4,000,000 */
@@ -184,25 +185,17 @@ static int next_chain(void)
 	return 2 + (state >> 16) % (MAX_CHAIN - 1);
 }
 
-static uint64_t now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /*
  * Returns when a batch fits before the next tick: at once, or behind that one. This clock moves
  * with the tick.
  */
 static void wait_for_room(const struct end *from, const struct end *to)
 {
-	uint64_t tick = now(CLOCK_MONOTONIC_COARSE);
+	uint64_t tick = clock_now(CLOCK_MONOTONIC_COARSE);
 
-	if (now(CLOCK_MONOTONIC) - tick < ROOM_BEHIND_TICK)
+	if (clock_now(CLOCK_MONOTONIC) - tick < ROOM_BEHIND_TICK)
 		return;
-	while (now(CLOCK_MONOTONIC_COARSE) == tick)
+	while (clock_now(CLOCK_MONOTONIC_COARSE) == tick)
 		;
 	send_datagram(from, to);
 	send_datagram(to, from);
@@ -222,7 +215,7 @@ static double batch(struct end *from, struct end *to, struct ibv_send_wr *reques
 	requests += MAX_CHAIN - chain;
 	CHECK(!ibv_req_notify_cq(from->cq, 0));
 	wait_for_room(from, to);
-	start = now(CLOCK_MONOTONIC);
+	start = clock_now(CLOCK_MONOTONIC);
 	CHECK(!ibv_post_send(from->qp, requests, &bad));
 	CHECK(!ibv_get_cq_event(from->channel, &cq, &context));
 	ibv_ack_cq_events(cq, 1);
@@ -232,7 +225,7 @@ static double batch(struct end *from, struct end *to, struct ibv_send_wr *reques
 			  ibv_wc_status_str(done.status));
 		exit(EXIT_RUN);
 	}
-	return (double)(now(CLOCK_MONOTONIC) - start) / chain;
+	return (double)(clock_now(CLOCK_MONOTONIC) - start) / chain;
 }
 
 static int ascending(const void *a, const void *b)

@@ -9,10 +9,6 @@
 #include "msg.h"
 #include "options.h"
 
-#ifndef ROCELAB_VERSION
-#define ROCELAB_VERSION "unknown"
-#endif
-
 #define MIN_INTERVAL_MS 10
 
 enum { OPT_BPF_STATS = 256 };
@@ -35,20 +31,15 @@ static void print_help(void)
 	       "Manual: rxecpu(8)\n");
 }
 
-static int usage(const char *what, const char *value)
-{
-	return msg_error(EXIT_USAGE, NULL, "see rxecpu --help", "%s: '%s'", what, value);
-}
-
 static int parse_pids(struct config *config, char *list)
 {
 	char *save = NULL;
 
 	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		if (config->npids == MAX_PIDS)
-			return usage("--pid takes 64 at most, not also", word);
+			return option_error("--pid takes 64 at most, not also", word);
 		if (!option_number(word, 0x3fffff, &config->pids[config->npids++]))
-			return usage("--pid takes process IDs, not", word);
+			return option_error("--pid takes process IDs, not", word);
 	}
 	return -1;
 }
@@ -60,10 +51,10 @@ static int parse_comms(struct config *config, char *list)
 
 	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		if (config->ncomms == MAX_COMMS)
-			return usage("--comm takes 8 at most, not also", word);
+			return option_error("--comm takes 8 at most, not also", word);
 		strncpy(config->comms[config->ncomms++], word, COMM_BYTES - 1);
 	}
-	return config->ncomms ? -1 : usage("--comm takes names, not", list);
+	return config->ncomms ? -1 : option_error("--comm takes names, not", list);
 }
 
 static int parse_option(struct config *config, int letter, char *value)
@@ -86,17 +77,17 @@ static int parse_option(struct config *config, int letter, char *value)
 		return option_number(value, 86400000, &config->interval_ms) &&
 				       config->interval_ms >= MIN_INTERVAL_MS
 			       ? -1
-			       : usage("--interval takes 10 to 86400000 (ms), not", value);
+			       : option_error("--interval takes 10 to 86400000 (ms), not", value);
 	case 'c':
 		return option_number(value, 0x7fffffff, &config->count)
 			       ? -1
-			       : usage("--count takes a positive number, not", value);
+			       : option_error("--count takes a positive number, not", value);
 	case 'j':
 		config->json = true;
 		return -1;
 	case 'o':
 		config->output = value;
-		return value[0] ? -1 : usage("--output takes a file name, not", value);
+		return value[0] ? -1 : option_error("--output takes a file name, not", value);
 	case 'n':
 		snprintf(config->node, sizeof(config->node), "%s", value);
 		return -1;
@@ -107,8 +98,7 @@ static int parse_option(struct config *config, int letter, char *value)
 		print_help();
 		return 0;
 	case 'V':
-		printf("rxecpu (rocelab) %s\n", ROCELAB_VERSION);
-		return 0;
+		return option_version();
 	default: /* getopt has said what is wrong */
 		return msg_error(EXIT_USAGE, NULL, NULL, "see rxecpu --help");
 	}

@@ -26,26 +26,6 @@ static void tell_absence(const struct session *session)
 	}
 }
 
-static int attach(struct probes *p)
-{
-	/* the last of the object first: an end before its beginning, so that none stays open */
-	struct bpf_program *program = bpf_object__prev_program(p->skel->obj, NULL);
-
-	for (; program; program = bpf_object__prev_program(p->skel->obj, program)) {
-		struct bpf_link *link;
-
-		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
-		    !bpf_program__autoload(program))
-			continue;
-		link = bpf_program__attach(program);
-		if (!link)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot attach to %s: %s",
-					 bpf_program__section_name(program), strerror(errno));
-		p->links[p->nlinks++] = link;
-	}
-	return 0;
-}
-
 static int load(struct probes *p, const struct config *config, struct session *session)
 {
 	int status, err;
@@ -93,14 +73,13 @@ int probes_start(struct probes *p, const struct config *config, struct session *
 	status = targets_add(p->skel, config, command);
 	if (!status && config->bpf_stats)
 		status = load_enable_stats(&p->stats_fd);
-	status = status ?: attach(p);
+	status = status ?: attach_backwards(&p->attached, p->skel->obj, NULL, NULL);
 	return status ?: begin(p);
 }
 
 void probes_detach(struct probes *p)
 {
-	while (p->nlinks)
-		bpf_link__destroy(p->links[--p->nlinks]);
+	attach_undo(&p->attached);
 }
 
 void probes_account(const struct probes *p, struct session *session)

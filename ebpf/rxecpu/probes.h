@@ -5,17 +5,15 @@
 
 #include <sys/types.h>
 
+#include "attach.h"
 #include "config.h"
 #include "report.h"
 #include "sample.h"
 
-struct bpf_link;
-
 struct probes {
 	struct rxecpu_bpf *skel;
 	struct sampler sampler;
-	struct bpf_link *links[MAX_PROGRAMS];
-	int nlinks;
+	struct attached attached;
 	int stats_fd; /* keeps the kernel's run times on; -1: off */
 };
 

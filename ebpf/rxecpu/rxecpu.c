@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rxecpu: what the CPUs do, and for whom. Manual: docs/man/rxecpu.8.md */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "accel.h"
+#include "clock.h"
 #include "config.h"
 #include "msg.h"
 #include "outfile.h"
@@ -24,16 +21,7 @@ struct run {
 	struct outfile out;
 	__u64 before[ACCOUNTS]; /* sums at the end of the interval before */
 	__u64 own_ns;		/* CPU time of this process until it was ready */
-	int timer;
 };
-
-static __u64 clock_now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* every account up to now; `last`: and not beyond */
 static int take(struct run *run, bool last)
@@ -73,13 +61,11 @@ static int add_interval(struct run *run)
 	return 0;
 }
 
-static int on_timer(struct run *run)
+static int on_tick(void *context)
 {
-	__u64 expirations;
+	struct run *run = context;
 	int status;
 
-	if (read(run->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
-		return 0;
 	/* the last one's sample is taken when all is over */
 	if (run->config.count && run->session.intervals + 1 == (int)run->config.count) {
 		run->watch.ended = true;
@@ -89,44 +75,11 @@ static int on_timer(struct run *run)
 	return status ?: add_interval(run);
 }
 
-static int open_timer(struct run *run)
-{
-	unsigned int ms = run->config.interval_ms;
-	struct itimerspec spec = {
-		.it_interval = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l},
-	};
-
-	/* without intervals it is never set */
-	spec.it_value = spec.it_interval;
-	run->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return run->timer < 0 || timerfd_settime(run->timer, 0, &spec, NULL) ? -errno : 0;
-}
-
-static int loop(struct run *run)
-{
-	struct pollfd fds[] = {
-		{.fd = run->watch.signals, .events = POLLIN},
-		{.fd = run->timer, .events = POLLIN},
-	};
-	int status = 0;
-
-	while (!run->watch.ended && !status) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
-					 strerror(errno));
-		if (fds[0].revents)
-			watch_on_signal(&run->watch);
-		if (fds[1].revents)
-			status = on_timer(run);
-	}
-	return status;
-}
-
 /* from accounts that have begun to the report */
 static int measure(struct run *run)
 {
 	struct session *s = &run->session;
-	int status, err = open_timer(run);
+	int status, err = watch_set_timer(&run->watch, run->config.interval_ms);
 
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
@@ -134,7 +87,7 @@ static int measure(struct run *run)
 	run->own_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID);
 	msg("ready");
 	watch_go(&run->watch);
-	status = loop(run);
+	status = watch_loop(&run->watch, on_tick, run);
 	/* frozen before anything else: ending is not what was to be measured */
 	status = status ?: take(run, true);
 	if (status)
@@ -153,15 +106,12 @@ static int measure(struct run *run)
 static int begin(struct run *run)
 {
 	int status = watch_open(&run->watch, run->config.command);
-	int err;
 
-	if (status)
-		return status;
-	err = outfile_open(&run->out, run->config.output);
-	if (err)
-		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
-				 "cannot write %s: %s", run->config.output, strerror(-err));
-	return probes_start(&run->probes, &run->config, &run->session, run->watch.command.pid);
+	status = status ?: outfile_open(&run->out, run->config.output);
+	if (!status)
+		status = probes_start(&run->probes, &run->config, &run->session,
+				      run->watch.command.pid);
+	return status;
 }
 
 static void finish(struct run *run)
@@ -177,7 +127,7 @@ int main(int argc, char **argv)
 {
 	static struct run run = {.probes.stats_fd = -1};
 	struct config *config = &run.config;
-	int status, err;
+	int status;
 
 	msg_program = "rxecpu";
 	status = config_parse(config, argc, argv);
@@ -193,12 +143,8 @@ int main(int argc, char **argv)
 	status = begin(&run);
 	if (!status)
 		status = measure(&run);
-	if (!status) {
-		err = outfile_commit(&run.out);
-		status = err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
-					 "cannot write the result: %s", strerror(-err))
-			     : run.watch.status;
-	}
+	if (!status)
+		status = outfile_commit(&run.out) ?: run.watch.status;
 	finish(&run);
 	return status;
 }

@@ -6,13 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "drop.h"
-
-#ifndef ROCELAB_VERSION
-#define ROCELAB_VERSION "unknown"
-#endif
+#include "version.h"
 
 /* write out when that much has come together */
 #define FLUSH_AT (256u << 10)
@@ -273,10 +270,7 @@ static bool make_room(struct capture *c, size_t block)
 	if (!pcapng_room(&c->out.buffer, block))
 		return false;
 	if (c->config->file_mb && output_is_full(&c->out, block + c->described * 512)) {
-		struct timespec t;
-
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		capture_statistics(c, t.tv_sec * 1000000000ull + t.tv_nsec);
+		capture_statistics(c, clock_now(CLOCK_MONOTONIC));
 		c->error = output_next(&c->out);
 		if (c->error)
 			return false;

@@ -10,10 +10,6 @@
 #include "options.h"
 #include "rxedump.h"
 
-#ifndef ROCELAB_VERSION
-#define ROCELAB_VERSION "unknown"
-#endif
-
 enum { OPT_BPF_STATS = 256 };
 
 static const struct option_row table[] = {
@@ -34,15 +30,10 @@ static void print_help(void)
 	       "Manual: rxedump(8)\n");
 }
 
-static int usage(const char *what, const char *value)
-{
-	return msg_error(EXIT_USAGE, NULL, "see rxedump --help", "%s: '%s'", what, value);
-}
-
 /* -1, or the status after an error */
 static int parse_number(const char *value, __u32 max, __u32 *number, const char *what)
 {
-	return option_number(value, max, number) ? -1 : usage(what, value);
+	return option_number(value, max, number) ? -1 : option_error(what, value);
 }
 
 static int parse_snap_length(struct config *config, const char *value)
@@ -63,7 +54,7 @@ static int parse_opcodes(struct config *config, char *value)
 	config->opcodes = kept;
 	config->all_opcodes = false;
 	unknown = option_opcodes(value, config->chosen);
-	return unknown ? usage("no such BTH opcode or class", unknown) : -1;
+	return unknown ? option_error("no such BTH opcode or class", unknown) : -1;
 }
 
 static int parse_option(struct config *config, int letter, char *value)
@@ -71,7 +62,7 @@ static int parse_option(struct config *config, int letter, char *value)
 	switch (letter) {
 	case 'w':
 		config->output = value;
-		return value[0] ? -1 : usage("--write takes a file name, not", value);
+		return value[0] ? -1 : option_error("--write takes a file name, not", value);
 	case 'd':
 		config->device = value;
 		return -1;
@@ -81,8 +72,9 @@ static int parse_option(struct config *config, int letter, char *value)
 	case 'D':
 		config->tx = !strcmp(value, "tx");
 		config->rx = !strcmp(value, "rx");
-		return config->tx || config->rx ? -1
-						: usage("--direction takes tx or rx, not", value);
+		return config->tx || config->rx
+			       ? -1
+			       : option_error("--direction takes tx or rx, not", value);
 	case 'p':
 		return parse_opcodes(config, value);
 	case 's':
@@ -115,8 +107,7 @@ static int parse_option(struct config *config, int letter, char *value)
 		print_help();
 		return 0;
 	case 'V':
-		printf("rxedump (rocelab) %s\n", ROCELAB_VERSION);
-		return 0;
+		return option_version();
 	default: /* getopt has said what is wrong */
 		return msg_error(EXIT_USAGE, NULL, NULL, "see rxedump --help");
 	}

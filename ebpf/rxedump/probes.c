@@ -133,48 +133,23 @@ int probes_load(struct probes *p, const struct config *config, struct driver *dr
 	return config->bpf_stats ? load_enable_stats(&p->stats_fd) : 0;
 }
 
-static bool wanted(const struct config *config, const struct rxedump_bpf *skel,
-		   const struct bpf_program *program)
+static bool wanted(const struct bpf_program *program, const void *context)
 {
-	bool rx = program == skel->progs.rxe_rx_done || program == skel->progs.rxe_rx_packet ||
-		  program == skel->progs.stock_arrival || program == skel->progs.stock_rcv ||
-		  program == skel->progs.stock_icrc_check_begin ||
-		  program == skel->progs.stock_icrc_check_end;
+	const struct config *config = context;
 
-	if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING || !bpf_program__autoload(program))
-		return false;
 	/* drops are of both directions */
-	return program == skel->progs.rxe_drop || (rx ? config->rx : config->tx);
+	return !strcmp(bpf_program__name(program), "rxe_drop") ||
+	       (load_watches_received(program) ? config->rx : config->tx);
 }
 
-/* the last of a packet's way first, so that none is seen in part */
 int probes_attach(struct probes *p, const struct config *config)
 {
-	struct bpf_program *program = bpf_object__prev_program(p->skel->obj, NULL);
-
-	for (; program; program = bpf_object__prev_program(p->skel->obj, program)) {
-		struct bpf_link *link;
-
-		if (!wanted(config, p->skel, program))
-			continue;
-		link = bpf_program__attach(program);
-		if (!link)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot attach to %s: %s",
-					 bpf_program__section_name(program), strerror(errno));
-		p->links[p->nlinks++] = link;
-	}
-	return 0;
-}
-
-static void destroy_links(struct probes *p)
-{
-	while (p->nlinks)
-		bpf_link__destroy(p->links[--p->nlinks]);
+	return attach_backwards(&p->attached, p->skel->obj, wanted, config);
 }
 
 int probes_detach(struct probes *p)
 {
-	destroy_links(p);
+	attach_undo(&p->attached);
 	return quiesce_wait(&p->quiesce);
 }
 
@@ -224,7 +199,7 @@ void probes_close(struct probes *p)
 	ring_buffer__free(p->ring);
 	p->ring = NULL;
 	if (p->skel) {
-		destroy_links(p);
+		attach_undo(&p->attached);
 		quiesce_close(&p->quiesce);
 		rxedump_bpf__destroy(p->skel);
 	}

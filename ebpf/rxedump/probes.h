@@ -3,6 +3,7 @@
 #ifndef RXEDUMP_PROBES_H
 #define RXEDUMP_PROBES_H
 
+#include "attach.h"
 #include "capture.h"
 #include "load.h"
 #include "quiesce.h"
@@ -14,8 +15,7 @@ struct ring_buffer;
 
 struct probes {
 	struct rxedump_bpf *skel;
-	struct bpf_link *links[MAX_PROGRAMS];
-	int nlinks;
+	struct attached attached;
 	int stats_fd; /* keeps the kernel's run times on; -1: off */
 	struct quiesce quiesce;
 	struct ring_buffer *ring;

@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "accel.h"
+#include "clock.h"
 #include "capture.h"
 #include "config.h"
 #include "hold.h"
@@ -37,14 +37,6 @@ struct run {
 	double cpu_at_start;
 	bool stopped; /* enough packets, or nowhere to write them */
 };
-
-static __u64 clock_now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
 
 /* the wall clock may be set while we look: take the pair with the least time between */
 static __u64 wall_offset(void)

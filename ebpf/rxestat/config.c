@@ -9,10 +9,6 @@
 #include "msg.h"
 #include "options.h"
 
-#ifndef ROCELAB_VERSION
-#define ROCELAB_VERSION "unknown"
-#endif
-
 enum { OPT_BPF_STATS = 256 };
 
 static const struct option_row table[] = {
@@ -33,11 +29,6 @@ static void print_help(void)
 	       "Manual: rxestat(8)\n");
 }
 
-static int usage(const char *what, const char *value)
-{
-	return msg_error(EXIT_USAGE, NULL, "see rxestat --help", "%s: '%s'", what, value);
-}
-
 static int parse_option(struct config *config, int letter, char *value)
 {
 	const char *name;
@@ -49,30 +40,31 @@ static int parse_option(struct config *config, int letter, char *value)
 	case 'q':
 		return option_number(value, 0xffffff, &config->qpn)
 			       ? -1
-			       : usage("--qpn takes 1 to 16777215, not", value);
+			       : option_error("--qpn takes 1 to 16777215, not", value);
 	case 'D':
 		config->tx = !strcmp(value, "tx");
 		config->rx = !strcmp(value, "rx");
-		return config->tx || config->rx ? -1
-						: usage("--direction takes tx or rx, not", value);
+		return config->tx || config->rx
+			       ? -1
+			       : option_error("--direction takes tx or rx, not", value);
 	case 'p':
 		config->all_opcodes = false;
 		name = option_opcodes(value, config->chosen);
-		return name ? usage("no such BTH opcode or class", name) : -1;
+		return name ? option_error("no such BTH opcode or class", name) : -1;
 	case 'I':
 		return option_number(value, 86400000, &config->interval_ms)
 			       ? -1
-			       : usage("--interval takes 1 to 86400000 (ms), not", value);
+			       : option_error("--interval takes 1 to 86400000 (ms), not", value);
 	case 'c':
 		return option_number(value, 0x7fffffff, &config->count)
 			       ? -1
-			       : usage("--count takes a positive number, not", value);
+			       : option_error("--count takes a positive number, not", value);
 	case 'j':
 		config->json = true;
 		return -1;
 	case 'o':
 		config->output = value;
-		return value[0] ? -1 : usage("--output takes a file name, not", value);
+		return value[0] ? -1 : option_error("--output takes a file name, not", value);
 	case 'n':
 		snprintf(config->node, sizeof(config->node), "%s", value);
 		return -1;
@@ -83,8 +75,7 @@ static int parse_option(struct config *config, int letter, char *value)
 		print_help();
 		return 0;
 	case 'V':
-		printf("rxestat (rocelab) %s\n", ROCELAB_VERSION);
-		return 0;
+		return option_version();
 	default: /* getopt has said what is wrong */
 		return msg_error(EXIT_USAGE, NULL, NULL, "see rxestat --help");
 	}

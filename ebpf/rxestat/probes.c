@@ -115,37 +115,11 @@ static int size_maps(struct rxestat_bpf *skel)
 	return err ?: bpf_map__set_max_entries(skel->maps.xmit_cells, 2 * slots);
 }
 
-static bool wanted(const struct config *config, const struct rxestat_bpf *skel,
-		   const struct bpf_program *program)
+static bool wanted(const struct bpf_program *program, const void *context)
 {
-	/* of the programs that watch packets, those of the received ones; the others are for sent
-	 */
-	bool rx = program == skel->progs.rxe_rx_done || program == skel->progs.rxe_rx_packet ||
-		  program == skel->progs.stock_arrival || program == skel->progs.stock_rcv ||
-		  program == skel->progs.stock_icrc_check_begin ||
-		  program == skel->progs.stock_icrc_check_end;
+	const struct config *config = context;
 
-	return bpf_program__type(program) == BPF_PROG_TYPE_TRACING &&
-	       bpf_program__autoload(program) && (rx ? config->rx : config->tx);
-}
-
-/* the last of the object first: a packet's way backwards, so that none is seen in part */
-static int attach(struct probes *p, const struct config *config)
-{
-	struct bpf_program *program = bpf_object__prev_program(p->skel->obj, NULL);
-
-	for (; program; program = bpf_object__prev_program(p->skel->obj, program)) {
-		struct bpf_link *link;
-
-		if (!wanted(config, p->skel, program))
-			continue;
-		link = bpf_program__attach(program);
-		if (!link)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot attach to %s: %s",
-					 bpf_program__section_name(program), strerror(errno));
-		p->links[p->nlinks++] = link;
-	}
-	return 0;
+	return load_watches_received(program) ? config->rx : config->tx;
 }
 
 /* opened and configured, not yet in the kernel */
@@ -210,13 +184,12 @@ int probes_start(struct probes *p, const struct config *config, struct session *
 	status = status ?: load(p, config, session);
 	if (!status && config->bpf_stats)
 		status = load_enable_stats(&p->stats_fd);
-	return status ?: attach(p, config);
+	return status ?: attach_backwards(&p->attached, p->skel->obj, wanted, config);
 }
 
 void probes_detach(struct probes *p)
 {
-	while (p->nlinks)
-		bpf_link__destroy(p->links[--p->nlinks]);
+	attach_undo(&p->attached);
 }
 
 void probes_account(const struct probes *p, struct session *session)

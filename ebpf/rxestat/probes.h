@@ -3,17 +3,15 @@
 #ifndef RXESTAT_PROBES_H
 #define RXESTAT_PROBES_H
 
+#include "attach.h"
 #include "collect.h"
 #include "config.h"
 #include "report.h"
 
-struct bpf_link;
-
 struct probes {
 	struct rxestat_bpf *skel;
 	struct collector collector;
-	struct bpf_link *links[MAX_PROGRAMS];
-	int nlinks;
+	struct attached attached;
 	int stats_fd; /* keeps the kernel's run times on; -1: off */
 };
 

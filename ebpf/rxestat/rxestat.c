@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rxestat: where the time of each packet goes inside rdma_rxe. Manual: docs/man/rxestat.8.md */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "accel.h"
+#include "clock.h"
 #include "config.h"
 #include "msg.h"
 #include "outfile.h"
@@ -17,7 +14,7 @@
 #include "watch.h"
 
 /* the counters in the cells have 32 bits: fold them away long before they are full */
-#define FOLD_SECONDS 60
+#define FOLD_MS 60000
 
 struct run {
 	struct config config;
@@ -26,16 +23,7 @@ struct run {
 	struct watch watch;
 	struct outfile out;
 	struct groups *groups; /* of this interval, or of the session */
-	int timer;
 };
-
-static __u64 clock_now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static int collect(struct run *run)
 {
@@ -54,14 +42,11 @@ static void print(struct run *run)
 }
 
 /* the timer: an interval is over, or the cells are to be folded */
-static int on_timer(struct run *run)
+static int on_tick(void *context)
 {
-	__u64 expirations;
-	int status;
+	struct run *run = context;
+	int status = collect(run);
 
-	if (read(run->timer, &expirations, sizeof(expirations)) != sizeof(expirations))
-		return 0;
-	status = collect(run);
 	if (status || !run->config.interval_ms)
 		return status;
 	run->session.interval++;
@@ -75,38 +60,6 @@ static int on_timer(struct run *run)
 	return 0;
 }
 
-static int open_timer(struct run *run)
-{
-	unsigned int ms = run->config.interval_ms ?: FOLD_SECONDS * 1000;
-	struct itimerspec spec = {
-		.it_interval = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l},
-	};
-
-	spec.it_value = spec.it_interval;
-	run->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return run->timer < 0 || timerfd_settime(run->timer, 0, &spec, NULL) ? -errno : 0;
-}
-
-static int loop(struct run *run)
-{
-	struct pollfd fds[] = {
-		{.fd = run->watch.signals, .events = POLLIN},
-		{.fd = run->timer, .events = POLLIN},
-	};
-	int status = 0;
-
-	while (!run->watch.ended && !status) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
-					 strerror(errno));
-		if (fds[0].revents)
-			watch_on_signal(&run->watch);
-		if (fds[1].revents)
-			status = on_timer(run);
-	}
-	return status;
-}
-
 /* from attached programs to the last report */
 static int measure(struct run *run)
 {
@@ -116,7 +69,7 @@ static int measure(struct run *run)
 	run->session.start_ns = clock_now(CLOCK_MONOTONIC);
 	msg("ready");
 	watch_go(&run->watch);
-	status = loop(run);
+	status = watch_loop(&run->watch, on_tick, run);
 	if (status)
 		return status;
 	/* an end between two intervals makes a last, short one */
@@ -139,15 +92,13 @@ static int begin(struct run *run)
 
 	if (status)
 		return status;
-	err = outfile_open(&run->out, run->config.output);
-	if (err)
-		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
-				 "cannot write %s: %s", run->config.output, strerror(-err));
-	status = probes_start(&run->probes, &run->config, &run->session);
+	status = outfile_open(&run->out, run->config.output);
+	status = status ?: probes_start(&run->probes, &run->config, &run->session);
 	if (status)
 		return status;
 	run->groups = calloc(1, sizeof(*run->groups));
-	err = run->groups ? open_timer(run) : -ENOMEM;
+	err = run->groups ? watch_set_timer(&run->watch, run->config.interval_ms ?: FOLD_MS)
+			  : -ENOMEM;
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err)) : 0;
 }
 
@@ -164,7 +115,7 @@ static void finish(struct run *run)
 int main(int argc, char **argv)
 {
 	static struct run run = {.probes.stats_fd = -1};
-	int status, err;
+	int status;
 
 	msg_program = "rxestat";
 	status = config_parse(&run.config, argc, argv);
@@ -177,12 +128,8 @@ int main(int argc, char **argv)
 	status = begin(&run);
 	if (!status)
 		status = measure(&run);
-	if (!status) {
-		err = outfile_commit(&run.out);
-		status = err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
-					 "cannot write the result: %s", strerror(-err))
-			     : run.watch.status;
-	}
+	if (!status)
+		status = outfile_commit(&run.out) ?: run.watch.status;
 	finish(&run);
 	return status;
 }
