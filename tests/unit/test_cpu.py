@@ -42,6 +42,7 @@ def test_values() -> None:
     assert found["cpu.softirq.rxe", "time"] == 500
     assert found["cpu.softirq.net_rx.rxe", "time"] == 300
     assert found["cpu.softirq.rxe", "per_message"] == 50
+    assert found["cpu.softirq.rxe", "per_packet"] == 10
     assert found["cpu.idle", "time"] == 500
     assert found["cpu.wall", "time"] == 1000
     assert found["cpu.busy_cores", "cores"] == 1.5
@@ -60,7 +61,7 @@ def test_nothing_is_divided_by_nothing() -> None:
     """No packets, no figure per packet."""
     found = values(Traffic(packets=0, messages=0, megabytes=0))
     assert not [name for name, _ in found if name.startswith("cpu.per_")]
-    assert not [name for name, kind in found if kind == "per_message"]
+    assert not [name for name, kind in found if kind in ("per_message", "per_packet")]
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,43 @@ def test_encapsulation_is_weighted_by_packets(folder: Path) -> None:
     assert row["encapsulation"] == fmt.number(total / packets)
 
 
-def test_mpi_and_verbs_share_the_table(tmp_path: Path) -> None:
-    """What is of all sizes of an mpirun together is no size's: a dash, and no share."""
+def test_a_column_of_dashes_is_left_out(tmp_path: Path) -> None:
     lines = [Line("latency", "rxe-v2", "latency.mean", {4: 8000.0, 1024: 9000.0}, exact=True)]
     folder = write_run(tmp_path / "run", table(lines))
     row = rows(folder)["mpibench latency", fmt.size(1024), "rxe-v2"]
     assert row["message"] == fmt.number(9000)
-    assert row["kernel CPU"] == row["frames"] == fmt.ABSENT
+    assert not {"kernel CPU", "frames", "encapsulation"} & row.keys()
+
+
+def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
+    """No size can claim it, and it is not lost: a row, stages and a CPU split of its own."""
+    run = Synthetic(tests=("write_lat",), sizes=(64,), accelerator="native", timed=True)
+    folder = run.write(tmp_path / run.run)
+    results = pl.read_parquet(folder / "results.parquet")
+    measured = pl.col("metric").str.contains(r"^(latency\.|bandwidth|message_rate)")
+    per_message = pl.col("kind") == "per_message"
+    together = results.with_columns(
+        size=pl.when(measured).then("size"),
+        kind=pl.when(per_message).then(pl.lit("per_packet")).otherwise("kind"),
+    ).filter(pl.col("metric") != "cpu.per_message")
+    together.write_parquet(folder / "results.parquet")
+    found = rows(folder)
+    sized = found["perftest write_lat", fmt.size(64), "rxe-v2"]
+    whole = found["perftest write_lat", "all sizes", "rxe-v2"]
+    assert (whole["message"], whole["byte"]) == (fmt.ABSENT, fmt.ABSENT)
+    assert (sized["encapsulation"], sized["header bytes"]) == (fmt.ABSENT, fmt.ABSENT)
+    here = results.filter(transport="rxe-v2")
+    [header] = medians(here, metric="wire.header_bytes")
+    assert whole["header bytes"] == fmt.number(header)
+    packet = medians(here, metric="cpu.per_packet", kind="kernel")
+    assert whole["kernel CPU a packet"] == fmt.number(statistics.fmean(packet))
+    page = html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    for section in ("stages", "cpu", "headers"):
+        [part] = page.all("section", id=section)
+        assert "all sizes" in part.text, section
+    [split] = page.all("section", id="cpu")
+    assert "CPU time of a packet: perftest write_lat" in split.text
+    assert not page.all("section", id="stage-curves")
 
 
 def test_emulated_costs_are_called_so(tmp_path: Path) -> None:

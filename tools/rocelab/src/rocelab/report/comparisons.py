@@ -70,7 +70,7 @@ def found(run: Run, metric: str) -> Iterator[list[Comparison]]:
     The reference is tcp where it ran, else the first transport. Sizes that have a single
     repetition on either side are left out.
     """
-    groups = grouping.by(run.of(metric), lambda i: (i.accelerator, i.kind, i.benchmark))
+    groups = grouping.by(run.by_size(metric), lambda i: (i.accelerator, i.kind, i.benchmark))
     for series in groups.values():
         order = grouping.transports(series)
         reference = _REFERENCE if _REFERENCE in order else order[0]

@@ -6,8 +6,10 @@ A joint view of the other sections' numbers, one row for each benchmark, transpo
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from rocelab.report import fmt, grouping, wording
 from rocelab.report.figure import Column, Note, Section, Table
@@ -20,12 +22,14 @@ _MEANING = (
     "whatever its size is in it. “frames”: data frames on the wire for a message (a TCP "
     "super-frame is one), and header bytes of each. “encapsulation” and “decapsulation”: time in "
     "the driver for a packet, mean over all packets of the benchmark, answers included. CPU: time "
-    "of both nodes together for a message, in the kernel and in all. Medians over the repetitions. "
-    "A dash: not measured, or of all sizes of an mpirun together, which no size can claim."
+    "of both nodes together for a message, in the kernel and in all, and its mean over the nodes' "
+    "packets, sent and received. Medians over the repetitions. A dash: not measured, or of another "
+    "row: what an mpirun spent on all its sizes together, its start included, no size can claim. A "
+    "column that would be dashes alone is left out."
 )
 _COLUMNS = (
     *("message", "byte", "frames", "header bytes", "encapsulation", "decapsulation"),
-    *("kernel CPU", "all CPU", "kernel CPU a byte"),
+    *("kernel CPU", "all CPU", "kernel CPU a byte", "kernel CPU a packet"),
 )
 
 
@@ -43,13 +47,19 @@ def section(run: Run) -> Section | None:
     tables = []
     for accelerator, series in grouping.by(run.series, lambda i: i.accelerator).items():
         rows = grouping.by(series, lambda i: _Place(i.benchmark, i.transport, i.size))
-        timed = [(p, some) for p, some in rows.items() if _medians(some, _TIME)]
+        measured = {place.benchmark for place, some in rows.items() if _medians(some, _TIME)}
+        timed = [
+            (place, some)
+            for place, some in rows.items()
+            if _medians(some, _TIME)
+            or (place.benchmark in measured and any(c != fmt.ABSENT for c in _cells(place, some)))
+        ]
         if timed:
             order = list(dict.fromkeys(place.benchmark for place, _ in timed))
             timed.sort(
                 key=lambda row: (
                     order.index(row[0].benchmark),
-                    row[0].size,
+                    (row[0].size == fmt.ALL_SIZES, row[0].size),
                     grouping.transport_rank(row[0].transport),
                 )
             )
@@ -64,12 +74,14 @@ def section(run: Run) -> Section | None:
 def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[Series]]]) -> Table:
     columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
     unit = wording.time_unit("ns", accelerator)
+    cells = [tuple(_cells(place, some)) for place, some in rows]
+    filled = [any(row[i] != fmt.ABSENT for row in cells) for i in range(len(_COLUMNS))]
     return Table(
         f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",
-        (*columns, *(Column(label, numeric=True) for label in _COLUMNS)),
+        (*columns, *(Column(label, numeric=True) for label in compress(_COLUMNS, filled))),
         tuple(
-            (place.benchmark, fmt.size(place.size), place.transport, *_cells(place, some))
-            for place, some in rows
+            (place.benchmark, fmt.size(place.size), place.transport, *compress(row, filled))
+            for (place, _), row in zip(rows, cells, strict=True)
         ),
     )
 
@@ -82,10 +94,12 @@ def _cells(place: _Place, series: Sequence[Series]) -> Iterator[str]:
     yield _text(_first(_medians(series, ("wire.header_bytes",))))
     yield _text(_per_packet(series, "encapsulation.mean", "stage.tx.bth.count"))
     yield _text(_per_packet(series, "decapsulation.mean", "stage.rx.parse.count"))
-    kernel = _all_nodes(series, "kernel")
+    kernel = sum(_cpu(series, "message", "kernel")) or None
     yield _text(kernel)
-    yield _text(_all_nodes(series, "communication"))
+    yield _text(sum(_cpu(series, "message", "communication")) or None)
     yield _text(_per_byte(kernel, place))
+    packet = _cpu(series, "packet", "kernel")
+    yield _text(statistics.fmean(packet) if packet else None)
 
 
 def _time(series: Sequence[Series]) -> float | None:
@@ -98,7 +112,7 @@ def _frames(place: _Place, series: Sequence[Series]) -> float | None:
     """Data frames of a message: resent ones and all."""
     frames = _first(_medians(series, ("wire.data_frames",)))
     payload = _first(_medians(series, ("wire.payload_bytes",)))
-    if not frames or not payload or not place.size:
+    if not frames or not payload or place.size <= 0:
         return None
     return frames * place.size / payload
 
@@ -113,9 +127,9 @@ def _per_packet(series: Sequence[Series], mean: str, count: str) -> float | None
     return sum(value * number for value, number in weighted) / packets if packets else None
 
 
-def _all_nodes(series: Sequence[Series], kind: str) -> float | None:
-    found = [i.spread.median for i in series if (i.metric, i.kind) == ("cpu.per_message", kind)]
-    return sum(found) if found else None
+def _cpu(series: Sequence[Series], amount: str, kind: str) -> list[float]:
+    """CPU time of a packet or message at each node."""
+    return [i.spread.median for i in series if (i.metric, i.kind) == (f"cpu.per_{amount}", kind)]
 
 
 def _medians(series: Iterable[Series], metrics: Sequence[str]) -> list[float]:
@@ -127,7 +141,7 @@ def _first(values: Sequence[float]) -> float | None:
 
 
 def _per_byte(value: float | None, place: _Place) -> float | None:
-    return value / place.size if value is not None and place.size else None
+    return value / place.size if value is not None and place.size > 0 else None
 
 
 def _text(value: float | None) -> str:

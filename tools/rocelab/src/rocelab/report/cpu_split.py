@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPU time of a message by context and owner: what each transport costs the processors."""
+"""CPU time of a message or packet by context and owner: what transports cost the processors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rocelab.accelerators import is_emulated
@@ -11,14 +12,19 @@ from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, 
 from rocelab.report.runfolder import Run, Series
 
 _TITLE = "CPU split"
-_PER_MESSAGE = "per_message"
+_AMOUNTS = ("message", "packet")
+_METRIC = re.compile(r"cpu\.[a-z]+\.[a-z]+", re.ASCII)
+"""Context and owner."""
 _MEANING = (
     "What the processors of each node did while messages went to and fro: the benchmark's own "
     "time (it polls, so all time that nobody else wants is in its user mode), the Soft RoCE "
     "driver's in system calls, kernel threads and softirqs, and the network stack's. Divided by "
-    "the messages that the wire carried, in both directions. Time of others (timers, the "
-    "probes, ssh) is not in the bars; the table has it. The probe's own cost is in all of them."
+    "the messages that the wire carried, in both directions; or, where an mpirun went through many "
+    "sizes, by the packets that the node sent and received, the mpirun's start included. Time of "
+    "others (timers, the probes, ssh) is not in the bars; the table has it. The probe's own cost "
+    "is in all of them."
 )
+_OF = {"message": "message on the wire", "packet": "packet that the node sent or received"}
 _LABELS = {
     ("benchmark", "user"): "benchmark, user mode",
     ("benchmark", "syscall"): "benchmark, system calls",
@@ -41,16 +47,33 @@ _UTILIZATION = ("cpu.utilization", "per_core")
 
 def section(run: Run) -> Section | None:
     """Return the section, a figure per accelerator and benchmark; None without rxecpu."""
-    found = [i for i in run.series if i.metric.startswith("cpu.") and i.kind == _PER_MESSAGE]
+    kinds = [_kind(amount) for amount in _AMOUNTS]
+    found = [i for i in run.series if i.kind in kinds and _METRIC.fullmatch(i.metric)]
     figures = tuple(
-        _figure(accelerator, benchmark, series, run)
-        for (accelerator, benchmark), series in grouping.by(
+        _figure(accelerator, benchmark, amount, series, run)
+        for (accelerator, benchmark), both in grouping.by(
             found, lambda i: (i.accelerator, i.benchmark)
         ).items()
+        for amount, series in [_comparable(both)]
     )
     if not figures:
         return None
     return Section("cpu", _TITLE, notes=(Note(_MEANING),), figures=figures)
+
+
+def _kind(amount: str) -> str:
+    return f"per_{amount}"
+
+
+def _comparable(series: Sequence[Series]) -> tuple[str, list[Series]]:
+    """Take what every bar can be divided by: messages, or where some have none, packets."""
+    by_kind = grouping.by(series, lambda i: i.kind)
+    bars = {
+        amount: {(i.transport, i.node, i.size) for i in by_kind.get(_kind(amount), ())}
+        for amount in _AMOUNTS
+    }
+    amount = "message" if bars["message"] >= bars["packet"] else "packet"
+    return amount, list(by_kind[_kind(amount)])
 
 
 def _part(series: Series) -> tuple[str, str] | None:
@@ -71,7 +94,9 @@ def _means(series: Sequence[Series]) -> dict[tuple[str, str], float]:
     return {part: value for part, value in sums.items() if value > 0}
 
 
-def _figure(accelerator: str, benchmark: str, series: Sequence[Series], run: Run) -> Figure:
+def _figure(
+    accelerator: str, benchmark: str, amount: str, series: Sequence[Series], run: Run
+) -> Figure:
     bars = grouping.by(series, lambda i: (i.transport, i.node, i.size))
     totals = [sum(_means(members).values()) for members in bars.values()]
     factor, unit = fmt.scale("ns", totals)
@@ -84,20 +109,20 @@ def _figure(accelerator: str, benchmark: str, series: Sequence[Series], run: Run
     used = [part for part in _LABELS if part in seen]
     return Figure(
         slug=grouping.slug("cpu", benchmark, accelerator),
-        title=f"CPU time of a message: {benchmark}",
+        title=f"CPU time of a {amount}: {benchmark}",
         caption=(
-            f"CPU time by context and owner, per message on the wire; mean over {times}, since "
+            f"CPU time by context and owner, per {_OF[amount]}; mean over {times}, since "
             "means add up and medians do not. “kernel” is without user mode; "
             "page faults are among the benchmark's system calls.",
             wording.programs_caption(series),
             wording.accelerator_caption(accelerator),
         ),
         panels=tuple(
-            _panel(f"{transport}, on {node}", members, used, factor, unit, top)
+            _panel(f"{transport}, on {node}", members, used, amount, factor, unit, top)
             for (transport, node), members in ordered
         ),
         legend=tuple(Legend(_LABELS[part], palette.CPU[part].light) for part in used),
-        table=_table(accelerator, benchmark, series, run, factor, unit),
+        table=_table(accelerator, benchmark, amount, series, run, factor, unit),
     )
 
 
@@ -105,6 +130,7 @@ def _panel(
     title: str,
     members: Sequence[Series],
     used: Sequence[tuple[str, str]],
+    amount: str,
     factor: float,
     unit: str,
     top: float,
@@ -138,7 +164,7 @@ def _panel(
         parts,
         rows=rows,
         series=[(_LABELS[part], palette.CPU[part].light) for part in used],
-        x_title=f"CPU time a message ({unit})",
+        x_title=f"CPU time a {amount} ({unit})",
         x_top=top,
         columns=columns,
     )
@@ -147,12 +173,13 @@ def _panel(
         + ", ".join(f"{_LABELS[part]} {fmt.number(v / factor)}" for part, v in means.items())
         for size, means in by_size.items()
     )
-    return Panel(title, chart, f"{title}, {unit} a message. {words}.")
+    return Panel(title, chart, f"{title}, {unit} a {amount}. {words}.")
 
 
 def _table(
     accelerator: str,
     benchmark: str,
+    amount: str,
     series: Sequence[Series],
     run: Run,
     factor: float,
@@ -161,7 +188,7 @@ def _table(
     """Every account, and what the time comes to per packet and MB."""
     here = [i for i in run.series if (i.accelerator, i.benchmark) == (accelerator, benchmark)]
     rows = [
-        (item, f"{item.metric.split('.')[2]}, {item.metric.split('.')[1]}, per message", factor)
+        (item, f"{item.metric.split('.')[2]}, {item.metric.split('.')[1]}, per {amount}", factor)
         for item in series
     ]
     rows += [

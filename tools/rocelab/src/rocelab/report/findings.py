@@ -132,7 +132,7 @@ def _leading(series: Iterable[Series]) -> Iterator[list[Series]]:
 def _encapsulation(run: Run) -> Iterator[str]:
     """Say how encapsulation and decapsulation grow with the message, if they do."""
     for metric, verb in (("encapsulation.mean", "sent"), ("decapsulation.mean", "received")):
-        found = (i for i in run.of(metric) if not stages.is_acknowledgement(i.kind))
+        found = (i for i in run.by_size(metric) if not stages.is_acknowledgement(i.kind))
         for series in _leading(found):
             same = next(iter(grouping.by(series, lambda i: (i.kind, i.node)).values()))
             first, last = min(same, key=lambda i: i.size), max(same, key=lambda i: i.size)

@@ -18,8 +18,14 @@ _SCALES = {"ns": _TIME, "bytes/s": _RATE, "1/s": _COUNT_RATE}
 _NAMES = {"bytes": "B", "1": ""}
 
 
+ALL_SIZES = -1
+"""Stands for the size of what is of all sizes of a benchmark together: an mpirun's packets."""
+
+
 def size(value: int) -> str:
     """Return a message size, `64 B`, `4 KiB`, `1 MiB`; no whole multiple stays in bytes."""
+    if value == ALL_SIZES:
+        return "all sizes"
     for factor, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if value >= factor and value % factor == 0:
             return f"{value // factor}{NARROW_SPACE}{unit}"

@@ -17,7 +17,7 @@ _LATENCY_TITLES = {
 def latency(run: Run) -> Section:
     """Return the section on latency; each kind of latency has a figure of its own."""
     figures: list[Figure] = []
-    groups = grouping.by(run.of("latency.mean"), lambda i: (i.accelerator, i.kind, i.unit))
+    groups = grouping.by(run.by_size("latency.mean"), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, unit), series in groups.items():
         same = (accelerator, kind, unit)
         percentiles = [
@@ -25,7 +25,7 @@ def latency(run: Run) -> Section:
                 f"{name} of messages",
                 [
                     item
-                    for item in run.of(f"latency.{name}")
+                    for item in run.by_size(f"latency.{name}")
                     if (item.accelerator, item.kind, item.unit) == same
                 ],
             )
@@ -57,11 +57,11 @@ def latency(run: Run) -> Section:
 def bandwidth(run: Run) -> Section:
     """Return the section on bandwidth, in bytes of message per second."""
     figures: list[Figure] = []
-    groups = grouping.by(run.of("bandwidth"), lambda i: (i.accelerator, i.kind, i.unit))
+    groups = grouping.by(run.by_size("bandwidth"), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, _), series in groups.items():
         rates = [
             item
-            for item in run.of("message_rate")
+            for item in run.by_size("message_rate")
             if (item.accelerator, item.kind) == (accelerator, kind)
         ]
         figures.append(

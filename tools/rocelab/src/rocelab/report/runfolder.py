@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from rocelab.errors import UsageError
+from rocelab.report.fmt import ALL_SIZES
 from rocelab.run.stats import Spread, spread
 
 RUN_SCHEMA = "rocelab.run/1"
@@ -69,7 +70,10 @@ def _name(text: str) -> str:
 
 @dataclass(frozen=True)
 class Series:
-    """One quantity over the repetitions: `values`, in `unit`, of the repetitions beside them."""
+    """One quantity over the repetitions: `values`, in `unit`, of the repetitions beside them.
+
+    `size` is in bytes, or `ALL_SIZES`.
+    """
 
     accelerator: str
     tool: str
@@ -175,6 +179,10 @@ class Run:
         """Return all series of one metric."""
         return [series for series in self.series if series.metric == metric]
 
+    def by_size(self, metric: str) -> list[Series]:
+        """Return those of one metric that have a size of their own."""
+        return [series for series in self.of(metric) if series.size != ALL_SIZES]
+
 
 def load(run_dir: Path) -> Run:
     """Read a run folder.
@@ -233,7 +241,8 @@ def _series(path: Path) -> Iterator[Series]:
             cause=f"it is damaged or of another version: {str(error).splitlines()[0]}",
             action="make it again from the run folder with `rocelab run --resume`",
         ) from error
-    frame = frame.drop_nulls().filter(pl.col("value").is_finite())
+    known = pl.col("value").is_finite() & (pl.col("size").is_null() | (pl.col("size") >= 0))
+    frame = frame.filter(known).with_columns(pl.col("size").fill_null(ALL_SIZES)).drop_nulls()
     grouped = (
         frame.sort("repetition", "value")
         .group_by(_SERIES, maintain_order=True)

@@ -28,7 +28,8 @@ def section(run: Run) -> Section | None:
     for (accelerator, benchmark, transport), series in grouping.by(
         filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark, i.transport)
     ).items():
-        places = bars([item for item in series if not is_acknowledgement(item.kind)])
+        sized = [item for item in series if item.size != fmt.ALL_SIZES]
+        places = bars([item for item in sized if not is_acknowledgement(item.kind)])
         several = {place: found for place, found in places.items() if len(found) > 1}
         if several:
             drivers = sorted({item.driver for item in series})

@@ -68,8 +68,9 @@ class Split:
                 yield Value(f"cpu.{context}.{owner}", "time", ns, "ns")
         for (context, owner), ns in sorted(parts.items()):
             yield Value(f"cpu.{context}.{owner}", "time", ns, "ns")
-            if traffic.messages:
-                yield Value(f"cpu.{context}.{owner}", "per_message", ns / traffic.messages, "ns")
+            for name, amount in (("message", traffic.messages), ("packet", traffic.packets)):
+                if amount:
+                    yield Value(f"cpu.{context}.{owner}", f"per_{name}", ns / amount, "ns")
         busy = self.of(OWNERS)
         yield Value("cpu.idle", "time", self.idle, "ns")
         yield Value("cpu.wall", "time", self.wall_ns, "ns")
