@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -47,9 +48,10 @@ def render(run_dir: Path) -> RenderableType:
     meta, plan = folder.meta(), folder.plan()
     table = results.load(run_dir)
     accelerator = str(meta.get("accelerator"))
-    parts: list[RenderableType] = [
-        Text(f"{folder.name}: {_EMULATED.get(accelerator, accelerator)}", style="bold")
-    ]
+    what = f"{folder.name}: {_EMULATED.get(accelerator, accelerator)}"
+    if len(what) > WIDTH:
+        what = what.replace(": ", ":\n", 1)
+    parts: list[RenderableType] = [Text(what, style="bold")]
     # a reader who cuts one table out of this must still see what its unit is
     unreal = "emulated " if accelerator in {"tcg", "icount"} else ""
     parts += _comparison(table, plan, "latency.mean", f"Latency, {unreal}µs", 1e-3)
@@ -61,7 +63,8 @@ def render(run_dir: Path) -> RenderableType:
         for transport in benchmark.transports:
             of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
             rows = table.filter(of & (pl.col("transport") == transport))
-            parts += _stages(rows, test, transport, benchmark.sizes, f"{unreal}ns")
+            title = f"Inside the driver: {benchmark.title} over {transport}"
+            parts += _stages(title, rows, test, benchmark.sizes, f"{unreal}ns")
     parts += _failures(folder, plan)
     return Group(*parts)
 
@@ -80,23 +83,21 @@ def _comparison(
     grid = _grid("benchmark", "bytes", *(plan.transports if across else ("transport", "median")))
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
-        for size in benchmark.sizes:
-            cells = [
-                _value(rows.filter(of & (pl.col("size") == size), pl.col("transport") == t), scale)
-                for t in plan.transports
-            ]
+        for size in (*benchmark.sizes, None):
+            here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
+            cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
             if not any(cells):
                 continue
             name = _with_kind(benchmark.title, rows.filter(of))
+            shown = "all" if size is None else f"{size}"
             if across:
-                grid.add_row(name, f"{size}", *cells)
+                grid.add_row(name, shown, *cells)
                 continue
             for number, (transport, cell) in enumerate(zip(plan.transports, cells, strict=True)):
-                place = ("", "") if number else (name, f"{size}")
+                place = ("", "") if number else (name, shown)
                 grid.add_row(*place, transport, cell)
-    if grid.row_count:  # what is of all sizes together has no row
-        yield _heading(title, _how(plan))
-        yield grid
+    yield _heading(title, _how(plan))
+    yield grid
 
 
 def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
@@ -143,6 +144,8 @@ def _with_kind(name: str, rows: pl.DataFrame) -> str:
 
 
 def _how(plan: Plan) -> str:
+    if plan.repetitions == 1:
+        return "of one repetition"
     if spread([0.0] * plan.repetitions).interval is None:
         return f"median of {plan.repetitions} repetitions (smallest to largest)"
     return f"median of {plan.repetitions} repetitions (95 % confidence interval)"
@@ -164,40 +167,55 @@ def _bounds(found: Spread) -> tuple[float, float]:
 
 
 def _stages(
-    rows: pl.DataFrame, test: Test, transport: str, sizes: Iterable[int], unit: str
+    title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str
 ) -> Iterator[RenderableType]:
-    """Stages down, sizes across: means per data packet at the end that sends and receives it."""
-    coverage = rows.filter(pl.col("metric").str.starts_with("coverage."))
-    rows = rows.filter(pl.col("kind") == test.data_class) if test.data_class else rows.clear()
-    sender = _busiest(rows, "stage.tx.bth.count")
-    receiver = _busiest(rows, "stage.rx.parse.count")
+    """Stages down: means per data packet at the end that sends and receives it.
+
+    Sizes across; where an mpirun went through all of them, the classes of its packets.
+    """
+    if test.data_class:
+        packets = f"{test.data_class} packet"
+        of_class = rows.filter(kind=test.data_class)
+        columns = {f"{size} B": of_class.filter(size=size) for size in sizes}
+        covered = [rows.filter(size=size) for size in sizes]
+    else:
+        packets = "packet of all sizes"
+        counted = rows.filter(pl.col("metric") == "stage.tx.bth.count")["kind"].unique().sort()
+        classes = [kind for kind in counted if kind != "ACKNOWLEDGE"]
+        columns = {
+            kind.removeprefix("RDMA_").replace("_", "\n"): rows.filter(kind=kind)
+            for kind in classes
+        }
+        covered = []
+    together = pl.concat([rows.clear(), *columns.values()])
+    sender = _busiest(together, "stage.tx.bth.count")
+    receiver = _busiest(together, "stage.rx.parse.count")
     if sender is None or receiver is None:
         return
-    title = f"Inside the driver: {test.name} over {transport}"
-    yield _heading(title, f"mean {unit} per {test.data_class} packet, over all repetitions")
-    grid = _grid("stage", *(f"{size} B" for size in sizes))
-    for direction, node, names in (("tx", sender, SENDING), ("rx", receiver, _RX)):
-        here = rows.filter(pl.col("node") == node)
+    yield _heading(title, f"mean {unit} per {packets}, over all repetitions")
+    grid = _grid("stage", *columns)
+
+    def add(label: str, found: Iterable[pl.DataFrame], metric: str, style: str = "") -> None:
+        cells = [_mean(column, metric) for column in found]
+        if any(cells):
+            grid.add_row(label, *cells, style=style)
+
+    for direction, node, names, whole, parts in (
+        ("tx", sender, SENDING, "encapsulation", ENCAPSULATION),
+        ("rx", receiver, _RX, "decapsulation", DECAPSULATION),
+    ):
+        here = [column.filter(node=node) for column in columns.values()]
         for name in names:
-            cells = [_at(here, f"stage.{direction}.{name}.mean", size) for size in sizes]
-            if any(cells):
-                grid.add_row(f"{direction} {name}", *cells)
-        word, of = ("encapsulation", ENCAPSULATION) if direction == "tx" else (
-            "decapsulation", DECAPSULATION
-        )  # fmt: skip
-        cells = [_at(here, f"{word}.mean", size) for size in sizes]
-        if any(cells):
-            grid.add_row(f"{word} ({' + '.join(of)})", *cells, style="bold")
+            add(f"{direction} {name}", here, f"stage.{direction}.{name}.mean")
+        add(f"{whole} ({' + '.join(parts)})", here, f"{whole}.mean", "bold")
     for name, label in _COVERAGE.items():
-        cells = [_at(coverage, f"coverage.{name}", size) for size in sizes]
-        if any(cells):
-            grid.add_row(label, *cells, style="bold")
+        add(label, covered, f"coverage.{name}", "bold")
     yield grid
 
 
-def _at(rows: pl.DataFrame, metric: str, size: int) -> str:
+def _mean(rows: pl.DataFrame, metric: str) -> str:
     """Means, not medians: only they add up to their own sums."""
-    found = rows.filter((pl.col("metric") == metric) & (pl.col("size") == size))
+    found = rows.filter(metric=metric)
     return "" if found.is_empty() else f"{mean(found['value'].to_list()):,.0f}"
 
 
@@ -244,9 +262,7 @@ def _grid(first: str, *others: str) -> Table:
 
 
 def _digits(number: float) -> str:
-    """Three significant digits, without an exponent."""
+    """At least three significant digits, without an exponent."""
     if number == 0:
         return "0"
-    if abs(number) >= 1000:
-        return f"{number:,.0f}"
-    return f"{number:.{max(0, 3 - len(str(int(abs(number)))))}f}"
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(abs(number))))}f}"
