@@ -54,11 +54,13 @@ def shown(folder: Path) -> str:
 
 def test_small_values_keep_their_digits(tmp_path: Path) -> None:
     """One byte at a time is a bandwidth, too: 638 B/s are not 0.00 MB/s."""
-    rows = [line.split() for line in shown(tmp_path).splitlines()]
-    [one] = [row for row in rows if row[:2] == ["bw", "1"]]
-    assert one[2].startswith("0.00063")
-    [many] = [row for row in rows if row[:2] == ["bw", "16384"]]
-    assert many[2].startswith("13.8")
+    text = shown(tmp_path)
+    assert max(map(len, text.splitlines())) <= 80
+    rows = [line.split() for line in text.splitlines()]
+    [one] = [row for row in rows if row[:3] == ["bw", "1", "tcp"]]
+    assert one[3].startswith("0.00063")
+    [many] = [row for row in rows if row[:3] == ["bw", "16384", "tcp"]]
+    assert many[3] == "13.8"
 
 
 def test_packets_of_all_sizes(tmp_path: Path) -> None:

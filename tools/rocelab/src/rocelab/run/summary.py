@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -26,8 +26,8 @@ _COVERAGE = {
 }
 """Both directions of the ping-pong together: coverage in docs/formats/results.md."""
 WIDTH = 80
-_ACROSS = 2
-"""Transports whose values and bounds stand beside each other in that width."""
+_GAP = 2
+"""Spaces between two columns."""
 _RX = (*DELIVERING, "reply")
 _EMULATED = {
     "tcg": "emulated (TCG): these count instructions, not time",
@@ -74,30 +74,40 @@ def _comparison(
 ) -> Iterator[RenderableType]:
     """Benchmark and size down, transports across: the median of the repetitions, and how far.
 
-    More transports than a terminal is wide for go down, too.
+    What a terminal is not wide enough for goes down, too.
     """
     rows = table.filter(pl.col("metric") == metric)
     if rows.is_empty():
         return
-    across = len(plan.transports) <= _ACROSS
-    grid = _grid("benchmark", "bytes", *(plan.transports if across else ("transport", "median")))
+    found: list[tuple[str, ...]] = []
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
+        name = _with_kind(benchmark.title, rows.filter(of))
         for size in (*benchmark.sizes, None):
             here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
             cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
-            if not any(cells):
-                continue
-            name = _with_kind(benchmark.title, rows.filter(of))
-            shown = "all" if size is None else f"{size}"
-            if across:
-                grid.add_row(name, shown, *cells)
-                continue
-            for number, (transport, cell) in enumerate(zip(plan.transports, cells, strict=True)):
-                place = ("", "") if number else (name, shown)
+            if any(cells):
+                found.append((name, "all" if size is None else f"{size}", *cells))
+    heads = ("benchmark", "bytes", *plan.transports)
+    if _width((heads, *found)) <= WIDTH:
+        grid = _grid(*heads)
+        for row in found:
+            grid.add_row(*row)
+    else:
+        grid = _grid(*heads[:2], "transport", "median")
+        for name, shown, *cells in found:
+            place = (name, shown)
+            for transport, cell in zip(plan.transports, cells, strict=True):
                 grid.add_row(*place, transport, cell)
+                place = ("", "")
     yield _heading(title, _how(plan))
     yield grid
+
+
+def _width(rows: Iterable[Sequence[str]]) -> int:
+    """Columns that a grid of these rows takes on a terminal."""
+    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return sum(columns) + _GAP * (len(columns) - 1)
 
 
 def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
@@ -254,7 +264,7 @@ def _heading(title: str, how: str) -> RenderableType:
 
 
 def _grid(first: str, *others: str) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="dim", width=None)
+    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     grid.add_column(first, no_wrap=True)
     for name in others:
         grid.add_column(name, justify="right", no_wrap=True)
