@@ -139,6 +139,38 @@ def test_bandwidth_output_that_is_wrong(old: str, new: str, problem: str) -> Non
         parse(job("send_bw", 64, 1000), BW.replace(old, new, 1))
 
 
+UTIL = (HERE / f"perftest-{VERSION}-write_bw-65536-cpu_util.txt").read_text()
+
+
+def test_perftest_s_own_cpu_utilization() -> None:
+    """It takes a duration, and counts the messages itself."""
+    asked = replace(job("write_bw", 65536, 1000), cpu_util=True, seconds=3)
+    assert {"-D", "3", "--cpu_util"} <= set(client(asked)) & set(server(asked))
+    assert "-n" not in client(asked)
+    found = parse(asked, UTIL)
+    assert (found.messages, found.payload_bytes) == (487, 487 * 65536)
+    assert figures(found)["cpu.utilization"] == ("proc_stat", 1.0, "1")
+    # step of a MiB/s against that of a message
+    assert figures(found)["bandwidth"][1] == pytest.approx(10.10 * 2**20)
+    with pytest.raises(CellError, match="no complete line"):
+        parse(job("write_bw", 65536, 487), UTIL)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("100.00\n", "100.01\n", "CPU_Util is 100.01"),
+        ("100.00\n", "nan\n", "CPU_Util is nan"),
+        ("65536      487 ", "65536      0 ", "'0' iterations"),
+        ("65536      487 ", "32768      487 ", "'32768' bytes"),
+    ],
+)
+def test_cpu_utilization_that_is_wrong(old: str, new: str, problem: str) -> None:
+    assert old in UTIL
+    with pytest.raises(CellError, match=problem):
+        parse(replace(job("write_bw", 65536, 1000), cpu_util=True), UTIL.replace(old, new, 1))
+
+
 def test_a_rate_of_zero_is_no_result() -> None:
     zero = BW.replace("0.003276", "0.000000").replace("0.20 ", "0.00 ")
     with pytest.raises(CellError, match="bandwidth is zero"):

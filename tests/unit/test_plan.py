@@ -196,6 +196,24 @@ def test_counterparts_measure_the_same_kind() -> None:
             assert measuring is None or measuring.family in ("mpi", transport.family)
 
 
+def test_only_perftest_s_bandwidth_says_its_cpu_utilization() -> None:
+    text = """
+[plan]
+name = "p"
+transports = ["rxe-v2"]
+[[benchmark]]
+tool = "perftest"
+test = "write_bw"
+sizes = [64]
+cpu_util = true
+"""
+    plan = plan_file.from_toml(text, "p.toml")
+    assert plan.benchmarks[0].cpu_util
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    with pytest.raises(UsageError, match="perftest write_lat gives no CPU utilization"):
+        plan_file.from_toml(text.replace("write_bw", "write_lat"), "p.toml")
+
+
 def test_the_documentation_prints_the_catalog() -> None:
     page = (Path(__file__).parents[2] / "docs" / "formats" / "plan.md").read_text()
     for test in TESTS.values():

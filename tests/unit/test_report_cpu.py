@@ -76,3 +76,35 @@ def test_beside_the_correlation(tmp_path: Path) -> None:
     bare = report(tmp_path / "bare", "native", timed=False)
     assert "kernel CPU per packet" not in bare.text
     assert "CPU split" not in bare.text
+
+
+@pytest.mark.parametrize("accelerator", ["native", "tcg"])
+def test_perftest_s_own_utilization_stands_beside_rxecpu_s(
+    tmp_path: Path, accelerator: str
+) -> None:
+    """With the reasons why they differ; under emulation neither is a share of time."""
+    run = Synthetic(
+        transports=("rxe-v2",),
+        tests=("write_bw",),
+        sizes=(64,),
+        accelerator=accelerator,
+        timed=True,
+    )
+    folder = run.write(tmp_path / run.run)
+    table = pl.read_parquet(folder / "results.parquet")
+    ours = table.filter(metric="cpu.utilization", node="n1")
+    theirs = ours.with_columns(kind=pl.lit("proc_stat"), value=pl.lit(0.75))
+    pl.concat([table, theirs]).write_parquet(folder / "results.parquet")
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    rows = [
+        (row["owner and context"], row["node"], row["mean"])
+        for row in figure(page, accelerator).all("table")[0].table()
+        if "0 to 1" in row["owner and context"]
+    ]
+    if accelerator == "native":
+        assert ("the same by perftest's --cpu_util (0 to 1, not a time)", "n1", "0.7500") in rows
+        assert len(rows) == 3
+    else:
+        assert not rows
+    [section] = page.all("section", id="cpu")
+    assert "each tick goes whole to what runs at that moment" in section.text

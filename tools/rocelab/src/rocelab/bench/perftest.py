@@ -18,6 +18,8 @@ from rocelab.run.stats import mean, median, nearest_rank, sample_stdev
 _MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
 _SAMPLE = re.compile(r"^(\d+), (\S+)$")
 _MIB = float(1 << 20)
+PROC_STAT = "proc_stat"
+"""The kind of a CPU utilization that comes from the ticks of /proc/stat (docs/howto/cpu.md)."""
 _LONGEST_SAMPLE_US = 1e9
 """perftest subtracts unsigned cycle counters: one that runs backwards shows as ages."""
 
@@ -38,11 +40,13 @@ def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]
     # atomics have one size and no option for it
     size = () if job.test.name.startswith("atomic") else ("-s", str(job.size))
     mtu = () if job.path_mtu is None else ("-m", str(job.path_mtu))
+    # it looks at /proc/stat only in tests of a duration
+    length = ("-D", str(job.seconds), "--cpu_util") if job.cpu_util else ("-n", str(job.iterations))
     # without a GID to choose, InfiniBand's own LIDs lead to the peer
     gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
     return (
         *(job.test.program, "-F", "-d", device, "-i", str(port), *gid),
-        *("-p", str(job.tcp_port), "-n", str(job.iterations)),
+        *("-p", str(job.tcp_port), *length),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )
 
@@ -57,8 +61,9 @@ def parse(job: Job, stdout: str) -> Measurement:
     row = _summary(job, stdout)
     values = _latency(job, stdout, row) if job.test.quantity == "latency" else _bandwidth(job, row)
     # an atomic's eight bytes travel in its header, not as payload
-    payload = 0 if job.test.name.startswith("atomic") else job.iterations * job.size
-    return Measurement(values, payload, messages=job.iterations, path_mtu=int(found[1]))
+    messages = int(row[1])
+    payload = 0 if job.test.name.startswith("atomic") else messages * job.size
+    return Measurement(values, payload, messages=messages, path_mtu=int(found[1]))
 
 
 def _summary(job: Job, stdout: str) -> list[str]:
@@ -68,11 +73,13 @@ def _summary(job: Job, stdout: str) -> list[str]:
     if not headings:
         bad_output(job, "no table of results")
     below = [line.split() for line in lines[headings[-1] + 1 :] if line.strip()]
-    fields = 9 if job.test.quantity == "latency" else 5
+    fields = 9 if job.test.quantity == "latency" else 6 if job.cpu_util else 5
     if not below or len(below[0]) != fields:
         bad_output(job, "no complete line of results")
     row = below[0]
-    if row[:2] != [str(job.size), str(job.iterations)]:
+    done = re.fullmatch(r"[1-9]\d{0,11}", row[1], re.ASCII)
+    wanted = done if job.cpu_util else row[1] == str(job.iterations)
+    if row[0] != str(job.size) or not wanted:
         bad_output(job, f"results are for {row[0]!a:.20} bytes and {row[1]!a:.20} iterations")
     return row
 
@@ -137,10 +144,16 @@ def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:
     if bandwidth == 0:
         bad_output(job, "its bandwidth is zero")
     kind = job.test.kind
+    used: tuple[Value, ...] = ()
+    if job.cpu_util:
+        percent = number(job, "CPU_Util", row[5])
+        if percent > 100:
+            bad_output(job, f"its CPU_Util is {percent}")
+        used = (Value("cpu.utilization", PROC_STAT, percent / 100, "1"),)
     count = Value("message_rate", kind, bandwidth / job.size, "1/s")
     if kind is Kind.ROUND_TRIP:
-        return (count,)  # eight bytes there and back are a count, not a stream
-    return (Value("bandwidth", kind, bandwidth, "bytes/s"), count)
+        return (count, *used)  # eight bytes there and back are a count, not a stream
+    return (Value("bandwidth", kind, bandwidth, "bytes/s"), count, *used)
 
 
 PERFTEST = Tool(server, client, parse)

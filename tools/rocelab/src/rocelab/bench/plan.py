@@ -100,6 +100,8 @@ class Benchmark:
     label: str = ""
     """Tells benchmarks of the same test apart, as of two algorithms; empty: there is one."""
     mpi: MpiPlan | None = None
+    cpu_util: bool = False
+    """Whether perftest gives its own CPU utilization: then `seconds` count, not `iterations`."""
 
     @property
     def title(self) -> str:

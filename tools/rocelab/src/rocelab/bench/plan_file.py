@@ -172,6 +172,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Be
         path_mtu=table.optional("path_mtu", PATH_MTUS),
         transports=transports,
         label=_label(table),
+        cpu_util=_cpu_util(table, test),
         mpi=_mpi(table.table("mpi"), tool, nodes) if tool in MPI_TOOLS else None,
     )
     _refuse_parts(table, test, benchmark.sizes)
@@ -227,6 +228,17 @@ def _mpi(table: Table, tool: str, nodes: int) -> MpiPlan:
             )
     table.done()
     return mpi
+
+
+def _cpu_util(table: Table, test: Test) -> bool:
+    asked = table.flag("cpu_util")
+    if asked and (test.tool, test.quantity) != ("perftest", "bandwidth"):
+        table.fail(
+            "cpu_util",
+            f"{test.tool} {test.name} gives no CPU utilization: perftest's bandwidth tests do",
+            action='For every tool: probes = ["rxecpu"].',
+        )
+    return asked
 
 
 def _label(table: Table) -> str:

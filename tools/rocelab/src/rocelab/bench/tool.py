@@ -39,6 +39,8 @@ class Job:
     server: End
     path_mtu: int | None = None
     """RoCE path MTU in bytes; None: the tool's choice."""
+    cpu_util: bool = False
+    """Whether perftest gives its own CPU utilization: then `seconds` count, not `iterations`."""
 
 
 @dataclass(frozen=True)

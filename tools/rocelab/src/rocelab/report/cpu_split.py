@@ -42,7 +42,16 @@ _FIGURES = {
     ("cpu.per_mb", "kernel"): "kernel time per MB",
     ("cpu.per_mb", "communication"): "all time per MB",
 }
-_UTILIZATION = ("cpu.utilization", "per_core")
+_UTILIZATION = {
+    "per_core": "utilization per core (0 to 1, not a time)",
+    "proc_stat": "the same by perftest's --cpu_util (0 to 1, not a time)",
+}
+_TICKS = (
+    "perftest's --cpu_util stands beside rxecpu's utilization and differs from it: it comes from "
+    "/proc/stat, where each tick goes whole to what runs at that moment; its window is the "
+    "measured loop, not the processes' whole lives; it is of the whole machine, whoever else ran; "
+    "and a benchmark that polls keeps its processor busy whatever the transport costs."
+)
 
 
 def section(run: Run) -> Section | None:
@@ -58,7 +67,11 @@ def section(run: Run) -> Section | None:
     )
     if not figures:
         return None
-    return Section("cpu", _TITLE, notes=(Note(_MEANING),), figures=figures)
+    ticks = any(
+        item.metric == "cpu.utilization" and item.kind == "proc_stat" for item in run.series
+    )
+    notes = (_MEANING, _TICKS) if ticks else (_MEANING,)
+    return Section("cpu", _TITLE, notes=tuple(map(Note, notes)), figures=figures)
 
 
 def _kind(amount: str) -> str:
@@ -199,9 +212,9 @@ def _table(
     # a share of time: not of emulated time
     if not is_emulated(accelerator):
         rows += [
-            (item, "utilization per core (0 to 1, not a time)", 1.0)
+            (item, _UTILIZATION[item.kind], 1.0)
             for item in here
-            if (item.metric, item.kind) == _UTILIZATION
+            if item.metric == "cpu.utilization" and item.kind in _UTILIZATION
         ]
     rows.sort(key=lambda row: (grouping.transport_rank(row[0].transport), row[0].node, row[0].size))
     return Table(

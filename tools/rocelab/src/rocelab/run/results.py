@@ -142,7 +142,7 @@ def _reparse(cell: Cell, size: int, place: Path) -> tuple[Value, ...]:
     bench = cell.benchmark
     job = Job(
         *(cell.test, size, bench.iterations, bench.seconds, bench.qp_timeout),
-        *(0, End(""), End(""), bench.path_mtu),
+        *(0, End(""), End(""), bench.path_mtu, bench.cpu_util),
     )
     return TOOLS[cell.test.tool].parse(job, (place / "client.out").read_text("utf-8")).values
 

@@ -131,6 +131,7 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
         client=ends[0],
         server=ends[1],
         path_mtu=cell.benchmark.path_mtu,
+        cpu_util=cell.benchmark.cpu_util,
     )
 
 
