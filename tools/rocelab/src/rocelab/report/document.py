@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rocelab.accelerators import is_emulated
 from rocelab.report import (
+    adapters,
     applications,
     correlation,
     costs,
@@ -60,6 +61,7 @@ def compose(run: Run) -> Document:
             coverage.section(run),
             correlation.section(run),
             cpu_split.section(run),
+            adapters.section(run),
             headers.section(run),
             proof.section(run),
             proof.errors(run),

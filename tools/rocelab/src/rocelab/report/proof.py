@@ -6,9 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rocelab.bench.catalog import TRANSPORTS
 from rocelab.report import fmt
 from rocelab.report.figure import Column, Note, Section, Table
 from rocelab.report.runfolder import Cell, Json, Run
+
+_BY_ADAPTER = (
+    "Where an adapter makes the packets (hw-v1, hw-v2, ib, ipoib) there is one kind of witness "
+    "less: no capture on a host sees them. The proof is that the adapter's own counters moved at "
+    "both ends by at least what the benchmark sent, and that the host's network stack carried no "
+    "more than the rendezvous; the driver's and the frames' columns are empty or zero."
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,8 @@ def section(run: Run) -> Section:
                 tuple(failures),
             )
         )
+    names = (cell.content.text("transport") for cell in run.cells if cell.content)
+    by_adapter = any(name in TRANSPORTS and TRANSPORTS[name].by == "adapter" for name in names)
     return Section(
         "proof",
         "Proof of transport",
@@ -122,6 +132,7 @@ def section(run: Run) -> Section:
                 "counters must not move. A cell that fails is an error, and its numbers are not "
                 "used."
             ),
+            *((Note(_BY_ADAPTER),) if by_adapter else ()),
         ),
         tables=tuple(tables),
     )

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocelab.report import fmt, grouping, stage_panel, wording
+from rocelab.report import adapters, fmt, grouping, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
 from rocelab.report.runfolder import Run
 from rocelab.report.stage_panel import StageScale
@@ -47,12 +47,15 @@ class _Subject:
 def section(run: Run) -> Section:
     """Return the section on stages: a figure per benchmark and transport, answers apart."""
     figures = tuple(_figure(subject) for subject in _subjects(run))
+    # of what ran, not of what was planned
+    elsewhere = adapters.no_stages(item.transport for item in run.series)
+    more = (Note(elsewhere),) if elsewhere else ()
     if not figures:
         text = (
             "This run holds no stage costs: they come from rxestat on the instrumented driver, "
             "which sees RoCE packets of rxe only, and it measured none here."
         )
-        return Section("stages", _TITLE, notes=(Note(text),))
+        return Section("stages", _TITLE, notes=(Note(text), *more))
     text = (
         "Each packet was timed inside the driver, stage by stage. Stages follow one another and do "
         "not overlap. Blue stages put headers on or check them (encapsulation: bth, route, net, "
@@ -66,7 +69,7 @@ def section(run: Run) -> Section:
     return Section(
         "stages",
         _TITLE,
-        notes=(Note(text),),
+        notes=(Note(text), *more),
         figures=figures,
         tables=tuple(tables),
     )
