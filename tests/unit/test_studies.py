@@ -7,15 +7,15 @@ import io
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 
 import html_tree
 from command_line import rocelab
-from rocelab.bench.catalog import TESTS
+from rocelab.bench.catalog import TESTS, TRANSPORTS
 from rocelab.errors import UsageError
 from rocelab.report import build
-from rocelab.report.palette import TRANSPORTS
 from rocelab.studies import library, page, study_file, view
 from rocelab.studies.answers import Answer, Verdict, answers
 from rocelab.studies.samples import Results
@@ -86,6 +86,12 @@ def test_claims_speak_of_what_the_plan_measures(name: str) -> None:
             assert operand.metric.startswith(quantity)
         elif operand.metric.startswith("cpu."):
             assert "rxecpu" in plan.probes
+            # nothing counts the messages and the bytes of an adapter
+            assert TRANSPORTS[operand.transport].family == "tcp" or (
+                TRANSPORTS[operand.transport].by != "adapter"
+                or operand.metric in ("cpu.per_packet", "cpu.utilization")
+            )
+        assert operand.transport in benchmark.transports
     for claim in study.claims:
         if isinstance(claim.check, Stalls):
             assert set(claim.check.tests) <= set(titles)
@@ -203,6 +209,40 @@ def test_a_broadcast_that_switches_its_algorithm() -> None:
     small = answer(4e6, top=1 << 19)
     assert small.verdict is UNTESTED
     assert "end at 524288 bytes, before 1048576" in small.because
+    above = answer(4e6, top=1 << 21)
+    assert above.verdict is UNTESTED
+    assert "no size of 1048576 bytes" in above.because
+
+
+def test_a_claim_that_nothing_dips() -> None:
+    """As the study says of 16 cores over InfiniBand."""
+
+    def answer(at_1_mib: float) -> Verdict:
+        sizes = {1 << 19: 2e6, 1 << 20: at_1_mib}
+        line = Line("bcast-few", "ib", "latency.mean", sizes, kind="collective", unit="ns")
+        return judged("ismail2013", "bcast-does-not-switch-16-ib", [line]).verdict
+
+    assert answer(4e6) is HOLDS
+    assert answer(1.5e6) is DOES_NOT_HOLD
+
+
+def test_a_study_s_own_averaging(tmp_path: Path) -> None:
+    """kaur2014 gives the mean of ten runs: so is what stands beside its figures."""
+    results = table(
+        [Line("latency-osu", "rxe-v1", "latency.mean", {8192: 60000.0}, exact=True)],
+        repetitions=10,
+    )
+    one_slow = pl.when(pl.col("repetition") == 10).then(160000.0).otherwise(pl.col("value"))
+    folder = write_run(tmp_path / "run", results.with_columns(value=one_slow), study="kaur2014")
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    [section] = page.all("section", id="study")
+    (card,) = section.all("div", class_="card")
+    rows = {row["system"]: row for row in card.all("table")[0].table()}
+    assert rows["Soft RoCE, OSU, published"]["figure"] == "67.363"
+    assert float(rows["rxe-v1"]["figure"]) == 70
+    assert rows["rxe-v1"]["from"] == "mean of this run's repetitions"
+    others = {library.study(name).averaging for name in library.NAMES if name != "kaur2014"}
+    assert others == {"median"}
 
 
 def test_packets_are_counted_in_one_emulated_repetition() -> None:

@@ -126,7 +126,7 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
         if first.size is not None and item.size != first.size:
             continue
         used.append(item)
-        value = item.spread.median / factor
+        value = (item.spread.mean if study.averaging == "mean" else item.spread.median) / factor
         measured[item.transport] = better(value, measured.get(item.transport, value))
     if not used:
         return None
@@ -137,7 +137,7 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
     ] + [
         (
             *(transport, "measured here", measured[transport], fmt.number(measured[transport], 4)),
-            "median of this run's repetitions",
+            f"{study.averaging} of this run's repetitions",
         )
         for transport in sorted(measured, key=grouping.transport_rank)
     ]

@@ -170,16 +170,19 @@ def _dips(check: Dips, results: Results) -> _Found:
     values = found[0].by_size
     before = max((size for size in values if size < check.at), default=None)
     if check.at not in values or before is None:
-        return (
-            Verdict.UNTESTED,
-            f"because the sizes of this run end at {max(values)} bytes, before {check.at}",
-        )
+        if (top := max(values)) < check.at:
+            return (
+                Verdict.UNTESTED,
+                f"because the sizes of this run end at {top} bytes, before {check.at}",
+            )
+        return Verdict.UNTESTED, f"because this run has no size of {check.at} bytes and one before"
     apart = two_samples.ratio(values[before], values[check.at])
-    told = f"{check.at} bytes take {words.number(apart.estimate)} times as long as {before} bytes"
+    factor = words.number(apart.estimate)
+    told = f"at {check.at} bytes it is {factor} times what it is at {before} bytes"
     down = _within(apart, _LESS)
     if down is None:
         return Verdict.UNTESTED, f"{_few({'': apart})} {told}"
-    return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), told
+    return (Verdict.HOLDS if down is check.present else Verdict.DOES_NOT_HOLD), told
 
 
 def _stalls(check: Stalls, results: Results) -> _Found:

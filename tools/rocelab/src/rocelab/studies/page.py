@@ -78,7 +78,7 @@ def _page(study: Study) -> str:
         *_list("Its plan here", study.here),
     ]
     for quick in (False, True):
-        lines += _plan(library.plan(study.name, quick=quick), quick=quick)
+        lines += _plan(library.plan(study.name, quick=quick), study, quick=quick)
     return "\n".join([*lines, *_claims(study), ""])
 
 
@@ -106,12 +106,15 @@ def _figures(study: Study) -> Iterator[str]:
     )
 
 
-def _plan(plan: Plan, *, quick: bool) -> Iterator[str]:
+def _plan(plan: Plan, study: Study, *, quick: bool) -> Iterator[str]:
     word = "Quick" if quick else "Full size"
     option = " --quick" if quick else ""
     probes = ", ".join(plan.probes) or "none"
     yield from ("", f"### {word}: `rocelab study run {plan.study}{option}`", "")
-    yield f"{plan.repetitions} repetitions, MTU {plan.testbed.mtu}, probes: {probes}."
+    yield (
+        f"{plan.repetitions} repetitions, whose {study.averaging} stands beside published figures; "
+        f"MTU {plan.testbed.mtu}, probes: {probes}."
+    )
     yield ""
     rows = [dict(words.benchmark(benchmark, plan)) for benchmark in plan.benchmarks]
     yield from _table(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in rows])

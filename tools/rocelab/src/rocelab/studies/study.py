@@ -76,6 +76,8 @@ class Dips:
 
     of: Operand
     at: int
+    present: bool
+    """Whether the claim is that it does; else that it does not."""
 
 
 @dataclass(frozen=True)
@@ -154,5 +156,7 @@ class Study:
     """What its text does not give, and contradictions in it."""
     here: tuple[str, ...]
     """How its plan here differs, and why."""
+    averaging: Literal["median", "mean"]
+    """What of the repetitions stands beside a published figure: as the study averaged its own."""
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]

@@ -28,6 +28,7 @@ from rocelab.studies.study import (
 )
 
 _HOW = ("ratio", "difference")
+_AVERAGING = ("median", "mean")
 _OVER = ("every size", "some size", "best")
 _STATISTICS = ("best", "at", "relation")
 _COLUMNS = (
@@ -51,6 +52,9 @@ def read(name: str, values: Mapping[str, Any], published: str) -> Study:
         method=head.texts("method"),
         silent=head.texts("silent"),
         here=head.texts("here"),
+        averaging=cast(
+            "Literal['median', 'mean']", head.choice("averaging", _AVERAGING, default="median")
+        ),
         figures=_figures(f"{name}/published.csv", published),
         claims=tuple(_claim(table) for table in top.tables("claim")),
     )
@@ -94,7 +98,11 @@ def _falls(table: Table) -> Check:
 
 
 def _dips(table: Table) -> Check:
-    return Dips(_operand(table.table("of")), table.integer("at", low=1, high=LARGEST))
+    return Dips(
+        _operand(table.table("of")),
+        table.integer("at", low=1, high=LARGEST),
+        present=table.flag("present", default=True),
+    )
 
 
 def _stalls(table: Table) -> Check:

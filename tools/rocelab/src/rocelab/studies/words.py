@@ -28,7 +28,8 @@ def check(of: Check) -> str:
         case Falls():
             return f"{of.of.text} falls with size{_sizes(of.sizes)}, and rises nowhere"
         case Dips():
-            return f"{of.of.text} is smaller at {of.at} bytes than at the size before"
+            smaller = "is smaller" if of.present else "is not smaller"
+            return f"{of.of.text} {smaller} at {of.at} bytes than at the size before"
         case Stalls():
             return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not end"
         case Untestable():
