@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-debug test-kernels soak fuzz others tshark lint bench install clean
+.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -31,6 +31,9 @@ test: setup probes module-variants others  ## every test, those in virtual machi
 FUZZ_SECONDS ?= 60
 fuzz: apt  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
 	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
+
+test-long: setup probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
+	@$(BIN)/pytest -rA -m long
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 fuzz_frames \

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -41,9 +42,8 @@ sizes = [4]
     [
         ("nodes = 1", "", "testbed.nodes: 1 is out of range"),
         ("nodes = 9\nswitches = 1", "", "Allowed: 2 to 8"),
-        ("nodes = 3", "", "back to back"),
-        ("switches = 1", "", 'Say provider = "veth"'),
-        ('provider = "veth"\nnodes = 3', "", "3 nodes need a switch"),
+        ("nodes = 3", "", "3 nodes need a switch"),
+        ('provider = "veth"\nnodes = 3', "", "Say switches = 1"),
         ("switches = 9", "", "testbed.switches: 9 is out of range"),
         ('provider = "ssh"\nswitches = 1', "", "what you have put there"),
         ("[testbed.link]\ndelay_us = -1", "", "testbed.link.delay_us: -1 is out of range"),
@@ -79,7 +79,11 @@ def test_ranks_go_to_as_many_nodes_as_there_are() -> None:
     # elsewhere: hosts of one's own have their own switches, the link's shape goes along
     hosts = run.elsewhere(plan, Provider.SSH, icount=False, native=False).testbed
     assert (hosts.nodes, hosts.switches, hosts.link.delay_us) == (3, 0, 1000)
-    with pytest.raises(UsageError, match="back to back"):
+    machines = run.elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
+    assert (machines.nodes, machines.switches) == (3, 2)
+    # and what is between hosts is not between machines made here
+    plan = replace(plan, testbed=hosts)
+    with pytest.raises(UsageError, match="3 nodes need a switch"):
         run.elsewhere(plan, Provider.QEMU, icount=False, native=False)
 
 

@@ -51,6 +51,14 @@ class TestbedPlan:
     """Between the first node and the others; none: back to back."""
     link: LinkPlan = AS_IT_IS
 
+    @property
+    def lacks_switch(self) -> bool:
+        """Whether there are more nodes than a link has ends, and nothing between them.
+
+        What is between hosts of one's own is there.
+        """
+        return self.provider != "ssh" and self.nodes > 2 and not self.switches
+
 
 @dataclass(frozen=True)
 class MpiPlan:

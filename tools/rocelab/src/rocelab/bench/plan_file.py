@@ -126,13 +126,7 @@ def _testbed(table: Table) -> TestbedPlan:
         )
     if testbed.provider == "ssh" and testbed.switches:
         table.fail("switches", "between hosts of your own is what you have put there")
-    if testbed.provider == "qemu" and (testbed.nodes > 2 or testbed.switches):
-        table.fail(
-            "nodes" if testbed.nodes > 2 else "switches",
-            "two virtual machines are back to back",
-            action='Say provider = "veth": all ends and switches are in one.',
-        )
-    if testbed.provider == "veth" and testbed.nodes > 2 and not testbed.switches:
+    if testbed.lacks_switch:
         table.fail(
             "nodes",
             f"a link has two ends, and {testbed.nodes} nodes need a switch",

@@ -124,14 +124,14 @@ def elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool)
     chosen = "veth" if icount or native else asked
     counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
     here = native or (plan.testbed.native and chosen == "veth" and not icount)
-    if chosen == "qemu" and (plan.testbed.nodes > 2 or plan.testbed.switches):
-        raise UsageError(
-            "the plan has switches or more nodes, and two virtual machines are back to back",
-            action="--provider veth",
-        )
     # what is between hosts of one's own is there
     between = 0 if chosen == "ssh" else plan.testbed.switches
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
+    if where.lacks_switch:
+        raise UsageError(
+            f"{where.nodes} nodes need a switch, and the plan has none: its hosts have their own",
+            action="say switches = 1 in a copy of the plan",
+        )
     return replace(plan, testbed=where)
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from rocelab import artifacts
+from rocelab.bench.plan import TestbedPlan
 from rocelab.bench.plan_file import MOST_NODES, MOST_SWITCHES
 from rocelab.cli import console
 from rocelab.errors import TestbedError, UsageError
@@ -18,6 +19,7 @@ from rocelab.node.prepare import device_of, prepare
 from rocelab.provider import testbeds
 from rocelab.provider.qemu import state as states
 from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.qemu.spec import Provider as VirtualProvider
 from rocelab.provider.testbeds import VirtualTestbed
 
 DEFAULT = "default"
@@ -104,18 +106,14 @@ def up(
         raise UsageError(
             "hosts of your own are up already", action="prepare them with `rocelab hosts prepare`"
         )
-    if (nodes > 2 or switches) and not icount and provider is Provider.QEMU:
-        raise UsageError(
-            "two virtual machines are back to back",
-            action="--provider veth has all ends and switches in one",
-        )
-    if nodes > 2 and not switches:
+    kind: VirtualProvider = "veth" if icount or provider is Provider.VETH else "qemu"
+    if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
             f"a link has two ends, and {nodes} nodes need a switch", action="say --switches 1"
         )
     testbed = testbeds.up(
         name,
-        provider="veth" if icount or provider is Provider.VETH else "qemu",
+        provider=kind,
         line=line,
         mtu=mtu,
         icount=icount,
@@ -159,6 +157,8 @@ def ssh(
     """
     testbed = testbeds.attach(name)
     names = [candidate.name for candidate in testbed.nodes]
+    if testbed.spec.switch is not None:
+        names.append(testbed.spec.switch.name)
     if node not in names:
         raise UsageError(f"there is no node {node!r}", action=f"choose from {', '.join(names)}")
     target = testbed.target(node)
@@ -183,12 +183,15 @@ def status() -> None:
             console.say(f"{error.what}: {error.cause}")
             continue
         spec, died = testbed.spec, state.died()
-        for node in testbed.nodes:
-            # both ends of a pair are in one machine
-            machine = next((m for m in spec.nodes if m.name == node.name), spec.nodes[0])
+        addresses = {node.name: node.link.ipv4 for node in testbed.nodes}
+        if spec.switch is not None:
+            addresses[spec.switch.name] = "-"
+        for node, address in addresses.items():
+            # all ends of a layout are in one machine
+            machine = next((m for m in spec.machines if m.name == node), spec.nodes[0])
             table.add_row(
-                *(spec.name, spec.provider, spec.line, spec.accelerator, node.name),
+                *(spec.name, spec.provider, spec.line, spec.accelerator, node),
                 f"died ({died[machine.name]})" if machine.name in died else "up",
-                *(str(machine.ssh_port), node.link.ipv4),
+                *(str(machine.ssh_port), address),
             )
     console.out.print(table)

@@ -35,10 +35,7 @@ def up(
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
-    """Make a testbed; parameters and errors as `qemu.testbed.up`.
-
-    More than two nodes, and switches, take provider `veth`.
-    """
+    """Make a testbed; parameters and errors as `qemu.testbed.up`."""
     if provider == "veth":
         return veth.up(
             name,
@@ -56,6 +53,8 @@ def up(
         name,
         line=line,
         mtu=mtu,
+        nodes=nodes,
+        switches=switches,
         memory_mb=memory_mb,
         ssh_port=ssh_port,
         lifeline=lifeline,

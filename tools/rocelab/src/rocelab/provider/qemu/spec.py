@@ -9,6 +9,12 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ U
 
                              n1 ── peer: another stream ── n2   by which MPI's daemons meet
 
+With switches, or more nodes than two, a machine more has a stream to each node, and bridges in a
+row between them; and another bridge for the streams `peer`:
+
+n1 ── data1 ┐ switch ┌ data2 ── n2
+                     └ data3 ── n3
+
 One machine with all ends in it (provider `veth`), and no data link of QEMU's:
 
 host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
@@ -16,6 +22,7 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -41,11 +48,12 @@ class NodeSpec:
     ssh_port: int
     memory_mb: int
     mtu: int
+    is_switch: bool = False
 
     @property
     def name(self) -> str:
-        """`n1`, `n2`, …"""
-        return f"n{self.index}"
+        """`n1`, `n2`, …; or `switch`."""
+        return "switch" if self.is_switch else f"n{self.index}"
 
     @property
     def link(self) -> DataLink:
@@ -83,14 +91,21 @@ class TestbedSpec:
     image: str
     accelerator: Accelerator
     nodes: tuple[NodeSpec, ...]
-    """The machines: two for provider `qemu`, one for `veth`."""
+    """The machines that are nodes: one for provider `veth`, with all ends in it."""
     provider: Provider = "qemu"
     ends: int = 2
     """Nodes of the testbed, as benchmarks see them."""
     switches: int = 0
-    """Between the first node and the others (provider `veth`)."""
+    """Switches between the first node and the others."""
+    switch: NodeSpec | None = None
+    """The machine that is all switches (provider `qemu`)."""
     processors: int | None = None
     """Of a machine; None: as many as are good for measuring."""
+
+    @property
+    def machines(self) -> tuple[NodeSpec, ...]:
+        """All machines, the one that the others connect to first."""
+        return (self.switch, *self.nodes) if self.switch else self.nodes
 
     @property
     def vcpus(self) -> int:
@@ -112,7 +127,18 @@ class TestbedSpec:
     def from_json(cls, data: dict[str, Any]) -> TestbedSpec:
         """From the state file."""
         nodes = tuple(NodeSpec(**node) for node in data["nodes"])
-        return cls(**{**data, "nodes": nodes})
+        switch = NodeSpec(**data["switch"]) if data["switch"] else None
+        return cls(**{**data, "nodes": nodes, "switch": switch})
+
+
+def port_mac(node: NodeSpec) -> str:
+    """MAC address of the switch's port to a node, on the data link."""
+    return f"52:54:00:44:01:{node.index:02x}"
+
+
+def peer_port_mac(node: NodeSpec) -> str:
+    """The same on the control network between the nodes."""
+    return f"52:54:00:c1:01:{node.index:02x}"
 
 
 def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
@@ -121,7 +147,7 @@ def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
         f"hostname {node.name}",
         f"interface {CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500",
     ]
-    if spec.provider == "veth":
+    if spec.provider == "veth" or node.is_switch:
         return "\n".join(lines) + "\n"
     lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
     lines += [f"interface {PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
@@ -178,21 +204,59 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
             f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
-        *(_between_nodes(node, state) if spec.provider == "qemu" else ()),
+        *(_links(spec, node, state) if spec.provider == "qemu" else ()),
     ]
     for key, path in fw_cfg.items():
         argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
     return argv
 
 
-def _between_nodes(node: NodeSpec, state: Path) -> tuple[str, ...]:
-    side = "on" if node.index == 1 else "off"
-    address = f"server={side},addr.type=unix,addr.path={_escape(state)}"
+def last_socket(spec: TestbedSpec) -> str | None:
+    """The socket that the first machine makes last; None: there is none, or it is not waited for.
+
+    Only when it is there may the other machines connect.
+    """
+    if spec.provider != "qemu":
+        return None
+    return _socket("peer", spec.nodes[-1] if spec.switch else None)
+
+
+def data_netdev(node: NodeSpec) -> str:
+    """QEMU's name of the switch's end of a node's data link."""
+    return f"data{node.index}"
+
+
+def _socket(link: str, node: NodeSpec | None) -> str:
+    """A link's socket: of two nodes, or of a node and the switch."""
+    return f"{link}{node.index if node else ''}.sock"
+
+
+def _links(spec: TestbedSpec, node: NodeSpec, state: Path) -> Iterator[str]:
+    """Streams: between two nodes, or from each node to the switch."""
+    if node.is_switch:
+        for other in spec.nodes:
+            yield from _stream(
+                data_netdev(other), state / _socket("data", other), port_mac(other), True, node.mtu
+            )
+            yield from _stream(
+                f"peer{other.index}", state / _socket("peer", other), peer_port_mac(other), True
+            )
+        return
+    listens = spec.switch is None and node.index == 1
+    of = node if spec.switch else None
+    yield from _stream("data", state / _socket("data", of), node.link.mac, listens, node.mtu)
+    yield from _stream("peer", state / _socket("peer", of), node.peer_mac, listens)
+
+
+def _stream(
+    name: str, socket: Path, mac: str, listens: bool, mtu: int | None = None
+) -> tuple[str, ...]:
+    side = "on" if listens else "off"
+    address = f"server={side},addr.type=unix,addr.path={_escape(socket)}"
+    size = f",host_mtu={mtu}" if mtu else ""
     return (
-        *("-netdev", f"stream,id=data,{address}/data.sock"),
-        *("-device", f"virtio-net-pci,netdev=data,mac={node.link.mac},host_mtu={node.mtu}"),
-        *("-netdev", f"stream,id=peer,{address}/peer.sock"),
-        *("-device", f"virtio-net-pci,netdev=peer,mac={node.peer_mac}"),
+        *("-netdev", f"stream,id={name},{address}"),
+        *("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}"),
     )
 
 

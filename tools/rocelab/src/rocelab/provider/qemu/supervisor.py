@@ -19,13 +19,14 @@ import sys
 import time
 from pathlib import Path
 
-from rocelab.provider.qemu.spec import TestbedSpec, qemu_argv
+from rocelab.provider.qemu.spec import TestbedSpec, last_socket, qemu_argv
 from rocelab.provider.qemu.state import State
 
 
 def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]:
     nodes: dict[str, subprocess.Popen[bytes]] = {}
-    for node in spec.nodes:
+    listens = last_socket(spec)
+    for node in spec.machines:
         with (state / f"{node.name}.qemu").open("wb") as log:
             nodes[node.name] = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(spec, node, state)],
@@ -34,11 +35,11 @@ def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]
                 stderr=log,
                 cwd=state,
             )
-        if spec.provider != "qemu":
+        if listens is None:
             continue
-        # the first node listens, first for the data link; the others connect to it
+        # the first machine listens; the others connect to it
         deadline = time.monotonic() + 20
-        while not (state / "peer.sock").exists() and nodes[node.name].poll() is None:
+        while not (state / listens).exists() and nodes[node.name].poll() is None:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.02)

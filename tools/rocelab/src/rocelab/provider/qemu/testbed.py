@@ -19,21 +19,27 @@ from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
 from rocelab.node.ssh import SshNode, SshTarget
 from rocelab.provider import bridges
 from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.provider.qemu import accel
-from rocelab.provider.qemu.qmp import execute
+from rocelab.provider.bridges import Port
+from rocelab.provider.qemu import accel, dump
 from rocelab.provider.qemu.spec import (
     PEER_NETWORK,
     Accelerator,
     NodeSpec,
     Provider,
     TestbedSpec,
+    data_netdev,
     guest_config,
     kernel_command_line,
+    peer_port_mac,
+    port_mac,
 )
 from rocelab.provider.qemu.state import State
 
 MEMORY_MB = 1024
 """Memory of a node; bpftrace and pyverbs fit."""
+_SWITCH_MB = 512
+"""Memory of the machine between the nodes: it only boots, and forwards."""
+_PEER_MTU = 1500
 _HOST_RESERVE_MB = 512
 _QEMU_OVERHEAD_MB = 256
 _DISK_MB = 512
@@ -63,6 +69,7 @@ class QemuTestbed:
         self._owner = owner
         self.spec = state.spec()
         self._nodes = [self._node(node) for node in self.spec.nodes]
+        self._switch = self._node(self.spec.switch) if self.spec.switch else None
 
     def _node(self, node: NodeSpec) -> SshNode:
         path = self.state.path
@@ -82,9 +89,19 @@ class QemuTestbed:
         """The nodes, in the order of their names."""
         return self._nodes
 
+    @property
+    def switch(self) -> SshNode | None:
+        """The machine between the nodes, if there is one."""
+        return self._switch
+
+    @property
+    def machines(self) -> Sequence[SshNode]:
+        """All machines."""
+        return self._nodes if self._switch is None else [*self._nodes, self._switch]
+
     def target(self, name: str) -> SshTarget:
-        """How to log in to a node. Raises StopIteration for a name that is none."""
-        return next(node.target for node in self._nodes if node.name == name)
+        """How to log in to a machine. Raises StopIteration for a name that is none."""
+        return next(node.target for node in self.machines if node.name == name)
 
     @property
     def accelerator(self) -> Accelerator:
@@ -98,18 +115,24 @@ class QemuTestbed:
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
-        """Capture the data link in the first node's QEMU, outside the guest."""
-        qmp = self.state.path / f"{self.spec.nodes[0].name}.qmp"
-        dump = {"id": "wire", "netdev": "data", "file": str(path.resolve()), "maxlen": snaplen}
-        execute(qmp, "object-add", {"qom-type": "filter-dump", **dump})
+        """Capture the data link in QEMU, outside every guest.
+
+        Of two nodes at the first one's card; of more, where frames arrive at the switch.
+        """
+        two = len(self.spec.nodes) == 2
+        machine = self.spec.nodes[0] if two or self.spec.switch is None else self.spec.switch
+        qmp = self.state.path / f"{machine.name}.qmp"
+        taken = (
+            dump.whole_card(qmp, path, snaplen)
+            if two
+            else dump.arrivals(qmp, [data_netdev(node) for node in self.spec.nodes], path, snaplen)
+        )
         try:
-            yield
-        finally:
-            try:
-                execute(qmp, "object-del", {"id": "wire"})
-            except TestbedError:
-                self.alive()  # a dead node is the better message
-                raise
+            with taken:
+                yield
+        except TestbedError:
+            self.alive()  # a dead node is the better message
+            raise
 
     def alive(self) -> None:
         """Raise TestbedError, with its console, when a node has died."""
@@ -142,19 +165,33 @@ class QemuTestbed:
             "kernel_command_line": kernel_command_line(),
             "memory_mb": self.spec.nodes[0].memory_mb,
             "vcpus": self.spec.vcpus,
-            "data_link": "QEMU stream over a Unix socket (lossless), virtio-net",
-            "witness": "QEMU's filter-dump at the first node's card, outside every node",
+            "data_link": _data_link(self.spec),
+            "switches": self.spec.switches,
+            "witness": _witness(self.spec),
             "one_clock": False,
             "mtu": self.spec.nodes[0].mtu,
         }
 
     def down(self) -> None:
         """End everything and leave nothing behind."""
-        for node in self._nodes:
+        for node in self.machines:
             node.close()
         self.state.stop()
         if self._owner:
             self._owner.communicate()
+
+
+def _data_link(spec: TestbedSpec) -> str:
+    stream = "QEMU stream over a Unix socket (lossless), virtio-net"
+    if not spec.switches:
+        return stream
+    return f"{stream}, to a machine between the nodes that is {bridges.words(spec.switches)}"
+
+
+def _witness(spec: TestbedSpec) -> str:
+    if len(spec.nodes) == 2:
+        return "QEMU's filter-dump at the first node's card, outside every node"
+    return "QEMU's filter-dump where frames arrive at the switch, outside every node"
 
 
 def _host_cpu() -> str:
@@ -171,7 +208,7 @@ def _memory_available_mb() -> int:
     raise MissingError("/proc/meminfo does not tell the available memory")
 
 
-def check_host(nodes: int, memory_mb: int, folder: Path) -> None:
+def check_host(nodes: int, memory_mb: int, folder: Path, *, more_mb: int = 0) -> None:
     """Raise MissingError when this machine cannot carry the testbed."""
     for tool, package in (
         ("qemu-system-x86_64", "qemu-system-x86"),
@@ -186,6 +223,7 @@ def check_host(nodes: int, memory_mb: int, folder: Path) -> None:
                 action=f"run `make setup`, or install Debian's package {package}",
             )
     need = nodes * (memory_mb + _QEMU_OVERHEAD_MB) + _HOST_RESERVE_MB
+    need += more_mb + _QEMU_OVERHEAD_MB if more_mb else 0
     have = _memory_available_mb()
     if have < need:
         raise MissingError(
@@ -267,7 +305,7 @@ def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
 def _wait_for_boot(testbed: QemuTestbed, say: Say) -> None:
     started = time.monotonic()
     limit = _BOOT_SECONDS * testbed.patience
-    for node in testbed.nodes:
+    for node in testbed.machines:
         while not node.connect(timeout=30):
             _explain_early_death(testbed)
             if time.monotonic() - started > limit:
@@ -301,7 +339,7 @@ def up(
     mtu: int,
     provider: Provider = "qemu",
     icount: bool = False,
-    ends: int = 2,
+    nodes: int = 2,
     switches: int = 0,
     vcpus: int | None = None,
     memory_mb: int = MEMORY_MB,
@@ -310,12 +348,13 @@ def up(
     patience: float = 1,
     say: Say = _say_nothing,
 ) -> QemuTestbed:
-    """Boot a testbed's machines and wait until every one answers: one for `veth`, else two.
+    """Boot a testbed's machines and wait until every one answers: one for `veth`.
 
-    `ends` and `switches` are what the one machine will have. `icount` has its clock count
-    instructions. With `lifeline` it ends together with this process, else with `down`. Every time
-    limit is multiplied by `patience`. Raises UsageError for a name in use, MissingError when the
-    machine cannot carry it, TestbedError when a node fails.
+    For `qemu` one for each of `nodes`, and one more for `switches` between them, without which
+    there are two. `icount` has its clock count instructions. With `lifeline` it ends together with
+    this process, else with `down`. Every time limit is multiplied by `patience`. Raises UsageError
+    for a name in use, MissingError when the machine cannot carry it, TestbedError when a node
+    fails.
     """
     state = State(name)
     if state.alive():
@@ -323,32 +362,36 @@ def up(
             f"testbed {name} is up already",
             action="use it, or take it down with `rocelab down`",
         )
-    nodes = 1 if provider == "veth" else 2
-    check_host(nodes, memory_mb, state.path.parent)
+    machines = 1 if provider == "veth" else nodes
+    between = switches > 0 and provider == "qemu"
+    check_host(machines, memory_mb, state.path.parent, more_mb=_SWITCH_MB if between else 0)
     image = artifacts.image(line)
-    ports = _ports(nodes, ssh_port)
+    ports = _ports(machines + between, ssh_port)
     accelerator: Accelerator = "icount" if icount else accel.choose(image)
     spec = TestbedSpec(
         name,
         line,
         str(image),
         accelerator,
-        tuple(NodeSpec(i + 1, port, memory_mb, mtu) for i, port in enumerate(ports)),
+        tuple(NodeSpec(i + 1, ports[i], memory_mb, mtu) for i in range(machines)),
         provider,
-        ends=ends,
+        ends=nodes,
         switches=switches,
+        switch=NodeSpec(machines + 1, ports[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
     )
-    what = "2 nodes" if nodes == 2 else f"1 node with {ends} ends in it"
+    what = f"{nodes} nodes" if provider == "qemu" else f"1 node with {nodes} ends in it"
     way = f" over {bridges.words(switches)}" if switches else ""
     say(f"booting {what}{way}, kernel line {line}, accelerator {accelerator}")
     state.create(spec)
     try:
         _write_keys(state)
-        for node in spec.nodes:
+        for node in spec.machines:
             (state.path / f"{node.name}.conf").write_text(guest_config(spec, node))
         testbed = QemuTestbed(state, _supervise(state, lifeline), patience=patience)
         _wait_for_boot(testbed, say)
+        if testbed.switch is not None:
+            _connect(testbed.switch, spec)
     except BaseException:
         try:
             state.stop()
@@ -356,6 +399,19 @@ def up(
             state.remove()
         raise
     return testbed
+
+
+def _connect(switch: SshNode, spec: TestbedSpec) -> None:
+    """Make the bridges on the machine between the nodes."""
+    links = json.loads(switch.run(("ip", "-j", "link", "show")).stdout)
+    names = {link["address"]: link["ifname"] for link in links}
+    data = [Port(names[port_mac(node)], node.link.mac) for node in spec.nodes]
+    peer = [Port(names[peer_port_mac(node)], node.peer_mac) for node in spec.nodes]
+    for argv in (
+        *bridges.make(data, spec.switches, spec.nodes[0].mtu),
+        *bridges.make(peer, 1, _PEER_MTU, name="peer"),
+    ):
+        switch.run(argv)
 
 
 def attach(name: str) -> QemuTestbed:

@@ -118,7 +118,7 @@ def up(
         mtu=mtu,
         provider="veth",
         icount=icount,
-        ends=nodes,
+        nodes=nodes,
         switches=switches,
         vcpus=vcpus,
         memory_mb=memory_mb,

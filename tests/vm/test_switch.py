@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Three machines over a fourth that is a switch: MPI on all of them, proven where frames arrive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+
+import vmlab
+from requirements import missing
+from rocelab import artifacts
+from rocelab.bench import plan_file
+from rocelab.errors import ExitCode, MissingError
+from rocelab.node.prepare import prepare
+from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.run import results, runner
+
+pytestmark = pytest.mark.long
+PLAN = """
+[plan]
+name = "switch"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = []
+[testbed]
+nodes = 3
+switches = 1
+[[benchmark]]
+tool = "mpibench"
+test = "bcast"
+sizes = [4, 4096]
+iterations = 10
+timeout = 300
+[benchmark.mpi]
+ranks = 3
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [4096]
+iterations = 50
+qp_timeout = 18
+"""
+
+
+@pytest.fixture(scope="module")
+def testbed() -> Iterator[QemuTestbed]:
+    try:
+        made = qemu.up(
+            f"switch-{os.getpid()}",
+            line=vmlab.LINE,
+            mtu=vmlab.MTU,
+            nodes=3,
+            switches=1,
+            memory_mb=768,
+            lifeline=True,
+        )
+    except MissingError as error:
+        missing(f"{error.what}: {error.action}")
+    try:
+        prepare(made.nodes, artifacts.driver(vmlab.LINE), artifacts.programs(vmlab.LINE))
+        with vmlab.healthy(made.machines, "switch"):
+            yield made
+    finally:
+        made.down()
+
+
+def forwarded(testbed: QemuTestbed) -> int:
+    """Packets that the switch's bridge on the data link has forwarded."""
+    assert testbed.switch is not None
+    return sum(
+        int(text)
+        for text in testbed.switch.run(
+            ("sh", "-c", "cat /sys/class/net/hop1/lower_*/statistics/rx_packets")
+        ).stdout.split()
+    )
+
+
+def test_all_nodes_exchange_over_the_switch(testbed: QemuTestbed, tmp_path) -> None:
+    """Drivers, ports of the switch and captures at its cards count the same RoCE packets."""
+    before = forwarded(testbed)
+    outcome = runner.run(plan_file.from_toml(PLAN, "switch.toml"), testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    crossed = forwarded(testbed) - before
+    table = results.load(outcome.path)
+    sent = table.filter(pl.col("metric") == "driver.sent_pkts")
+    assert sorted(sent.filter(pl.col("tool") == "mpibench")["node"]) == ["n1", "n2", "n3"]
+    assert sorted(sent.filter(pl.col("tool") == "perftest")["node"]) == ["n1", "n2"]
+    frames = table.filter(pl.col("metric") == "wire.frames", pl.col("kind") == "roce_v2")
+    assert frames["value"].sum() == sent["value"].sum() > 0
+    every = table.filter(pl.col("metric") == "wire.frames")["value"].sum()
+    assert crossed >= every
