@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mpibench beside NetPIPE, another program's ping-pong, in turn on the same ends.
+
+NetPIPE prints the best of its trials; mpibench times as many trials of as many round trips
+(`--trials`), and the best of them stands here too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rocelab.bench.catalog import TRANSPORTS
+from rocelab.bench.mpi import recipe
+from rocelab.bench.mpi.recipe import Place
+from rocelab.bench.plan import MpiPlan
+from rocelab.node import Node
+from rocelab.run.mpi import launch
+
+TRIALS = 3
+"""As many as Debian's NetPIPE 3.7.2 has built in: 50 round trips more are 300 messages more."""
+_RESULT = "/run/rocelab/netpipe.out"
+_PLAN = MpiPlan(
+    ranks=2,
+    ranks_per_node=1,
+    method="osu",
+    window=1,
+    yield_when_idle=True,
+    sweep=True,
+    mca=(),
+)
+
+
+@dataclass
+class Found:
+    """Half a round trip in µs, by repetition."""
+
+    netpipe: list[float] = field(default_factory=list)
+    mpibench: list[float] = field(default_factory=list)
+
+
+def in_turn(nodes: Sequence[Node], size: int, *, repetitions: int, times: int) -> Found:
+    """Both programs in turn over TCP between two ends of one machine."""
+    places = [Place(node.name, node.link.netdev) for node in nodes]
+    settings = [recipe.for_node(TRANSPORTS["tcp"], place, one_machine=True) for place in places]
+    found = Found()
+    with launch.prepared(nodes, settings) as there:
+
+        def mpirun(*program: str) -> str:
+            return launch.run(program, _PLAN, nodes, there, control=None, timeout=240).stdout
+
+        for _ in range(repetitions):
+            found.netpipe.append(_netpipe(mpirun, nodes[0], size, times))
+            found.mpibench.append(_mpibench(mpirun, size, times))
+    return found
+
+
+def _netpipe(mpirun: Callable[..., str], node: Node, size: int, times: int) -> float:
+    """NetPIPE has it in a file: bytes, Mbit/s, seconds."""
+    bounds = ("-l", str(size), "-u", str(size), "-p", "0")
+    mpirun("NPopenmpi", *bounds, "-n", str(times), "-o", _RESULT)
+    (line,) = node.run(("cat", _RESULT)).stdout.splitlines()
+    measured, _, seconds = line.split()
+    assert int(measured) == size
+    return float(seconds) * 1e6
+
+
+def _mpibench(mpirun: Callable[..., str], size: int, times: int) -> float:
+    words = ("--json", "-i", str(times), "-t", str(TRIALS), "-s", str(size), "latency")
+    (row,) = json.loads(mpirun("mpibench", *words))["results"]
+    assert len(row["trials_ns"]) == TRIALS
+    return float(min(row["trials_ns"])) / 1e3
