@@ -28,13 +28,16 @@ Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
 
 
 @contextmanager
-def boot(*, name: str, prepared: bool, line: str = LINE) -> Iterator[qemu.QemuTestbed]:
+def boot(
+    *, name: str, prepared: bool, line: str = LINE, last_line: str = ""
+) -> Iterator[qemu.QemuTestbed]:
     """Two nodes for as long as the context lasts, or until this process ends."""
     try:
         testbed = qemu.up(
             f"{name}-{os.getpid()}",
             line=line,
             mtu=MTU,
+            last_line=last_line,
             memory_mb=qemu.MEMORY_MB if PATIENCE == 1 else 2 * qemu.MEMORY_MB,
             lifeline=True,
             patience=PATIENCE,

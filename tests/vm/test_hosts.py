@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Provider ssh and `rocelab hosts`: two machines that are given as SSH hosts, and as no more."""
+"""Provider ssh and `rocelab hosts`: two machines that are given as SSH hosts, and as no more.
+
+One is Debian 12 with its kernel 6.1, the other Debian 13 with 6.12, where both are built.
+"""
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +18,9 @@ import pytest
 
 import vmlab
 from command_line import rocelab
+from requirements import missing
 from rocelab import artifacts
+from rocelab.errors import MissingError
 from rocelab.provider.qemu.testbed import QemuTestbed
 from rocelab.run import results
 from sample_plan import three_transports
@@ -31,12 +38,27 @@ BUILD_THERE = bool(os.environ.get("ROCELAB_TEST_BUILD_ON_HOSTS"))
 """Build as on a host whose kernel is not one of our images': ten minutes under emulation."""
 
 
+def older_line() -> str:
+    """The first host's kernel line."""
+    try:
+        artifacts.image("6.1")
+        artifacts.driver("6.1")
+        artifacts.programs("6.1")
+    except MissingError as error:
+        if os.environ.get("CI") == "true":
+            missing(error.action)
+        return vmlab.LINE
+    return "6.1"
+
+
 @dataclass
 class Hosts:
     """Two machines, and the inventory that names them."""
 
     testbed: QemuTestbed
     inventory: Path
+    older: str
+    """The kernel line of the first one."""
 
     def state(self) -> list[str]:
         return [node.run(["sh", "-c", _STATE]).stdout for node in self.testbed.nodes]
@@ -45,7 +67,8 @@ class Hosts:
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """One has its stock driver loaded, and a device; the other has not."""
-    with vmlab.boot(name="hosts", prepared=False) as testbed:
+    older = older_line()
+    with vmlab.boot(name="hosts", prepared=False, line=older, last_line=vmlab.LINE) as testbed:
         tables = [
             f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
             f'user = "root"\nnetdev = "{node.link.netdev}"\n'
@@ -57,7 +80,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         first = testbed.nodes[0]
         first.run(["rdma", "link", "add", "mine", "type", "rxe", "netdev", first.link.netdev])
         with vmlab.healthy(testbed.nodes, "hosts"):
-            yield Hosts(testbed, inventory)
+            yield Hosts(testbed, inventory, older)
 
 
 def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +115,13 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     values = results.load(run)
     assert set(values["transport"]) == {"tcp", "rxe-v1", "rxe-v2"}
     assert "stage.tx.icrc.mean" in set(values["metric"])
+    if hosts.older != vmlab.LINE:
+        kernels = [node["kernel"].split(".")[:2] for node in meta["nodes"].values()]
+        assert kernels == [["6", "1"], ["6", "12"]]
+        # nobody takes the numbers for those of two hosts that are alike
+        page = html.unescape((run / "report.html").read_text())
+        (warned,) = re.findall(r"The nodes differ in: ([^<]*)", page)
+        assert {"kernel", "rdma_rxe version", "perftest"} <= set(re.split(", | and ", warned))
 
     restored = rocelab("hosts", "restore", *where, timeout=300)
     assert restored.returncode == 0, restored.stderr
@@ -129,7 +159,7 @@ def test_a_device_whose_driver_is_not_ours(hosts: Hosts, tmp_path: Path) -> None
     assert refused.returncode == 4
     assert "rocelab hosts prepare" in refused.stderr
     tap = "/usr/local/sbin/linktap"
-    first.put(artifacts.probe("linktap", vmlab.LINE), tap, mode=0o755)
+    first.put(artifacts.probe("linktap", hosts.older), tap, mode=0o755)
     second.run(["rdma", "link", "add", "theirs", "type", "rxe", "netdev", second.link.netdev])
     try:
         where = ("--inventory", str(hosts.inventory), "--out", str(tmp_path))

@@ -49,6 +49,8 @@ class NodeSpec:
     memory_mb: int
     mtu: int
     is_switch: bool = False
+    image: str = ""
+    """Where it is not the testbed's: another kernel line."""
 
     @property
     def name(self) -> str:
@@ -178,7 +180,7 @@ _ACCELERATORS: dict[Accelerator, tuple[str, ...]] = {
 
 def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
     """Command line of one node; `state` is the testbed's folder."""
-    image = Path(spec.image)
+    image = Path(node.image or spec.image)
     cpu = "host" if spec.accelerator == "kvm" else "max"
     fw_cfg = {
         "node": state / f"{node.name}.conf",

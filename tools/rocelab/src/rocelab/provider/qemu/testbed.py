@@ -342,6 +342,7 @@ def up(
     nodes: int = 2,
     switches: int = 0,
     vcpus: int | None = None,
+    last_line: str = "",
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
@@ -351,10 +352,10 @@ def up(
     """Boot a testbed's machines and wait until every one answers: one for `veth`.
 
     For `qemu` one for each of `nodes`, and one more for `switches` between them, without which
-    there are two. `icount` has its clock count instructions. With `lifeline` it ends together with
-    this process, else with `down`. Every time limit is multiplied by `patience`. Raises UsageError
-    for a name in use, MissingError when the machine cannot carry it, TestbedError when a node
-    fails.
+    there are two; the last one has the kernel line `last_line`, if that is given. `icount` has its
+    clock count instructions. With `lifeline` it ends together with this process, else with `down`.
+    Every time limit is multiplied by `patience`. Raises UsageError for a name in use, MissingError
+    when the machine cannot carry it, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -366,6 +367,7 @@ def up(
     between = switches > 0 and provider == "qemu"
     check_host(machines, memory_mb, state.path.parent, more_mb=_SWITCH_MB if between else 0)
     image = artifacts.image(line)
+    last = str(artifacts.image(last_line)) if last_line else ""
     ports = _ports(machines + between, ssh_port)
     accelerator: Accelerator = "icount" if icount else accel.choose(image)
     spec = TestbedSpec(
@@ -373,7 +375,10 @@ def up(
         line,
         str(image),
         accelerator,
-        tuple(NodeSpec(i + 1, ports[i], memory_mb, mtu) for i in range(machines)),
+        tuple(
+            NodeSpec(i + 1, ports[i], memory_mb, mtu, image=last if i == machines - 1 else "")
+            for i in range(machines)
+        ),
         provider,
         ends=nodes,
         switches=switches,
