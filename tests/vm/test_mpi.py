@@ -123,7 +123,7 @@ def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
     assert mpi["cvars"]["pml"] == "ucx"
     assert mpi["cvars"]["mpi_yield_when_idle"] is True
     assert "coll_tuned_allreduce_algorithm" in mpi["cvars"]
-    assert not rig.nodes[0].run(("sh", "-c", "ls -d /run/rocelab/mpi.*"), check=False).stdout
+    assert not rig.nodes[0].run(("sh", "-c", "ls -d /tmp/rocelab-mpi.*"), check=False).stdout
     assert not rig.nodes[1].run(("pgrep", "-x", "prted|orted"), check=False).stdout
 
 

@@ -68,7 +68,8 @@ def prepared(
     `settings[i]` are those of the ranks of `nodes[i]`, `own` the files of the suite itself.
     """
     first = machine_of(nodes[0])
-    folder = first.run(("mktemp", "-d", "/run/rocelab/mpi.XXXXXX")).stdout.strip()
+    # not in /run: it is root's, and on many hosts nothing there may be executed
+    folder = first.run(("mktemp", "-d", "-t", "rocelab-mpi.XXXXXX")).stdout.strip()
     programs = {"agent": _AGENT, "rank": _RANK, "find": _FIND}
     files = {**own, **programs}
     files |= {f"node.{i}": recipe.as_file(each) for i, each in enumerate(settings)}
