@@ -34,6 +34,8 @@ class Kind(StrEnum):
     """A stream in one direction."""
     BOTH_WAYS = "both_ways"
     """Streams in both directions, together."""
+    WHOLE_FILE = "whole_file"
+    """A file by the time from the start of its client to the end: connecting is in it."""
     ALL_PAIRS = "all_pairs"
     """What several pairs do at once: latency of one of them, bandwidth of all together."""
     COLLECTIVE = "collective"
@@ -110,6 +112,7 @@ _PERFTEST_SIZES = (1, 1 << 23)  # its own bounds
 _ATOMIC_SIZES = (8, 8)
 _QPERF_SIZES = (1, 1 << 24)
 _IPERF3_SIZES = (4, 1 << 20)  # its MAX_BLOCKSIZE
+_FILE_SIZES = (1, 1 << 28)  # both ends keep the file in memory
 
 
 def _ping_pong(name: str, opcode_class: str) -> Test:
@@ -193,6 +196,8 @@ TESTS = {
         Test("qperf", "tcp_lat", "latency", Kind.ONE_WAY_HALF_RTT, "tcp", _QPERF_SIZES),
         Test("qperf", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _QPERF_SIZES),
         Test("iperf3", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _IPERF3_SIZES),
+        Test("rcopy", "put", "bandwidth", Kind.WHOLE_FILE, "verbs", _FILE_SIZES, ("ftp", "put")),
+        Test("ftp", "put", "bandwidth", Kind.WHOLE_FILE, "tcp", _FILE_SIZES),
         *_mpi_tests("mpibench", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("omb", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("imb", _IMB_TESTS),

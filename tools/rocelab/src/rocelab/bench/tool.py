@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from rocelab.bench.catalog import Test
 from rocelab.errors import CellError
@@ -41,6 +41,8 @@ class Job:
     """RoCE path MTU in bytes; None: the tool's choice."""
     cpu_util: bool = False
     """Whether perftest gives its own CPU utilization: then `seconds` count, not `iterations`."""
+    folder: str = ""
+    """Where a transfer's file is, on both nodes."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ Argv = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Transfer:
+    """What a tool that sends a file needs besides its commands; its server ends when it is told."""
+
+    by: Literal["tcp", "rdma_cm"]
+    """What its server listens by."""
+    user: str
+    """As whom the server writes, by name or number."""
+    config: Callable[[Job], str] | None = None
+    """The server's configuration, by which it becomes that user itself."""
+
+
+@dataclass(frozen=True)
 class Tool:
     """The three functions by which the harness knows a tool."""
 
@@ -77,6 +91,7 @@ class Tool:
     client: Callable[[Job], Argv]
     parse: Callable[[Job, str], Measurement]
     """From the client's standard output. Raises CellError when it is not what it should be."""
+    transfer: Transfer | None = None
 
 
 def bad_output(job: Job, problem: str) -> NoReturn:

@@ -39,6 +39,7 @@ KINDS = {
     "one_way_half_rtt": "one way, as half of a round trip",
     "round_trip": "whole round trip",
     "one_way": "one way",
+    "whole_file": "a file, from the start of the client's program to its end",
 }
 
 

@@ -26,7 +26,7 @@ SYSCTLS = (
 )
 PACKAGES = (
     *("perftest", "qperf", "iperf3", "rdma-core", "libibverbs1", "ibverbs-providers"),
-    *("iproute2", "ethtool"),
+    *("iproute2", "ethtool", "rdmacm-utils", "vsftpd", "curl"),
 )
 _DPKG = ("dpkg-query", "-W", "-f", r"${Package}\t${Version}\n")
 _MODULE = "/sys/module/rdma_rxe"

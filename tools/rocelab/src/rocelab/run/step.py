@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.bench.plan import Cell
-from rocelab.bench.tool import End, Job
+from rocelab.bench.tool import End, Job, Tool
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError
 from rocelab.node import Completed
 from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, packets, pair, probes, processors, proof, stages
+from rocelab.run import frames, packets, pair, probes, processors, proof, stages, transfer
 from rocelab.run.counters import Counters
 from rocelab.run.probe_process import ProbeError
 from rocelab.run.proof import Check, Proof
@@ -66,9 +66,10 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
 
     Raises as `measure`.
     """
-    job = _job(cell, cell.benchmark.sizes[0], rig, ends)
+    tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
     short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
-    pair.run(TOOLS[cell.test.tool], short, *rig.nodes[:2], timeout=cell.benchmark.timeout)
+    with _ready(tool, short, cell, rig) as ready:
+        pair.run(tool, ready, *rig.nodes[:2], timeout=cell.benchmark.timeout)
 
 
 def measure(
@@ -85,7 +86,6 @@ def measure(
     Raises CellError when it gives no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
-    job = _job(cell, size, rig, ends)
     is_verbs = cell.transport.family == "verbs"
     capture = into / "wire.pcap"
 
@@ -93,14 +93,18 @@ def measure(
         (into / f"{end}.out").write_text(done.stdout, "utf-8")
         (into / f"{end}.err").write_text(done.stderr, "utf-8")
 
-    before = rig.counters()
-    with (
-        rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
-        observed(rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()),
-        timed(rig, (tool.client(job), tool.server(job)), into, observe),
-    ):
-        done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)
-        moved = rig.settled(before)
+    with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
+        before = rig.counters()
+        with (
+            rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
+            observed(
+                rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
+            ),
+            timed(rig, (tool.client(job), tool.server(job)), into, observe),
+        ):
+            done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)
+            moved = rig.settled(before)
+        same = {"sha256": transfer.compared(job, *rig.nodes[:2])} if tool.transfer else {}
     found = tool.parse(job, done.stdout)
     seen = frames.count(capture)
     judged = proof.judge(cell.transport, moved, seen, found)
@@ -112,6 +116,7 @@ def measure(
         "server": list(tool.server(job)),
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": found.path_mtu,
+        **same,
         "counters": {name: c.as_json() for name, c in moved.items()},
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
@@ -133,6 +138,16 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
         path_mtu=cell.benchmark.path_mtu,
         cpu_util=cell.benchmark.cpu_util,
     )
+
+
+@contextmanager
+def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
+    """The job, once its nodes have what it takes."""
+    if tool.transfer is None:
+        yield job
+        return
+    with transfer.prepared(tool.transfer, job, cell.transport, *rig.nodes[:2]) as ready:
+        yield ready
 
 
 @contextmanager

@@ -148,6 +148,7 @@ def _with_kind(name: str, rows: pl.DataFrame) -> str:
         "one_way_half_rtt": "½ round trip",
         "round_trip": "round trip",
         "all_pairs": "all pairs",
+        "whole_file": "whole file",
     }
     told = [short[kind] for kind in sorted(kinds) if kind in short]
     return f"{name} ({told[0]})" if len(told) == 1 else name

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files over FTP and rcopy: each transport by the wire, content the same, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocelab.bench import plan_file
+from rocelab.errors import ExitCode
+from rocelab.node import Node
+from rocelab.node.prepare import add_device, offer_roce_v1, remove_device
+from rocelab.provider.base import Testbed
+from rocelab.run import pair, results, runner
+
+PLAN = """
+[plan]
+name = "files"
+repetitions = 1
+probes = ["rxecpu"]
+transports = ["tcp", "rxe-v1", "rxe-v2"]
+[[benchmark]]
+tool = "rcopy"
+test = "put"
+sizes = [300000]
+"""
+SIZE = 300_000
+_STATE = """
+ls -d /run/rocelab-file.* /sys/kernel/config/rdma_cm/* 2>/dev/null
+pgrep -a 'vsftpd|rcopy|curl'; lsmod | grep -o '^rdma_[a-z]*' | sort
+"""
+
+
+@pytest.fixture
+def both(testbed: Testbed) -> Iterator[Testbed]:
+    """Devices that speak both versions of RoCE."""
+    offer_roce_v1(testbed.nodes)
+    yield testbed
+    for node in testbed.nodes:
+        remove_device(node)
+        add_device(node)
+
+
+def state(nodes: list[Node]) -> list[str]:
+    return [node.run(("sh", "-c", _STATE), check=False).stdout for node in nodes]
+
+
+def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
+    """vsftpd and curl, and rcopy by both versions of RoCE."""
+    before = state(list(both.nodes))
+    outcome = runner.run(plan_file.from_toml(PLAN, "files.toml"), both, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    assert state(list(both.nodes)) == before
+    table = results.load(outcome.path)
+    for transport, kind in (("tcp", "tcp"), ("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
+        rows = table.filter(transport=transport)
+        whole = rows.filter(metric="transfer.time", kind="whole")["value"].item()
+        rate = rows.filter(metric="bandwidth")["value"].item()
+        assert rate == pytest.approx(SIZE / whole * 1e9)
+        assert rows.filter(metric="wire.payload_bytes")["value"].item() >= SIZE
+        assert rows.filter(metric="wire.frames", kind=kind)["value"].min() > 0  # type: ignore[operator]
+        # who sends a file and who writes it are the benchmark
+        busy = rows.filter(metric="cpu.user.benchmark", kind="time")
+        assert set(busy["node"]) == {"n1", "n2"}
+        assert busy["value"].min() > 0  # type: ignore[operator]
+    hashes = {
+        step["sha256"]
+        for record in outcome.path.glob("cells/*/cell.json")
+        for step in json.loads(record.read_text())["steps"]
+    }
+    # each its own random bytes
+    assert len(hashes) == 3
+
+
+def test_a_byte_that_changed_is_an_error(
+    testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the other fault: vsftpd and its folder are gone all the same."""
+    before = state(list(testbed.nodes))
+    good = pair.run
+
+    def corrupting(tool, job, client, server, **words):
+        done = good(tool, job, client, server, **words)
+        server.run(("sh", "-c", 'printf x >> "$1"', "sh", f"{job.folder}/in/file"))
+        return done
+
+    monkeypatch.setattr(pair, "run", corrupting)
+    text = PLAN.replace('"tcp", "rxe-v1", "rxe-v2"', '"tcp"').replace("300000", "1")
+    outcome = runner.run(plan_file.from_toml(text, "files.toml"), testbed, tmp_path)
+    assert outcome.failed
+    (record,) = outcome.path.glob("cells/*/cell.json")
+    assert "what arrived is not what was sent" in json.loads(record.read_text())["error"]["what"]
+    assert state(list(testbed.nodes)) == before
