@@ -17,7 +17,10 @@ hpcc-1.5.0 (Debian 12, two ranks). Tables are cut to fewer sizes.
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -121,6 +124,8 @@ def test_osu_s_other_columns() -> None:
         "latency.rank_min": ("collective", 39890, "ns"),
         "latency.rank_max": ("collective", 609980, "ns"),
     }
+    assert "-f" in SUITES["omb"].argv(job("omb", "reduce", 4))
+    assert "-f" not in SUITES["omb"].argv(job("omb", "latency", 4))
     assert figures(read(job("omb", "barrier", 0), "osu-5.8-barrier.txt"), 0) == {
         "latency.mean": ("collective", 8630, "ns")
     }
@@ -297,6 +302,43 @@ def test_a_suite_that_is_not_there_is_told() -> None:
         launch.find(omb, bcast, [Bare("n1", "osu_bcast"), Bare("n2")], "/f")
     with pytest.raises(CellError, match="different programs"):
         launch.find(suite, cg, [Bare("n1", "cg.S.2"), Bare("n2", "cg.S.x")], "/f")
+
+
+@dataclass
+class Local:
+    """A node whose commands run here, with `folder` for what is there as /run/rocelab."""
+
+    name: str
+    folder: Path
+
+    def run(self, argv, *, stdin=None, check=True, **_: object) -> Completed:
+        words = [str(word).replace("/run/rocelab", str(self.folder)) for word in argv]
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        done = subprocess.run(
+            words, input=stdin, capture_output=True, text=True, env={"PATH": path}, check=check
+        )
+        return Completed(tuple(words), done.returncode, done.stdout, done.stderr)
+
+
+def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
+    """The very scripts: a rank runs where the suite's files are, with its node's settings."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "cg.S.2"
+    program.write_text('#!/bin/sh\necho "$UCX_TLS $1 $(cat input)" | tee report\n')
+    program.chmod(0o755)
+    node, cg = Local("n1", tmp_path), application("npb", "cg", "S", 2)
+    settings = [{"UCX_TLS": "first"}, {"UCX_TLS": "second"}]
+    with launch.prepared([node], settings, {"input": "problem"}) as there:
+        assert launch.find(SUITES["npb"], cg, [node], there) == "cg.S.2"
+        with pytest.raises(CellError, match=r"no cg\.A\.x or cg\.A\.2 on n1"):
+            launch.find(SUITES["npb"], application("npb", "cg", "A", 2), [node], there)
+        for rank, which in ((0, "first"), (1, "second")):
+            words = ("env", f"OMPI_COMM_WORLD_RANK={rank}", f"{there}/rank", "1", there)
+            said = node.run((*words, "cg.S.2", "-x"))
+            assert said.stdout == f"{which} -x problem\n"
+            assert Path(there, "report").read_text() == said.stdout
+        assert node.run((f"{there}/rank", "1", there, "nowhere"), check=False).returncode == 127
+    assert not Path(there).exists()
 
 
 def test_imb() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 
+from rocelab.bench.catalog import Kind
 from rocelab.bench.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.bench.tool import Argv, Value
 
@@ -47,10 +48,14 @@ TESTS = tuple(_TITLES)
 
 
 def argv(job: MpiJob) -> Argv:
-    """The command that each rank runs: its sizes double from the smallest to the largest."""
+    """The command that each rank runs: its sizes double from the smallest to the largest.
+
+    Collectives also say the fastest and the slowest rank (-f).
+    """
     warmup = max(1, job.iterations // 10)
     sizes = () if job.test.name == "barrier" else ("-m", f"{min(job.sizes)}:{max(job.sizes)}")
-    return (job.test.program, "-i", str(job.iterations), "-x", str(warmup), *sizes)
+    full = ("-f",) if job.test.kind is Kind.COLLECTIVE else ()
+    return (job.test.program, "-i", str(job.iterations), "-x", str(warmup), *full, *sizes)
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
