@@ -6,7 +6,7 @@ use std::io::Cursor;
 use _core::read::{Block, Counter, Reader, open_compressed};
 use _core::{Engine, Options, Select};
 use roce::flow::Config;
-use roce::{Frame, Link, Memory, Own, Packet, Ports, decode, icrc};
+use roce::{Frame, Link, Memory, Own, Packet, Ports, Recalled, decode, icrc};
 
 /// Any bytes as a capture file, compressed or not: read to the end in pieces of a hostile size.
 pub fn readers(input: &[u8]) {
@@ -63,14 +63,18 @@ fn known_again(link: Link, frame: &[u8], packet: &Packet, at: usize) {
     let mut other = frame.to_vec();
     other[at] ^= 0x55;
     for frame in [frame, &other] {
-        let Some(known) = memory.recall(link, frame, packet.wire_len) else { continue };
+        let Some(known) = memory.recall(link, frame, packet.wire_len, true) else { continue };
         let again = decode(link, frame, packet.wire_len, &Ports::default());
         let Frame::Roce(again) = again else { panic!("{again:?} is known as RoCE") };
-        let found = icrc::found(&again, frame).filter(|_| again.complete).unwrap_or(0);
-        let own = Own { psn: again.psn, apsn: again.apsn, icrc: found };
-        assert_eq!(known.look(frame, true), (own, icrc::check(&again, frame)));
+        assert_eq!((known.own.psn, known.own.apsn), (again.psn, again.apsn));
+        assert_eq!(known.own, Own::of(&again, frame));
+        assert_eq!(known.icrc, icrc::check(&again, frame));
         let alike = Packet { psn: again.psn, apsn: again.apsn, ..*packet };
         assert_eq!(format!("{alike:?}"), format!("{again:?}"));
+        let next =
+            Recalled { own: Own { psn: known.own.psn.wrapping_sub(1), ..known.own }, ..known };
+        let goes_on = memory.run(next, [(link, frame, packet.wire_len)].into_iter(), true) == 1;
+        assert_eq!(goes_on, known.icrc != roce::Icrc::Bad);
     }
 }
 

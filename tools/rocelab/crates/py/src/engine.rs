@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use roce::finding::{At, Rule};
-use roce::flow::{Config, Connection, Message, Tracker};
+use roce::flow::{Config, Connection, Message, Stretch, Tracker};
 use roce::icrc::{self, Diagnosis};
 use roce::{Icrc, Interval, Own, Packet, Ports, Series};
 
-use crate::lane::{Item, Lane, Rules};
+use crate::lane::{Lane, Rules, Run};
 use crate::read::{Block, Input, Merge, ReadError, Reader, Record};
 use crate::select::Select;
 use crate::tables::PacketColumns;
@@ -168,35 +168,37 @@ impl Engine {
         self.count_over_time(lane);
         let first = self.alike;
         self.alike += lane.packets.len() as u64;
-        let mut items = &lane.items[..];
-        while let Some(item) = items.first() {
-            let alike = first + u64::from(item.packet);
-            let taken = self.go_on(alike, item.packet, items, &lane.block.records);
-            if taken > 0 {
-                items = items.get(taken..).unwrap_or_default();
-                continue;
-            }
-            let record = lane.block.records.get(item.record as usize);
-            let packet = lane.packets.get(item.packet as usize);
-            let (Some(record), Some((packet, _))) = (record, packet) else { break };
-            let Own { psn, apsn, .. } = item.own;
-            let packet = Packet { psn, apsn, icrc: item.icrc, ..*packet };
-            self.packet(&packet, alike, &lane.block, record);
-            items = items.get(1..).unwrap_or_default();
+        for run in &lane.runs {
+            self.run(lane, run, first + u64::from(run.packet));
         }
     }
 
-    /// Take items of one shape while nothing but the next PSN is of interest; says how many.
-    #[inline]
-    fn go_on(&mut self, alike: u64, packet: u32, items: &[Item], records: &[Record]) -> usize {
-        if self.options.packets {
-            return 0;
+    fn run(&mut self, lane: &Lane, run: &Run, alike: u64) {
+        let Some((packet, _)) = lane.packets.get(run.packet as usize) else { return };
+        let own_of = |record| Own::of(packet, lane.block.frame(record));
+        // what is listed or wrong is looked at one by one
+        let short = !self.options.packets && run.icrc != Icrc::Bad;
+        let in_time = lane.times.is_some_and(|times| times.backwards == 0);
+        let (mut records, mut own) = (lane.records(run), run.own);
+        while let Some((first, others)) = records.split_first() {
+            let mut taken = 0;
+            if short {
+                let stretch = Stretch { alike, psn: own.psn, count: records.len(), in_time };
+                let record = |index| records.get(index).unwrap_or(first);
+                let icrc = |index| own_of(record(index)).icrc;
+                taken = self.tracker.go_on(&stretch, |index| at(record(index)), icrc);
+            }
+            if taken == 0 {
+                // copied whole, which is quicker than field by field
+                let mut packet = *packet;
+                (packet.psn, packet.apsn, packet.icrc) = (own.psn, own.apsn, run.icrc);
+                self.packet(&packet, alike, &lane.block, first);
+                records = others;
+            } else {
+                records = records.get(taken..).unwrap_or_default();
+            }
+            own = records.first().map(own_of).unwrap_or_default();
         }
-        let packets = items
-            .iter()
-            .take_while(|item| item.packet == packet && item.icrc != Icrc::Bad)
-            .map_while(|item| Some((item.own, at(records.get(item.record as usize)?))));
-        self.tracker.go_on(alike, packets)
     }
 
     /// At once, where the whole block lies within one interval.
@@ -204,19 +206,27 @@ impl Engine {
         let current = |time_ns| self.series.is_current(time_ns);
         if lane.times.is_some_and(|times| current(times.least) && current(times.greatest)) {
             self.series.add_to_current(Interval {
-                packets: lane.items.len() as u32,
+                packets: lane.count,
                 retransmitted: 0,
                 payload_bytes: lane.payload_bytes,
             });
             return;
         }
-        for item in &lane.items {
-            let record = lane.block.records.get(item.record as usize);
-            let packet = lane.packets.get(item.packet as usize);
-            let (Some(record), Some((packet, _))) = (record, packet) else { break };
-            let payload_bytes = packet.payload_len.into();
-            self.series
-                .add(record.time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
+        for run in &lane.runs {
+            let Some((packet, _)) = lane.packets.get(run.packet as usize) else { break };
+            let interval = |packets: u32| Interval {
+                packets,
+                retransmitted: 0,
+                payload_bytes: u64::from(packet.payload_len) * u64::from(packets),
+            };
+            let mut records = lane.records(run);
+            while let Some((first, others)) = records.split_first() {
+                self.series.turn_to(first.time_ns);
+                let current = |record: &&Record| self.series.is_current(record.time_ns);
+                let count = others.iter().take_while(current).count();
+                self.series.add_to_current(interval(count as u32 + 1));
+                records = others.get(count..).unwrap_or_default();
+            }
         }
     }
 

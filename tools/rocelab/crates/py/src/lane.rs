@@ -2,9 +2,9 @@
 //! One block on its way: read, then decoded and verified (any thread), then followed (in order).
 
 use roce::icrc::Verifier;
-use roce::{Icrc, Kind, Memory, Own, Packet, Ports, decode_into, icrc};
+use roce::{Icrc, Kind, Memory, Own, Packet, Ports, Recalled, decode_into};
 
-use crate::read::Block;
+use crate::read::{Block, Record};
 use crate::select::Select;
 use crate::totals::Totals;
 
@@ -27,13 +27,16 @@ pub(crate) struct Times {
     pub(crate) backwards: u64,
 }
 
-/// A RoCE packet: what it shares with others of its block, and what is its own.
+/// RoCE packets of records that follow one another: one, or some that differ in content only, with
+/// PSNs that follow one another and no wrong ICRC.
 #[derive(Clone, Copy)]
-pub(crate) struct Item {
-    /// Index of its record.
-    pub(crate) record: u32,
-    /// Index of a packet that may differ from it in what follows.
+pub(crate) struct Run {
+    /// Index of the first one's record.
+    pub(crate) from: u32,
+    pub(crate) count: u32,
+    /// Index of a packet that may differ from them in [`Own`].
     pub(crate) packet: u32,
+    /// The first one's.
     pub(crate) own: Own,
     pub(crate) icrc: Icrc,
 }
@@ -43,11 +46,12 @@ pub(crate) struct Item {
 pub(crate) struct Lane {
     pub(crate) block: Block,
     /// RoCE packets in their order.
-    pub(crate) items: Vec<Item>,
-    /// What [`Item::packet`] names, and how often.
+    pub(crate) runs: Vec<Run>,
+    /// What [`Run::packet`] names, and how often.
     pub(crate) packets: Vec<(Packet, u64)>,
     pub(crate) times: Option<Times>,
-    /// Message bytes of all items.
+    /// RoCE packets in all, and their message bytes.
+    pub(crate) count: u32,
     pub(crate) payload_bytes: u64,
     /// Over all blocks that this lane carried.
     pub(crate) totals: Totals,
@@ -57,84 +61,115 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn decode(&mut self, rules: &Rules) {
-        self.items.clear();
+        self.runs.clear();
         self.packets.clear();
         self.memory.forget();
-        self.times = None;
-        let Some(first) = self.block.records.first() else { return };
-        let mut span = Times::new(first.time_ns);
-        let (mut bytes, mut truncated) = (0, 0);
-        // apart from the rest, which needs all registers
-        for record in &self.block.records {
-            span.note(record.time_ns);
-            bytes += u64::from(record.wire_len);
-            truncated += u64::from(record.len < record.wire_len);
+        self.count = 0;
+        self.payload_bytes = 0;
+        self.times = Times::of(&self.block.records);
+        let mut from = 0;
+        while let Some(&Record { len, wire_len, .. }) = self.block.records.get(from) {
+            let count = self.take(from, rules);
+            from += count;
+            self.totals.packets += count as u64;
+            self.totals.bytes += count as u64 * u64::from(wire_len);
+            self.totals.truncated += if len < wire_len { count as u64 } else { 0 };
         }
-        let Self { block, items, packets, times, payload_bytes, totals, verifier, memory } = self;
-        *times = Some(span);
-        *payload_bytes = 0;
-        totals.packets += block.records.len() as u64;
-        totals.bytes += bytes;
-        totals.truncated += truncated;
+        for (packet, count) in &self.packets {
+            self.totals.roce(packet, *count);
+        }
+    }
+
+    /// Take a frame, and those behind it that go on like it; says how many.
+    #[inline]
+    fn take(&mut self, from: usize, rules: &Rules) -> usize {
+        let Self { block, runs, packets, totals, verifier, memory, .. } = self;
+        let Some((record, others)) = block.records.get(from..).and_then(<[_]>::split_first) else {
+            return 0;
+        };
+        let frame = block.frame(record);
+        let recalled = match memory.recall(record.link, frame, record.wire_len, rules.icrc) {
+            Some(recalled) => recalled,
+            None => match decode(record, frame, rules, packets, memory, verifier) {
+                Ok(decoded) => decoded,
+                Err(kind) => {
+                    totals.no_roce(kind);
+                    return 1;
+                }
+            },
+        };
+        let Recalled { index, own, icrc } = recalled;
+        let Some((packet, alike)) = packets.get_mut(index as usize) else { return 1 };
         let all = rules.select.admits_all();
-        for (record_index, record) in (0..).zip(&block.records) {
-            let frame = block.frame(record);
-            let (index, own, icrc) = match memory.recall(record.link, frame, record.wire_len) {
-                Some(known) => {
-                    let (own, icrc) = known.look(frame, rules.icrc);
-                    (known.index, own, icrc)
-                }
-                None => {
-                    let index = packets.len() as u32;
-                    // decoded where it stays: a packet is too large to be carried about
-                    packets.push((Packet::default(), 0));
-                    let Some((packet, _)) = packets.last_mut() else { break };
-                    let (link, wire_len) = (record.link, record.wire_len);
-                    let kind = decode_into(link, frame, wire_len, &rules.ports, packet);
-                    if kind != Kind::Roce {
-                        packets.pop();
-                        totals.no_roce(kind);
-                        continue;
-                    }
-                    memory.keep(link, frame, packet, index);
-                    if rules.icrc {
-                        packet.icrc = verifier.check(packet, frame);
-                    }
-                    let found = icrc::found(packet, frame).unwrap_or(0);
-                    let own = Own { psn: packet.psn, apsn: packet.apsn, icrc: found };
-                    (index, own, packet.icrc)
-                }
-            };
-            let Some((packet, count)) = packets.get_mut(index as usize) else { break };
-            if !all && !rules.select.admits(packet, record.time_ns) {
-                totals.other += 1;
-                continue;
-            }
-            if icrc == packet.icrc {
-                *count += 1;
-            } else {
-                *payload_bytes += u64::from(packet.payload_len);
-                totals.roce(&Packet { icrc, ..*packet }, 1);
-            }
-            items.push(Item { record: record_index, packet: index, own, icrc });
+        if !all && !rules.select.admits(packet, record.time_ns) {
+            totals.other += 1;
+            return 1;
         }
-        for (packet, count) in packets {
-            *payload_bytes += u64::from(packet.payload_len) * *count;
-            totals.roce(packet, *count);
+        let mut count = 1;
+        // of packets that take turns most differ in length
+        let same_length = others
+            .first()
+            .is_some_and(|next| (next.len, next.wire_len) == (record.len, record.wire_len));
+        if same_length && all && icrc != Icrc::Bad {
+            let frames =
+                others.iter().map(|record| (record.link, block.frame(record), record.wire_len));
+            count += memory.run(recalled, frames, rules.icrc);
         }
+        if icrc == packet.icrc {
+            *alike += count as u64;
+        } else {
+            totals.roce(&Packet { icrc, ..*packet }, count as u64);
+        }
+        runs.push(Run { from: from as u32, count: count as u32, packet: index, own, icrc });
+        self.count += count as u32;
+        self.payload_bytes += u64::from(packet.payload_len) * count as u64;
+        count
+    }
+
+    pub(crate) fn records(&self, run: &Run) -> &[Record] {
+        let from = run.from as usize;
+        self.block.records.get(from..from + run.count as usize).unwrap_or_default()
     }
 }
 
-impl Times {
-    const fn new(time_ns: i64) -> Self {
-        Self { first: time_ns, last: time_ns, least: time_ns, greatest: time_ns, backwards: 0 }
+/// Decode a frame that is like none before it.
+#[inline(never)]
+fn decode(
+    record: &Record,
+    frame: &[u8],
+    rules: &Rules,
+    packets: &mut Vec<(Packet, u64)>,
+    memory: &mut Memory,
+    verifier: &mut Verifier,
+) -> Result<Recalled, Kind> {
+    let index = packets.len() as u32;
+    // decoded where it stays: a packet is too large to be carried about
+    packets.push((Packet::default(), 0));
+    let Some((packet, _)) = packets.last_mut() else { return Err(Kind::Other) };
+    let kind = decode_into(record.link, frame, record.wire_len, &rules.ports, packet);
+    if kind != Kind::Roce {
+        packets.pop();
+        return Err(kind);
     }
+    memory.keep(record.link, frame, packet, index);
+    if rules.icrc {
+        packet.icrc = verifier.check(packet, frame);
+    }
+    Ok(Recalled { index, own: Own::of(packet, frame), icrc: packet.icrc })
+}
 
-    #[inline]
-    fn note(&mut self, time_ns: i64) {
-        self.backwards += u64::from(time_ns < self.last);
-        self.last = time_ns;
-        self.least = self.least.min(time_ns);
-        self.greatest = self.greatest.max(time_ns);
+impl Times {
+    fn of(records: &[Record]) -> Option<Self> {
+        let (first, last) = (records.first()?.time_ns, records.last()?.time_ns);
+        let pairs = records.iter().zip(records.iter().skip(1));
+        let backwards = pairs.map(|(one, next)| u64::from(next.time_ns < one.time_ns)).sum();
+        let mut times = Self { first, last, least: first, greatest: last, backwards };
+        if backwards > 0 {
+            for Record { time_ns, .. } in records {
+                times.least = times.least.min(*time_ns);
+                times.greatest = times.greatest.max(*time_ns);
+            }
+        }
+        Some(times)
     }
 }

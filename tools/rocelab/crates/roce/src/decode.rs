@@ -8,9 +8,9 @@ use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Net, Packet, UDP_LEN};
 /// UDP destination port of RoCE v2 (IANA).
 pub const ROCE_PORT: u16 = 4791;
 
-const ETH_IPV4: u16 = 0x0800;
-const ETH_IPV6: u16 = 0x86dd;
-const ETH_ROCE_V1: u16 = 0x8915;
+pub(crate) const ETH_IPV4: u16 = 0x0800;
+pub(crate) const ETH_IPV6: u16 = 0x86dd;
+pub(crate) const ETH_ROCE_V1: u16 = 0x8915;
 const ETH_MAC_CONTROL: u16 = 0x8808;
 const ETH_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// QinQ has two tags; more are no practice, and a bound keeps hostile frames cheap.
@@ -127,7 +127,7 @@ pub fn decode_into(
 }
 
 /// Ethernet, IPv4 and UDP header without tags, options and extensions, and the BTH.
-pub(crate) const PLAIN: usize = 14 + 20 + UDP_LEN + BTH_LEN;
+const PLAIN: usize = 14 + 20 + UDP_LEN + BTH_LEN;
 
 /// The commonest frame, read at fixed offsets; [`decode_frame`] would say the same of it, slower.
 #[inline]
@@ -153,9 +153,10 @@ fn plain_ipv4(frame: &[u8], ports: &Ports, packet: &mut Packet) -> bool {
     true
 }
 
-#[inline(never)]
-fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    let (mut ethertype, mut at) = match link {
+/// Ethertype, where the header behind it begins, and the VLAN tags before it.
+#[inline]
+pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<(u16, usize, u8)> {
+    let (ethertype, at) = match link {
         Link::Ethernet => (bytes::u16(frame, 12)?, 14),
         Link::LinuxSll => (bytes::u16(frame, 14)?, 16),
         Link::LinuxSll2 => (bytes::u16(frame, 0)?, 20),
@@ -166,11 +167,26 @@ fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) ->
         },
         Link::Other => return None,
     };
-    while ETH_VLAN.contains(&ethertype) && packet.vlans < MAX_VLANS {
+    match ethertype {
+        ETH_IPV4 => Some((ethertype, at, 0)),
+        _ => tags(frame, ethertype, at),
+    }
+}
+
+fn tags(frame: &[u8], mut ethertype: u16, mut at: usize) -> Option<(u16, usize, u8)> {
+    let mut vlans = 0;
+    while ETH_VLAN.contains(&ethertype) && vlans < MAX_VLANS {
         ethertype = bytes::u16(frame, at + 2)?;
         at += 4;
-        packet.vlans += 1;
+        vlans += 1;
     }
+    Some((ethertype, at, vlans))
+}
+
+#[inline(never)]
+fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) -> Option<Kind> {
+    let (ethertype, at, vlans) = link_layer(link, frame)?;
+    packet.vlans = vlans;
     packet.l3_off = at as u16;
     match ethertype {
         ETH_IPV4 => ipv4(frame, at, ports, packet),

@@ -6,7 +6,8 @@
 //! header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with its
 //! least significant byte first.
 
-use crate::decode::PLAIN;
+use roce_crc::Crc32;
+
 use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Icrc, Net, Packet, UDP_LEN};
 
 /// CRC-32 of the eight bytes 0xff that stand for the LRH.
@@ -18,11 +19,9 @@ const FIRST: usize = 128;
 /// IPv4 with all options, UDP and BTH; IPv6 extension headers can need more.
 const MAX_PREFIX: usize = 1024;
 
-#[inline]
-fn crc32(initial: u32, bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(initial);
-    hasher.update(bytes);
-    hasher.finalize()
+/// Where it is not computed for each packet.
+fn crc32(before: u32, bytes: &[u8]) -> u32 {
+    Crc32::new().update(before, bytes)
 }
 
 /// Masked bytes of headers of their usual length, and as many zeros as make whole vectors of it: the
@@ -118,14 +117,14 @@ fn mask_unusual(headers: &mut [u8], net: Net, bth: usize) {
 /// Computes ICRCs one after the other, and keeps what they have in common.
 #[derive(Debug)]
 pub struct Verifier {
-    after_lrh: crc32fast::Hasher,
+    crc: Crc32,
     /// Where headers are masked; only what was just written is ever read.
     scratch: [u8; MAX_PREFIX],
 }
 
 impl Default for Verifier {
     fn default() -> Self {
-        Self { after_lrh: crc32fast::Hasher::new_with_initial(AFTER_LRH), scratch: [0; MAX_PREFIX] }
+        Self { crc: Crc32::new(), scratch: [0; MAX_PREFIX] }
     }
 }
 
@@ -143,12 +142,8 @@ impl Verifier {
         let (head, rest) = bytes.split_at_checked(first)?;
         self.scratch.get_mut(..first)?.copy_from_slice(head);
         mask(&mut self.scratch, packet.net, bth);
-        let mut hasher = self.after_lrh.clone();
-        hasher.update(self.scratch.get(..first)?);
-        if !rest.is_empty() {
-            hasher.update(rest);
-        }
-        Some(hasher.finalize())
+        let crc = self.crc.update(AFTER_LRH, self.scratch.get(..first)?);
+        Some(if rest.is_empty() { crc } else { self.crc.update(crc, rest) })
     }
 
     /// Verify a packet's ICRC.
@@ -162,38 +157,49 @@ impl Verifier {
     }
 }
 
-/// What plain frames with the same headers have in common in their ICRCs: the CRC up to behind the
+/// What frames of one [`crate::shape::Shape`] have in common in their ICRCs: the CRC up to behind the
 /// BTH, if what is a frame's own there (IPv4 identification, AckReq, PSN) were zero. A CRC is linear:
 /// those bytes change it by as much as they would change a CRC of zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common(u32);
 
-/// A plain frame's IPv4 header, UDP header and BTH, and which of their bytes are its own.
-const BTH_END: usize = PLAIN - 14;
-const OWN: [usize; 6] = [4, 5, BTH_END - 4, BTH_END - 3, BTH_END - 2, BTH_END - 1];
-
 impl Common {
-    pub(crate) fn new(head: &[u8; PLAIN]) -> Self {
-        let mut headers = [0; BTH_END];
-        for (masked, byte) in headers.iter_mut().zip(head.iter().skip(14)) {
-            *masked = *byte;
-        }
-        mask(&mut headers, Net::V2Ipv4, BTH_END - BTH_LEN);
-        for own in OWN {
-            headers[own] = 0;
+    /// Of `headers` without options and extensions, from the network header to the end of the BTH.
+    pub(crate) fn new<const LEN: usize>(net: Net, headers: &[u8; LEN]) -> Self {
+        let mut headers = *headers;
+        mask(&mut headers, net, LEN - BTH_LEN);
+        let own = headers.iter_mut().rev();
+        for (byte, _) in own.zip(1..).filter(|&(_, behind)| is_own(net, behind)) {
+            *byte = 0;
         }
         Self(crc32(AFTER_LRH, &headers))
     }
 
-    /// The ICRC of a frame with these headers; `covered` is what it covers behind the BTH.
+    /// The ICRC of a frame with such headers; `covered` is what it covers behind the BTH.
     #[inline]
-    pub(crate) fn expected(self, head: &[u8; PLAIN], covered: &[u8]) -> u32 {
+    pub(crate) fn expected<const LEN: usize>(
+        self,
+        crc: Crc32,
+        net: Net,
+        headers: &[u8; LEN],
+        covered: &[u8],
+    ) -> u32 {
         let mut own = 0;
-        for (at, change) in OWN.iter().zip(&CHANGE) {
-            own ^= change[usize::from(head[14 + at])];
+        for (change, behind) in CHANGE.iter().zip(OWN) {
+            if is_own(net, behind) {
+                own ^= change[usize::from(headers[LEN - behind])];
+            }
         }
-        crc32(self.0 ^ own, covered)
+        crc.update(self.0 ^ own, covered)
     }
+}
+
+/// Where a frame's own bytes are, counted back from the end of the BTH: AckReq and PSN; the
+/// identification of an IPv4 header without options.
+const OWN: [usize; 6] = [4, 3, 2, 1, 36, 35];
+
+const fn is_own(net: Net, behind: usize) -> bool {
+    behind <= 4 || (matches!(net, Net::V2Ipv4) && (behind == 36 || behind == 35))
 }
 
 /// By how much each of [`OWN`] changes a CRC that ends with the BTH.
@@ -204,7 +210,7 @@ static CHANGE: [[u32; 256]; OWN.len()] = {
         let mut byte = 0;
         while byte < 256 {
             let mut crc = byte as u32;
-            let mut bits = 8 * (BTH_END - OWN[table]);
+            let mut bits = 8 * OWN[table];
             while bits > 0 {
                 crc = crc >> 1 ^ if crc & 1 == 1 { POLYNOMIAL } else { 0 };
                 bits -= 1;

@@ -14,10 +14,11 @@ mod memory;
 pub mod opcode;
 mod packet;
 mod series;
+mod shape;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
 pub use histogram::Histogram;
-pub use memory::{Known, Memory, Own};
+pub use memory::{Memory, Own, Recalled};
 pub use packet::{
     Aeth, AtomicEth, BTH_LEN, Deth, GRH_LEN, ICRC_LEN, Icrc, NAK_NAMES, Net, Packet, Reth,
     Syndrome, UDP_LEN, address, rnr_delay_ns,

@@ -44,10 +44,16 @@ impl Series {
     /// Count into the interval of `time_ns`; times before the first packet go to the first interval.
     #[inline]
     pub fn add(&mut self, time_ns: i64, packet: Interval) {
-        if !self.is_current(time_ns) {
-            self.turn_to(time_ns);
-        }
+        self.turn_to(time_ns);
         self.add_to_current(packet);
+    }
+
+    /// Make the interval of `time_ns` the current one.
+    #[inline]
+    pub fn turn_to(&mut self, time_ns: i64) {
+        if !self.is_current(time_ns) {
+            self.turn(time_ns);
+        }
     }
 
     /// The time lies in the interval of the last packet.
@@ -68,7 +74,7 @@ impl Series {
     }
 
     #[cold]
-    fn turn_to(&mut self, time_ns: i64) {
+    fn turn(&mut self, time_ns: i64) {
         if self.start_ns == i64::MIN {
             self.start_ns = time_ns;
         }

@@ -80,31 +80,34 @@ impl Pcap {
         packets: &mut u64,
         records: &mut Vec<Record>,
     ) -> Result<(usize, usize), ReadError> {
-        loop {
-            let bytes = data.get(at..).unwrap_or_default();
-            let Some([seconds, fraction, len, wire_len]) = Self::header::<BIG>(bytes) else {
-                return Ok((at, RECORD_HEADER));
-            };
-            if len > MAX_RECORD {
-                return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
-            }
-            let end = RECORD_HEADER + len as usize;
-            if bytes.len() < end {
-                return Ok((at, end));
-            }
-            *packets += 1;
-            records.push(Record {
-                offset: (at + RECORD_HEADER) as u32,
+        let (mut number, scale, link) = (*packets, self.scale, self.link);
+        let mut rest = data.get(at..).unwrap_or_default();
+        let mut need = RECORD_HEADER;
+        let mut whole = || {
+            let [seconds, fraction, len, wire_len] = Self::header::<BIG>(rest)?;
+            need = RECORD_HEADER.saturating_add(len as usize);
+            rest = rest.get(need..)?;
+            let offset = (at + RECORD_HEADER) as u32;
+            at += need;
+            need = RECORD_HEADER;
+            number += 1;
+            Some(Record {
+                offset,
                 len,
                 // some writers leave 0 here
                 wire_len: wire_len.max(len),
                 comment: NO_COMMENT,
                 file,
-                link: self.link,
-                time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.scale,
-                number: *packets,
-            });
-            at += end;
+                link,
+                time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * scale,
+                number,
+            })
+        };
+        records.extend(std::iter::from_fn(&mut whole));
+        *packets = number;
+        if need > RECORD_HEADER + MAX_RECORD as usize {
+            return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
         }
+        Ok((at, need))
     }
 }

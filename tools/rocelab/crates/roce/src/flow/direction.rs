@@ -8,12 +8,11 @@ use super::pair::PairedBy;
 use super::requests::{Acked, Request, Requests};
 use super::responses::{Response, Responses};
 use super::stats::Stats;
-use super::steady::Steady;
+use super::steady::{Steady, Stretch};
 use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
 use crate::finding::{At, Rule};
 use crate::icrc;
-use crate::memory::Own;
 use crate::opcode::{Class, Opcode, Position, Service};
 use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 
@@ -85,14 +84,33 @@ impl Flow {
     /// Take packets while they go on like the one before them: what [`Self::in_order`] would do,
     /// for less. Says how many.
     #[inline]
-    pub(super) fn go_on(&mut self, alike: u64, packets: impl Iterator<Item = (Own, At)>) -> usize {
+    pub(super) fn go_on(
+        &mut self,
+        stretch: &Stretch,
+        at: impl Fn(usize) -> At,
+        icrc: impl Fn(usize) -> u32,
+    ) -> usize {
         let Self { steady: Some(steady), stats, requests, .. } = self else { return 0 };
-        if steady.alike != alike || steady.pmtu != stats.pmtu || !requests.is_calm(stats.pmtu) {
+        let goes_on = steady.alike == stretch.alike
+            && requests.next() == stretch.psn
+            && steady.pmtu == stats.pmtu
+            && requests.is_calm(stats.pmtu);
+        if !goes_on {
             return 0;
         }
-        let series = &stats.series;
-        let packets = packets.take_while(|(_, at)| series.is_current(at.time_ns));
-        let (count, latest_ns) = requests.advance(packets, steady.reliable);
+        let time_ns = |index| at(index).time_ns;
+        let is_current = |&index: &usize| stats.series.is_current(time_ns(index));
+        let all = stretch.in_time && is_current(&0) && is_current(&stretch.count.saturating_sub(1));
+        let count = match all {
+            true => stretch.count,
+            false => (0..stretch.count).take_while(is_current).count(),
+        };
+        let Some(last) = count.checked_sub(1) else { return 0 };
+        let latest_ns = match stretch.in_time {
+            true => time_ns(last),
+            false => (0..count).map(time_ns).max().unwrap_or(i64::MIN),
+        };
+        requests.advance(count, at, icrc(last), steady.reliable);
         requests.note_window(stats);
         steady.count += count as u64;
         self.last_ns = self.last_ns.max(latest_ns);
@@ -134,8 +152,7 @@ impl Flow {
         self.good += 1;
         self.stats.count(packet, at.time_ns, true);
         let icrc = icrc::found(packet, frame).unwrap_or(0);
-        let own = Own { psn: packet.psn, apsn: packet.apsn, icrc };
-        self.requests.advance(std::iter::once((own, at)), reliable);
+        self.requests.advance(1, |_| at, icrc, reliable);
         self.requests.note_window(&mut self.stats);
         let message = Message {
             connection: context.connection,

@@ -14,7 +14,6 @@ use super::psn;
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
 use crate::finding::{At, Rule};
-use crate::memory::Own;
 use crate::opcode::{Class, Opcode};
 use crate::packet::Reth;
 
@@ -283,35 +282,32 @@ impl Requests {
         self.calm
     }
 
-    /// Take whole messages of one packet each, while [`Self::is_calm`] and none is missing; says how
-    /// many they were, and the greatest of their times.
+    /// Take the next `count` (not 0) packets, all whole messages, while [`Self::is_calm`]. `at` tells
+    /// the place of each, `icrc` is the last one's.
     #[inline]
     pub(super) fn advance(
         &mut self,
-        packets: impl Iterator<Item = (Own, At)>,
+        count: usize,
+        at: impl Fn(usize) -> At,
+        icrc: u32,
         reliable: bool,
-    ) -> (usize, i64) {
-        let (mut count, mut latest_ns) = (0, i64::MIN);
-        let (mut next, mut last) = (self.next, (0, 0, 0));
-        for (own, at) in packets {
-            if own.psn != next {
-                break;
+    ) {
+        let first = self.next;
+        let key = |index: usize| psn::add(first, index as u32);
+        if reliable {
+            let excess = (self.outstanding.len() + count).saturating_sub(MAX_OUTSTANDING);
+            if excess > 0 {
+                self.outstanding.drain(..excess.min(self.outstanding.len()));
+                self.inexact = true;
             }
-            next = psn::add(next, 1);
-            last = (own.psn, own.icrc, at.time_ns);
-            count += 1;
-            latest_ns = latest_ns.max(at.time_ns);
-            if reliable {
-                self.note_outstanding(own.psn, at);
-            }
+            let kept = count.saturating_sub(MAX_OUTSTANDING)..count;
+            let kept = kept.map(|index| Outstanding { key: key(index), at: at(index) });
+            self.outstanding.extend(kept);
         }
-        if count > 0 {
-            self.last = Some(last);
-            self.next = next;
-            self.cursor = next;
-            self.assembly.pass();
-        }
-        (count, latest_ns)
+        self.last = Some((key(count - 1), icrc, at(count - 1).time_ns));
+        self.next = key(count);
+        self.cursor = self.next;
+        self.assembly.pass();
     }
 
     #[inline]

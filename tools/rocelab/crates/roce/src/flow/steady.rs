@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A stretch of packets that differ in PSN, AckReq and content only, counted before it is summed.
+//! Stretches of packets that differ in PSN, AckReq and content only, counted before it is summed.
 
 use super::message::Efficiency;
 use super::stats::Stats;
 use crate::packet::{Net, Packet};
 use crate::series::Interval;
+
+/// Packets of one number, see [`super::Tracker::packet`], with PSNs that follow one another.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Their number.
+    pub alike: u64,
+    /// The first PSN.
+    pub psn: u32,
+    /// How many they are.
+    pub count: usize,
+    /// None has a time before that of the one before it.
+    pub in_time: bool,
+}
 
 /// What all packets of the stretch have in common; each is a whole message.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use super::key::{CONNECTED, Folding, Key};
 use super::message::{Efficiency, Message};
 use super::pair::{PairedBy, Pairing};
 use super::report::{Connection, Endpoint};
+use super::steady::Stretch;
 use super::verdict::{Verdict, Verdicts};
 use crate::cm;
 use crate::finding::{At, Findings, Rule};
 use crate::icrc::Diagnosis;
-use crate::memory::Own;
 use crate::opcode::{Opcode, Service};
 use crate::packet::Packet;
 
@@ -156,15 +156,21 @@ impl Tracker {
         self.follow(slot, &captured, corrupt)
     }
 
-    /// Take packets while they go on like the one before them of the same number `alike`, none of
-    /// them with a wrong ICRC. It does what [`Self::packet`] would do, for less, and says how many.
+    /// Take packets while they go on like the one before them of the same number, none of them with
+    /// a wrong ICRC; `at` and `icrc` tell the place and the ICRC of each. It does what
+    /// [`Self::packet`] would do, for less, and says how many.
     #[inline]
-    pub fn go_on(&mut self, alike: u64, packets: impl Iterator<Item = (Own, At)>) -> usize {
-        let (before, slot) = self.steady[alike as usize % RECENT];
-        if before != alike || self.learns_mtu(slot) != Some(false) {
+    pub fn go_on(
+        &mut self,
+        stretch: &Stretch,
+        at: impl Fn(usize) -> At,
+        icrc: impl Fn(usize) -> u32,
+    ) -> usize {
+        let (before, slot) = self.steady[stretch.alike as usize % RECENT];
+        if before != stretch.alike || self.learns_mtu(slot) != Some(false) {
             return 0;
         }
-        self.flow(slot).map_or(0, |flow| flow.go_on(alike, packets))
+        self.flow(slot).map_or(0, |flow| flow.go_on(stretch, at, icrc))
     }
 
     /// [`Flow::in_order`]; `None`: [`Self::follow`] must do it.
