@@ -2,9 +2,12 @@
 """Packets per second of the analyzer, tshark and capinfos, side by side: `make bench` runs this.
 
 Every program reads the same files of distinct packets (PSNs and payloads differ), in turns: each
-round runs all of them, on one machine. Start-up is measured on a file of one packet and subtracted.
-Rates are given as the best, the median and the worst round's. By wall time nothing here is worth
-printing unless the machine is otherwise idle; rates per second of CPU time suffer less.
+round runs all of them, on one machine. Start-up is measured on a file of one packet and subtracted
+(the least of all rounds). Rates are given as the best round's, the quartiles, and the worst's.
+Comparisons are of the best rounds, of the medians, and round by round: the median, least and
+greatest of what each round says by itself, which a machine that is slower for a while, or for one
+round, changes least. By wall time nothing here is worth printing unless the machine is otherwise
+idle; rates per second of CPU time suffer less.
 """
 
 from __future__ import annotations
@@ -94,19 +97,34 @@ class Program:
         return Cost(wall, usage.ru_utime + usage.ru_stime)
 
 
-def rates(packets: int, whole: list[float], start_up: list[float]) -> dict[str, int] | None:
-    """Packets per second beyond the least start-up; None where that is too little to be told."""
+def rates(packets: int, whole: list[float], start_up: list[float]) -> list[float] | None:
+    """Packets per second beyond the least start-up, round by round; None: too few to be told."""
     least = min(start_up)
     if min(whole) - least < min(whole) / 10:
         return None
-    each = sorted(round(packets / (one - least)) for one in whole)
-    return {"best": each[-1], "median": round(statistics.median(each)), "worst": each[0]}
+    return [packets / (one - least) for one in whole]
 
 
-def ratio(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, float] | None:
+def spread(each: list[float] | None) -> dict[str, int] | None:
+    """Of the rounds."""
+    if not each:
+        return None
+    low, median, high = statistics.quantiles(each, n=4, method="inclusive")
+    values = {"best": max(each), "upper_quartile": high, "median": median, "lower_quartile": low,
+              "worst": min(each)}  # fmt: skip
+    return {name: round(value) for name, value in values.items()}
+
+
+def ratio(one: list[float] | None, other: list[float] | None) -> dict[str, float] | None:
+    """How many times the other: by the best rounds, by the medians, and round by round."""
     if not one or not other:
         return None
-    return {which: round(one[which] / other[which], 2) for which in ("best", "median")}
+    rounds = [mine / its for mine, its in zip(one, other, strict=True)]
+    values = {"best": max(one) / max(other),
+              "median": statistics.median(one) / statistics.median(other),
+              "by_round_median": statistics.median(rounds), "by_round_least": min(rounds),
+              "by_round_greatest": max(rounds)}  # fmt: skip
+    return {name: round(value, 2) for name, value in values.items()}
 
 
 def zlib_rate(path: Path) -> float:
@@ -166,7 +184,7 @@ def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> di
             start_up[name].append(program.run(single))
             whole[name].append(program.run(program.capture))
 
-    def per_second(kind: str) -> dict[str, dict[str, int] | None]:
+    def per_second(kind: str) -> dict[str, list[float] | None]:
         def seconds(costs: list[Cost]) -> list[float]:
             return [getattr(one, kind) for one in costs]
 
@@ -179,8 +197,8 @@ def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> di
     ours = "rocelab --icrc threads=1"
     return {
         "payload_bytes": size, "frame_bytes": length, "packets": packets,
-        "packets_per_second": wall,
-        "packets_per_cpu_second": cpu,
+        "packets_per_second": {name: spread(each) for name, each in wall.items()},
+        "packets_per_cpu_second": {name: spread(each) for name, each in cpu.items()},
         "zlib_crc32_bytes_per_second": round(zlib_rate(folder / "big.pcap")),
         "times_tshark": {
             "wall": ratio(wall[ours], wall.get("tshark")),
@@ -210,7 +228,7 @@ def version(program: str) -> str | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=3_000_000, help="of 64 bytes")
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=9, help="rounds, two at least")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
