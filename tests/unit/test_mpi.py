@@ -306,18 +306,18 @@ def test_a_suite_that_is_not_there_is_told() -> None:
 
 @dataclass
 class Local:
-    """A node whose commands run here, with `folder` for what is there as /run/rocelab."""
+    """A node whose commands run here, with `folder` for its temporary files."""
 
     name: str
     folder: Path
 
     def run(self, argv, *, stdin=None, check=True, **_: object) -> Completed:
-        words = [str(word).replace("/run/rocelab", str(self.folder)) for word in argv]
         path = f"{self.folder}/bin:{os.environ['PATH']}"
+        env = {"PATH": path, "TMPDIR": str(self.folder)}
         done = subprocess.run(
-            words, input=stdin, capture_output=True, text=True, env={"PATH": path}, check=check
+            argv, input=stdin, capture_output=True, text=True, env=env, check=check
         )
-        return Completed(tuple(words), done.returncode, done.stdout, done.stderr)
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
 def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
