@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 
 from rocelab.errors import TestbedError
 from rocelab.node import Node
@@ -15,12 +16,24 @@ from rocelab.provider.veth.layout import Layout
 def make(machine: Node, plan: Layout) -> None:
     """Make the ends. Raises TestbedError, and leaves nothing behind, when it cannot be had."""
     try:
-        for argv in plan.make():
-            machine.root.run(argv)
+        _run_all(machine, plan.make())
         check(machine, plan)
     except BaseException:
         remove(machine)
         raise
+
+
+def _run_all(machine: Node, commands: Iterable[Sequence[str]]) -> None:
+    """All in one round trip, up to the first that fails; `-x` says which that is."""
+    script = "\n".join(shlex.join(argv) for argv in commands)
+    done = machine.root.run(("sh", "-exc", script), timeout=180, check=False)
+    if done.returncode:
+        said = done.stderr.splitlines()
+        traced = [line.removeprefix("+ ") for line in said if line.startswith("+ ")]
+        raise TestbedError(
+            f"`{traced[-1] if traced else 'sh'}` on {machine.name} exited with {done.returncode}",
+            cause="\n".join(line for line in said if not line.startswith("+ "))[-500:],
+        )
 
 
 def check(machine: Node, plan: Layout) -> None:
