@@ -214,7 +214,9 @@ def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> 
     pair.remove(machine)
     before = state()
     assert "rocelab" not in before
-    assert "0:\tfrom all lookup local" in before
+    assert before.count("0:\tfrom all lookup local") == 1
+    pair.remove(machine)
+    assert state() == before
     try:
         machine.run(["ip", "link", "add", "rocelab2", "type", "dummy"])
         with pytest.raises(TestbedError, match="rocelab2"):

@@ -32,6 +32,8 @@ Argv = tuple[str, ...]
 _TABLE = 4791
 """Number of the first end's routing table; the UDP port of RoCE v2, easily recognised."""
 _FROM_FIRST, _TO_SECOND, _LOCAL_LAST = "100", "101", "200"
+# Linux 6.18 takes the same rule twice where the kernel itself made the first one
+_LOCAL_FIRST = "ip rule show pref 0 | grep -q local || ip rule add pref 0 lookup local"
 _PREFIX = 24
 NETWORK = f"10.45.0.0/{_PREFIX}"
 SWITCH = "rocelab-switch"
@@ -188,7 +190,7 @@ def remove() -> list[Argv]:
     """
     every = Layout(0, MOST_ENDS).ends
     return [
-        ("ip", "rule", "add", "pref", "0", "lookup", "local"),
+        ("sh", "-c", _LOCAL_FIRST),
         *(_rule("del", *rule) for rule in _rules(MOST_ENDS)),
         ("ip", "rule", "del", "pref", _LOCAL_LAST, "lookup", "local"),
         *(("ip", "route", "flush", "table", end.table) for end in every),
