@@ -33,12 +33,21 @@ def _bytes(value: float) -> str:
     return _number(value) + "B"
 
 
+_SECOND = 10**9
+_SPANS = (
+    *((48 * 3600 * _SECOND, 24 * 3600 * _SECOND, "days"), (10**12, 3600 * _SECOND, "h")),
+    *((_SECOND, _SECOND, "s"), (10**6, 10**6, "ms"), (10**3, 10**3, "µs")),
+)
+"""From how many ns on, in ns of which unit."""
+
+
 def _ns(value: int | None) -> str:
     if value is None:
         return "-"
-    for size, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "µs")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+    for least, size, unit in _SPANS:
+        if value >= least:
+            number = value / size
+            return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
     return f"{value} ns"
 
 
