@@ -98,8 +98,9 @@ def _comparison(
         for name, shown, *cells in found:
             place = (name, shown)
             for transport, cell in zip(plan.transports, cells, strict=True):
-                grid.add_row(*place, transport, cell)
-                place = ("", "")
+                if cell:
+                    grid.add_row(*place, transport, cell)
+                    place = ("", "")
     yield _heading(title, _how(plan))
     yield grid
 
