@@ -165,6 +165,14 @@ def test_skampi() -> None:
         of(four, "skampi-5.0.4-allreduce.txt", "MPI_Allreduce-procs")
 
 
+@pytest.mark.parametrize("row", ["count= 4 " + "1" * 5000 + "x", "count= 4 4 1.2.3 0.1 8 1.0 1.0"])
+def test_skampi_s_hostile_lines(row: str) -> None:
+    """Numbers that are none end in a clear word, and soon."""
+    text = f'# SKaMPI Version 5.0\n# begin result "bcast-4"\n{row}\n'
+    with pytest.raises(CellError, match="no line for 4 bytes"):
+        SUITES["skampi"].parse(job("skampi", "bcast", 4), text)
+
+
 def test_skampi_s_input() -> None:
     """Elements of reductions, one rank of each half in a ping-pong, whose result is halved."""
     suite = SUITES["skampi"]

@@ -33,10 +33,10 @@ _CALLS = {
     "alltoall": "Alltoall(count, MPI_CHAR, count, MPI_CHAR)",
     "barrier": "Barrier()",
 }
-TESTS = tuple(_CALLS)
 _VERSION = re.compile(r"^# SKaMPI Version (\d[\w. ]*)", re.MULTILINE)
 _BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n', re.MULTILINE)
-_ROW = re.compile(r"^\s*(?:[a-z]+\s*=\s*\d+\s)+((?:\s*\d[\d.]*)+)\s*$")
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
+_ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*$", re.ASCII)
 
 
 def argv(_: MpiJob) -> Argv:
