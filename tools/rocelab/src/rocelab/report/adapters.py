@@ -36,12 +36,15 @@ def section(run: Run) -> Section | None:
     )
 
 
+def carried(transports: Iterable[str]) -> list[str]:
+    """Return those of the transports whose packets an adapter makes, each once."""
+    names = {n for n in transports if n in TRANSPORTS and TRANSPORTS[n].by == "adapter"}
+    return sorted(names, key=grouping.transport_rank)
+
+
 def no_stages(transports: Iterable[str]) -> str:
     """Say that the driver's stages cannot exist over those that an adapter carries; or nothing."""
-    names = sorted(
-        {name for name in transports if name in TRANSPORTS and TRANSPORTS[name].by == "adapter"},
-        key=grouping.transport_rank,
-    )
+    names = carried(transports)
     return _NONE_HERE.format(fmt.listing(names)) if names else ""
 
 

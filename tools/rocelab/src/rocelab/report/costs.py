@@ -47,23 +47,21 @@ def section(run: Run) -> Section | None:
     tables = []
     for accelerator, series in grouping.by(run.series, lambda i: i.accelerator).items():
         rows = grouping.by(series, lambda i: _Place(i.benchmark, i.transport, i.size))
-        measured = {place.benchmark for place, some in rows.items() if _medians(some, _TIME)}
-        timed = [
-            (place, some)
-            for place, some in rows.items()
-            if _medians(some, _TIME)
-            or (place.benchmark in measured and any(c != fmt.ABSENT for c in _cells(place, some)))
+        timed = {place.benchmark for place, some in rows.items() if _medians(some, _TIME)}
+        cells = ((place, tuple(_cells(place, some))) for place, some in rows.items())
+        shown = [
+            (place, row) for place, row in cells if place.benchmark in timed and any(map(_is, row))
         ]
-        if timed:
-            order = list(dict.fromkeys(place.benchmark for place, _ in timed))
-            timed.sort(
+        if shown:
+            order = list(dict.fromkeys(place.benchmark for place, _ in shown))
+            shown.sort(
                 key=lambda row: (
                     order.index(row[0].benchmark),
                     (row[0].size == fmt.ALL_SIZES, row[0].size),
                     grouping.transport_rank(row[0].transport),
                 )
             )
-            tables.append(_table(accelerator, timed))
+            tables.append(_table(accelerator, shown))
     if not tables:
         return None
     return Section(
@@ -71,17 +69,16 @@ def section(run: Run) -> Section | None:
     )
 
 
-def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[Series]]]) -> Table:
+def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
     columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
     unit = wording.time_unit("ns", accelerator)
-    cells = [tuple(_cells(place, some)) for place, some in rows]
-    filled = [any(row[i] != fmt.ABSENT for row in cells) for i in range(len(_COLUMNS))]
+    filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
     return Table(
         f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",
         (*columns, *(Column(label, numeric=True) for label in compress(_COLUMNS, filled))),
         tuple(
             (place.benchmark, fmt.size(place.size), place.transport, *compress(row, filled))
-            for (place, _), row in zip(rows, cells, strict=True)
+            for place, row in rows
         ),
     )
 
@@ -142,6 +139,10 @@ def _first(values: Sequence[float]) -> float | None:
 
 def _per_byte(value: float | None, place: _Place) -> float | None:
     return value / place.size if value is not None and place.size > 0 else None
+
+
+def _is(cell: str) -> bool:
+    return cell != fmt.ABSENT
 
 
 def _text(value: float | None) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from rocelab.accelerators import is_emulated
+from rocelab.bench.perftest import PROC_STAT
 from rocelab.report import charts, fmt, grouping, palette, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 from rocelab.report.runfolder import Run, Series
@@ -44,7 +45,7 @@ _FIGURES = {
 }
 _UTILIZATION = {
     "per_core": "utilization per core (0 to 1, not a time)",
-    "proc_stat": "the same by perftest's --cpu_util (0 to 1, not a time)",
+    PROC_STAT: "the same by perftest's --cpu_util (0 to 1, not a time)",
 }
 _TICKS = (
     "perftest's --cpu_util stands beside rxecpu's utilization and differs from it: it comes from "
@@ -67,9 +68,7 @@ def section(run: Run) -> Section | None:
     )
     if not figures:
         return None
-    ticks = any(
-        item.metric == "cpu.utilization" and item.kind == "proc_stat" for item in run.series
-    )
+    ticks = any(item.metric == "cpu.utilization" and item.kind == PROC_STAT for item in run.series)
     notes = (_MEANING, _TICKS) if ticks else (_MEANING,)
     return Section("cpu", _TITLE, notes=tuple(map(Note, notes)), figures=figures)
 

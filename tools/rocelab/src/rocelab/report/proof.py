@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.report import fmt
+from rocelab.report import adapters, fmt
 from rocelab.report.figure import Column, Note, Section, Table
 from rocelab.report.runfolder import Cell, Json, Run
 
@@ -118,8 +117,8 @@ def section(run: Run) -> Section:
                 tuple(failures),
             )
         )
-    names = (cell.content.text("transport") for cell in run.cells if cell.content)
-    by_adapter = any(name in TRANSPORTS and TRANSPORTS[name].by == "adapter" for name in names)
+    transports = (cell.content.text("transport") for cell in run.cells if cell.content)
+    by_adapter = adapters.carried(transports)
     return Section(
         "proof",
         "Proof of transport",

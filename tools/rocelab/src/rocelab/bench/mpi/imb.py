@@ -29,7 +29,6 @@ _NAMES = {
     "reduce_scatter": "Reduce_scatter",
     "barrier": "Barrier",
 }
-TESTS = tuple(_NAMES)
 _REPETITIONS = "#repetitions"
 
 

@@ -13,7 +13,6 @@ import re
 from rocelab.bench.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.bench.tool import Argv, Value
 
-TESTS = ("bt", "cg", "ep", "ft", "is", "lu", "mg", "sp")
 CLASSES = "SWABCDEF"
 _COMPLETED = re.compile(r"^\s*([A-Z]{2}) Benchmark Completed\.?\s*$", re.MULTILINE)
 _FACT = re.compile(r"^\s*([A-Z][A-Za-z/ ]{1,20}?)\s*=\s*(\S.*?)\s*$", re.MULTILINE)

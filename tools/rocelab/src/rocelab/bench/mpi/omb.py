@@ -44,7 +44,6 @@ _TITLES = {
     "reduce_scatter": "Reduce_scatter Latency",
     "barrier": "Barrier Latency",
 }
-TESTS = tuple(_TITLES)
 
 
 def argv(job: MpiJob) -> Argv:
