@@ -108,25 +108,34 @@ class Trace:
         return named(self.events, name)
 
 
-def switch(node: Node, names: Iterable[str], *, on: bool) -> None:
-    """Switch events on or off; `*` is all of the driver's, `sched/...` one of the kernel's."""
-    for name in names:
-        event = "rxe" if name == "*" else name if "/" in name else f"rxe/{name}"
-        node.run(["tee", f"{TRACING}/events/{event}/enable"], stdin="1\n" if on else "0\n")
+# one command each: on a kernel that checks itself a program takes seconds to start
+_BEGIN = """
+set -e
+cd "$1"
+echo "$2" >buffer_size_kb
+echo mono >trace_clock
+echo >trace
+shift 2
+for event; do echo 1 >"events/$event/enable"; done
+"""
+_END = """
+set -e
+cd "$1"
+shift
+for event; do echo 0 >"events/$event/enable"; done
+cat trace
+echo >trace
+"""
 
 
 @contextmanager
 def tracing(node: Node, *names: str, buffer_kb: int = 16384) -> Iterator[Trace]:
-    """Trace those events of the driver (all if none is named) on a node."""
-    chosen = names or ("*",)
+    """Trace events on a node: those of the driver (all if none is named), or `sched/...`."""
+    events = [name if "/" in name else f"rxe/{name}" for name in names] or ["rxe"]
     trace = Trace()
-    node.run(["tee", f"{TRACING}/buffer_size_kb"], stdin=f"{buffer_kb}\n")
-    node.run(["tee", f"{TRACING}/trace_clock"], stdin="mono\n")
-    node.run(["tee", f"{TRACING}/trace"], stdin="\n")
-    switch(node, chosen, on=True)
+    node.run(["sh", "-c", _BEGIN, "sh", TRACING, str(buffer_kb), *events])
     try:
         yield trace
     finally:
-        switch(node, chosen, on=False)
-    trace.events = parse(node.run(["cat", f"{TRACING}/trace"], timeout=120).stdout)
-    node.run(["tee", f"{TRACING}/trace"], stdin="\n")
+        text = node.run(["sh", "-c", _END, "sh", TRACING, *events], timeout=120).stdout
+    trace.events = parse(text)

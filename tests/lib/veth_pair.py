@@ -72,15 +72,28 @@ class Pair:
         return total
 
 
-def _devices(node: Node, *, roce_v1: bool) -> None:
-    if roce_v1:
-        node.run(["tee", ROCE_V1], stdin="Y\n")
-    try:
-        for end in "ab":
-            node.run(["rdma", "link", "add", f"rxe_{end}", "type", "rxe", "netdev", f"veth_{end}"])
-    finally:
-        if roce_v1:
-            node.run(["tee", ROCE_V1], stdin="N\n")
+# One command for each: on a kernel that checks itself a program takes seconds to start. Both
+# addresses are this machine's own: frames leave and come back only where packets from an own
+# address are let in, and where the route by interface wins over the local one.
+_MAKE = """
+set -e
+ip -batch - <<END
+link add veth_a mtu 4400 type veth peer name veth_b mtu 4400
+addr add 10.45.0.1/24 dev veth_a
+addr add 10.45.0.2/24 dev veth_b
+link set veth_a up
+link set veth_b up
+END
+sysctl -qw net.ipv4.conf.all.rp_filter=0 \\
+	net.ipv4.conf.veth_a.rp_filter=0 net.ipv4.conf.veth_a.accept_local=1 \\
+	net.ipv4.conf.veth_b.rp_filter=0 net.ipv4.conf.veth_b.accept_local=1
+if [ "$1" ]; then
+	trap 'echo N >"$1"' EXIT
+	echo Y >"$1"
+fi
+for end in a b; do rdma link add "rxe_$end" type rxe netdev "veth_$end"; done
+"""
+_REMOVE = "for end in a b; do rdma link delete rxe_$end; done; ip link delete veth_a"
 
 
 @contextmanager
@@ -88,40 +101,10 @@ def veth_pair(node: Node, *, roce_v1: bool = False) -> Iterator[Pair]:
     """Make the pair and compile verbs_loop; remove the pair at the end.
 
     With `roce_v1` the devices have GIDs of RoCE v1, too.
-
-    Both addresses are this machine's own: frames leave and come back only where packets from an
-    own address are let in, and where the route by interface wins over the local one.
     """
-    node.run(
-        [
-            "ip",
-            "link",
-            "add",
-            "veth_a",
-            "mtu",
-            "4400",
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "veth_b",
-            "mtu",
-            "4400",
-        ]
-    )
     try:
-        settings = ["net.ipv4.conf.all.rp_filter=0"]
-        for end, address in (("a", "10.45.0.1"), ("b", "10.45.0.2")):
-            node.run(["ip", "addr", "add", f"{address}/24", "dev", f"veth_{end}"])
-            node.run(["ip", "link", "set", f"veth_{end}", "up"])
-            settings += [
-                f"net.ipv4.conf.veth_{end}.{key}" for key in ("rp_filter=0", "accept_local=1")
-            ]
-        node.run(["sysctl", "-qw", *settings])
-        _devices(node, roce_v1=roce_v1)
+        node.run(["sh", "-c", _MAKE, "sh", ROCE_V1 if roce_v1 else ""])
         compiled(node, SOURCE, "-libverbs")
         yield Pair(node)
     finally:
-        for end in "ab":
-            node.run(["rdma", "link", "delete", f"rxe_{end}"], check=False)
-        node.run(["ip", "link", "delete", "veth_a"], check=False)
+        node.run(["sh", "-c", _REMOVE], check=False)

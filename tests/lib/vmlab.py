@@ -13,6 +13,7 @@ from requirements import missing
 from rocelab import artifacts
 from rocelab.errors import MissingError
 from rocelab.node import Node
+from rocelab.node.parallel import at_once
 from rocelab.node.prepare import prepare
 from rocelab.provider.qemu import testbed as qemu
 
@@ -46,12 +47,11 @@ def boot(
         missing(f"{error.what}: {error.action}")
     try:
         if prepared:
-            for node in testbed.nodes:
-                complaints.list_modules(node, artifacts.image(line))
+            image = artifacts.image(line)
+            at_once(lambda node: complaints.list_modules(node, image), testbed.nodes)
             prepare(testbed.nodes, artifacts.driver(line), artifacts.probes(line))
         yield testbed
-        for node in testbed.nodes:
-            complaints.check(node)
+        at_once(complaints.check, testbed.nodes)
     finally:
         testbed.down()
 
@@ -59,11 +59,12 @@ def boot(
 @contextmanager
 def healthy(nodes: Sequence[Node], name: str) -> Iterator[None]:
     """Fail if a node's kernel log has a complaint from in here."""
-    marks = [kernel_log.mark(node, name) for node in nodes]
+    marks = at_once(lambda node: kernel_log.mark(node, name), nodes)
     yield
-    complaints = [
-        f"{node.name}: {line}"
-        for node, mark in zip(nodes, marks, strict=True)
-        for line in kernel_log.upset_since(node, mark)
+    upset = at_once(
+        lambda marked: kernel_log.upset_since(*marked), list(zip(nodes, marks, strict=True))
+    )
+    found = [
+        f"{node.name}: {line}" for node, lines in zip(nodes, upset, strict=True) for line in lines
     ]
-    assert not complaints, "the kernel complained:\n" + "\n".join(complaints)
+    assert not found, "the kernel complained:\n" + "\n".join(found)
