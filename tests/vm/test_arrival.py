@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the driver makes of where a frame came from: its namespace, and its encapsulation."""
+"""What the driver makes of how a frame came: its namespace, its encapsulation, its fragments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import corpus
 from forger import Forger, send
 from rocelab.node import Node
 from rocelab.node.prepare import add_device, offer_roce_v1, remove_device
@@ -117,3 +118,38 @@ def test_completions_name_the_network(n1: Node, n2: Node) -> None:
         add_device(n1)
     seen = [line.rsplit("type=", 1)[1] for line in trace.splitlines() if "type=" in line]
     assert seen == [str(kind) for kind in NETWORK_TYPES.values()]
+
+
+def fragments(packet: bytes, size: int) -> list[bytes]:
+    """An IPv4 packet in pieces of so many bytes, a multiple of 8."""
+    header, body = packet[:20], packet[20:]
+    found = []
+    for at in range(0, len(body), size):
+        piece = body[at : at + size]
+        more = 0x2000 if at + size < len(body) else 0
+        offset = int.from_bytes(header[6:8], "big") | more | at // 8
+        length = len(header) + len(piece)
+        head = header[:2] + length.to_bytes(2, "big") + header[4:6] + offset.to_bytes(2, "big")
+        head += header[8:10] + bytes(2) + header[12:]
+        checksum = corpus.frames.checksum(head).to_bytes(2, "big")
+        found.append(head[:10] + checksum + head[12:] + piece)
+    return found
+
+
+def test_fragments(n1: Node, n2: Node) -> None:
+    """A packet that IP puts together again is taken if it is right; a part is nobody's.
+
+    The driver gets it as a chain of buffers, and ICRC and headers may be in any of them.
+    """
+    forge = Forger(n2, n1, "v2_ipv4")
+    whole = forge.datagram(payload=bytes(200))
+    good = fragments(whole, 64)
+    wrong = fragments(forge.datagram(payload=bytes(200), crc=bytes(4)), 64)
+    # the identification is of a packet that never gets whole
+    part = fragments(whole[:4] + b"\xff\xff" + whole[6:], 64)[0]
+    pieces = [part, *good, *reversed(good), *wrong]
+    with tracing(n1, "rxe_drop", "rxe_rx_packet") as trace:
+        send(n2, n2.link.netdev, [forge.link(piece) for piece in pieces])
+        until_seen(n1, "rxe_drop", 1)
+    assert [drop["reason"] for drop in trace.named("rxe_drop")] == ["icrc"]
+    assert [event["payload"] for event in trace.named("rxe_rx_packet")] == ["200", "200"]
