@@ -177,7 +177,7 @@ def test_count_ends_it(n1: Node) -> None:
 def test_command(testbed: QemuTestbed) -> None:
     """A command is watched from its first packet; its status is ours; the table is readable."""
     n1, n2 = testbed.nodes
-    common = ["ib_write_lat", "-d", DEVICE, "-n", "50", "-F", "-x"]
+    common = ["ib_write_lat", "-d", DEVICE, "-n", "50", "-F", "-u", "21", "-x"]
     with traffic.server(n2, [*common, traffic.gid_index(n2)]):
         client = [*common, traffic.gid_index(n1), n2.link.ipv4]
         done = n1.run(["rxestat", "-o", "/tmp/table", *client], timeout=120)
