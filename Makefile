@@ -12,7 +12,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants debug-kernel debug-module probes mpibench demo test test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
+.PHONY: help setup apt image module module-variants debug-kernel debug-module probes selftests mpibench demo test test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -37,10 +37,10 @@ test-long: setup probes others  ## what `make test` leaves out: a machine as swi
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 fuzz_frames \
-	peers rxestat rxestat_paths rxedump rxecpu)
+	peers selftests rxestat rxestat_paths rxedump rxecpu)
 LINES := $(notdir $(wildcard kernel/patches/*))
 
-test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%)  ## the driver's tests on every kernel line
+test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line
 	@failed=; for line in $(LINES); do \
 		echo "kernel line $$line" >&2; \
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
@@ -60,6 +60,9 @@ tshark: apt  ## the tshark of the other Debian release, for tests
 
 probes-%: apt
 	@$(MAKE) --no-print-directory probes LINE=$* VARIANT=instrumented SKIP_APT=1
+
+selftests-%: apt
+	@$(MAKE) --no-print-directory selftests LINE=$* SKIP_APT=1
 
 variants-%: apt
 	@$(MAKE) --no-print-directory module-variants LINE=$* SKIP_APT=1
@@ -119,6 +122,10 @@ module-variants: image
 probes: module mpibench  ## rxestat, rxedump, rxecpu, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
+
+selftests: image  ## the kernel's own tests of rxe, where LINE's source has some
+	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) --out $(BUILD)/selftests/$(LINE) \
+		tools/testing/selftests/rdma tools/testing/selftests/kselftest
 
 mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's own selftests of rxe give on the instrumented driver what they give on stock.
+
+One node runs the one driver, its peer the other, at the same time; each test is by itself in
+network namespaces of its node. Only later kernels have such tests; `make test-kernels` runs them.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from requirements import missing
+from rocelab import artifacts
+from rocelab.node import Node
+from rocelab.node.prepare import install_driver
+from vmlab import LINE, LINE_CHOSEN, Boot, healthy
+
+REMOTE = "/tmp/selftests"
+PROGRAMS = f"{REMOTE}/rdma"
+TRIES = 4
+"""Runs of a test whose outcomes differ: they wait for fixed times, and an emulated node is slow."""
+STATUS = {0: "pass", 4: "skip"}
+
+
+@pytest.fixture
+def programs() -> Path:
+    """The folder of the line's selftests."""
+    if not LINE_CHOSEN:
+        pytest.skip("`make test-kernels` runs the kernels' own tests, on the lines that have them")
+    folder = artifacts.build_dir() / "selftests" / LINE
+    if not (folder / ".version").exists():
+        missing(f"{folder} is missing: run `make selftests LINE={LINE}`")
+    programs = folder / "tools/testing/selftests"
+    if not (programs / "rdma").exists():
+        pytest.skip(f"the kernel of line {LINE} has no tests of its own for rxe")
+    return programs
+
+
+def push(node: Node, programs: Path, archive: Path) -> None:
+    """Put the tests on a node."""
+    with tarfile.open(archive, "w") as tar:
+        tar.add(programs, arcname=".")
+    node.put(archive, f"{REMOTE}.tar")
+    node.run(["mkdir", "-p", REMOTE])
+    node.run(["tar", "-xf", f"{REMOTE}.tar", "-C", REMOTE])
+
+
+def outcome(node: Node, program: str) -> str:
+    """Exit code by kselftest's convention, and what single results it printed."""
+    done = node.run(["bash", f"{PROGRAMS}/{program}"], check=False, timeout=300)
+    single = re.findall(r"^((?:not )?ok \d+) ?-? ?(.*)$", done.stdout, re.MULTILINE)
+    return "; ".join([STATUS.get(done.returncode, "fail"), *(" ".join(row) for row in single)])
+
+
+def test_equal_to_stock(
+    programs: Path, boot: Boot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every test of the kernel's list: the same outcome on both drivers, passes among them."""
+    listing = (programs / "rdma/Makefile").read_text()
+    found: dict[str, list[str]] = {}
+    with boot(name="selftests", prepared=False) as testbed, ThreadPoolExecutor() as pool:
+        nodes = testbed.nodes
+        drivers = [artifacts.driver(LINE, variant) for variant in ("stock", "instrumented")]
+        list(pool.map(install_driver, nodes, drivers))
+        for node in nodes:
+            push(node, programs, tmp_path / f"{node.name}.tar")
+        with healthy(nodes, "selftests"):
+            for program in re.findall(r"\brxe_\w+\.sh\b", listing):
+                for _ in range(TRIES):
+                    found[program] = list(pool.map(outcome, nodes, [program] * 2))
+                    if len(set(found[program])) == 1:
+                        break
+    with capsys.disabled():
+        print()
+        for program, pair in found.items():
+            print(program, *dict.fromkeys(pair), sep=": ")
+    different = {program: pair for program, pair in found.items() if len(set(pair)) != 1}
+    assert not different
+    assert Counter(pair[0].split(";")[0] for pair in found.values())["pass"] >= 1
