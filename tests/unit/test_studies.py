@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from rocelab.report import build
 from rocelab.studies import library, page, study_file, view
 from rocelab.studies.answers import Answer, Verdict, answers
 from rocelab.studies.samples import Results
-from rocelab.studies.study import Compare, Dips, Falls, Operand, Stalls, Study
+from rocelab.studies.study import Adds, Compare, Dips, Falls, Operand, Stalls, Study
 from study_results import Line, table, write_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
@@ -69,6 +70,11 @@ def operands(study: Study) -> list[Operand]:
                 assert (first.test == second.test) != (first.transport == second.transport)
             case Falls() | Dips():
                 found.append(claim.check.of)
+            case Adds():
+                found += [of := claim.check.of, beyond := claim.check.beyond or of]
+                # words.added says so
+                assert (of.test, of.metric) == (beyond.test, beyond.metric)
+                assert of.metric.startswith("latency")
     return found
 
 
@@ -262,6 +268,126 @@ def test_packets_are_counted_in_one_emulated_repetition() -> None:
 
     assert answer(400) is HOLDS
     assert answer(100) is DOES_NOT_HOLD
+
+
+SWITCHED = "subramoni2009"
+
+
+def through(
+    switches: int | None, latencies: dict[str, float], *, study: str = SWITCHED, **how: object
+) -> Results:
+    """A run's latencies (ns) by transport, at two sizes that the claims are about."""
+    test = "latency" if study == "zeng2021" else "send_lat"
+    lines = [Line(test, t, "latency.mean", {64: ns, 1024: ns}) for t, ns in latencies.items()]
+    return Results(table(lines, **how), switches)  # type: ignore[arg-type]
+
+
+def by_two(name: str, first: Results, second: Results | None, study: str = SWITCHED) -> Answer:
+    found = answers(library.study(study), first, second)
+    return next(a for a in found if a.claim.name == name)
+
+
+@pytest.mark.parametrize(
+    ("ib", "roce", "of_ib", "of_roce"),
+    [
+        (1250, 2750, HOLDS, HOLDS),
+        (1100, 4000, DOES_NOT_HOLD, DOES_NOT_HOLD),
+        (1000, 1900, DOES_NOT_HOLD, DOES_NOT_HOLD),
+        (1300, 3000, UNTESTED, UNTESTED),
+    ],
+)
+def test_what_a_switch_adds(ib: float, roce: float, of_ib: Verdict, of_roce: Verdict) -> None:
+    """Within the bounds, below or above them, nothing or less than nothing, across one of them."""
+    without = through(0, {"ib": 1000.0, "hw-v1": 2000.0})
+    with_one = through(1, {"ib": ib, "hw-v1": roce})
+    for pair in ((without, with_one), (with_one, without)):
+        for name, verdict in (("ib-switch-latency", of_ib), ("ethernet-switch-latency", of_roce)):
+            answer = by_two(name, *pair)
+            assert answer.verdict is verdict, answer.because
+    assert "claimed 500 to 1000 ns" in answer.because
+    if verdict is UNTESTED:
+        assert "confidence intervals reach across" in answer.because
+
+
+def test_several_switches_add_several_times_as_much() -> None:
+    added = through(0, {"ib": 1000.0}), through(3, {"ib": 1750.0})
+    answer = by_two("ib-switch-latency", *added)
+    assert answer.verdict is HOLDS
+    assert "of 3 switches, divided by 3" in answer.because
+
+
+def test_why_two_runs_do_not_say_what_a_switch_adds() -> None:
+    def because(first: Results, second: Results | None) -> str:
+        answer = by_two("ib-switch-latency", first, second)
+        assert answer.verdict is UNTESTED
+        return answer.because
+
+    one, two = through(0, {"ib": 1000.0}), through(1, {"ib": 1250.0})
+    assert "`--beside`" in because(one, None)
+    assert "as many switches: 1" in because(two, two)
+    assert "does not say how many" in because(one, through(None, {"ib": 1250.0}))
+    assert "nothing over ib" in because(one, through(1, {"tcp": 1250.0}))
+    three = [through(hops, {"ib": 1000.0 + 250 * hops}, repetitions=3) for hops in (0, 1)]
+    assert "it takes 4" in because(three[0], three[1])
+    virtual = through(1, {"ib": 1250.0}, accelerator="kvm")
+    assert "measured under native and kvm" in because(one, virtual)
+    for accelerator in ("tcg", "icount"):
+        for pair in (
+            (one, through(1, {"ib": 1250.0}, accelerator=accelerator)),
+            (through(0, {"ib": 1000.0}, accelerator=accelerator), two),
+        ):
+            said = because(*pair)
+            assert f"emulated ({accelerator})" in said
+            assert not re.search(r"\d\d", said)
+
+
+@pytest.mark.parametrize(
+    ("roce", "verdict"), [(3250, HOLDS), (2800, DOES_NOT_HOLD), (3550, UNTESTED)]
+)
+def test_a_hop_costs_roce_half_a_microsecond_more(roce: float, verdict: Verdict) -> None:
+    """Of the two differences a joint interval, which takes a repetition more."""
+    study, name = "zeng2021", "half-a-microsecond-a-hop"
+    without = through(0, {"ib": 1000.0, "hw-v2": 1000.0}, study=study)
+    with_three = through(3, {"ib": 1750.0, "hw-v2": roce}, study=study)
+    answer = by_two(name, without, with_three, study)
+    assert answer.verdict is verdict, answer.because
+    four = [
+        through(hops, {"ib": 1000.0, "hw-v2": 1000.0}, study=study, repetitions=4)
+        for hops in (0, 3)
+    ]
+    assert "it takes 5" in by_two(name, four[0], four[1], study).because
+
+
+def test_two_runs_on_a_terminal_and_in_the_report(tmp_path: Path) -> None:
+    def written(name: str, switches: int | None, study: str = SWITCHED) -> str:
+        latency = 1000.0 + 250.0 * (switches or 0)
+        folder = write_run(tmp_path / name, through(switches, {"ib": latency}).table, study=study)
+        meta = json.loads((folder / "run.json").read_text())
+        meta["plan"]["testbed"] = {"provider": "ssh", "switches": switches}
+        meta["nodes"]["n1"]["kernel"] = f"6.12 <{name}>"
+        (folder / "run.json").write_text(json.dumps(meta))
+        return str(folder)
+
+    one, two, other = written("a", 0), written("b", 1), written("c", 1, "zeng2021")
+    answer = rocelab("study", "report", one, "--beside", two)
+    assert answer.returncode == 0, answer.stderr
+    assert "holds  ib-switch-latency" in answer.stdout.splitlines()
+    assert "n1 kernel: '6.12 <a>' and '6.12 <b>'" in answer.stdout
+    assert max(map(len, answer.stdout.splitlines()[:-1])) <= 80
+    page = html_tree.parse((tmp_path / "a" / "report.html").read_text(encoding="utf-8"))
+    [section] = page.all("section", id="study")
+    assert "this one (back to back)" in section.text
+    assert "(through 1)" in section.text
+    assert "n1 kernel: '6.12 <a>' and '6.12 <b>'" in section.text
+    rows = [row for row in section.all("table")[0].table() if "DDR IB switch" in row["claim"]]
+    assert [row["here"] for row in rows] == ["holds"]
+    alone = rocelab("study", "report", one)
+    assert "cannot be tested here  ib-switch-latency" in alone.stdout.splitlines()
+    refused = rocelab("study", "report", one, "--beside", other)
+    assert refused.returncode == 2
+    assert "answers zeng2021" in refused.stderr
+    unsaid = rocelab("study", "report", one, "--beside", written("d", None))
+    assert "does not say how many switches" in re.sub(r"\s+", " ", unsaid.stdout)
 
 
 def test_one_library_cannot_tell_two_apart() -> None:

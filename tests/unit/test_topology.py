@@ -45,7 +45,7 @@ sizes = [4]
         ("nodes = 3", "", "3 nodes need a switch"),
         ('provider = "veth"\nnodes = 3', "", "Say switches = 1"),
         ("switches = 9", "", "testbed.switches: 9 is out of range"),
-        ('provider = "ssh"\nswitches = 1', "", "what you have put there"),
+        ('provider = "ssh"\nswitches = 9', "", "testbed.switches: 9 is out of range"),
         ("[testbed.link]\ndelay_us = -1", "", "testbed.link.delay_us: -1 is out of range"),
         ("[testbed.link]\nloss_ppm = 1000000", "", "Allowed: 0 to 500000"),
         ("[testbed.link]\nrate_mbit = 1.5", "", "1.5 is not a whole number"),
@@ -78,13 +78,25 @@ def test_ranks_go_to_as_many_nodes_as_there_are() -> None:
     assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
     # elsewhere: hosts of one's own have their own switches, the link's shape goes along
     hosts = run.elsewhere(plan, Provider.SSH, icount=False, native=False).testbed
-    assert (hosts.nodes, hosts.switches, hosts.link.delay_us) == (3, 0, 1000)
+    assert (hosts.nodes, hosts.switches, hosts.link.delay_us) == (3, None, 1000)
     machines = run.elsewhere(plan, Provider.QEMU, icount=False, native=False).testbed
     assert (machines.nodes, machines.switches) == (3, 2)
     # and what is between hosts is not between machines made here
     plan = replace(plan, testbed=hosts)
     with pytest.raises(UsageError, match="3 nodes need a switch"):
         run.elsewhere(plan, Provider.QEMU, icount=False, native=False)
+
+
+def test_what_is_between_hosts_is_what_the_plan_says_of_it() -> None:
+    """Nobody said is not back to back, also after run.json has had it."""
+    for line, said in (("", None), ("switches = 0", 0), ("switches = 2", 2)):
+        plan = plan_file.from_toml(PLAN.format(f'provider = "ssh"\n{line}', ""), "p.toml")
+        again = plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json")
+        assert plan.testbed.switches == again.testbed.switches == said
+        there = run.elsewhere(plan, Provider.SSH, icount=False, native=False)
+        assert there.testbed.switches == said
+        made = run.elsewhere(plan, Provider.QEMU, icount=False, native=False)
+        assert made.testbed.switches == (said or 0)
 
 
 def test_a_plan_of_an_older_run_has_two_nodes_back_to_back() -> None:

@@ -47,8 +47,9 @@ class TestbedPlan:
     native: bool = False
     """Whether both ends are on this very machine, not in a virtual one (provider `veth` only)."""
     nodes: int = 2
-    switches: int = 0
-    """Between the first node and the others; none: back to back."""
+    switches: int | None = 0
+    """Between the first node and the others; none: back to back. Between hosts of one's own they
+    are there already, and this says how many; None: nobody said."""
     link: LinkPlan = AS_IT_IS
 
     @property
@@ -215,20 +216,18 @@ class Plan:
                 "probes": list(self.probes),
                 "study": self.study,
             },
-            "testbed": asdict(self.testbed),
-            "benchmark": [
-                {
-                    key: _plain(value)
-                    for key, value in asdict(benchmark).items()
-                    if value is not None
-                }
-                for benchmark in self.benchmarks
-            ],
+            "testbed": _given(self.testbed),
+            "benchmark": [_given(benchmark) for benchmark in self.benchmarks],
         }
 
     def _draw(self, name: str) -> bytes:
         # a hash and not `random`: its shuffle is not promised to stay the same across versions
         return hashlib.sha256(f"{self.seed}:{name}".encode()).digest()
+
+
+def _given(of: TestbedPlan | Benchmark) -> dict[str, object]:
+    """A table's keys, but those that say nothing."""
+    return {key: _plain(value) for key, value in asdict(of).items() if value is not None}
 
 
 def _plain(value: object) -> object:

@@ -101,15 +101,16 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
 
 
 def _testbed(table: Table) -> TestbedPlan:
+    provider = table.choice("provider", PROVIDERS, default="qemu")
     testbed = TestbedPlan(
-        provider=table.choice("provider", PROVIDERS, default="qemu"),
+        provider=provider,
         line=table.choice("line", artifacts.LINES, default="6.12"),
         # IPv6, and with it every link-local GID, needs 1280
         mtu=table.integer("mtu", default=4200, low=1280, high=9000),
         icount=table.flag("icount"),
         native=table.flag("native"),
         nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
-        switches=table.integer("switches", default=0, low=0, high=MOST_SWITCHES),
+        switches=_switches(table, provider),
         link=_link(table.table("link")),
     )
     if testbed.icount and testbed.provider != "veth":
@@ -124,8 +125,6 @@ def _testbed(table: Table) -> TestbedPlan:
             "this machine itself has both ends with provider veth only, and counts no instructions",
             action='Say provider = "veth", without icount.',
         )
-    if testbed.provider == "ssh" and testbed.switches:
-        table.fail("switches", "between hosts of your own is what you have put there")
     if testbed.lacks_switch:
         table.fail(
             "nodes",
@@ -134,6 +133,13 @@ def _testbed(table: Table) -> TestbedPlan:
         )
     table.done()
     return testbed
+
+
+def _switches(table: Table, provider: str) -> int | None:
+    """How many there are to be; of hosts of one's own, how many there are, if that is said."""
+    if provider == "ssh" and not table.has("switches"):
+        return None
+    return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
 
 
 def _link(table: Table) -> LinkPlan:

@@ -77,7 +77,7 @@ def _up(plan: Plan, name: str, inventory: Path | None, nodes: list[str] | None) 
             mtu=where.mtu,
             verbs=plan.rxe,
             nodes=where.nodes,
-            switches=where.switches,
+            switches=where.switches or 0,
             say=console.say,
         )
         return _offering(plan, testbed)
@@ -88,7 +88,7 @@ def _up(plan: Plan, name: str, inventory: Path | None, nodes: list[str] | None) 
         mtu=where.mtu,
         icount=where.icount,
         nodes=where.nodes,
-        switches=where.switches,
+        switches=where.switches or 0,
         lifeline=True,
         say=console.say,
     )
@@ -124,8 +124,10 @@ def elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool)
     chosen = "veth" if icount or native else asked
     counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
     here = native or (plan.testbed.native and chosen == "veth" and not icount)
-    # what is between hosts of one's own is there
-    between = 0 if chosen == "ssh" else plan.testbed.switches
+    # what is between hosts of one's own is there, whatever a plan for another place asks for
+    between = plan.testbed.switches if chosen == plan.testbed.provider else None
+    if chosen != "ssh":
+        between = plan.testbed.switches or 0
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     if where.lacks_switch:
         raise UsageError(

@@ -11,6 +11,7 @@ import typer
 
 from rocelab.bench.catalog import TRANSPORTS
 from rocelab.bench.plan import Plan
+from rocelab.bench.plan_file import MOST_SWITCHES
 from rocelab.cli import console
 from rocelab.cli.hosts import File
 from rocelab.cli.hosts import chosen as chosen_hosts
@@ -64,6 +65,15 @@ def run(
         str | None,
         typer.Option(help="Only these of the plan, as `tcp,rxe-v1`.", metavar="NAMES"),
     ] = None,
+    switches: Annotated[
+        int | None,
+        typer.Option(
+            help="Between the nodes: made there, or, of hosts of your own, what is there.",
+            min=0,
+            max=MOST_SWITCHES,
+            metavar="N",
+        ),
+    ] = None,
     inventory: File = None,
     provider: Annotated[
         Provider | None, typer.Option(help="Run the plan there instead of where it says.")
@@ -76,8 +86,10 @@ def run(
     """Carry out a study's plan, report, and answer its claims.
 
     In full size on hosts of your own; with --quick on the embedded testbed, in minutes. Without
-    --transports, those of adapters are left out where the inventory names no adapter. Go on with
-    an interrupted run by `rocelab run --resume RUN`. The report is the last line on stdout.
+    --transports, those of adapters are left out where the inventory names no adapter. Where a
+    claim is about what a switch adds: once with --switches 0 and once with 1, then `study report`
+    with --beside. Go on with an interrupted run by `rocelab run --resume RUN`. The report is the
+    last line on stdout.
     """
     plan = library.plan(study, quick=quick)
     if nodes is not None:
@@ -85,6 +97,8 @@ def run(
             raise UsageError("--nodes are hosts of the inventory: provider ssh, no other")
         provider = Provider.SSH
     plan = elsewhere(plan, provider, icount=False, native=False)
+    if switches is not None:
+        plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
     names = None if nodes is None else nodes.split(",")
     if transports is not None:
         plan = _only(plan, transports.split(","))
@@ -103,6 +117,13 @@ def run(
 @app.command()
 def report(
     run: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            help="A run of the same study through more or fewer switches, for what one adds.",
+            metavar="RUN",
+        ),
+    ] = None,
 ) -> None:
     """Answer a study's claims from a run, and write its report anew.
 
@@ -111,19 +132,34 @@ def report(
     """
     from rocelab.report import build
 
-    page = build(run)
-    _answer(run)
+    if beside is not None:
+        _refuse_other_study(run, beside)
+    page = build(run, beside)
+    _answer(run, beside)
     console.out.print(str(page), markup=False)
 
 
-def _answer(path: Path) -> None:
+def _answer(path: Path, beside: Path | None = None) -> None:
     from rocelab.report import runfolder
-    from rocelab.report.study import results
-    from rocelab.studies import answers, view
+    from rocelab.report.study import answered, apart
+    from rocelab.studies import view
 
     found = runfolder.load(path)
+    other = None if beside is None else runfolder.load(beside)
     study = library.study(_study_of(found, path))
-    console.out.print(view.answered(study, answers.answers(study, results(found))))
+    unlike = [] if other is None else apart(found, other)
+    console.out.print(view.answered(study, answered(study, found, other), unlike))
+
+
+def _refuse_other_study(path: Path, beside: Path) -> None:
+    from rocelab.report import runfolder
+
+    ours, theirs = (_study_of(runfolder.load(each), each) for each in (path, beside))
+    if ours != theirs:
+        raise UsageError(
+            f"{beside} answers {theirs}, and {path} answers {ours}",
+            action="Give two runs of one study.",
+        )
 
 
 def _study_of(run: Run, path: Path) -> str:

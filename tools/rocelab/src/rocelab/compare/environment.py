@@ -34,6 +34,7 @@ def _nodes(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]
 
 def _plans(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     yield from _deep("testbed", first.get("testbed"), second.get("testbed"))
+    yield from _of("link", _table(first, "testbed"), _table(second, "testbed"))
     yield from _of("probes", _table(first, "plan"), _table(second, "plan"))
     ours, theirs = _benchmarks(first), _benchmarks(second)
     for name in ours:

@@ -16,13 +16,15 @@ from rocelab.report.export import export
 __all__ = ["build", "export"]
 
 
-def build(run_dir: Path) -> Path:
+def build(run_dir: Path, beside: Path | None = None) -> Path:
     """Write `report.html` and `figures/*.svg` into a run folder; return the path of the page.
 
     Figures of an earlier report that this one does not have are removed. Raises UsageError when the
-    folder holds no run, or one of another version.
+    folder holds no run, or one of another version. `beside`: another run of the same study, for
+    what a switch adds.
     """
-    document = compose(runfolder.load(run_dir))
+    other = None if beside is None else runfolder.load(beside)
+    document = compose(runfolder.load(run_dir), other)
     figures = run_dir / "figures"
     figures.mkdir(exist_ok=True)
     written = set()

@@ -36,8 +36,8 @@ _STATUS = {
 }
 
 
-def compose(run: Run) -> Document:
-    """Return the report of a run."""
+def compose(run: Run, beside: Run | None = None) -> Document:
+    """Return the report of a run; `beside` is for the claims of its study."""
     transports = fmt.listing(run.plan.texts("transports")) or "transports not recorded"
     return Document(
         title=f"{run.plan.text('name', run.name)}: {transports} compared",
@@ -49,7 +49,7 @@ def compose(run: Run) -> Document:
         facts=where.facts(run),
         sections=_named_apart(
             findings.section(run),
-            study.section(run),
+            study.section(run, beside),
             measured.latency(run),
             measured.bandwidth(run),
             applications.section(run),

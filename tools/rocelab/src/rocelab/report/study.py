@@ -6,15 +6,16 @@ Never beside emulated ones: they are no times, and a drawing of both would compa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from rocelab.accelerators import is_emulated
+from rocelab.compare import environment
 from rocelab.errors import UsageError
-from rocelab.report import charts, fmt, grouping, palette, wording
+from rocelab.report import charts, fmt, grouping, palette, where, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
-from rocelab.report.runfolder import Run, Series
+from rocelab.report.runfolder import Run, Series, clean
 from rocelab.studies import answers, library
 from rocelab.studies.answers import Answer
 from rocelab.studies.samples import Results
@@ -35,8 +36,8 @@ def of(run: Run) -> Study | None:
         return None
 
 
-def results(run: Run) -> Results:
-    """The run's values as checks read them."""
+def results(run: Run, *, called: str = "this run") -> Results:
+    """The run's values as checks read them; what answers call it."""
     rows = [
         (
             *(item.test, item.transport, repetition, item.size, item.node, item.metric, item.kind),
@@ -52,15 +53,30 @@ def results(run: Run) -> Results:
         "value": pl.Float64,
         **dict.fromkeys(("unit", "accelerator"), pl.String),
     }
-    return Results(pl.DataFrame(rows, schema=schema, orient="row"))
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return Results(table, where.switches(run), called)
 
 
-def section(run: Run) -> Section | None:
-    """Return the section; None when the run's plan names no study."""
+def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:
+    """The run's answers; for what a switch adds, together with another run of the study."""
+    other = None if beside is None else results(beside, called="the run beside it")
+    return answers.answers(study, results(run), other)
+
+
+def apart(run: Run, beside: Run) -> list[str]:
+    """What differs between two runs of a study: it may be why their numbers do."""
+    return [clean(line) for line in environment.differences(run.meta.data, beside.meta.data)]
+
+
+def section(run: Run, beside: Run | None = None) -> Section | None:
+    """Return the section; None when the run's plan names no study.
+
+    `beside`: another run of the study, with another number of switches.
+    """
     study = of(run)
     if study is None:
         return None
-    found = answers.answers(study, results(run))
+    found = answered(study, run, beside)
     figures, note = _beside(study, run)
     return Section(
         ANCHOR,
@@ -71,11 +87,30 @@ def section(run: Run) -> Section | None:
                 "run says to its claims. A claim is judged by the 95 % confidence interval between "
                 f"repetitions of both sides; docs/studies/{study.name}.md has each check."
             ),
+            *([] if beside is None else _two(run, beside)),
         ),
         tables=(_table(found),),
         figures=figures,
         closing=(Note(note),) if note else (),
     )
+
+
+def _two(run: Run, beside: Run) -> Iterator[Note]:
+    yield Note(
+        f"What a switch adds is from two runs: this one ({_said(run)}) and {beside.name} "
+        f"({_said(beside)})."
+    )
+    if unlike := apart(run, beside):
+        yield Note(
+            f"Not the same in both, and perhaps why they differ: {'; '.join(unlike)}.", "warning"
+        )
+
+
+def _said(run: Run) -> str:
+    between = where.switches(run)
+    if between is None:
+        return "nobody said through how many switches"
+    return "back to back" if between == 0 else f"through {between}"
 
 
 def _table(found: Sequence[Answer]) -> Table:

@@ -42,7 +42,7 @@ def facts(run: Run) -> tuple[tuple[str, str], ...]:
             "; ".join(wording.accelerator_label(name) for name in accelerators(run)) or _UNKNOWN,
         ),
         ("Testbed", f"{provider}, {fmt.plural(len(nodes), 'node')}"),
-        *_link(testbed),
+        *_link(run, testbed),
         ("Kernel", _each(nodes, lambda node: node.text("kernel").partition(" ")[0])),
         ("Driver", _each(nodes, lambda node: _driver(node.object("driver")))),
         ("Processor", _each(nodes, lambda node: _processor(node.object("cpu")))),
@@ -57,11 +57,19 @@ def facts(run: Run) -> tuple[tuple[str, str], ...]:
 _SHAPES = ("rate_mbit", "delay_us", "loss_ppm")
 
 
-def _link(testbed: Json) -> Iterator[tuple[str, str]]:
-    """What the plan put between the nodes, where it did."""
-    switches = testbed.integer("switches")
-    if switches:
-        yield "Switches between the nodes", f"{switches}"
+def switches(run: Run) -> int | None:
+    """Between the first node and the others; None: of hosts of one's own, nobody said."""
+    testbed = run.meta.object("plan").object("testbed")
+    found = testbed.integer("switches")
+    return 0 if found is None and testbed.text("provider") != "ssh" else found
+
+
+def _link(run: Run, testbed: Json) -> Iterator[tuple[str, str]]:
+    """What the plan put between the nodes, or says of what was there."""
+    between = switches(run)
+    theirs = testbed.text("provider") == "ssh"
+    if between or (theirs and between is not None):
+        yield "Switches between the nodes", f"{between}{', as the plan says' if theirs else ''}"
     rate, delay, loss = (testbed.object("link").integer(key) for key in _SHAPES)
     said = [
         *([f"{rate} Mbit/s at most"] if rate else []),

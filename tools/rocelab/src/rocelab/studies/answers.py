@@ -3,7 +3,8 @@
 
 A claim about a quantity is judged at each size by the confidence interval of the ratio (or the
 difference), rocelab.run.two_samples: inside the claim's bounds is a yes, outside a no, across
-a bound neither. Emulated nodes have no real time, so they answer only what is counted.
+a bound neither. Emulated nodes have no real time, so they answer only what is counted. What a
+switch adds is answered by two runs: rocelab.studies.switches.
 """
 
 from __future__ import annotations
@@ -13,20 +14,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rocelab.accelerators import is_emulated
 from rocelab.run import two_samples
 from rocelab.run.stats import Interval
 from rocelab.run.two_samples import Apart
-from rocelab.studies import words
-from rocelab.studies.samples import Results, Samples
+from rocelab.studies import intervals, switches, words
+from rocelab.studies.samples import Results, Samples, nothing, usable
 from rocelab.studies.study import (
-    Bounds,
+    Adds,
     Check,
     Claim,
     Compare,
     Dips,
     Falls,
-    Operand,
     Stalls,
     Study,
     Untestable,
@@ -51,15 +50,19 @@ class Answer:
 
 
 _Found = tuple[Verdict, str]
+_VERDICTS = {True: Verdict.HOLDS, False: Verdict.DOES_NOT_HOLD, None: Verdict.UNTESTED}
 
 
-def answers(study: Study, results: Results) -> list[Answer]:
-    """The run's answer to each of the study's claims."""
-    return [Answer(claim, *_answer(claim, results)) for claim in study.claims]
+def answers(study: Study, results: Results, beside: Results | None = None) -> list[Answer]:
+    """The run's answer to each of the study's claims.
+
+    `beside`: of another run of the study, through more or fewer switches, for what one adds.
+    """
+    return [Answer(claim, *_answer(claim, results, beside)) for claim in study.claims]
 
 
-def _answer(claim: Claim, results: Results) -> _Found:
-    verdict, because = _judge(claim.check, results)
+def _answer(claim: Claim, results: Results, beside: Results | None) -> _Found:
+    verdict, because = _judge(claim.check, results, beside)
     if not claim.needs:
         return verdict, because
     if verdict is Verdict.UNTESTED:
@@ -67,7 +70,7 @@ def _answer(claim: Claim, results: Results) -> _Found:
     return Verdict.UNTESTED, f"{claim.needs} This run by itself: {because}"
 
 
-def _judge(check: Check, results: Results) -> _Found:
+def _judge(check: Check, results: Results, beside: Results | None) -> _Found:
     match check:
         case Compare():
             return _compare(check, results)
@@ -75,6 +78,9 @@ def _judge(check: Check, results: Results) -> _Found:
             return _falls(check, results)
         case Dips():
             return _dips(check, results)
+        case Adds():
+            holds, because = switches.adds(check, results, beside)
+            return _VERDICTS[holds], because
         case Stalls():
             return _stalls(check, results)
         case Untestable():
@@ -82,7 +88,7 @@ def _judge(check: Check, results: Results) -> _Found:
 
 
 def _compare(check: Compare, results: Results) -> _Found:
-    found = _usable(results, check.first, check.second)
+    found = usable(results, check.first, check.second)
     if isinstance(found, str):
         return Verdict.UNTESTED, found
     first, second = found
@@ -116,10 +122,10 @@ def _exactly(method: _Method, first: Sequence[float], second: Sequence[float]) -
 
 
 def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
-    judged = {place: _within(apart, check.bounds) for place, apart in pairs.items()}
+    judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
     yes = [place for place, answer in judged.items() if answer is True]
     no = [place for place, answer in judged.items() if answer is False]
-    told = f"{words.pair(check)} {_told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
+    told = f"{words.pair(check)} {intervals.told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
     if check.over == "some size":
         if yes:
             return Verdict.HOLDS, f"{told}; reached {yes[0]}"
@@ -130,17 +136,11 @@ def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
             return Verdict.DOES_NOT_HOLD, f"{told}; outside {no[0]}"
         if len(yes) == len(judged):
             return Verdict.HOLDS, told
-    return Verdict.UNTESTED, f"{_few(pairs)} {told}"
-
-
-def _few(pairs: dict[str, Apart]) -> str:
-    if any(apart.interval is None for apart in pairs.values()):
-        return "because so few repetitions have no confidence interval (it takes 4):"
-    return "because the confidence intervals reach across the claim's bounds:"
+    return Verdict.UNTESTED, f"{intervals.few(pairs)} {told}"
 
 
 def _falls(check: Falls, results: Results) -> _Found:
-    found = _usable(results, check.of)
+    found = usable(results, check.of)
     if isinstance(found, str):
         return Verdict.UNTESTED, found
     values = found[0].by_size
@@ -153,18 +153,19 @@ def _falls(check: Falls, results: Results) -> _Found:
     rises = [
         f"{small} to {large} bytes"
         for small, large in itertools.pairwise(sizes)
-        if _within(two_samples.ratio(values[small], values[large]), _LESS) is False
+        if intervals.within(two_samples.ratio(values[small], values[large]), intervals.LESS)
+        is False
     ]
     if rises:
         return Verdict.DOES_NOT_HOLD, f"{told}, and rises from {rises[0]}"
-    down = _within(ends, _LESS)
+    down = intervals.within(ends, intervals.LESS)
     if down is None:
-        return Verdict.UNTESTED, f"{_few({'': ends})} {told}"
+        return Verdict.UNTESTED, f"{intervals.few({'': ends})} {told}"
     return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), told
 
 
 def _dips(check: Dips, results: Results) -> _Found:
-    found = _usable(results, check.of)
+    found = usable(results, check.of)
     if isinstance(found, str):
         return Verdict.UNTESTED, found
     values = found[0].by_size
@@ -179,16 +180,16 @@ def _dips(check: Dips, results: Results) -> _Found:
     apart = two_samples.ratio(values[before], values[check.at])
     factor = words.number(apart.estimate)
     told = f"at {check.at} bytes it is {factor} times what it is at {before} bytes"
-    down = _within(apart, _LESS)
+    down = intervals.within(apart, intervals.LESS)
     if down is None:
-        return Verdict.UNTESTED, f"{_few({'': apart})} {told}"
+        return Verdict.UNTESTED, f"{intervals.few({'': apart})} {told}"
     return (Verdict.HOLDS if down is check.present else Verdict.DOES_NOT_HOLD), told
 
 
 def _stalls(check: Stalls, results: Results) -> _Found:
     ended = {test: results.finished(test, check.transport) for test in check.tests}
     if not any(ended.values()):
-        return Verdict.UNTESTED, _nothing(check.transport, ", ".join(check.tests), results)
+        return Verdict.UNTESTED, nothing(check.transport, ", ".join(check.tests), results)
     told = ", ".join(
         f"{count} of {results.repetitions} repetitions of {test}" for test, count in ended.items()
     )
@@ -201,75 +202,11 @@ def _stalls(check: Stalls, results: Results) -> _Found:
     )
 
 
-def _usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
-    """The operands' samples, or why the run cannot answer."""
-    found = []
-    for operand in operands:
-        samples = results.of(operand)
-        if samples is None:
-            return _nothing(operand.transport, operand.text, results)
-        found.append(samples)
-    named = results.accelerators
-    if any(samples.is_time for samples in found):
-        if any(map(is_emulated, named)):
-            return f"because the nodes were emulated ({', '.join(named)}): no real time"
-        if len(named) > 1:
-            return f"because the run has times of several accelerators ({', '.join(named)})"
-    if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
-        return "because a measured value is not above 0"
-    return tuple(found)
-
-
-def _nothing(transport: str, what: str, results: Results) -> str:
-    if results.table.filter(transport=transport).is_empty():
-        return f"because this run has nothing over {transport}"
-    return f"because this run has no {what}"
-
-
 def _no_size(check: Compare, samples: Samples) -> str:
     top = max(samples.by_size)
     if top < check.sizes.low:
         return f"because the sizes of this run end at {top} bytes, before {check.sizes.low}"
     return f"because this run has no size from {check.sizes.low} to {check.sizes.high} bytes"
-
-
-_LESS = Bounds(0.0, 1.0)
-
-
-def _within(apart: Apart, bounds: Bounds) -> bool | None:
-    """Whether the interval lies in the bounds, or outside; None: the repetitions do not tell."""
-    if apart.interval is None:
-        return None
-    low, high = apart.interval.low, apart.interval.high
-    # a bound of 1 means smaller or larger, and no change is neither
-    above = low > bounds.low if bounds.low == 1 else low >= bounds.low
-    below = high < bounds.high if bounds.high == 1 else high <= bounds.high
-    if above and below:
-        return True
-    return False if high < bounds.low or low > bounds.high else None
-
-
-def _told(pairs: dict[str, Apart], unit: str) -> str:
-    shown = list(pairs.items())
-    if len(shown) > 2:
-        smallest, largest = (f(pairs.values(), key=_estimate) for f in (min, max))
-        return (
-            f"{words.number(smallest.estimate)} to {words.number(largest.estimate)}{unit} "
-            f"at {len(shown)} sizes"
-        )
-    return ", ".join(
-        f"{words.number(apart.estimate)}{_interval(apart)}{unit} {place}" for place, apart in shown
-    )
-
-
-def _estimate(apart: Apart) -> float:
-    return apart.estimate
-
-
-def _interval(apart: Apart) -> str:
-    if apart.interval is None:
-        return ""
-    return f" ({words.number(apart.interval.low)} to {words.number(apart.interval.high)})"
 
 
 def counted(found: Iterable[Answer]) -> dict[Verdict, int]:

@@ -35,11 +35,23 @@ On hosts of your own the studies need Open MPI and mpibench there: [../howto/hos
 
 ## What a claim comes to
 
-A run answers each claim: it **holds**, it **does not hold**, or it **cannot be tested here**, because … The answers are in the run's report and on the terminal. They come from `results.parquet` alone.
+A run answers each claim: it **holds**, it **does not hold**, or it **cannot be tested here**, because … The answers are in the run's report and on the terminal. They come from `results.parquet` and the plan in `run.json`.
 
 A claim about a quantity is judged at each size by the 95 % confidence interval of the ratio (or difference) between the repetitions of both sides, by Hodges and Lehmann with Mann and Whitney's exact
 distribution, as [`rocelab compare`](../howto/compare.md) does: inside the claim's bounds is a yes, outside a no, across a bound neither. It takes four repetitions. What is counted (frames, bytes) is exact and needs no interval.
 Where a sentence leaves open what it means ("comparable", "near"), the page says how it is read.
+
+**What a switch adds** takes two runs, which say how many switches they went through:
+
+```sh
+rocelab study run subramoni2009 --nodes a,b --switches 0       # back to back
+rocelab study run subramoni2009 --nodes a,b --switches 1       # after you have put a switch between them
+rocelab study report runs/20261121T163000Z-subramoni2009 --beside runs/20261121T193000Z-subramoni2009
+```
+
+Between hosts of your own `--switches` makes nothing: it writes down what is there. The difference between the two runs, divided by the switches that they differ in, is judged like any other; where what a switch adds
+to one transport is set against what it adds to another, the interval joins both differences, each of them surer for it (97.5 %, five repetitions). What else differs between the runs, and may be the reason, is said beside the answers. Two runs do
+not interleave, so what drifts in between is in the difference, too. `rocelab report` writes the first run's report without the second again.
 
 **Emulated nodes have no real time.** A run on them answers claims about counts, and says of all others that they cannot be tested there. Published figures are drawn beside measured ones in the report of a run in real time, and never beside emulated ones.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from rocelab.accelerators import is_emulated
 from rocelab.studies.study import Operand
 
 _TIMES = frozenset({"ns", "bytes/s", "1/s"})
@@ -31,9 +32,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Results:
-    """The table of a run's results (docs/formats/results.md)."""
+    """The table of a run's results (docs/formats/results.md), and what run.json says of them."""
 
     table: pl.DataFrame
+    switches: int | None = None
+    """Between the first node and the others; None: nobody said."""
+    called: str = "this run"
 
     @property
     def accelerators(self) -> list[str]:
@@ -69,3 +73,31 @@ class Results:
     def finished(self, test: str, transport: str) -> int:
         """Repetitions in which a benchmark over a transport gave results."""
         return int(self.table.filter(test=test, transport=transport)["repetition"].n_unique())
+
+
+def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
+    """The operands' samples, or why the run cannot answer."""
+    found = []
+    for operand in operands:
+        samples = results.of(operand)
+        if samples is None:
+            return nothing(operand.transport, operand.text, results)
+        found.append(samples)
+    named = results.accelerators
+    if any(samples.is_time for samples in found):
+        if any(map(is_emulated, named)):
+            return f"because the nodes were emulated ({', '.join(named)}): no real time"
+        if len(named) > 1:
+            return (
+                f"because {results.called} has times of several accelerators ({', '.join(named)})"
+            )
+    if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
+        return "because a measured value is not above 0"
+    return tuple(found)
+
+
+def nothing(transport: str, what: str, results: Results) -> str:
+    """Why a run says nothing of what is asked for."""
+    if results.table.filter(transport=transport).is_empty():
+        return f"because {results.called} has nothing over {transport}"
+    return f"because {results.called} has no {what}"

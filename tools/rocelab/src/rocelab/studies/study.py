@@ -81,6 +81,18 @@ class Dips:
 
 
 @dataclass(frozen=True)
+class Adds:
+    """What a switch adds to a quantity: from one run to another with more switches between."""
+
+    of: Operand
+    beyond: Operand | None
+    """Of which what the switch adds to it is taken off; None: nothing is."""
+    bounds: Bounds
+    """Of what one switch adds, in the metric's own unit."""
+    sizes: Sizes
+
+
+@dataclass(frozen=True)
 class Stalls:
     """Benchmarks over a transport do not come to their end."""
 
@@ -95,7 +107,7 @@ class Untestable:
     because: str
 
 
-Check = Compare | Falls | Dips | Stalls | Untestable
+Check = Compare | Falls | Dips | Adds | Stalls | Untestable
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rocelab.errors import UsageError
 from rocelab.strict import Table
 from rocelab.studies.study import (
     LARGEST,
+    Adds,
     Bounds,
     Check,
     Claim,
@@ -77,14 +78,11 @@ def _claim(table: Table) -> Claim:
 
 
 def _compare(table: Table) -> Check:
-    bounds = table.table("bounds")
-    limits = Bounds(bounds.number("low", default=0.0), bounds.number("high", default=math.inf))
-    bounds.done()
     return Compare(
         first=_operand(table.table("first")),
         second=_operand(table.table("second")),
         how=cast("Literal['ratio', 'difference']", table.choice("how", _HOW, default="ratio")),
-        bounds=limits,
+        bounds=_bounds(table),
         sizes=_sizes(table),
         over=cast(
             "Literal['every size', 'some size', 'best']",
@@ -105,6 +103,15 @@ def _dips(table: Table) -> Check:
     )
 
 
+def _adds(table: Table) -> Check:
+    return Adds(
+        _operand(table.table("of")),
+        _operand(table.table("beyond")) if table.has("beyond") else None,
+        _bounds(table),
+        _sizes(table),
+    )
+
+
 def _stalls(table: Table) -> Check:
     return Stalls(table.texts("tests"), table.text("transport"))
 
@@ -117,6 +124,7 @@ _CHECKS = {
     "compare": _compare,
     "falls": _falls,
     "dips": _dips,
+    "adds": _adds,
     "stalls": _stalls,
     "untestable": _untestable,
 }
@@ -131,6 +139,13 @@ def _operand(table: Table) -> Operand:
     )
     table.done()
     return operand
+
+
+def _bounds(table: Table) -> Bounds:
+    bounds = table.table("bounds")
+    limits = Bounds(bounds.number("low", default=0.0), bounds.number("high", default=math.inf))
+    bounds.done()
+    return limits
 
 
 def _sizes(table: Table) -> Sizes:

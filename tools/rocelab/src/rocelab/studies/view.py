@@ -60,9 +60,12 @@ def whole(study: Study, plans: Sequence[Plan]) -> RenderableType:
     return Group(*parts)
 
 
-def answered(study: Study, found: Sequence[Answer]) -> RenderableType:
-    """What a run says to the claims."""
+def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) -> RenderableType:
+    """What a run says to the claims; `unlike`: what differs between it and the run beside it."""
     parts: list[RenderableType] = [Text(f"\nClaims of {study.name}", style="bold")]
+    if unlike:
+        parts.append(_wrapped("Not the same in both runs, and perhaps why they differ:", ""))
+        parts += [_wrapped(line, "  ", style="yellow") for line in unlike]
     for answer in found:
         parts.append(
             Text.assemble((f"{answer.verdict}", _STYLES[answer.verdict]), f"  {answer.claim.name}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rocelab.bench.plan import Benchmark, Plan
 from rocelab.studies.study import (
     LARGEST,
+    Adds,
     Bounds,
     Check,
     Compare,
@@ -30,6 +31,9 @@ def check(of: Check) -> str:
         case Dips():
             smaller = "is smaller" if of.present else "is not smaller"
             return f"{of.of.text} {smaller} at {of.at} bytes than at the size before"
+        case Adds():
+            within = bounds(of.bounds, " ns")
+            return f"{added(of)} is {within} at every size{_sizes(of.sizes)}, by two runs"
         case Stalls():
             return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not end"
         case Untestable():
@@ -42,6 +46,16 @@ def pair(of: Compare) -> str:
     if of.first.transport != of.second.transport:
         return f"{of.second.transport} {sign} {of.first.transport}"
     return f"{of.second.test} {sign} {of.first.test}"
+
+
+def added(of: Adds) -> str:
+    """What is measured by two runs."""
+    if of.beyond is None:
+        return f"what a switch adds to {of.of.text}"
+    return (
+        f"what a switch adds to {of.of.metric} of {of.of.test} over {of.of.transport} "
+        f"\N{MINUS SIGN} over {of.beyond.transport}"
+    )
 
 
 def bounds(of: Bounds, unit: str = "") -> str:
