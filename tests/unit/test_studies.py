@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -14,13 +15,17 @@ from rich.console import Console
 
 import html_tree
 from command_line import rocelab
+from rocelab.bench import plan_file
 from rocelab.bench.catalog import TESTS, TRANSPORTS
+from rocelab.cli.run import elsewhere
+from rocelab.cli.testbed import Provider
 from rocelab.errors import UsageError
-from rocelab.report import build
-from rocelab.studies import library, page, study_file, view
+from rocelab.report import build, runfolder
+from rocelab.report.study import results
+from rocelab.studies import library, page, spread, study_file, view
 from rocelab.studies.answers import Answer, Verdict, answers
-from rocelab.studies.samples import Results
-from rocelab.studies.study import Adds, Compare, Dips, Falls, Operand, Stalls, Study
+from rocelab.studies.samples import Ranks, Results, usable
+from rocelab.studies.study import Adds, Check, Compare, Dips, Falls, Operand, Stalls, Study
 from study_results import Line, table, write_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
@@ -60,22 +65,25 @@ def test_plans_answer_their_study(name: str) -> None:
     }
 
 
+def operands_of(check: Check) -> list[Operand]:
+    match check:
+        case Compare(first=first, second=second):
+            # words.pair names the two sides by the one thing that differs
+            assert (first.test == second.test) != (first.transport == second.transport)
+            return [first, second]
+        case Falls() | Dips():
+            return [check.of]
+        case Adds(of=of):
+            beyond = check.beyond or of
+            # words.added says so
+            assert (of.test, of.metric) == (beyond.test, beyond.metric)
+            assert of.metric.startswith("latency")
+            return [of, beyond]
+    return []
+
+
 def operands(study: Study) -> list[Operand]:
-    found: list[Operand] = []
-    for claim in study.claims:
-        match claim.check:
-            case Compare():
-                found += [first := claim.check.first, second := claim.check.second]
-                # words.pair names the two sides by the one thing that differs
-                assert (first.test == second.test) != (first.transport == second.transport)
-            case Falls() | Dips():
-                found.append(claim.check.of)
-            case Adds():
-                found += [of := claim.check.of, beyond := claim.check.beyond or of]
-                # words.added says so
-                assert (of.test, of.metric) == (beyond.test, beyond.metric)
-                assert of.metric.startswith("latency")
-    return found
+    return [operand for claim in study.claims for operand in operands_of(claim.check)]
 
 
 @pytest.mark.parametrize("name", library.NAMES)
@@ -181,8 +189,17 @@ def test_what_is_counted_needs_no_real_time() -> None:
     assert gaiser(lines[:1])["soft-roce-locks-up"].verdict is UNTESTED
 
 
-def judged(study: str, name: str, lines: list[Line], **how: object) -> Answer:
-    results = Results(table(lines, **how))  # type: ignore[arg-type]
+AS_PLANNED = {"bcast-few": Ranks(16, 8), "multi_lat": Ranks(8, 4)}
+
+
+def judged(
+    study: str,
+    name: str,
+    lines: list[Line],
+    ranks: Mapping[str, Ranks] = AS_PLANNED,
+    **how: object,
+) -> Answer:
+    results = Results(table(lines, **how), ranks=ranks)  # type: ignore[arg-type]
     return next(a for a in answers(library.study(study), results) if a.claim.name == name)
 
 
@@ -218,6 +235,121 @@ def test_a_broadcast_that_switches_its_algorithm() -> None:
     above = answer(4e6, top=1 << 21)
     assert above.verdict is UNTESTED
     assert "no size of 1048576 bytes" in above.because
+
+
+def test_a_claim_about_16_ranks_is_not_judged_on_two() -> None:
+    """Nor on 16 of which nobody knows; whatever the numbers would say."""
+    line = Line("bcast-few", "tcp", "latency.mean", {1 << 19: 2e6, 1 << 20: 1e6})
+
+    def answer(ranks: dict[str, Ranks]) -> Answer:
+        return judged("ismail2013", "bcast-switches-at-1-mib-16", [line], ranks)
+
+    assert answer({"bcast-few": Ranks(16, 4)}).verdict is HOLDS
+    two = answer({"bcast-few": Ranks(2, 1)})
+    assert two.verdict is UNTESTED
+    assert two.because == "because bcast-few ran with 2 ranks, the claim is about 16"
+    unknown = answer({"bcast-many": Ranks(16, 8)})
+    assert unknown.verdict is UNTESTED
+    assert "does not say with how many ranks" in unknown.because
+
+
+def test_a_claim_about_24_ranks_a_node() -> None:
+    lines = [
+        Line("allreduce", t, "latency.mean", {8: ns}) for t, ns in (("ib", 100.0), ("hw-v2", 92.0))
+    ]
+
+    def answer(ranks: Ranks) -> Answer:
+        return judged("zeng2021", "allreduce-shorter", lines, {"allreduce": ranks})
+
+    assert answer(Ranks(48, 24)).verdict is HOLDS
+    assert answer(Ranks(168, 24)).verdict is HOLDS
+    few = answer(Ranks(4, 2))
+    assert few.verdict is UNTESTED
+    assert few.because == "because allreduce ran with 2 ranks a node, the claim is about 24"
+
+
+@pytest.mark.parametrize("name", library.NAMES)
+def test_a_full_plan_has_the_ranks_that_claims_name(name: str) -> None:
+    """And a quick one has not: no claim about them is judged, however it ran."""
+    study = library.study(name)
+    for quick in (False, True):
+        plan = library.plan(name, quick=quick)
+        ran = {b.title: Ranks(b.mpi.ranks, b.mpi.ranks_per_node) for b in plan.benchmarks if b.mpi}
+        for operand in operands(study):
+            if operand.ranks is None and operand.ranks_per_node is None:
+                continue
+            lines = [Line(operand.test, operand.transport, operand.metric, {1 << 20: 1e6})]
+            found = usable(Results(table(lines), ranks=ran), operand)
+            assert isinstance(found, str) is quick
+
+
+@pytest.mark.parametrize("name", ["ismail2013", "zeng2021"])
+def test_a_quick_run_on_hosts_of_ones_own(tmp_path: Path, name: str) -> None:
+    """From the run's folder on: native, six repetitions, and yet no claim about ranks is judged."""
+    plan = library.plan(name, quick=True)
+    lines = [
+        Line(b.title, transport, "latency.mean", {1 << 19: 2e6, 1 << 20: 1e6})
+        for b in plan.benchmarks
+        for transport in ("tcp", "ib", "hw-v2")
+    ]
+    folder = write_run(tmp_path / "run", table(lines), study=name)
+    meta = json.loads((folder / "run.json").read_text())
+    meta["plan"] = plan.to_dict()
+    (folder / "run.json").write_text(json.dumps(meta))
+    study = library.study(name)
+    found = answers(study, results(runfolder.load(folder)))
+    about = [
+        a for a in found if any(o.ranks or o.ranks_per_node for o in operands_of(a.claim.check))
+    ]
+    assert about
+    assert {a.verdict for a in about} == {UNTESTED}
+    told = [a.because for a in about if "no " not in a.because]
+    assert told
+    assert all(re.search(r"ran with ([24] ranks|1 rank)( a node)?, the claim", t) for t in told)
+
+
+def test_a_study_over_more_than_two_nodes() -> None:
+    """ismail2013 had eight ranks on each, zeng2021 24; gaiser2010 has two ends."""
+
+    def placed(name: str, nodes: int, *, quick: bool = False) -> dict[str, tuple[int, int, int]]:
+        there = elsewhere(library.plan(name, quick=quick), Provider.SSH, icount=False, native=False)
+        plan = spread.over(nodes, there, library.study(name))
+        assert plan.testbed.nodes == nodes
+        assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
+        return {
+            b.title: (b.mpi.ranks, b.mpi.ranks_per_node, b.nodes) for b in plan.benchmarks if b.mpi
+        }
+
+    assert placed("ismail2013", 2)["alltoall-many"] == (32, 16, 2)
+    three = placed("ismail2013", 3)
+    assert (three["alltoall-few"], three["alltoall-many"]) == ((16, 8, 2), (32, 11, 3))
+    for nodes in (4, 8):
+        four = placed("ismail2013", nodes)
+        assert (four["alltoall-few"], four["alltoall-many"]) == ((16, 8, 2), (32, 8, 4))
+    quick = placed("ismail2013", 4, quick=True)
+    assert (quick["bcast-few"], quick["alltoall-many"]) == ((2, 1, 2), (4, 1, 4))
+    seven = placed("zeng2021", 7)
+    assert (seven["allreduce"], seven["latency"]) == ((168, 24, 7), (2, 1, 2))
+    with pytest.raises(UsageError, match="gaiser2010 is about 2 nodes, and 3 are named"):
+        placed("gaiser2010", 3)
+    with pytest.raises(UsageError, match="more than 8"):
+        placed("ismail2013", 9)
+
+
+def test_nodes_that_are_named_are_used(tmp_path: Path) -> None:
+    """All of them: it logs in to each, here to none that answers."""
+    hosts = "".join(
+        f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = 1\nnetdev = "eth1"\n'
+        for name in "abcd"
+    )
+    (tmp_path / "hosts.toml").write_text(hosts)
+    inventory = ("--inventory", str(tmp_path / "hosts.toml"))
+    four = rocelab("study", "run", "ismail2013", "--nodes", "a,b,c,d", *inventory)
+    assert four.returncode == 4
+    assert "logging in to a and b and c and d" in four.stderr
+    refused = rocelab("study", "run", "kaur2014", "--nodes", "a,b,c", *inventory)
+    assert refused.returncode == 2
+    assert "kaur2014 is about 2 nodes" in refused.stderr
 
 
 def test_a_claim_that_nothing_dips() -> None:
@@ -332,12 +464,13 @@ def test_why_two_runs_do_not_say_what_a_switch_adds() -> None:
     virtual = through(1, {"ib": 1250.0}, accelerator="kvm")
     assert "measured under native and kvm" in because(one, virtual)
     for accelerator in ("tcg", "icount"):
-        for pair in (
-            (one, through(1, {"ib": 1250.0}, accelerator=accelerator)),
-            (through(0, {"ib": 1000.0}, accelerator=accelerator), two),
-        ):
+        emulated = [
+            through(hops, {"ib": 1000.0 + 250 * hops}, accelerator=accelerator) for hops in (0, 1)
+        ]
+        assert f"emulated ({accelerator})" in because(emulated[0], emulated[1])
+        for pair in ((one, emulated[1]), (emulated[0], two)):
             said = because(*pair)
-            assert f"emulated ({accelerator})" in said
+            assert accelerator in said
             assert not re.search(r"\d\d", said)
 
 

@@ -19,7 +19,7 @@ from rocelab.cli.run import carry_out, elsewhere
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import UsageError
 from rocelab.strict import listed, shown
-from rocelab.studies import library
+from rocelab.studies import library, spread
 
 if TYPE_CHECKING:
     from rocelab.report.runfolder import Run
@@ -100,6 +100,8 @@ def run(
     if switches is not None:
         plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
     names = None if nodes is None else nodes.split(",")
+    if names is not None:
+        plan = spread.over(len(chosen_hosts(inventory, names)), plan, library.study(study))
     if transports is not None:
         plan = _only(plan, transports.split(","))
     elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:

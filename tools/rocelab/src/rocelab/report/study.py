@@ -18,7 +18,7 @@ from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, 
 from rocelab.report.runfolder import Run, Series, clean
 from rocelab.studies import answers, library
 from rocelab.studies.answers import Answer
-from rocelab.studies.samples import Results
+from rocelab.studies.samples import Ranks, Results
 from rocelab.studies.study import Figure as Published
 from rocelab.studies.study import Study
 
@@ -54,7 +54,19 @@ def results(run: Run, *, called: str = "this run") -> Results:
         **dict.fromkeys(("unit", "accelerator"), pl.String),
     }
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    return Results(table, where.switches(run), called)
+    return Results(table, where.switches(run), called, _ranks(run))
+
+
+def _ranks(run: Run) -> dict[str, Ranks]:
+    """Of the MPI benchmarks of the run's plan; not where two of one title are not alike."""
+    found: dict[str, set[Ranks]] = {}
+    for item in run.meta.object("plan").objects("benchmark"):
+        title = "-".join(filter(None, (item.text("test"), item.text("label"))))
+        mpi = item.object("mpi")
+        together, per_node = mpi.integer("ranks"), mpi.integer("ranks_per_node")
+        if together is not None and per_node is not None:
+            found.setdefault(title, set()).add(Ranks(together, per_node))
+    return {title: ranks.pop() for title, ranks in found.items() if len(ranks) == 1}
 
 
 def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:

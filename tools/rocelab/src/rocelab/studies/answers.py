@@ -125,7 +125,8 @@ def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
     judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
     yes = [place for place, answer in judged.items() if answer is True]
     no = [place for place, answer in judged.items() if answer is False]
-    told = f"{words.pair(check)} {intervals.told(pairs, unit)}, claimed {words.bounds(check.bounds, unit)}"
+    claimed = words.bounds(check.bounds, unit)
+    told = f"{words.pair(check)} {intervals.told(pairs, unit)}, claimed {claimed}"
     if check.over == "some size":
         if yes:
             return Verdict.HOLDS, f"{told}; reached {yes[0]}"

@@ -41,6 +41,9 @@ A claim about a quantity is judged at each size by the 95 % confidence interval 
 distribution, as [`rocelab compare`](../howto/compare.md) does: inside the claim's bounds is a yes, outside a no, across a bound neither. It takes four repetitions. What is counted (frames, bytes) is exact and needs no interval.
 Where a sentence leaves open what it means ("comparable", "near"), the page says how it is read.
 
+Where a claim names how many ranks there were, together or on a node, a run with others (the quick plans have 2 and 4) cannot test it, whatever it ran on. `--nodes a,b,c,d` has the collectives of ismail2013 and zeng2021 go over more nodes than
+two; the other studies are about two.
+
 **What a switch adds** takes two runs, which say how many switches they went through:
 
 ```sh

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -31,6 +32,14 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Ranks:
+    """With how many a benchmark ran."""
+
+    together: int
+    per_node: int
+
+
+@dataclass(frozen=True)
 class Results:
     """The table of a run's results (docs/formats/results.md), and what run.json says of them."""
 
@@ -38,6 +47,8 @@ class Results:
     switches: int | None = None
     """Between the first node and the others; None: nobody said."""
     called: str = "this run"
+    ranks: Mapping[str, Ranks] = field(default_factory=dict)
+    """Of MPI benchmarks, by their titles."""
 
     @property
     def accelerators(self) -> list[str]:
@@ -82,6 +93,8 @@ def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
         samples = results.of(operand)
         if samples is None:
             return nothing(operand.transport, operand.text, results)
+        if unlike := _other_ranks(operand, results):
+            return unlike
         found.append(samples)
     named = results.accelerators
     if any(samples.is_time for samples in found):
@@ -94,6 +107,23 @@ def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
     if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
         return "because a measured value is not above 0"
     return tuple(found)
+
+
+def _other_ranks(operand: Operand, results: Results) -> str:
+    """Why what was measured is not what the claim names; empty when it is."""
+    if operand.ranks is None and operand.ranks_per_node is None:
+        return ""
+    ran = results.ranks.get(operand.test)
+    if ran is None:
+        return f"because {results.called} does not say with how many ranks {operand.test} ran"
+    for number, claimed, what in (
+        (ran.together, operand.ranks, ""),
+        (ran.per_node, operand.ranks_per_node, " a node"),
+    ):
+        if claimed not in (None, number):
+            ranks = f"{number} rank{'' if number == 1 else 's'}{what}"
+            return f"because {operand.test} ran with {ranks}, the claim is about {claimed}"
+    return ""
 
 
 def nothing(transport: str, what: str, results: Results) -> str:

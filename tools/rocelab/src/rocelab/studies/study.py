@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+MoreNodes = Literal["", "same ranks", "more ranks"]
+"""Empty: the study is about two nodes."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -17,6 +20,10 @@ class Operand:
     kind: str
     """Of the metric; empty: the only one it has."""
     transport: str
+    ranks: int | None = None
+    """With how many the claim is about it; None: it names no number."""
+    ranks_per_node: int | None = None
+    """The same of each node."""
 
     @property
     def text(self) -> str:
@@ -170,5 +177,7 @@ class Study:
     """How its plan here differs, and why."""
     averaging: Literal["median", "mean"]
     """What of the repetitions stands beside a published figure: as the study averaged its own."""
+    more_nodes: MoreNodes
+    """What its collectives do on more nodes than two."""
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]

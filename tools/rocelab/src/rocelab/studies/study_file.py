@@ -21,6 +21,7 @@ from rocelab.studies.study import (
     Dips,
     Falls,
     Figure,
+    MoreNodes,
     Operand,
     Sizes,
     Stalls,
@@ -29,6 +30,8 @@ from rocelab.studies.study import (
 )
 
 _HOW = ("ratio", "difference")
+_MORE_NODES = ("", "same ranks", "more ranks")
+_MOST_RANKS = 4096
 _AVERAGING = ("median", "mean")
 _OVER = ("every size", "some size", "best")
 _STATISTICS = ("best", "at", "relation")
@@ -56,6 +59,7 @@ def read(name: str, values: Mapping[str, Any], published: str) -> Study:
         averaging=cast(
             "Literal['median', 'mean']", head.choice("averaging", _AVERAGING, default="median")
         ),
+        more_nodes=cast("MoreNodes", head.choice("more_nodes", _MORE_NODES, default="")),
         figures=_figures(f"{name}/published.csv", published),
         claims=tuple(_claim(table) for table in top.tables("claim")),
     )
@@ -136,9 +140,15 @@ def _operand(table: Table) -> Operand:
         metric=table.text("metric"),
         kind=table.text("kind", default=""),
         transport=table.text("transport"),
+        ranks=_ranks(table, "ranks"),
+        ranks_per_node=_ranks(table, "ranks_per_node"),
     )
     table.done()
     return operand
+
+
+def _ranks(table: Table, key: str) -> int | None:
+    return table.integer(key, low=1, high=_MOST_RANKS) if table.has(key) else None
 
 
 def _bounds(table: Table) -> Bounds:

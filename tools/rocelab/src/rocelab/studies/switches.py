@@ -24,24 +24,32 @@ def adds(check: Adds, results: Results, beside: Results | None) -> tuple[bool | 
     """Whether a switch adds what the claim says; None: that cannot be told, because."""
     if beside is None:
         return None, _ASK
-    if results.switches is None or beside.switches is None:
-        return None, (
-            "because a run does not say how many switches were between its hosts: `rocelab study "
-            "run --switches` writes it down"
-        )
-    if results.switches == beside.switches:
-        return None, f"because both runs went through as many switches: {results.switches}"
-    fewer, more = sorted((results, beside), key=lambda run: run.switches or 0)
+    switches = _between(results, beside)
+    if isinstance(switches, str):
+        return None, switches
+    fewer, more = (results, beside) if switches > 0 else (beside, results)
     operands = (check.of, check.beyond) if check.beyond else (check.of,)
     without, through = usable(fewer, *operands), usable(more, *operands)
     if isinstance(without, str):
         return None, without
     if isinstance(through, str):
         return None, through
+    return _judged(check, without, through, abs(switches))
+
+
+def _between(results: Results, beside: Results) -> int | str:
+    """How many more switches the other run went through; or why the two do not compare."""
+    if results.switches is None or beside.switches is None:
+        return (
+            "because a run does not say how many switches were between its hosts: `rocelab study "
+            "run --switches` writes it down"
+        )
+    if results.switches == beside.switches:
+        return f"because both runs went through as many switches: {results.switches}"
     if results.accelerators != beside.accelerators:
         both = " and ".join(", ".join(run.accelerators) for run in (results, beside))
-        return None, f"because the two runs were measured under {both}"
-    return _judged(check, without, through, (more.switches or 0) - (fewer.switches or 0))
+        return f"because the two runs were measured under {both}"
+    return beside.switches - results.switches
 
 
 def _judged(

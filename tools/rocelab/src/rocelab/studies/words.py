@@ -15,6 +15,7 @@ from rocelab.studies.study import (
     Dips,
     Falls,
     Figure,
+    Operand,
     Sizes,
     Stalls,
     Untestable,
@@ -25,15 +26,18 @@ def check(of: Check) -> str:
     """What decides a claim."""
     match of:
         case Compare():
-            return _compare(of)
+            return f"{_compare(of)}{_ranks(of.first, of.second)}"
         case Falls():
-            return f"{of.of.text} falls with size{_sizes(of.sizes)}, and rises nowhere"
+            falls = f"{of.of.text} falls with size{_sizes(of.sizes)}, and rises nowhere"
+            return f"{falls}{_ranks(of.of)}"
         case Dips():
             smaller = "is smaller" if of.present else "is not smaller"
-            return f"{of.of.text} {smaller} at {of.at} bytes than at the size before"
+            dips = f"{of.of.text} {smaller} at {of.at} bytes than at the size before"
+            return f"{dips}{_ranks(of.of)}"
         case Adds():
             within = bounds(of.bounds, " ns")
-            return f"{added(of)} is {within} at every size{_sizes(of.sizes)}, by two runs"
+            adds = f"{added(of)} is {within} at every size{_sizes(of.sizes)}, by two runs"
+            return f"{adds}{_ranks(of.of)}"
         case Stalls():
             return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not end"
         case Untestable():
@@ -95,6 +99,15 @@ def benchmark(of: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "iterations", str(of.iterations)
     yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} a node" if mpi else ""
     yield "method", mpi.method if mpi and of.tool == "mpibench" else ""
+
+
+def _ranks(*operands: Operand) -> str:
+    """Those that a claim names."""
+    named = [
+        *(f"{of.ranks} ranks" for of in operands if of.ranks),
+        *(f"{of.ranks_per_node} ranks a node" for of in operands if of.ranks_per_node),
+    ]
+    return f", with {' and '.join(dict.fromkeys(named))}" if named else ""
 
 
 def _above(low: float) -> str:
