@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * linktap -w FILE [-s SNAPLEN] INTERFACE...
+ * linktap -w FILE [-s SNAPLEN] [-Q in] INTERFACE...
  *
  * Captures what crosses a link, each frame once.
  *
@@ -8,7 +8,8 @@
  * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
  * is done with it, and that work would be part of the sender's stage `xmit`. A socket that hears
  * arriving frames only costs a sender next to nothing, and one socket for all ends keeps their
- * order. Of one interface: what it sends and what arrives, as tcpdump would.
+ * order. Of one interface: what it sends and what arrives, as tcpdump would; with -Q in (tcpdump's)
+ * what arrives only, where each end of a link is captured on its own machine.
  *
  * Writes until SIGINT or SIGTERM, then what is still queued: nothing that arrived before the signal
  * is left out. Says how many frames it has, and fails if the kernel had to drop one.
@@ -42,13 +43,14 @@
 struct options {
 	const char *file;
 	uint32_t snaplen;
+	int arriving;
 	unsigned int ifindex[MOST_ENDS];
 	int ends;
 };
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] INTERFACE...\n");
+	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] [-Q in] INTERFACE...\n");
 	return EXIT_USAGE;
 }
 
@@ -58,7 +60,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int c;
 
 	options->snaplen = WHOLE_FRAMES;
-	while ((c = getopt(argc, argv, "w:s:")) != -1) {
+	while ((c = getopt(argc, argv, "w:s:Q:")) != -1) {
 		if (c == 'w') {
 			options->file = optarg;
 		} else if (c == 's') {
@@ -67,6 +69,8 @@ static int parse(int argc, char **argv, struct options *options)
 			if (*end || !snaplen || snaplen > LARGEST_FRAME)
 				return usage();
 			options->snaplen = snaplen;
+		} else if (c == 'Q' && !strcmp(optarg, "in")) {
+			options->arriving = 1;
 		} else {
 			return usage();
 		}
@@ -74,6 +78,8 @@ static int parse(int argc, char **argv, struct options *options)
 	options->ends = argc - optind;
 	if (!options->file || options->ends < 1 || options->ends > MOST_ENDS)
 		return usage();
+	if (options->ends > 1)
+		options->arriving = 1;
 	for (int i = 0; i < options->ends; i++) {
 		const char *name = argv[optind + i];
 
@@ -106,12 +112,13 @@ static int attach_filter(int fd, const struct options *options)
 static int open_socket(const struct options *options)
 {
 	struct sockaddr_ll every = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-	int on = 1, arriving = options->ends > 1, size = QUEUE_BYTES;
+	int on = 1, size = QUEUE_BYTES;
 	/* protocol 0 hears nothing: the socket is bound when it is ready */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || attach_filter(fd, options) ||
-	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &arriving, sizeof(arriving)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &options->arriving,
+		       sizeof(options->arriving)) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||

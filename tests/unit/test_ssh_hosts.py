@@ -5,15 +5,22 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from fake_testbed import FakeProcess, pcap, roce_v2
 from rocelab.errors import TestbedError
 from rocelab.hosts import source
 from rocelab.hosts.before import Before
+from rocelab.node import Completed, DataLink
 from rocelab.node.ssh import SshTarget
 from rocelab.provider.ssh import link
+from rocelab.provider.ssh.testbed import SshTestbed
+from rocelab.run import frames
 
 CONTROL = Path("/run/x/n1")
 LINK = {
@@ -36,6 +43,51 @@ def test_the_users_ssh_decides_what_the_inventory_leaves_open() -> None:
     assert not any(option.startswith("Identit") for option in options)
     assert "StrictHostKeyChecking=yes" in options
     assert "BatchMode=yes" in options
+
+
+@dataclass
+class Host:
+    """A host on which linktap captures `heard`; it notes how it was started."""
+
+    name: str
+    heard: bytes
+    link: DataLink = field(default=DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 1500))
+    taps: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def root(self) -> Host:
+        return self
+
+    def run(self, argv: Sequence[str], **_: object) -> Completed:
+        return Completed(tuple(argv), 0, f"/tmp/{self.name}.pcap" if "mktemp" in argv else "", "")
+
+    def start(self, argv: Sequence[str]) -> FakeProcess:
+        self.taps.append(tuple(argv))
+        return FakeProcess(tuple(argv))
+
+    def get(self, remote: str, local: Path) -> None:
+        assert remote == f"/tmp/{self.name}.pcap"
+        local.write_bytes(self.heard)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_what_the_second_host_says_to_the_third_is_captured(tmp_path: Path, count: int) -> None:
+    """Of two hosts the first hears all; of more each hears what arrives, and it is put together."""
+    frame, _ = roce_v2(0x04, 64)
+    hosts = [Host(f"n{i}", pcap([(frame, len(frame))] * i)) for i in range(1, count + 1)]
+    testbed = SshTestbed(hosts, ExitStack())  # type: ignore[arg-type]
+    with testbed.capture(tmp_path / "wire.pcap", snaplen=128):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["wire.pcap"]
+    seen = frames.count(tmp_path / "wire.pcap")
+    started = [tap for host in hosts for tap in host.taps]
+    if count == 2:
+        assert seen.roce_v2 == 1
+        assert [tap[-3:] for tap in started] == [("-s", "128", "eth1")]
+    else:
+        assert seen.roce_v2 == sum(range(count + 1))
+        assert [tap[-5:] for tap in started] == [("-s", "128", "-Q", "in", "eth1")] * count
+    assert ("every host" in testbed.environment()["witness"]) == (count > 2)
 
 
 def test_only_roots_commands_go_through_sudo() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocelab.errors import TestbedError
+from rocelab.provider import parts as parts_of
 from rocelab.provider.qemu import dump
 from rocelab.provider.qemu.spec import (
     NodeSpec,
@@ -97,7 +98,7 @@ def test_captures_of_ports_become_one_in_the_order_of_time(
     parts = [folder / str(number) for number, _ in enumerate(ports)]
     for part, each in zip(parts, ports, strict=True):
         part.write_bytes(pcap(each))
-    dump.merge(parts, folder / "wire.pcap")
+    parts_of.merge(parts, folder / "wire.pcap")
     merged = (folder / "wire.pcap").read_bytes()
     assert merged[:24] == pcap([])
     found = list(struct.iter_unpack("=IIIII", merged[24:]))
@@ -111,7 +112,7 @@ def test_a_port_whose_last_record_is_cut_off_is_no_witness(tmp_path: Path, cut: 
     part = tmp_path / "port"
     part.write_bytes(pcap([(0, 1), (0, 2)])[:-cut])
     with pytest.raises(TestbedError, match="not complete"):
-        dump.merge([part], tmp_path / "wire.pcap")
+        parts_of.merge([part], tmp_path / "wire.pcap")
 
 
 def test_dumps_begin_within_one_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

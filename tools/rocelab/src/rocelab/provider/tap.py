@@ -17,16 +17,20 @@ _ENDS_WITHIN = 60
 
 
 @contextmanager
-def capture(machine: Node, netdevs: Sequence[str], path: Path, snaplen: int) -> Iterator[None]:
+def capture(
+    machine: Node, netdevs: Sequence[str], path: Path, snaplen: int, *, arriving: bool = False
+) -> Iterator[None]:
     """Every frame that crosses the link while the context lasts, in the classic pcap `path`.
 
     Of the two ends of a pair, frames are taken where they arrive; of one interface, what it sends
-    and what arrives. Not tcpdump(8): what that has not read when it is told to end is lost, and
-    not counted. Raises TestbedError when the capture does not start, or lost a frame.
+    and what arrives, or with `arriving` that alone. Not tcpdump(8): what that has not read when it
+    is told to end is lost, and not counted. Raises TestbedError when the capture does not start, or
+    lost a frame.
     """
     machine = machine.root
     remote = machine.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
-    process = machine.start((TAP, "-w", remote, "-s", str(snaplen), *netdevs))
+    direction = ("-Q", "in") if arriving else ()
+    process = machine.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
     try:
         process.wait_for_line(f"{TAP}: listening", timeout=_STARTS_WITHIN)
         yield

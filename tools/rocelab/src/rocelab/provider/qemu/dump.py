@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import heapq
-import struct
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -12,11 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.errors import TestbedError
+from rocelab.provider.parts import merge
 from rocelab.provider.qemu.qmp import execute
 
-_FILE_HEAD = 24
-_RECORD = struct.Struct("=IIII")
-"""Seconds, microseconds, captured bytes, length; the machine that reads is the one that wrote."""
 _TRIES = 20
 
 
@@ -67,29 +63,3 @@ def add_in_one_second(
 
 def _add(qmp: Path, name: str, words: dict[str, object]) -> None:
     execute(qmp, "object-add", {"qom-type": "filter-dump", "id": name, **words})
-
-
-def merge(parts: Sequence[Path], path: Path) -> None:
-    """Captures of one clock in the order of their times.
-
-    Raises TestbedError when one is cut off.
-    """
-    contents = [part.read_bytes() for part in parts]
-    with path.open("wb") as file:
-        file.write(contents[0][:_FILE_HEAD])
-        for _, frame in heapq.merge(*map(_records, contents), key=lambda record: record[0]):
-            file.write(frame)
-
-
-def _records(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
-    offset, length = _FILE_HEAD, len(content)
-    while offset < length:
-        body = offset + _RECORD.size
-        seconds, micros, captured, _ = _RECORD.unpack(content[offset:body].ljust(_RECORD.size))
-        if body > length or captured > length - body:
-            raise TestbedError(
-                "the capture of a switch's port is not complete",
-                cause="the disk is full, or the switch's QEMU ended",
-            )
-        yield (seconds, micros), content[offset : body + captured]
-        offset = body + captured

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocelab.node.prepare import DEVICE, add_device, driver_version, remove_devi
 from rocelab.node.ssh import SshNode
 from rocelab.provider import tap
 from rocelab.provider.base import WHOLE_FRAMES, Accelerator
+from rocelab.provider.parts import merge
 from rocelab.provider.ssh import link
 from rocelab.provider.ssh.connect import connected
 from rocelab.provider.ssh.inventory import Host
@@ -24,6 +26,10 @@ from rocelab.run import verbs
 WITNESS = (
     "AF_PACKET (linktap) on the first host's data interface: it is not outside the host, and "
     "copies what leaves before it is sent"
+)
+EACH_WITNESS = (
+    "AF_PACKET (linktap) on every host's data interface, where frames arrive: not outside the "
+    "hosts, and in the order of as many clocks"
 )
 # what measures least stands for both: a number is as real as the less real of its two ends
 _LEAST_REAL: tuple[Accelerator, ...] = ("tcg", "kvm", "native")
@@ -58,10 +64,23 @@ class SshTestbed:
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
-        """Capture the first host's data interface, there."""
-        first = self._nodes[0]
-        with tap.capture(first, [first.link.netdev], path, snaplen):
-            yield
+        """Capture the first host's data interface, there; of more than two, each one's arrivals.
+
+        For what the second says to the third, the first never sees.
+        """
+        if len(self._nodes) == 2:
+            first = self._nodes[0]
+            with tap.capture(first, [first.link.netdev], path, snaplen):
+                yield
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".hosts-") as folder:
+            parts = [Path(folder) / f"{node.name}.pcap" for node in self._nodes]
+            with ExitStack() as stack:
+                for node, part in zip(self._nodes, parts, strict=True):
+                    netdevs = [node.link.netdev]
+                    stack.enter_context(tap.capture(node, netdevs, part, snaplen, arriving=True))
+                yield
+            merge(parts, path)
 
     def alive(self) -> None:
         """Raise TestbedError when a host does not answer any more."""
@@ -74,7 +93,7 @@ class SshTestbed:
             "provider": "ssh",
             "accelerator": self._accelerator,
             "data_link": "the hosts' own network",
-            "witness": WITNESS,
+            "witness": WITNESS if len(self._nodes) == 2 else EACH_WITNESS,
             "one_clock": False,
             "mtu": min(node.link.mtu for node in self._nodes),
         }
@@ -102,7 +121,8 @@ def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestb
         if needs_driver:
             for end in ends:
                 _ready(end, stack)
-        _check_tap(ends[0])
+        for end in ends[:1] if nodes == 2 else ends:
+            _check_tap(end)
         return SshTestbed(ends, stack.pop_all())
 
 
