@@ -169,7 +169,7 @@ class FakeTestbed:
         try:
             yield
         finally:
-            path.write_bytes(pcap(self.frames))
+            path.write_bytes(pcap([(frame[:snaplen], length) for frame, length in self.frames]))
 
     def check_alive(self) -> None:
         if self.dead:

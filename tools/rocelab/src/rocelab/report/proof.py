@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rocelab.report import adapters, fmt
@@ -132,13 +132,36 @@ def section(run: Run) -> Section:
                 "used."
             ),
             *((Note(_BY_ADAPTER),) if by_adapter else ()),
+            *_cut(run),
         ),
         tables=tuple(tables),
     )
 
 
+def _cut(run: Run) -> Iterator[Note]:
+    """Say where the capture kept the headers of RoCE frames alone."""
+    kept: dict[int, int] = {}
+    for cell in run.cells:
+        if cell.content is None or cell.content.text("transport") in ("tcp", "ipoib"):
+            continue
+        captures = [step.object("capture") for step in cell.content.objects("steps")]
+        for length in {
+            c.integer("snaplen") for c in captures if c.data.get("whole_frames") is False
+        }:
+            if length is not None:
+                kept[length] = kept.get(length, 0) + 1
+    for length, cells in sorted(kept.items()):
+        yield Note(
+            f"In {fmt.plural(cells, 'cell')} with many bytes the capture keeps the first {length} "
+            "bytes of each RoCE frame. All frames are counted; their ICRCs cannot be verified."
+        )
+
+
 def _where_captured(run: Run) -> str:
-    if run.meta.object("testbed").text("provider") == "veth":
+    provider = run.meta.object("testbed").text("provider")
+    if provider == "ssh":
+        return "on the hosts themselves"
+    if provider == "veth":
         return "on the one machine of both nodes, where frames arrive"
     return "outside the nodes"
 

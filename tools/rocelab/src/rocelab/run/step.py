@@ -14,15 +14,12 @@ from rocelab.bench.tool import End, Job, Tool
 from rocelab.bench.tools import TOOLS
 from rocelab.errors import CellError
 from rocelab.node import Completed
-from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, packets, pair, probes, processors, proof, stages, transfer
+from rocelab.run import frames, packets, pair, probes, processors, proof, snaplen, stages, transfer
 from rocelab.run.counters import Counters
 from rocelab.run.probe_process import ProbeError
 from rocelab.run.proof import Check, Proof
 from rocelab.run.rig import Rig
 
-HEADERS_ONLY = 128
-"""Snap length for TCP: what is counted are headers, and super-frames would fill the disk."""
 _WARM_UP_ITERATIONS = 50
 
 
@@ -86,8 +83,7 @@ def measure(
     Raises CellError when it gives no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
-    is_verbs = cell.transport.family == "verbs"
-    capture = into / "wire.pcap"
+    capture, kept = into / "wire.pcap", snaplen.of(cell, (size,))
 
     def keep(end: str, done: Completed) -> None:
         (into / f"{end}.out").write_text(done.stdout, "utf-8")
@@ -96,7 +92,7 @@ def measure(
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
         before = rig.counters()
         with (
-            rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
+            rig.testbed.capture(capture, snaplen=kept),
             observed(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
             ),
@@ -118,6 +114,7 @@ def measure(
         "path_mtu": found.path_mtu,
         **same,
         "counters": {name: c.as_json() for name, c in moved.items()},
+        "capture": snaplen.record(kept),
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
         "probe": [asdict(check) for check in checks],

@@ -16,11 +16,10 @@ from rocelab.bench.tool import Measurement
 from rocelab.errors import CellError
 from rocelab.node import Completed, Node
 from rocelab.node.endpoint import machine_of, machines
-from rocelab.provider.base import WHOLE_FRAMES
-from rocelab.run import frames, proof
+from rocelab.run import frames, proof, snaplen
 from rocelab.run.mpi import launch
 from rocelab.run.rig import Rig
-from rocelab.run.step import HEADERS_ONLY, Step, observed, probed, timed
+from rocelab.run.step import Step, observed, probed, timed
 
 _TO_ITSELF = 32
 """Packets by which a rank connects to itself, at most: without shared memory, which is forbidden
@@ -65,8 +64,7 @@ def measure(
     places = rig.places(cell.transport)
     settings = settings_of(cell, rig, places)
     control = rig.testbed.control
-    is_verbs = cell.transport.family == "verbs"
-    capture = into / "wire.pcap"
+    capture, kept = into / "wire.pcap", snaplen.of(cell, sizes)
 
     def keep(done: Completed) -> None:
         (into / OUTPUT).write_text(done.stdout, "utf-8")
@@ -76,7 +74,7 @@ def measure(
         program = (launch.find(suite, job, rig.nodes, there), *suite.argv(job)[1:])
         before = rig.counters()
         with (
-            rig.testbed.capture(capture, snaplen=WHOLE_FRAMES if is_verbs else HEADERS_ONLY),
+            rig.testbed.capture(capture, snaplen=kept),
             observed(
                 rig,
                 [place.device for place in places],
@@ -120,6 +118,7 @@ def measure(
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
         "path_mtu": None,
         "counters": {name: c.as_json() for name, c in moved.items()},
+        "capture": snaplen.record(kept),
         "frames": asdict(seen),
         "proof": {**asdict(judged), "ok": judged.ok},
         "probe": [asdict(check) for check in checks],
