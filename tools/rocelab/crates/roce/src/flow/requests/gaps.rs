@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the capture lacks, and what waits behind it.
+
+use super::{Request, Requests};
+use crate::finding::{At, Rule};
+use crate::flow::context::Context;
+use crate::flow::message::Piece;
+use crate::flow::psn;
+use crate::flow::stats::Stats;
+
+/// Packets held back behind a gap; then the gap is given up.
+const MAX_AHEAD: usize = 512;
+pub(super) const MAX_HOLES: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hole {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) at: At,
+    pub(super) told: bool,
+}
+
+impl Requests {
+    /// The capture has a packet of this PSN.
+    pub(super) fn seen(&self, at: u32) -> bool {
+        psn::before(at, self.cursor) || self.find_ahead(at).is_ok()
+    }
+
+    pub(super) fn hole_at(&self, at: u32) -> Option<usize> {
+        let within = |hole: &Hole| !psn::before(at, hole.from) && psn::before(at, hole.to);
+        self.holes.iter().position(within)
+    }
+
+    fn find_ahead(&self, at: u32) -> Result<usize, usize> {
+        self.ahead.binary_search_by(|piece| psn::diff(piece.psn, at).cmp(&0))
+    }
+
+    pub(super) fn fill_hole(&mut self, at: u32, end: u32) {
+        let Some(index) = self.hole_at(at) else { return };
+        let Some(hole) = self.holes.remove(index) else { return };
+        if psn::before(end, hole.to) {
+            self.holes.insert(index, Hole { from: end, ..hole });
+        }
+        if hole.from != at && self.holes.len() < MAX_HOLES {
+            self.holes.insert(index, Hole { to: at, ..hole });
+        }
+    }
+
+    pub(super) fn feed(
+        &mut self,
+        request: &Request,
+        span: u32,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        let piece = Piece {
+            psn: request.psn,
+            span,
+            op: request.op,
+            bytes: request.bytes,
+            wire: request.wire,
+            reth_len: request.reth.map(|reth| reth.len),
+            at: request.at,
+        };
+        if piece.psn == self.cursor {
+            self.assembly.take(&piece, stats, context);
+            self.cursor = psn::add(piece.psn, span);
+            self.drain(stats, context);
+        } else if let Err(index) = self.find_ahead(piece.psn) {
+            self.ahead.insert(index, piece);
+            if self.ahead.len() > MAX_AHEAD {
+                self.skip_hole(stats, context);
+            }
+        }
+    }
+
+    fn drain(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
+        while let Some(piece) = self.ahead.front().copied() {
+            if psn::before(self.cursor, piece.psn) {
+                break;
+            }
+            self.ahead.pop_front();
+            if piece.psn == self.cursor {
+                self.assembly.take(&piece, stats, context);
+                self.cursor = psn::add(piece.psn, piece.span);
+            }
+        }
+        // a READ's span may have become known after its piece was kept
+        if self.ahead.is_empty() && self.holes.is_empty() {
+            self.cursor = self.next;
+        }
+    }
+
+    pub(super) fn skip_hole(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
+        if let Some(front) = self.ahead.front() {
+            self.cursor = front.psn;
+            self.assembly.skip(stats);
+            self.drain(stats, context);
+        }
+    }
+
+    /// The receiver has what the capture lacks: the capture lost it.
+    pub(super) fn pass_holes(
+        &mut self,
+        to: u32,
+        at: At,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        while let Some(hole) = self.holes.front().copied() {
+            if psn::before(to, hole.from) {
+                break;
+            }
+            self.holes.pop_front();
+            self.inexact = true;
+            let last = psn::add(hole.to, u32::MAX);
+            context.find(Rule::CaptureGap, hole.at, false, || {
+                format!(
+                    "PSN {} to {last} were not captured, yet packet {} acknowledges them: the \
+                     capture lost them",
+                    hole.from, at.packet
+                )
+            });
+            let behind = psn::add(to, 1);
+            if psn::before(behind, hole.to) {
+                self.holes.push_front(Hole { from: behind, ..hole });
+                break;
+            }
+            if !psn::before(self.cursor, hole.from) {
+                self.skip_hole(stats, context);
+            }
+        }
+    }
+
+    pub(super) fn give_up_hole(&mut self, context: &mut Context<'_>) {
+        let Some(hole) = self.holes.pop_front().filter(|hole| !hole.told) else { return };
+        let last = psn::add(hole.to, u32::MAX);
+        context.find(Rule::Loss, hole.at, true, || {
+            format!(
+                "PSN {} to {last} were not captured, and nothing shows whether they arrived",
+                hole.from
+            )
+        });
+    }
+}

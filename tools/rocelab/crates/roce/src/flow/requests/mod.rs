@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The request half of a direction: one sender's PSNs, what it sends again, and why.
+//!
+//! The capture is taken as a Go-Back-N receiver would (IBA volume 1, chapter 9): `next` is the PSN
+//! that the sender has not used yet, `cursor` the first one that the capture lacks. Packets between
+//! the two wait in `ahead`. When the sender returns to a PSN that it had passed, a *run* begins; how
+//! the run ends tells a go-back from a duplicate or a reordered packet.
+
+mod again;
+mod answers;
+mod gaps;
+mod reads;
+
+use std::collections::VecDeque;
+
+use again::{End, Run};
+pub(super) use answers::Acked;
+use answers::{Nak, Rnr};
+use gaps::{Hole, MAX_HOLES};
+use reads::PATH_MTUS;
+pub(super) use reads::Read;
+
+use super::context::Context;
+use super::message::{Assembly, Piece};
+use super::psn;
+use super::stats::Stats;
+use super::verdict::{PsnStatus, Verdict};
+use crate::finding::{At, Rule};
+use crate::opcode::{Class, Opcode};
+use crate::packet::Reth;
+
+/// A PSN jump beyond this is no loss: another connection uses the QP number.
+const RESTART: i32 = 1 << 16;
+const MAX_OUTSTANDING: usize = 4096;
+
+/// A request packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) psn: u32,
+    pub(super) op: &'static Opcode,
+    pub(super) bytes: u32,
+    pub(super) wire: u32,
+    pub(super) reth: Option<Reth>,
+    pub(super) icrc: u32,
+    pub(super) at: At,
+    pub(super) reliable: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    /// The PSN whose response answers it.
+    key: u32,
+    at: At,
+}
+
+/// One sender's requests.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    started: bool,
+    /// RC or XRC: what is lost will be sent again.
+    reliable: bool,
+    /// The path MTU that spans of READs were computed with; 0: not known.
+    mtu: u32,
+    next: u32,
+    cursor: u32,
+    acked: u32,
+    /// `next` behind a READ whose number of responses is not known yet: its PSN and length.
+    elastic: Option<(u32, u32)>,
+    ahead: VecDeque<Piece>,
+    holes: VecDeque<Hole>,
+    outstanding: VecDeque<Outstanding>,
+    reads: VecDeque<Read>,
+    assembly: Assembly,
+    run: Option<Run>,
+    nak: Option<Nak>,
+    /// The NAK before it, if sending had not started again when the next one came.
+    older_nak: Option<Nak>,
+    rnr: Option<Rnr>,
+    /// A Go-Back-N receiver discards these after packets came in disorder: a NAK is no sign of loss.
+    disordered: Option<(u32, u32)>,
+    /// PSNs that the capture lacks of those sent again.
+    skipped: Option<(u32, u32)>,
+    /// Latencies up to here are not told: a response may answer either copy (Karn's rule).
+    karn: Option<u32>,
+    /// An ACK for a PSN that the capture has not seen.
+    unsent: Option<(u32, At)>,
+    corrupt: Option<(u32, At)>,
+    last: Option<(u32, u32, i64)>,
+    /// Something is missing since the last exact acknowledgement.
+    inexact: bool,
+    /// Nothing is pending between messages: only the next PSN is of interest.
+    calm: bool,
+}
+
+impl Requests {
+    pub(super) fn started(&self) -> bool {
+        self.started
+    }
+
+    /// The PSN lies where a response to recent requests may.
+    pub(super) fn expects(&self, psn: u32) -> bool {
+        let slack = self.elastic.map_or(0, |(_, len)| (len / 256) as i32);
+        self.started && psn::diff(psn, self.next) < slack.max(1) && psn::diff(psn, self.acked) >= -1
+    }
+
+    /// No request with this PSN was captured.
+    pub(super) fn unknown(&self, at: u32) -> bool {
+        !psn::before(at, self.next)
+    }
+
+    /// Another connection must have taken over the QP number.
+    pub(super) fn restarts(&self, at: u32, op: &Opcode) -> bool {
+        self.started && op.position.begins() && psn::diff(at, self.next).abs() > RESTART
+    }
+
+    /// A packet came with its bytes changed; the receiver will not have taken it.
+    pub(super) fn note_corrupt(&mut self, at_psn: u32, at: At) {
+        self.corrupt = Some((at_psn, at));
+        self.inexact = true;
+    }
+
+    pub(super) fn packet(
+        &mut self,
+        request: &Request,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        self.calm = false;
+        if !self.started {
+            self.started = true;
+            self.reliable = request.reliable;
+            self.next = request.psn;
+            self.cursor = request.psn;
+            self.acked = request.psn;
+            self.inexact = true;
+        }
+        if stats.pmtu != self.mtu {
+            self.learn_mtu(stats.pmtu);
+        }
+        let mut ahead = psn::diff(request.psn, self.next);
+        if ahead > 0 && self.stretch(request.psn, stats) {
+            ahead = 0;
+        }
+        let span = self.span(request, stats.pmtu);
+        if request.op.class == Class::ReadRequest {
+            let certain = if stats.pmtu_guessed { 0 } else { stats.pmtu };
+            self.note_read(request, span, certain, context);
+        }
+        if ahead >= 0 {
+            self.new_packet(request, span, ahead as u32, stats, context);
+        } else {
+            self.passed_packet(request, span, stats, context);
+        }
+        let icrc_and_time = (request.psn, request.icrc, request.at.time_ns);
+        self.last = Some(icrc_and_time);
+        self.note_window(stats);
+    }
+
+    /// The PSN that the sender has not used yet.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Between messages, and nothing is pending: only the next PSN is of interest.
+    #[inline]
+    pub(super) fn is_calm(&mut self, pmtu: u32) -> bool {
+        pmtu == self.mtu && (self.calm || self.calms_down())
+    }
+
+    fn calms_down(&mut self) -> bool {
+        self.calm = self.started
+            && self.next == self.cursor
+            && self.run.is_none()
+            && self.unsent.is_none()
+            && self.elastic.is_none()
+            && self.ahead.is_empty()
+            && self.holes.is_empty()
+            && self.assembly.is_between();
+        self.calm
+    }
+
+    /// Take the next `count` (not 0) packets, all whole messages, while [`Self::is_calm`]. `at` tells
+    /// the place of each, `icrc` is the last one's.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        count: usize,
+        at: impl Fn(usize) -> At,
+        icrc: u32,
+        reliable: bool,
+    ) {
+        let first = self.next;
+        let key = |index: usize| psn::add(first, index as u32);
+        if reliable {
+            let excess = (self.outstanding.len() + count).saturating_sub(MAX_OUTSTANDING);
+            if excess > 0 {
+                self.outstanding.drain(..excess.min(self.outstanding.len()));
+                self.inexact = true;
+            }
+            let kept = count.saturating_sub(MAX_OUTSTANDING)..count;
+            let kept = kept.map(|index| Outstanding { key: key(index), at: at(index) });
+            self.outstanding.extend(kept);
+        }
+        self.last = Some((key(count - 1), icrc, at(count - 1).time_ns));
+        self.next = key(count);
+        self.cursor = self.next;
+        self.assembly.pass();
+    }
+
+    #[inline]
+    pub(super) fn note_window(&self, stats: &mut Stats) {
+        let window = psn::diff(self.next, self.acked).max(0) as u32;
+        stats.max_outstanding = stats.max_outstanding.max(window);
+    }
+
+    #[inline]
+    fn note_outstanding(&mut self, key: u32, at: At) {
+        if self.outstanding.len() >= MAX_OUTSTANDING {
+            self.outstanding.pop_front();
+            self.inexact = true;
+        }
+        self.outstanding.push_back(Outstanding { key, at });
+    }
+
+    fn new_packet(
+        &mut self,
+        request: &Request,
+        span: u32,
+        jumped: u32,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) {
+        self.end_run(End::New, stats, context);
+        let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
+        context.verdicts.tell(|| Verdict::Status { packet: request.at.packet, status });
+        if let Some((acked, at)) = self.unsent.take() {
+            if jumped == 0 && !psn::before(acked, request.psn) {
+                context.find(Rule::AckUnsent, at, false, || {
+                    format!(
+                        "acknowledges PSN {acked}, which was sent only in packet {}",
+                        request.at.packet
+                    )
+                });
+            }
+        }
+        if jumped > 0 {
+            stats.gaps += 1;
+            stats.missing += u64::from(jumped);
+            self.inexact = true;
+            if self.holes.len() >= MAX_HOLES {
+                self.give_up_hole(context);
+            }
+            let hole = Hole { from: self.next, to: request.psn, at: request.at, told: false };
+            self.holes.push_back(hole);
+        }
+        self.next = psn::add(request.psn, span);
+        self.elastic = match (request.op.class, request.reth) {
+            (Class::ReadRequest, Some(reth)) if stats.pmtu == 0 && reth.len > PATH_MTUS[0] => {
+                Some((request.psn, reth.len))
+            }
+            _ => None,
+        };
+        if request.reliable && request.op.position.ends() {
+            self.note_outstanding(request.psn, request.at);
+        }
+        self.feed(request, span, stats, context);
+    }
+
+    /// No more packets will come.
+    pub(super) fn finish(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
+        self.end_run(End::Capture, stats, context);
+        if let Some((acked, at)) = self.unsent.take() {
+            context.find(Rule::AckUnsent, at, true, || {
+                format!("acknowledges PSN {acked}, which the capture has not seen sent")
+            });
+        }
+        while !self.ahead.is_empty() {
+            self.skip_hole(stats, context);
+        }
+        while !self.holes.is_empty() {
+            self.give_up_hole(context);
+        }
+    }
+}

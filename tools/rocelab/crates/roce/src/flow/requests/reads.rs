@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! READs: the PSNs that they span, by the path MTU, and those that are issued again.
+
+use super::{Request, Requests};
+use crate::finding::{At, Rule};
+use crate::flow::context::Context;
+use crate::flow::psn;
+use crate::flow::stats::Stats;
+use crate::opcode::Class;
+use crate::packet::Reth;
+
+const MAX_READS: usize = 256;
+pub(super) const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
+
+/// PSNs of a READ and what it asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::flow) struct Read {
+    pub(in crate::flow) psn: u32,
+    pub(in crate::flow) end: u32,
+    pub(in crate::flow) reth: Reth,
+    pub(in crate::flow) at: At,
+    /// The first PSN from which it was issued again.
+    again: Option<u32>,
+    /// A replay that nothing asked for was told.
+    told: bool,
+}
+
+impl Read {
+    /// The response with this PSN was asked for more than once.
+    pub(in crate::flow) fn asked_again(&self, at: u32) -> bool {
+        self.again.is_some_and(|again| !psn::before(at, again))
+    }
+}
+
+impl Requests {
+    /// The READ to whose responses a PSN belongs.
+    pub(in crate::flow) fn read_at(&self, at: u32) -> Option<Read> {
+        let within = |read: &&Read| !psn::before(at, read.psn) && psn::before(at, read.end);
+        self.reads.iter().rev().find(within).copied()
+    }
+
+    fn read_mut(&mut self, at: u32) -> Option<&mut Read> {
+        let within = |read: &&mut Read| !psn::before(at, read.psn) && psn::before(at, read.end);
+        self.reads.iter_mut().rev().find(within)
+    }
+
+    /// The response with this PSN came before, though nothing asked for it again; told once a READ.
+    pub(in crate::flow) fn tells_replay(&mut self, at: u32) -> bool {
+        self.read_mut(at)
+            .is_some_and(|read| !read.asked_again(at) && !std::mem::replace(&mut read.told, true))
+    }
+
+    pub(super) fn span(&self, request: &Request, pmtu: u32) -> u32 {
+        match (request.op.class, request.reth) {
+            (Class::ReadRequest, Some(reth)) if pmtu > 0 => reth.len.div_ceil(pmtu).max(1),
+            // a READ that comes into a gap has its PSNs there
+            (Class::ReadRequest, Some(reth)) => {
+                let hole = self.hole_at(request.psn).and_then(|index| self.holes.get(index));
+                let room = hole.map_or(1, |hole| psn::diff(hole.to, request.psn).unsigned_abs());
+                let spans = PATH_MTUS.map(|mtu| reth.len.div_ceil(mtu).max(1));
+                let exact = spans.into_iter().find(|&span| span == room);
+                exact.or(spans.into_iter().find(|&span| span < room)).unwrap_or(1)
+            }
+            _ => 1,
+        }
+    }
+
+    /// The PSNs after a READ tell the path MTU where no data packet has told it yet.
+    pub(super) fn stretch(&mut self, to: u32, stats: &mut Stats) -> bool {
+        let Some((from, len)) = self.elastic.take() else { return false };
+        let fits = |&mtu: &u32| psn::add(from, len.div_ceil(mtu)) == to;
+        let Some(mtu) = PATH_MTUS.into_iter().rev().find(fits) else { return false };
+        self.set_span(from, len, mtu);
+        stats.pmtu = mtu;
+        stats.pmtu_guessed = true;
+        true
+    }
+
+    fn set_span(&mut self, from: u32, len: u32, mtu: u32) {
+        let end = psn::add(from, len.div_ceil(mtu).max(1));
+        if self.cursor == self.next {
+            self.cursor = end;
+        }
+        self.next = end;
+        if let Some(read) = self.reads.iter_mut().rev().find(|read| read.psn == from) {
+            read.end = end;
+        }
+    }
+
+    /// The path MTU became known: READs that came before span what they must.
+    pub(in crate::flow) fn learn_mtu(&mut self, mtu: u32) {
+        self.mtu = mtu;
+        self.calm = false;
+        if mtu == 0 {
+            return;
+        }
+        if let Some((from, len)) = self.elastic.take() {
+            self.set_span(from, len, mtu);
+        }
+        for index in 0..self.reads.len() {
+            let Some(read) = self.reads.get_mut(index) else { break };
+            let short = read.end;
+            let end = psn::add(read.psn, read.reth.len.div_ceil(mtu).max(1));
+            if psn::before(short, end) {
+                read.end = end;
+                self.fill_hole(short, end);
+                if self.cursor == short {
+                    self.cursor = end;
+                }
+            } else if psn::before(end, short) {
+                // an MTU guessed too small: what seemed the READ's was a packet that is missing
+                read.end = end;
+                self.inexact = true;
+            }
+        }
+    }
+
+    pub(super) fn note_read(
+        &mut self,
+        request: &Request,
+        span: u32,
+        pmtu: u32,
+        context: &mut Context<'_>,
+    ) {
+        let Some(reth) = request.reth else { return };
+        let passed = psn::before(request.psn, self.next);
+        if let Some(read) = self.read_mut(request.psn).filter(|_| passed) {
+            let again = read.again.filter(|&again| psn::before(again, request.psn));
+            read.again = again.or(Some(request.psn));
+            let read = *read;
+            let behind = psn::diff(request.psn, read.psn).unsigned_abs();
+            let skipped = u64::from(behind) * u64::from(pmtu);
+            let right = reth.va == read.reth.va.wrapping_add(skipped)
+                && u64::from(reth.len) + skipped == u64::from(read.reth.len);
+            if !right && (pmtu > 0 || behind == 0) {
+                context.find(Rule::ReadReissue, request.at, false, || {
+                    format!(
+                        "READ issued again at PSN {} for {} bytes at {:#x}; the READ at PSN {} asked \
+                         for {} at {:#x}",
+                        request.psn, reth.len, reth.va, read.psn, read.reth.len, read.reth.va
+                    )
+                });
+            }
+            return;
+        }
+        if self.reads.len() >= MAX_READS {
+            self.reads.pop_front();
+        }
+        let end = psn::add(request.psn, span);
+        let Request { psn, at, .. } = *request;
+        let read = Read { psn, end, reth, at, again: None, told: false };
+        self.reads.push_back(read);
+    }
+
+    /// A response may still be sent again: READs stay for a while after their answer.
+    pub(super) fn forget_reads(&mut self, acked: u32) {
+        while let Some(read) = self.reads.front() {
+            if self.reads.len() <= MAX_READS / 2 || psn::before(acked, read.end) {
+                break;
+            }
+            self.reads.pop_front();
+        }
+    }
+}
