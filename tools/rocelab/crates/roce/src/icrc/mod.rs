@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The invariant CRC (IBA volume 1, 7.8.1; for RoCE annexes A16 and A17.3.3).
+//!
+//! CRC-32 of Ethernet over an LRH of ones, the network header, UDP, BTH, extended headers, payload
+//! and pad. What routers may change counts as ones: traffic class, flow label and hop limit (TTL and
+//! header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with its
+//! least significant byte first.
+
+mod diagnosis;
+mod mask;
+
+use mask::mask;
+use roce_crc::Crc32;
+
+pub use self::diagnosis::{Diagnosis, diagnose};
+use crate::packet::{BTH_LEN, ICRC_LEN, Icrc, Net, Packet};
+
+/// CRC-32 of the eight bytes 0xff that stand for the LRH.
+const AFTER_LRH: u32 = 0x2144_df1c;
+/// Up to here headers and payload are copied, so that the CRC runs once over one piece.
+const ONE_PIECE: usize = 320;
+/// Of longer packets so much is copied: the CRC's wide steps need a first piece that is not short.
+const FIRST: usize = 128;
+/// IPv4 with all options, UDP and BTH; IPv6 extension headers can need more.
+const MAX_PREFIX: usize = 1024;
+
+/// Where it is not computed for each packet.
+fn crc32(before: u32, bytes: &[u8]) -> u32 {
+    Crc32::new().update(before, bytes)
+}
+
+/// Computes ICRCs one after the other, and keeps what they have in common.
+#[derive(Debug)]
+pub struct Verifier {
+    crc: Crc32,
+    /// Where headers are masked; only what was just written is ever read.
+    scratch: [u8; MAX_PREFIX],
+}
+
+impl Default for Verifier {
+    fn default() -> Self {
+        Self { crc: Crc32::new(), scratch: [0; MAX_PREFIX] }
+    }
+}
+
+impl Verifier {
+    /// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+    #[inline]
+    pub fn expected(&mut self, packet: &Packet, frame: &[u8]) -> Option<u32> {
+        if !packet.complete {
+            return None;
+        }
+        let l3 = usize::from(packet.l3_off);
+        let bytes = frame.get(l3..packet.icrc_off())?;
+        let bth = usize::from(packet.bth_off) - l3;
+        let first = if bytes.len() <= ONE_PIECE { bytes.len() } else { (bth + BTH_LEN).max(FIRST) };
+        let (head, rest) = bytes.split_at_checked(first)?;
+        self.scratch.get_mut(..first)?.copy_from_slice(head);
+        mask(&mut self.scratch, packet.net, bth);
+        let crc = self.crc.update(AFTER_LRH, self.scratch.get(..first)?);
+        Some(if rest.is_empty() { crc } else { self.crc.update(crc, rest) })
+    }
+
+    /// Verify a packet's ICRC.
+    #[inline]
+    pub fn check(&mut self, packet: &Packet, frame: &[u8]) -> Icrc {
+        match (self.expected(packet, frame), found(packet, frame)) {
+            (Some(expected), Some(found)) if expected == found => Icrc::Ok,
+            (Some(_), Some(_)) => Icrc::Bad,
+            _ => Icrc::Unchecked,
+        }
+    }
+}
+
+/// What frames of one [`crate::shape::Shape`] have in common in their ICRCs: the CRC up to behind the
+/// BTH, if what is a frame's own there (IPv4 identification, AckReq, PSN) were zero. A CRC is linear:
+/// those bytes change it by as much as they would change a CRC of zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common(u32);
+
+impl Common {
+    /// Of `headers` without options and extensions, from the network header to the end of the BTH.
+    pub(crate) fn new<const LEN: usize>(net: Net, headers: &[u8; LEN]) -> Self {
+        let mut headers = *headers;
+        mask(&mut headers, net, LEN - BTH_LEN);
+        let own = headers.iter_mut().rev();
+        for (byte, _) in own.zip(1..).filter(|&(_, behind)| is_own(net, behind)) {
+            *byte = 0;
+        }
+        Self(crc32(AFTER_LRH, &headers))
+    }
+
+    /// The ICRC of a frame with such headers; `covered` is what it covers behind the BTH.
+    #[inline]
+    pub(crate) fn expected<const LEN: usize>(
+        self,
+        crc: Crc32,
+        net: Net,
+        headers: &[u8; LEN],
+        covered: &[u8],
+    ) -> u32 {
+        let mut own = 0;
+        for (change, behind) in CHANGE.iter().zip(OWN) {
+            if is_own(net, behind) {
+                own ^= change[usize::from(headers[LEN - behind])];
+            }
+        }
+        crc.update(self.0 ^ own, covered)
+    }
+}
+
+/// Where a frame's own bytes are, counted back from the end of the BTH: AckReq and PSN; the
+/// identification of an IPv4 header without options.
+const OWN: [usize; 6] = [4, 3, 2, 1, 36, 35];
+
+const fn is_own(net: Net, behind: usize) -> bool {
+    behind <= 4 || (matches!(net, Net::V2Ipv4) && (behind == 36 || behind == 35))
+}
+
+/// By how much each of [`OWN`] changes a CRC that ends with the BTH.
+static CHANGE: [[u32; 256]; OWN.len()] = {
+    let mut tables = [[0; 256]; OWN.len()];
+    let mut table = 0;
+    while table < tables.len() {
+        let mut byte = 0;
+        while byte < 256 {
+            let mut crc = byte as u32;
+            let mut bits = 8 * OWN[table];
+            while bits > 0 {
+                crc = crc >> 1 ^ if crc & 1 == 1 { POLYNOMIAL } else { 0 };
+                bits -= 1;
+            }
+            tables[table][byte] = crc;
+            byte += 1;
+        }
+        table += 1;
+    }
+    tables
+};
+
+/// CRC-32's (IEEE 802.3), least significant bit first.
+const POLYNOMIAL: u32 = 0xedb8_8320;
+
+/// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+#[must_use]
+pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
+    Verifier::default().expected(packet, frame)
+}
+
+/// The ICRC found in the frame.
+#[must_use]
+#[inline]
+pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
+    let at = packet.icrc_off();
+    frame.get(at..at + ICRC_LEN)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+/// Verify one packet's ICRC; a [`Verifier`] is faster for many.
+#[must_use]
+pub fn check(packet: &Packet, frame: &[u8]) -> Icrc {
+    Verifier::default().check(packet, frame)
+}
+
+const _: () = assert!(FIRST <= ONE_PIECE && ONE_PIECE <= MAX_PREFIX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lrh_seed() {
+        assert_eq!(crc32(0, &[0xff; 8]), AFTER_LRH);
+        // what drivers/infiniband/sw/rxe starts from, before the final complement
+        assert_eq!(!AFTER_LRH, 0xdebb_20e3);
+    }
+}
