@@ -4,6 +4,7 @@
  */
 #include <linux/clocksource.h>
 #include <linux/math64.h>
+#include <linux/preempt.h>
 
 #include "rxe.h"
 #include "rxe_stage.h"
@@ -128,6 +129,18 @@ static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
 		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
 }
 
+/*
+ * A BPF program does not begin again on a CPU where it has not ended. Not every
+ * kernel's tracepoints leave the CPU to their programs: with preemption, the
+ * next task's packet would have no event.
+ */
+#define rxe_emit(event, ...)				\
+	do {						\
+		preempt_disable_notrace();		\
+		trace_##event(__VA_ARGS__);		\
+		preempt_enable_notrace();		\
+	} while (0)
+
 void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 {
 	struct rxe_tx_stamps *s = &pkt->qp->tx_stamps[rxe_tx_role(pkt)];
@@ -149,7 +162,7 @@ void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 	for (i = 1; i < RXE_TX_STAGES; i++)
 		stamps[i] = s->end[i] - s->end[i - 1];
 	rxe_fill_stages(s->rec.stage, stamps, RXE_TX_STAGES);
-	trace_rxe_tx_packet(&s->rec, skb);
+	rxe_emit(rxe_tx_packet, &s->rec, skb);
 }
 
 /* several CPUs may receive for one QP: no place in the QP would do */
@@ -171,7 +184,7 @@ void rxe_rx_emit(struct sk_buff *skb, u64 parsed)
 	rec.id.role = rxe_rx_role(pkt);
 	rxe_fill_id(&rec.id, pkt, skb, pkt->switches != rxe_switches());
 	rxe_fill_stages(rec.stage, stamps, RXE_RX_STAGES);
-	trace_rxe_rx_packet(&rec, skb);
+	rxe_emit(rxe_rx_packet, &rec, skb);
 }
 
 void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb)
@@ -187,12 +200,12 @@ void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb)
 	rxe_fill_id(&s->rec.id, SKB_TO_PKT(skb), skb,
 		    s->switched || s->switches != rxe_switches());
 	rxe_fill_stages(s->rec.stage, s->stage, RXE_DONE_STAGES);
-	trace_rxe_rx_done(&s->rec, skb);
+	rxe_emit(rxe_rx_done, &s->rec, skb);
 }
 
 void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
 		   struct sk_buff *skb, enum rxe_drop_reason reason)
 {
-	trace_rxe_drop(skb, rxe_index(qp), qp_num(qp), pkt->psn, pkt->opcode,
-		       reason);
+	rxe_emit(rxe_drop, skb, rxe_index(qp), qp_num(qp), pkt->psn,
+		 pkt->opcode, reason);
 }

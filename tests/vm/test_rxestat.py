@@ -283,14 +283,19 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
     missing = {f"tx.{stage}" for stage in ("wqe", "route")}
     missing |= {f"rx.{stage}" for stage in ("queue", "exec", "copy", "cqe", "reply")}
     assert set(document["missing_stages"]) == missing
-    assert packets(document, "tx")[SEND] == packets(document, "rx")[SEND] == 150
-    assert packets(document, "tx").total() == watch.moved["sent_pkts"]
-    assert packets(document, "rx").total() == watch.moved["rcvd_pkts"]
+    # 7.x preempts the probes of functions; then it is said how many packets had none
+    lost = document["lost"]
+    assert lost == 0 or LINE == "7.x"
+    sent, arrived = packets(document, "tx"), packets(document, "rx")
+    assert 150 - lost <= min(sent[SEND], arrived[SEND])
+    assert max(sent[SEND], arrived[SEND]) <= 150
+    happened = watch.moved["sent_pkts"] + watch.moved["rcvd_pkts"]
+    assert happened - lost <= sent.total() + arrived.total() <= happened
     tx, rx = stage_counts(document, "tx"), stage_counts(document, "rx")
     assert set(tx) == TX_STAGES - {"wqe", "route"}
-    assert set(tx.values()) == {watch.moved["sent_pkts"]}
+    assert set(tx.values()) == {sent.total()}
     assert set(rx) == {"parse", "icrc"}
-    assert set(rx.values()) == {watch.moved["rcvd_pkts"]}
+    assert set(rx.values()) == {arrived.total()}
     # the last of 9001 bytes in 4096s is 809: sizes come from the lengths of headers here
     classes = {row["size_class"] for row in document["packets"] if row["opcode_class"] == SEND}
     assert classes == {"2049-4096", "513-1024"}
