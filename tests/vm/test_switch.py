@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import polars as pl
 import pytest
@@ -14,10 +16,14 @@ from requirements import missing
 from rocelab import artifacts
 from rocelab.bench import plan_file
 from rocelab.errors import ExitCode, MissingError
-from rocelab.node.prepare import prepare
+from rocelab.node.endpoint import Endpoint
+from rocelab.node.prepare import DEVICE, install_probes, prepare
+from rocelab.provider import tap
 from rocelab.provider.qemu import testbed as qemu
+from rocelab.provider.qemu.spec import PEER_NETWORK
 from rocelab.provider.qemu.testbed import QemuTestbed
-from rocelab.run import results, runner
+from rocelab.provider.ssh.testbed import SshTestbed
+from rocelab.run import results, runner, snaplen
 
 pytestmark = pytest.mark.long
 PLAN = """
@@ -77,6 +83,38 @@ def forwarded(testbed: QemuTestbed) -> int:
             ("sh", "-c", "cat /sys/class/net/hop1/lower_*/statistics/rx_packets")
         ).stdout.split()
     )
+
+
+class Hosts(SshTestbed):
+    """The machines as hosts of one's own. SSH reaches all of them at one address of QEMU's, so
+    that the network between them has to be told."""
+
+    @property
+    def control(self) -> str:
+        return PEER_NETWORK
+
+
+def test_as_hosts_of_ones_own_each_captures_what_arrives(
+    testbed: QemuTestbed, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three captures together have as many RoCE packets as the drivers count, cut to headers."""
+    monkeypatch.setattr(snaplen, "WHOLE_UP_TO", 0)
+    for node in testbed.nodes:
+        install_probes(node, [artifacts.probe(tap.TAP, vmlab.LINE)])
+    ends = [Endpoint(node.name, node.link, DEVICE, node) for node in testbed.nodes]
+    text = PLAN.replace("nodes = 3\nswitches = 1", 'provider = "ssh"\nnodes = 3\nswitches = 1')
+    plan = plan_file.from_toml(text.replace("bcast", "alltoall"), "hosts.toml")
+    outcome = runner.run(plan, Hosts(ends, ExitStack()), tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    (cell,) = (outcome.path / "cells").glob("mpibench-*")
+    (step,) = json.loads((cell / "cell.json").read_text())["steps"]
+    assert step["capture"] == {"snaplen": snaplen.HEADERS_ONLY, "whole_frames": False}
+    sent = sum(counted["rxe"]["sent_pkts"] for counted in step["counters"].values())
+    assert step["frames"]["roce_v2"] == sent > 0
+    # what the second and the third say to each other is not at the first
+    assert sum(step["counters"]["n1"]["rxe"][name] for name in ("sent_pkts", "rcvd_pkts")) < sent
+    (wire,) = cell.glob("*/wire.pcap")
+    assert wire.stat().st_size <= 24 + step["frames"]["frames"] * (16 + snaplen.HEADERS_ONLY)
 
 
 def test_all_nodes_exchange_over_the_switch(testbed: QemuTestbed, tmp_path) -> None:
