@@ -122,21 +122,16 @@ def _exactly(method: _Method, first: Sequence[float], second: Sequence[float]) -
 
 
 def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
-    judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
-    yes = [place for place, answer in judged.items() if answer is True]
-    no = [place for place, answer in judged.items() if answer is False]
     claimed = words.bounds(check.bounds, unit)
     told = f"{words.pair(check)} {intervals.told(pairs, unit)}, claimed {claimed}"
-    if check.over == "some size":
-        if yes:
-            return Verdict.HOLDS, f"{told}; reached {yes[0]}"
-        if len(no) == len(judged):
-            return Verdict.DOES_NOT_HOLD, f"{told}; reached at no size"
-    else:
-        if no:
-            return Verdict.DOES_NOT_HOLD, f"{told}; outside {no[0]}"
-        if len(yes) == len(judged):
-            return Verdict.HOLDS, told
+    if check.over != "some size":
+        holds, because = intervals.everywhere(pairs, check.bounds, told)
+        return _VERDICTS[holds], because
+    judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
+    if reached := [place for place, answer in judged.items() if answer]:
+        return Verdict.HOLDS, f"{told}; reached {reached[0]}"
+    if None not in judged.values():
+        return Verdict.DOES_NOT_HOLD, f"{told}; reached at no size"
     return Verdict.UNTESTED, f"{intervals.few(pairs)} {told}"
 
 

@@ -28,6 +28,18 @@ def within(apart: Apart, bounds: Bounds) -> bool | None:
     return False if high < bounds.low or low > bounds.high else None
 
 
+def everywhere(
+    pairs: Mapping[str, Apart], bounds: Bounds, told: str, confidence: float = CONFIDENCE
+) -> tuple[bool | None, str]:
+    """Whether all intervals lie in the bounds, and `told` with what decided it."""
+    judged = {place: within(apart, bounds) for place, apart in pairs.items()}
+    if outside := [place for place, answer in judged.items() if answer is False]:
+        return False, f"{told}; outside {outside[0]}"
+    if all(judged.values()):
+        return True, told
+    return None, f"{few(pairs, confidence)} {told}"
+
+
 def few(pairs: Mapping[str, Apart], confidence: float = CONFIDENCE) -> str:
     """Why the intervals are neither a yes nor a no."""
     if any(apart.interval is None for apart in pairs.values()):

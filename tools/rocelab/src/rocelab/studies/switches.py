@@ -72,16 +72,11 @@ def _judged(
         for size in sizes
     }
     unit = f" {without[0].unit}"
-    judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
     bounds = words.bounds(check.bounds, unit)
     told = f"{words.added(check)}: {intervals.told(pairs, unit)}, claimed {bounds}"
     if switches > 1:
         told = f"{told}; of {switches} switches, divided by {switches}"
-    if outside := [place for place, answer in judged.items() if answer is False]:
-        return False, f"{told}; outside {outside[0]}"
-    if all(judged.values()):
-        return True, told
-    return None, f"{intervals.few(pairs, confidence)} {told}"
+    return intervals.everywhere(pairs, check.bounds, told, confidence)
 
 
 def _each(added: list[Apart], switches: int) -> Apart:
