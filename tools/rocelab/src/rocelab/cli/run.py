@@ -125,8 +125,9 @@ def elsewhere(plan: Plan, provider: Provider | None, icount: bool, native: bool)
     counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
     here = native or (plan.testbed.native and chosen == "veth" and not icount)
     # what is between hosts of one's own is there, whatever a plan for another place asks for
-    between = plan.testbed.switches if chosen == plan.testbed.provider else None
-    if chosen != "ssh":
+    if chosen == "ssh":
+        between = plan.testbed.switches if plan.testbed.provider == "ssh" else None
+    else:
         between = plan.testbed.switches or 0
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     if where.lacks_switch:

@@ -111,7 +111,7 @@ def run(
             console.err.print(f"left out: {listed(adapters)}: {why}", markup=False)
             plan = _only(plan, [name for name in plan.transports if name not in adapters])
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
-    _answer(outcome.path)
+    _answer(*_loaded(outcome.path))
     console.out.print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))
 
@@ -134,34 +134,33 @@ def report(
     """
     from rocelab.report import build
 
-    if beside is not None:
-        _refuse_other_study(run, beside)
+    found, study = _loaded(run)
+    other, others = (None, study) if beside is None else _loaded(beside)
+    if others != study:
+        raise UsageError(
+            f"{beside} answers {others}, and {run} answers {study}",
+            action="Give two runs of one study.",
+        )
     page = build(run, beside)
-    _answer(run, beside)
+    _answer(found, study, other)
     console.out.print(str(page), markup=False)
 
 
-def _answer(path: Path, beside: Path | None = None) -> None:
+def _loaded(path: Path) -> tuple[Run, str]:
+    """A run, and the name of the study whose claims it answers."""
     from rocelab.report import runfolder
+
+    run = runfolder.load(path)
+    return run, _study_of(run, path)
+
+
+def _answer(run: Run, name: str, beside: Run | None = None) -> None:
     from rocelab.report.study import answered, apart
     from rocelab.studies import view
 
-    found = runfolder.load(path)
-    other = None if beside is None else runfolder.load(beside)
-    study = library.study(_study_of(found, path))
-    unlike = [] if other is None else apart(found, other)
-    console.out.print(view.answered(study, answered(study, found, other), unlike))
-
-
-def _refuse_other_study(path: Path, beside: Path) -> None:
-    from rocelab.report import runfolder
-
-    ours, theirs = (_study_of(runfolder.load(each), each) for each in (path, beside))
-    if ours != theirs:
-        raise UsageError(
-            f"{beside} answers {theirs}, and {path} answers {ours}",
-            action="Give two runs of one study.",
-        )
+    study = library.study(name)
+    unlike = [] if beside is None else apart(run, beside)
+    console.out.print(view.answered(study, answered(study, run, beside), unlike))
 
 
 def _study_of(run: Run, path: Path) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rocelab.bench.catalog import TRANSPORTS
 from rocelab.report import adapters, fmt
 from rocelab.report.figure import Column, Note, Section, Table
 from rocelab.report.runfolder import Cell, Json, Run
@@ -140,16 +142,14 @@ def section(run: Run) -> Section:
 
 def _cut(run: Run) -> Iterator[Note]:
     """Say where the capture kept the headers of RoCE frames alone."""
-    kept: dict[int, int] = {}
+    kept: Counter[int] = Counter()
     for cell in run.cells:
-        if cell.content is None or cell.content.text("transport") in ("tcp", "ipoib"):
+        transport = TRANSPORTS.get(cell.content.text("transport")) if cell.content else None
+        if cell.content is None or (transport and transport.family == "tcp"):
             continue
         captures = [step.object("capture") for step in cell.content.objects("steps")]
-        for length in {
-            c.integer("snaplen") for c in captures if c.data.get("whole_frames") is False
-        }:
-            if length is not None:
-                kept[length] = kept.get(length, 0) + 1
+        lengths = {c.integer("snaplen") for c in captures if c.data.get("whole_frames") is False}
+        kept.update(length for length in lengths if length is not None)
     for length, cells in sorted(kept.items()):
         yield Note(
             f"In {fmt.plural(cells, 'cell')} with many bytes the capture keeps the first {length} "
