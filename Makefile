@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Thin on purpose: each room builds itself. `make help` lists what a person calls.
 
-LINE    ?= 6.12
+# the default of tables/kernel_lines.csv
+LINE    ?= $(shell sed -n "s/,yes$$//p" tables/kernel_lines.csv)
 VARIANT ?= instrumented
 BUILD   := $(CURDIR)/build
 CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rocelab
@@ -10,9 +11,9 @@ BIN     := $(CURDIR)/.venv/bin
 PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 # what decides the Python package's compiled part
-RUST := $(shell find tools/rocelab/crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
+RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants debug-kernel debug-module probes selftests mpibench demo test test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
+.PHONY: help setup apt image module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -22,11 +23,26 @@ demo: setup probes  ## two nodes, the demo plan, a table and a report (everythin
 	@$(BIN)/rocelab run demo
 
 test: setup probes module-variants others  ## every test, those in virtual machines included
+	@$(MAKE) --no-print-directory test-here SKIP_APT=1
+	@$(BIN)/pytest --durations=40 tests/vm
+
+# two at a time; a file's tests share what it has set up, and mostly stay together
+PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden
+
+test-here: setup  ## every test without virtual machines, slow ones too
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10 SKIP_APT=1
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
-	@$(BIN)/pytest
+	@$(PYTEST_HERE)
+
+check: setup  ## before each commit: Python's linters, tests without virtual machines that are quick
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache --no-logo >/dev/null || $(BIN)/lint-imports --no-cache --no-logo
+	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
+	@$(PYTEST_HERE) -m "not slow"
 
 FUZZ_SECONDS ?= 60
 fuzz: apt  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
@@ -78,7 +94,7 @@ apt:
 	@$(BIN)/pip --disable-pip-version-check -q install -e 'tools/rocelab[test,lint]'
 	@touch $@
 
-image: apt  ## the nodes' image for LINE (default 6.12), cached by its recipe's hash
+image: apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv), cached by its recipe's hash
 	@mkdir -p $(BUILD)/image
 	@ln -sfn "$$(tools/node/build.py --line $(LINE) --cache $(CACHE)/image)" $(BUILD)/image/$(LINE)
 

@@ -34,7 +34,27 @@ def golden(name: str) -> str:
         found = capture.analyze([name], capture.Options(threads=1)).result
     finally:
         os.chdir(before)
-    return json.dumps(found, indent=1, sort_keys=True) + "\n"
+    return layout(found) + "\n"
+
+
+def has_rows(value: object) -> bool:
+    """Whether a list of objects is in it."""
+    if isinstance(value, dict):
+        return any(has_rows(one) for one in value.values())
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def layout(value: object, indent: int = 0) -> str:
+    """JSON with one line for each finding, direction, wrong packet, and group of sums."""
+    if not has_rows(value):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    inner, outer = "\n" + " " * (indent + 1), "\n" + " " * indent
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {layout(value[key], indent + 1)}" for key in sorted(value)]
+        return "{" + inner + ("," + inner).join(rows) + outer + "}"
+    assert isinstance(value, list)
+    rows = [layout(one, indent + 1) for one in value]
+    return "[" + inner + ("," + inner).join(rows) + outer + "]"
 
 
 def manifest(others: dict[str, dict[str, str]]) -> str:

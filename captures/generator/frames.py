@@ -6,6 +6,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 
 from generator.crc import icrc
 
@@ -72,10 +73,15 @@ class Net:
     """IPv6 extension headers: protocol number, and its bytes from the third on."""
 
     def address(self, side: str) -> bytes:
-        address = ipaddress.ip_address(self.a if side == "a" else self.b)
-        if self.kind != "v2_ipv4" and address.version == 4:
-            return bytes(10) + b"\xff\xff" + address.packed
-        return address.packed
+        packed = _packed(self.a if side == "a" else self.b)
+        if self.kind != "v2_ipv4" and len(packed) == 4:
+            return bytes(10) + b"\xff\xff" + packed
+        return packed
+
+
+@cache
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
 
 
 def checksum(data: bytes) -> int:

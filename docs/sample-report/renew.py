@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Make the sample report, and the picture in the README, from a real run.
 
-    .venv/bin/python docs/sample-report/renew.py runs/20261121T034558Z-demo
+    .venv/bin/python docs/sample-report/renew.py [runs/20261121T034558Z-demo]
 
-Copies what a report is made of (run.json, cells/*/cell.json, results.parquet), not the raw output,
-and builds the report beside it. The picture needs Debian's `chromium`.
+Archives what a report is made of (run.json, cells/*/cell.json, results.parquet) as the test's data,
+and builds the report from that. Without a run, builds it from the archive again: after a change to
+the report's text. The picture needs Debian's `chromium` and is taken only of a new run.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from rocelab.report import build
 
 SAMPLE = Path(__file__).resolve().parent
 PICTURE = SAMPLE.parent / "images" / "report.png"
+ARCHIVE = SAMPLE.parents[1] / "tests" / "unit" / "data" / "sample-run.tar.gz"
 _MADE_OF = ("run.json", "results.parquet", "cells/*/cell.json")
 _CHROMIUM = (
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
@@ -30,15 +34,18 @@ _CHROMIUM = (
 _WIDTH = 1020
 
 
-def copy(run: Path) -> None:
-    """Replace the sample by what a report of `run` is made of."""
-    for old in ("cells", "figures"):
-        shutil.rmtree(SAMPLE / old, ignore_errors=True)
-    for pattern in _MADE_OF:
-        for source in sorted(run.glob(pattern)):
-            target = SAMPLE / source.relative_to(run)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+def archive(run: Path) -> None:
+    """Pack what a report of `run` is made of, the same bytes for the same run."""
+    with (
+        ARCHIVE.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        for path in sorted(path for pattern in _MADE_OF for path in run.glob(pattern)):
+            entry = tarfile.TarInfo(path.relative_to(run).as_posix())
+            entry.size = path.stat().st_size
+            with path.open("rb") as content:
+                tar.addfile(entry, content)
 
 
 def photograph(report: Path) -> None:
@@ -72,13 +79,19 @@ def photograph(report: Path) -> None:
 
 
 def main() -> None:
-    """Renew the sample from the run that the command line names."""
-    if len(sys.argv) != 2:
+    """Renew the sample, from the run that the command line names if it names one."""
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
-    copy(Path(sys.argv[1]))
-    report = build(SAMPLE)
-    photograph(report)
-    print(report, PICTURE, sep="\n")
+    if len(sys.argv) == 2:
+        archive(Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(ARCHIVE) as tar:
+            tar.extractall(folder, filter="data")
+        report = Path(shutil.copyfile(build(Path(folder)), SAMPLE / "report.html"))
+    print(report)
+    if len(sys.argv) == 2:
+        photograph(report)
+        print(PICTURE)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ struct attached {
 };
 
 /*
- * Each that was loaded and is wanted (NULL: all); the last of the object first: an end before its
- * beginning, so that nothing is seen in part. 0, or the status to exit with after the error was
- * printed; what is attached by then stays so.
+ * Attach each program that was loaded and is wanted (NULL: all), the last of the object first: an
+ * end before its beginning, so that nothing is seen in part. 0, or the status to exit with after
+ * the error was printed; what is attached by then stays attached.
  */
 int attach_backwards(struct attached *a, const struct bpf_object *object,
 		     bool (*wanted)(const struct bpf_program *program, const void *context),

@@ -5,8 +5,8 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * clang 14 and the verifier of 6.1: a mask must stay next to its use, or the bound is lost. The
- * mask is applied inside the asm's shadow for the same reason.
+ * clang 14 and the verifier of 6.1: a mask must stay next to its use, or the bound is lost. The asm
+ * keeps clang from moving it.
  */
 #define bounded(value, mask)                       \
 	({                                         \

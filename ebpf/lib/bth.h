@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Base Transport Header opcodes (InfiniBand Architecture Specification, volume 1, chapter 9.2).
- * Names are the specification's, spelled as the kernel's include/rdma/ib_pack.h does.
+ * Names are the specification's, spelled as the kernel's include/rdma/ib_pack.h does; the table is
+ * tables/opcodes.csv.
  */
 #ifndef ROCELAB_BTH_H
 #define ROCELAB_BTH_H
 
 #include <linux/types.h>
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "opcode_classes.h"
 
 /* the upper three bits of an opcode */
 enum bth_service {
@@ -20,36 +22,18 @@ enum bth_service {
 	BTH_XRC = 5,
 };
 
-/* what a packet is for, whatever its service and its place in the message: the opcode class */
+#define BTH_CLASS_ENUM(id, ...) BTH_CLASS_##id,
+/* the purpose of a packet, independent of its service and its place in the message */
 enum bth_class {
-	BTH_OTHER, /* reserved, or the manufacturer's own */
-	BTH_SEND,
-	BTH_RDMA_WRITE,
-	BTH_RDMA_READ_REQUEST,
-	BTH_RDMA_READ_RESPONSE,
-	BTH_ACKNOWLEDGE,
-	BTH_ATOMIC_ACKNOWLEDGE,
-	BTH_ATOMIC,
-	BTH_RESYNC,
-	BTH_FLUSH,
-	BTH_ATOMIC_WRITE,
-	BTH_CONGESTION,
-	BTH_CLASSES
+	BTH_CLASS_OTHER, /* reserved, or manufacturer-specific */
+	OPCODE_CLASSES(BTH_CLASS_ENUM) BTH_CLASSES
 };
 
-struct bth_opcode {
-	__u8 opcode;
-	__u8 class; /* enum bth_class */
-	const char *name;
-};
-
-extern const struct bth_opcode bth_opcodes[];
-extern const size_t bth_opcodes_len;
-
-/* "RC_SEND_ONLY"; NULL for what the specification does not name */
+/* "RC_SEND_ONLY"; NULL if the specification does not name it */
 const char *bth_name(__u8 opcode);
-/* enum bth_class of any byte */
 enum bth_class bth_class_of(__u8 opcode);
+/* whether such a packet answers another */
+bool bth_is_response(__u8 opcode);
 /* bytes of a packet that are not payload or pad: BTH, extended headers, ICRC */
 __u8 bth_overhead(__u8 opcode);
 /* "RDMA_WRITE"; "OTHER" beyond the enum */
@@ -57,7 +41,7 @@ const char *bth_class_name(unsigned int class);
 /* "RC"; "-" for services that the specification does not define */
 const char *bth_service_name(unsigned int service);
 /*
- * Mark in chosen[] the opcodes that a name stands for: an opcode ("RC_SEND_ONLY"), a class
+ * Mark in chosen[] the opcodes that a name means: an opcode ("RC_SEND_ONLY"), a class
  * ("SEND"), or both with a service ("RC_SEND"). Case does not matter. False: no such name.
  */
 bool bth_choose(const char *name, bool chosen[256]);

@@ -27,7 +27,7 @@ int command_prepare(struct command *c, char **argv, const sigset_t *mask)
 	}
 	if (!c->pid) {
 		close(pipe_fds[1]);
-		/* one byte lets it go; the end of the file means that the probe has died */
+		/* one byte releases it; end of file means that the probe has died */
 		if (read(pipe_fds[0], &byte, 1) != 1)
 			_exit(EXIT_RUN);
 		sigprocmask(SIG_SETMASK, mask, NULL);
@@ -42,9 +42,9 @@ int command_prepare(struct command *c, char **argv, const sigset_t *mask)
 
 void command_go(struct command *c)
 {
-	/* a child that has gone shows in waitpid() */
+	/* waitpid() reports a child that has died */
 	if (write(c->go, "", 1) != 1)
-		msg("the command has gone before it began");
+		msg("the command died before it started");
 	close(c->go);
 	c->go = -1;
 }

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Build one probe. The Makefile that includes this has set
 #   TOOL     its name: TOOL.c is its main file, TOOL.bpf.c (and every *.bpf.c) its BPF programs
-#   OBJS     objects of its user space, beside $(TOOL).o, from this folder
+#   OBJS     objects of its user space from this folder, except $(TOOL).o
 #   LIB_OBJS objects from ../lib
 # and may set LDLIBS_TOOL. Results go to $(O)/$(TOOL), objects to $(O)/obj/$(TOOL).
 
 LIB_DIR	:= $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 include $(LIB_DIR)/defs.mk
+include $(LIB_DIR)/tables.mk
 
 override CPPFLAGS += -DROCELAB_VERSION='"$(VERSION)"'
 
@@ -21,13 +22,13 @@ $(O)/$(TOOL): $(ALL_OBJS)
 	$(Q_LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lbpf -lelf -lz -lm $(LDLIBS_TOOL) -o $@
 
 # user space may include any skeleton
-$(OUT)/%.o: %.c $(SKELS) | $(OUT)
+$(OUT)/%.o: %.c $(SKELS) | $(OUT) $(TABLE_HEADERS)
 	$(Q_CC)$(CC) $(CPPFLAGS) $(CFLAGS) -I$(OUT) -I$(LIB_DIR) -MMD -MP -c $< -o $@
 
-$(OUT)/lib/%.o: $(LIB_DIR)/%.c | $(OUT)/lib
+$(OUT)/lib/%.o: $(LIB_DIR)/%.c | $(OUT)/lib $(TABLE_HEADERS)
 	$(Q_CC)$(CC) $(CPPFLAGS) $(CFLAGS) -I$(LIB_DIR) -MMD -MP -c $< -o $@
 
-$(OUT)/%.bpf.o: %.bpf.c | $(OUT)
+$(OUT)/%.bpf.o: %.bpf.c | $(OUT) $(TABLE_HEADERS)
 	$(Q_CLANG)$(CLANG) $(BPF_CFLAGS) -I$(LIB_DIR) -MMD -MP -MT $@ -c $< -o $@.raw
 	$(Q)$(BPFTOOL) gen object $@ $@.raw
 

@@ -32,6 +32,7 @@ Q :=
 else
 Q := @
 Q_CC	= @echo "  CC       $(notdir $@)";
+Q_GEN	= @echo "  GEN      $(notdir $@)";
 Q_CLANG	= @echo "  CLANG    $(notdir $@)";
 Q_SKEL	= @echo "  GEN-SKEL $(notdir $@)";
 Q_LINK	= @echo "  LINK     $(notdir $@)";

@@ -28,7 +28,7 @@ static void widen_text(struct driver *driver, __u64 function)
 		driver->text_end = function + 1;
 }
 
-/* the symbols of the module; an event has a __tracepoint_ one whether tracefs is mounted or not */
+/* the module's symbols; an event has a __tracepoint_ one even if tracefs is not mounted */
 static void read_symbols(struct driver *driver)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");

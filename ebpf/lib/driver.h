@@ -19,10 +19,10 @@ struct driver {
 	char kernel[65];	    /* uname -r */
 	__u64 tx_destructor;	    /* address of rxe_skb_tx_dtor; 0 if not found */
 	__u64 text_begin, text_end; /* around the module's functions; 0 if not found */
-	int has_work;		    /* its tasks are works, not tasklets */
+	int has_work;		    /* its tasks are work items, not tasklets */
 };
 
-/* Looks only; never fails: what cannot be read stays empty. */
+/* Never fails: what cannot be read stays empty. */
 void driver_inspect(struct driver *driver);
 
 #endif /* ROCELAB_DRIVER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * JSON written as a stream, so that a probe on a test host needs no library for it. The writer
- * puts commas and escapes strings; the caller closes what it opens. Errors stay in the FILE
+ * adds commas and escapes strings; the caller closes what it opens. Errors stay in the FILE
  * (ferror).
  */
 #ifndef ROCELAB_JSON_H
@@ -13,7 +13,7 @@
 
 struct json {
 	FILE *out;
-	bool comma; /* something stands before, at this level */
+	bool comma; /* not the first at this level */
 };
 
 /* key is NULL inside arrays and at the top */

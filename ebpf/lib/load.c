@@ -13,7 +13,7 @@
 #include "msg.h"
 #include "rdma_dev.h"
 
-static char libbpf_said[512]; /* its last warning: the verifier's reason is worth showing */
+static char libbpf_said[512]; /* its last warning, often the verifier's reason */
 
 static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -37,7 +37,8 @@ int load_begin(void)
 int load_check_driver(const struct driver *driver)
 {
 	if (driver->kind == DRIVER_ABSENT)
-		return msg_error(EXIT_MISSING, "no rxe device was made since the machine started",
+		return msg_error(EXIT_MISSING,
+				 "no rxe device was created since the machine started",
 				 "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NETDEV",
 				 "the driver rdma_rxe is not loaded");
 	if (!driver->has_btf)
@@ -58,7 +59,7 @@ int load_error(int err)
 			 denied ? "kernel lockdown, or a container, forbids BPF"
 				: "this kernel's verifier or BPF support differs from those known",
 			 denied ? "run on the host; see kernel_lockdown(7)"
-				: "ROCELAB_DEBUG=1 shows libbpf's and the verifier's words",
+				: "ROCELAB_DEBUG=1 shows the messages of libbpf and the verifier",
 			 "cannot load the BPF programs: %s%s%s", strerror(-err),
 			 libbpf_said[0] ? "; " : "", libbpf_said);
 }
@@ -76,8 +77,8 @@ static bool can_probe(const struct btf *module, const struct bpf_program *progra
 	return function && btf__find_by_name_kind(module, function + 1, BTF_KIND_FUNC) > 0;
 }
 
-/* compilers inline what they like: ask for each function */
-int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bool *has_optional)
+/* compilers inline some functions: ask for each */
+static int check_stock(struct bpf_object *object, struct bpf_program *arrival, bool *no_arrival)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
 	struct btf *module = kernel ? btf__load_module_btf("rdma_rxe", kernel) : NULL;
@@ -88,21 +89,45 @@ int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bo
 		status = msg_error(EXIT_MISSING, NULL, NULL,
 				   "cannot read the types of rdma_rxe: %s", strerror(errno));
 	} else {
-		*has_optional = can_probe(module, optional);
-		if (!*has_optional)
-			bpf_program__set_autoload(optional, false);
+		*no_arrival = !can_probe(module, arrival);
+		if (*no_arrival)
+			bpf_program__set_autoload(arrival, false);
 	}
 	bpf_object__for_each_program (program, object) {
 		if (status || !load_has_prefix(bpf_program__name(program), "stock_") ||
 		    !bpf_program__autoload(program) || can_probe(module, program))
 			continue;
-		status = msg_error(EXIT_MISSING, "the compiler made it part of another function",
+		status = msg_error(EXIT_MISSING, "the compiler inlined it",
 				   "load the instrumented driver: make module",
 				   "the stock driver cannot be probed: no %s",
 				   bpf_program__section_name(program));
 	}
 	btf__free(module);
 	btf__free(kernel);
+	return status;
+}
+
+int load_choose_driver(struct bpf_object *object, const struct driver *driver,
+		       bool (*needs_events)(const char *program), struct bpf_program *arrival,
+		       bool *no_arrival)
+{
+	bool stock = driver->kind == DRIVER_STOCK;
+	struct bpf_program *program;
+	int status;
+
+	bpf_object__for_each_program (program, object) {
+		const char *name = bpf_program__name(program);
+
+		bpf_program__set_autoload(program, stock ? !needs_events(name)
+							 : !load_has_prefix(name, "stock_"));
+	}
+	if (!stock)
+		return 0;
+	status = check_stock(object, arrival, no_arrival);
+	if (!status)
+		msg("the stock driver is loaded: fewer stages, from its functions "
+		    "(%s(8), STOCK DRIVER)",
+		    msg_program);
 	return status;
 }
 

@@ -15,7 +15,7 @@ struct bpf_program;
  * Functions that return int give 0, or the status to exit with after the error was printed.
  */
 
-/* Root? And from here on libbpf's words are kept for load_error(). */
+/* Root? From here on libbpf's messages are kept for load_error(). */
 int load_begin(void);
 /* Loaded, and its types known? */
 int load_check_driver(const struct driver *driver);
@@ -23,23 +23,25 @@ int load_check_driver(const struct driver *driver);
 int load_error(int err);
 bool load_has_prefix(const char *text, const char *prefix);
 /*
- * Of the programs named stock_… each needs its function in the module's types, but for the
- * optional one: whether that can be probed is returned in *has_optional, and it is left out if
- * not.
+ * Of the programs that watch packets, load those of the driver that is there: those that need its
+ * events, or those named stock_…, each of which needs its function in the module's types. Of these
+ * only `arrival` may be missing; it is left out then, and *no_arrival is set.
  */
-int load_check_stock(struct bpf_object *object, struct bpf_program *optional, bool *has_optional);
+int load_choose_driver(struct bpf_object *object, const struct driver *driver,
+		       bool (*needs_events)(const char *program), struct bpf_program *arrival,
+		       bool *no_arrival);
 /* Of the programs that watch packets: those of received ones; the others are for sent ones. */
 bool load_watches_received(const struct bpf_program *program);
 /* Index of an RDMA device by its name. */
 int load_find_device(const char *name, __u32 *index);
-/* Have the kernel time every run of every BPF program, as long as *fd is open. */
+/* Make the kernel time every run of every BPF program while *fd is open. */
 int load_enable_stats(int *fd);
 
 /* one BPF program, as the kernel counts it */
 struct program_stats {
 	char name[64];
 	__u64 runs, run_ns; /* 0 unless the kernel keeps statistics */
-	__u64 missed;	    /* not run because it was running on that CPU already */
+	__u64 missed;	    /* skipped because it was already running on that CPU */
 	__u32 instructions; /* bytes of machine code */
 };
 /* Of the tracing programs that were loaded; returns how many, max at most. */

@@ -6,7 +6,7 @@
  * The scheme repeats every octave, so one small table, of the values below 4096, serves all:
  * a larger value is shifted right by whole octaves first (which keeps the sub-bucket, as long as
  * 32 or more remains) and the octaves are added to the table's answer. A lookup costs far fewer
- * instructions in BPF, which cannot count leading zeros, than a search for the highest bit.
+ * instructions in BPF, which cannot count leading zeros, than searching for the highest bit.
  */
 #ifndef ROCELAB_LOGLIN_H
 #define ROCELAB_LOGLIN_H

@@ -5,7 +5,7 @@
 
 /* exit statuses that all probes share (docs/man) */
 enum {
-	EXIT_RUN = 1,	  /* it began, and failed */
+	EXIT_RUN = 1,	  /* failed while running */
 	EXIT_USAGE = 2,	  /* bad option or argument */
 	EXIT_MISSING = 3, /* this machine or driver lacks something */
 	EXIT_NOEXEC = 126,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Command lines of the probes: one table makes getopt's and --help's. */
+/*
+ * Command lines of the probes. One table serves getopt and --help. Option sets that tools share
+ * (session_options.h, report_options.h, packet_filter.h) and a tool's own options are parts of it.
+ */
 #ifndef ROCELAB_OPTIONS_H
 #define ROCELAB_OPTIONS_H
 
@@ -11,21 +14,35 @@ struct option_row {
 	const char *name, *argument, *help;
 };
 
-/* the rows of --help */
-void options_print(const struct option_row *table, int rows);
-/*
- * The next option's letter, its value in optarg; -1 after the last, '?' after an error that
- * getopt has printed. Options end at the first word that is none. rows: 64 at most.
- */
-int options_next(const struct option_row *table, int rows, int argc, char **argv);
+struct command_line {
+	const char *purpose; /* what --help begins with, lines of 80 columns */
+	const char *missing; /* causes of exit status 3: "root, driver" */
+	const struct option_row *rows;
+	int nrows; /* 64 at most */
+};
 
-/* "what: 'value'" and where help is; the status of a bad option */
+/* what take() returns: taken, not one of this part, or else the status to exit with */
+enum { OPTION_TAKEN = -1, OPTION_OTHER = -2 };
+
+struct option_part {
+	int (*take)(void *into, int letter, char *value);
+	void *into;
+};
+
+/*
+ * Hand each option to the first part that takes it; the last part has no take(). --help and
+ * --version are handled here. Options end at the first other word, the command, returned in
+ * *command (NULL: none). Returns -1 to continue, or the status to exit with after help, version
+ * or an error was printed.
+ */
+int options_parse(const struct command_line *line, const struct option_part *parts, int argc,
+		  char **argv, char ***command);
+
+/* Print "what: 'value'" and point to --help. Returns the status of a bad option. */
 int option_error(const char *what, const char *value);
-/* the line of --version; status 0 */
-int option_version(void);
 /* 1 to max, decimal or with 0x */
 bool option_number(const char *text, __u32 max, __u32 *number);
-/* Mark the opcodes of a list with commas, which is cut up; returns a name that is none. */
-const char *option_opcodes(char *names, bool chosen[256]);
+/* The same for take(); what: "--qpn takes 1 to 16777215, not". */
+int option_take_number(const char *text, __u32 max, __u32 *number, const char *what);
 
 #endif /* ROCELAB_OPTIONS_H */

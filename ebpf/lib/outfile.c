@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,44 +11,77 @@
 
 #include "msg.h"
 
-static int open_aside(struct outfile *f, const char *path)
+/* a plain file, or nothing yet: a rename may replace it */
+static bool is_replaceable(const char *path)
 {
-	mode_t mask = umask(0);
-	int fd, n;
+	struct stat st;
 
-	umask(mask);
-	f->path = path;
-	f->stream = stdout;
-	if (!path)
-		return 0;
-	n = snprintf(f->aside, sizeof(f->aside), "%s.XXXXXX", path);
-	if (n < 0 || n >= (int)sizeof(f->aside))
-		return -ENAMETOOLONG;
-	fd = mkostemp(f->aside, O_CLOEXEC);
+	return lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
+}
+
+/* a device, a pipe, or the target of a symbolic link */
+static int open_in_place(struct outfile *f, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
+
 	if (fd < 0)
 		return -errno;
-	/* mkstemp's 0600 would hide the result from whoever may read its folder */
-	if (fchmod(fd, 0666 & ~mask) || !(f->stream = fdopen(fd, "w"))) {
+	f->stream = fdopen(fd, "w");
+	if (!f->stream) {
 		int err = -errno;
 
 		close(fd);
-		unlink(f->aside);
-		f->stream = NULL;
 		return err;
 	}
 	return 0;
 }
 
+static int open_temporary(struct outfile *f, const char *path)
+{
+	mode_t mask = umask(0);
+	int fd, n;
+
+	umask(mask);
+	n = snprintf(f->temporary, sizeof(f->temporary), "%s.XXXXXX", path);
+	if (n < 0 || n >= (int)sizeof(f->temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(f->temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* mkostemp's 0600 would hide the result from users who may read its folder */
+	if (fchmod(fd, 0666 & ~mask) || !(f->stream = fdopen(fd, "w"))) {
+		int err = -errno;
+
+		close(fd);
+		unlink(f->temporary);
+		return err;
+	}
+	f->replaced = path;
+	return 0;
+}
+
 int outfile_open(struct outfile *f, const char *path)
 {
-	int err = open_aside(f, path);
+	int err;
 
-	return err ? msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
+	memset(f, 0, sizeof(*f));
+	if (!path || !strcmp(path, "-")) {
+		f->stream = stdout;
+		return 0;
+	}
+	err = is_replaceable(path) ? open_temporary(f, path) : open_in_place(f, path);
+	return err ? msg_error(EXIT_USAGE, "its folder is missing or not writable", NULL,
 			       "cannot write %s: %s", path, strerror(-err))
 		   : 0;
 }
 
-static int put_in_place(struct outfile *f)
+/* a device or a pipe cannot be synchronized, and need not be */
+static bool sync_failed(int fd)
+{
+	return fsync(fd) && errno != EINVAL && errno != EROFS;
+}
+
+static int finish(struct outfile *f)
 {
 	FILE *stream = f->stream;
 	int err = 0;
@@ -56,22 +90,24 @@ static int put_in_place(struct outfile *f)
 	errno = 0;
 	if (fflush(stream) || ferror(stream))
 		err = errno ? -errno : -EIO;
-	if (!f->path)
+	if (stream == stdout)
 		return err;
-	if (!err && fsync(fileno(stream)) && errno != EINVAL)
+	if (!err && sync_failed(fileno(stream)))
 		err = -errno;
 	if (fclose(stream) && !err)
 		err = -errno;
-	if (!err && rename(f->aside, f->path))
+	if (!f->replaced)
+		return err;
+	if (!err && rename(f->temporary, f->replaced))
 		err = -errno;
 	if (err)
-		unlink(f->aside);
+		unlink(f->temporary);
 	return err;
 }
 
 int outfile_commit(struct outfile *f)
 {
-	int err = put_in_place(f);
+	int err = finish(f);
 
 	return err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
 			       "cannot write the result: %s", strerror(-err))
@@ -80,9 +116,9 @@ int outfile_commit(struct outfile *f)
 
 void outfile_discard(struct outfile *f)
 {
-	if (f->path && f->stream) {
+	if (f->stream && f->stream != stdout)
 		fclose(f->stream);
-		unlink(f->aside);
-	}
+	if (f->stream && f->replaced)
+		unlink(f->temporary);
 	f->stream = NULL;
 }

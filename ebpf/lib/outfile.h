@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A result file that is whole or not there: written beside its place, then renamed. */
+/*
+ * A result file. A plain file is complete or absent: it is written under a temporary name, then
+ * renamed. A device, a pipe or the target of a symbolic link is written in place.
+ */
 #ifndef ROCELAB_OUTFILE_H
 #define ROCELAB_OUTFILE_H
 
@@ -8,19 +11,19 @@
 
 struct outfile {
 	FILE *stream;
-	const char *path; /* NULL: stdout */
-	char aside[PATH_MAX];
+	const char *replaced; /* by the temporary file; NULL: written in place */
+	char temporary[PATH_MAX];
 };
 
 /*
  * Functions that return int give 0, or the status to exit with after the error was printed.
  */
 
-/* path NULL: standard output */
+/* path NULL or "-": standard output. Waits for the reader of a named pipe. */
 int outfile_open(struct outfile *f, const char *path);
-/* Flush and put in place; after an error nothing is left behind. */
+/* Flush and rename; after an error no temporary file is left. */
 int outfile_commit(struct outfile *f);
-/* Give up: the file aside is removed. */
+/* Give up and remove the temporary file. Does nothing after a commit. */
 void outfile_discard(struct outfile *f);
 
 #endif /* ROCELAB_OUTFILE_H */

@@ -68,7 +68,7 @@ static void put_u32(struct pcapng_buffer *b, __u32 value)
 	put(b, &value, sizeof(value));
 }
 
-/* the upper half of a time is first, whatever the byte order */
+/* the upper half of a time is first in any byte order */
 static void put_time(struct pcapng_buffer *b, __u64 ns)
 {
 	put_u32(b, ns >> 32);

@@ -20,11 +20,11 @@ struct pcapng_buffer {
 };
 
 /*
- * Room for more bytes behind the length. False: out of memory, and nothing has changed. The
+ * Room for more bytes after the length. False: out of memory, and nothing has changed. The
  * functions below need no check of theirs when there is PCAPNG_BLOCK_MAX + what they are given.
  */
 _Bool pcapng_room(struct pcapng_buffer *b, size_t more);
-/* what a block takes at most beside its packet, comment and names */
+/* the most that a block takes without its packet, comment and names */
 #define PCAPNG_BLOCK_MAX 256
 
 struct pcapng_section {

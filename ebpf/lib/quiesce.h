@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Wait until no BPF program that began before the call is still running. */
+/* Wait for all BPF programs that were running at the time of the call. */
 #ifndef ROCELAB_QUIESCE_H
 #define ROCELAB_QUIESCE_H
 

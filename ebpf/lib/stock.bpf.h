@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stages of the stock driver, from the functions of it that can be probed. They give fewer stages,
- * and each contains what the probes at its two edges cost.
+ * Stages of the stock driver, from those of its functions that can be probed. There are fewer, and
+ * each contains the cost of the probes at its two edges.
  *
  *   rxe_init_packet    |alloc|
  *   rxe_prepare               bth |net, with the route in it|
@@ -16,7 +16,7 @@
 
 #include <bpf/bpf_tracing.h>
 
-#include "packet.h"
+#include "rxe_record.h"
 #include "xmit.bpf.h"
 
 struct ib_device {
@@ -53,16 +53,16 @@ enum rxe_hdr_mask { RXE_LOOPBACK_MASK = 1 };
 /* BTH, extended headers and ICRC, by opcode: lib/bth.c */
 const volatile __u8 overhead[256] = {};
 
-/* the receive handler cannot be probed: a packet begins in rxe_rcv */
+/* the receive handler cannot be probed: a packet starts in rxe_rcv */
 const volatile bool arrival_in_rcv = false;
 
-/* the probe's: what it does with a packet; what stock_sent() returns is kept until the device */
+/* defined by the probe; what stock_sent() returns is kept until the packet reaches the device */
 static __always_inline __u32 stock_sent(const struct packet_tx *r, const struct sk_buff *skb);
 static __always_inline void stock_received(const struct packet_rx *r, const struct sk_buff *skb);
 /* packets that could not be followed */
 static __always_inline void stock_lost(void);
 
-/* a packet between its first edge and its last; key: address of its skb, before that of its info */
+/* a packet between its first and last edge; key: address of its skb, or of its info before that */
 struct stock_pending {
 	__u64 begin; /* time of the first edge */
 	__u64 last;  /* of the last */
@@ -86,7 +86,7 @@ static __always_inline void stock_begin(__u64 key)
 		stock_lost();
 }
 
-/* ends a stage; the clock is read first at an end, and last where a stage begins */
+/* end a stage; the clock is read first at an end, and last at a beginning */
 static __always_inline struct stock_pending *stock_edge(__u64 key, int stage)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -100,13 +100,13 @@ static __always_inline struct stock_pending *stock_edge(__u64 key, int stage)
 	return p;
 }
 
-/* an edge that a nested run of its program missed would leave two stages in one */
-#define STOCK_TX_STAGES                                                             \
-	(1 << RXE_TX_ALLOC | 1 << RXE_TX_BTH | 1 << RXE_TX_NET | 1 << RXE_TX_COPY | \
-	 1 << RXE_TX_ICRC)
-#define STOCK_RX_STAGES (1 << RXE_RX_PARSE | 1 << RXE_RX_ICRC)
+/* an edge that a nested run of its program missed would merge two stages */
+#define STOCK_TX_BIT(id, name, capsule, passed, stock) | (stock) << RXE_TX_##id
+#define STOCK_RX_BIT(id, name, capsule, passed, stock) | (stock) << RXE_RX_##id
+#define STOCK_TX_STAGES				       (0 TX_PACKET_STAGES(STOCK_TX_BIT))
+#define STOCK_RX_STAGES				       (0 RX_PACKET_STAGES(STOCK_RX_BIT))
 
-/* the record is whole, or dropped: then the kernel has counted the miss */
+/* the record is complete, or dropped: then the kernel has counted the miss */
 static __always_inline bool stock_end(__u64 key, const struct stock_pending *p,
 				      struct packet_id *id, __u32 *stage, int stages, __u32 wanted)
 {
@@ -226,7 +226,7 @@ int BPF_PROG(stock_arrival, void *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* packets that were looped back come by here first */
+/* looped back packets start here */
 SEC("fentry/rxe_rcv")
 int BPF_PROG(stock_rcv, struct sk_buff *skb)
 {

@@ -45,7 +45,7 @@ void watch_on_signal(struct watch *w)
 	if (read(w->signals, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo != SIGCHLD) {
-		/* the command's end is ours; a terminal has told it already */
+		/* the command's end is ours; a terminal has signalled it already */
 		if (w->command.pid <= 0)
 			w->ended = true;
 		else if (info.ssi_code != SI_KERNEL)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How long a probe watches: until its command ends, or, without one, until SIGINT, SIGTERM or
- * SIGHUP. Those signals arrive on a descriptor, so that the end is an event like others, as are
- * the ticks of a timer.
+ * How long a probe watches: until its command ends or, without one, until SIGINT, SIGTERM or
+ * SIGHUP. Signals and the ticks of a timer arrive on descriptors, as events among others.
  */
 #ifndef ROCELAB_WATCH_H
 #define ROCELAB_WATCH_H
@@ -24,7 +23,7 @@ struct watch {
  * with after the error was printed.
  */
 int watch_open(struct watch *w, char **command);
-/* The probes are on. */
+/* The probes are attached: release the command. */
 void watch_go(struct watch *w);
 void watch_on_signal(struct watch *w);
 /* Tick every ms from now on (0: never). 0 or a negative errno. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The way from the driver's last touch to the device: not the driver's to know, so the packet is
+ * From the driver's last touch to the device. The driver cannot see this, so the packet is
  * remembered by the address of its skb until net:net_dev_start_xmit sees that address.
  *
- * The memory is a table mapped directly by address. An entry lives until its packet comes by or
- * another rxe packet takes its place, so it is bounded; a packet that netfilter dropped leaves a
- * stale one. Every rxe packet clears its own entry first; what remains is a stranger in
- * recycled memory, who is told apart by the destructor that rxe gives its packets or, where
- * a queueing discipline took that off (netem does), by the transport header's QP and PSN.
+ * The memory is a direct-mapped table, indexed by address, and so bounded. An entry lives until its
+ * packet arrives at the device or another rxe packet takes its place; a packet that netfilter
+ * dropped leaves a stale one. Every rxe packet clears its entry first. What remains is another
+ * packet in recycled memory, recognised by the destructor that rxe gives its packets or, where a
+ * queueing discipline removed that (netem does), by the QP and PSN in the transport header.
  */
 #ifndef ROCELAB_XMIT_BPF_H
 #define ROCELAB_XMIT_BPF_H
@@ -19,7 +19,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bounded.bpf.h"
-#include "rxe_record.bpf.h"
+#include "rxe_record.h"
 #include "xmit.h"
 
 /* skbs are 256 bytes apart in their slab: neighbours never share an entry */
@@ -49,7 +49,7 @@ struct bth {
 
 struct xmit_pending xmit_table[XMIT_ENTRIES] = {};
 
-/* rxe_skb_tx_dtor in /proc/kallsyms; 0 if it has another name there */
+/* rxe_skb_tx_dtor in /proc/kallsyms; 0 if it is not there */
 const volatile __u64 rxe_destructor = 0;
 
 static __always_inline struct xmit_pending *xmit_entry(const struct sk_buff *skb)
@@ -61,7 +61,7 @@ static __always_inline struct xmit_pending *xmit_entry(const struct sk_buff *skb
 	return &xmit_table[bounded(low >> XMIT_ADDRESS_SHIFT, XMIT_ENTRIES - 1)];
 }
 
-/* the clock is read last, so that our own cost is not in the stage */
+/* the clock is read last, to keep our own cost out of the stage */
 static __always_inline void xmit_hold(struct xmit_pending *pending, __u32 slot, __u32 dqpn,
 				      __u32 psn, __u64 skb)
 {

@@ -2,7 +2,7 @@
 /*
  * linktap -w FILE [-s SNAPLEN] [-Q in] INTERFACE...
  *
- * Captures what crosses a link, each frame once.
+ * Capture what crosses a link, each frame once.
  *
  * Of several interfaces, the ends of a link that are all on this machine: where it
  * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
@@ -39,6 +39,14 @@
 #define MOST_ENDS     16
 /* SO_TIMESTAMPNS and PACKET_AUXDATA */
 #define CONTROL_BYTES 256
+
+#define VLAN_TAG      4 /* bytes */
+
+/* a VLAN tag that the kernel, or the card, has taken out of a frame */
+struct vlan_tag {
+	bool there;
+	uint16_t tpid, tci;
+};
 
 struct options {
 	const char *file;
@@ -130,8 +138,9 @@ static int open_socket(const struct options *options)
 	return fd;
 }
 
-/* what the kernel says of a frame beside its bytes */
-static void read_control(struct msghdr *message, struct timespec *when, uint32_t *length)
+/* what the kernel reports about a frame as well as its bytes */
+static void read_control(struct msghdr *message, struct timespec *when, uint32_t *length,
+			 struct vlan_tag *tag)
 {
 	struct cmsghdr *c;
 
@@ -143,32 +152,58 @@ static void read_control(struct msghdr *message, struct timespec *when, uint32_t
 
 			memcpy(&aux, CMSG_DATA(c), sizeof(aux));
 			*length = aux.tp_len;
+			if (aux.tp_status & TP_STATUS_VLAN_VALID) {
+				tag->there = true;
+				tag->tpid = aux.tp_status & TP_STATUS_VLAN_TPID_VALID
+						    ? aux.tp_vlan_tpid
+						    : ETH_P_8021Q;
+				tag->tci = aux.tp_vlan_tci;
+			}
 		}
 	}
 }
 
-/* writes what is queued; the number of frames, or -1 */
-static long drain(int fd, FILE *file)
+/* back where it was on the link; there is room for it in front of the frame */
+static char *put_tag(char *frame, const struct vlan_tag *tag)
 {
-	static char frame[LARGEST_FRAME];
+	uint16_t words[] = {htons(tag->tpid), htons(tag->tci)};
+
+	memmove(frame - VLAN_TAG, frame, 2 * ETH_ALEN);
+	memcpy(frame - VLAN_TAG + 2 * ETH_ALEN, words, VLAN_TAG);
+	return frame - VLAN_TAG;
+}
+
+/* writes what is queued; the number of frames, or -1 */
+static long drain(int fd, const struct options *options, FILE *file)
+{
+	static char space[VLAN_TAG + LARGEST_FRAME];
 	static char control[CONTROL_BYTES] __attribute__((aligned(16)));
 	long frames = 0;
 
 	for (;;) {
-		struct iovec part = {frame, sizeof(frame)};
+		char *frame = space + VLAN_TAG;
+		struct iovec part = {frame, LARGEST_FRAME};
 		struct msghdr message = {.msg_iov = &part,
 					 .msg_iovlen = 1,
 					 .msg_control = control,
 					 .msg_controllen = sizeof(control)};
 		ssize_t captured = recvmsg(fd, &message, 0);
 		struct timespec when = {};
+		struct vlan_tag tag = {};
 		uint32_t length = captured;
 
 		if (captured < 0 && errno == EINTR)
 			continue;
 		if (captured < 0)
 			return errno == EAGAIN ? frames : -1;
-		read_control(&message, &when, &length);
+		read_control(&message, &when, &length, &tag);
+		if (tag.there && captured >= 2 * ETH_ALEN) {
+			frame = put_tag(frame, &tag);
+			length += VLAN_TAG;
+			captured += VLAN_TAG;
+			if (captured > options->snaplen)
+				captured = options->snaplen;
+		}
 		if (!pcap_frame(file, &when, frame, captured, length))
 			return -1;
 		frames++;
@@ -176,7 +211,7 @@ static long drain(int fd, FILE *file)
 }
 
 /* until a signal; the number of frames, or -1 */
-static long capture(int fd, int signals, FILE *file)
+static long capture(int fd, int signals, const struct options *options, FILE *file)
 {
 	struct pollfd wait[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	long frames = 0;
@@ -186,7 +221,7 @@ static long capture(int fd, int signals, FILE *file)
 
 		if (poll(wait, 2, -1) < 0 && errno != EINTR)
 			return -1;
-		more = drain(fd, file);
+		more = drain(fd, options, file);
 		if (more < 0)
 			return -1;
 		frames += more;
@@ -239,5 +274,5 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return EXIT_RUN;
 	msg("listening");
-	return finish(fd, capture(fd, signals, file), file, options.file);
+	return finish(fd, capture(fd, signals, &options, file), file, options.file);
 }

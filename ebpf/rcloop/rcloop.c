@@ -2,15 +2,15 @@
 /*
  * rcloop FROM TO SIZE BATCHES
  *
- * RDMA WRITEs from one device to another of the same machine, over two RC queue pairs of one
- * process: the load under which costs are counted in instructions (QEMU -icount).
+ * RDMA WRITEs between two devices of one machine, over two RC queue pairs of one process: the load
+ * under which instructions are counted (QEMU -icount).
  *
- * Nothing polls, so the driver's work queue has the processor whenever there is work. A batch
- * begins where it fits before the next timer tick: what the tick does (0.1 % of all instructions,
- * anywhere) is in no packet. A datagram each way goes before the first one behind a tick: the first
- * IP ID to a destination in a tick takes a random number, and the kernel makes two dozen of those
- * at once, which would be in the stage `net` of some packets of one end. Prints one line of
- * key=value: ns for each WRITE and its ACK, over the batches.
+ * Nothing polls, so the driver's work queue gets the processor whenever there is work. A batch
+ * starts only if it fits before the next timer tick, so no packet contains the tick's work (0.1 %
+ * of all instructions). After a tick, a datagram in each direction precedes the first batch: the
+ * first IP ID to a destination in a tick takes a random number, and the kernel generates two dozen
+ * of those at once, which would be in the stage `net` of one packet. Prints one line of key=value:
+ * ns for each WRITE and its ACK, over the batches.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

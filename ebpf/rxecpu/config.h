@@ -3,10 +3,9 @@
 #ifndef RXECPU_CONFIG_H
 #define RXECPU_CONFIG_H
 
-#include <linux/types.h>
-#include <stdbool.h>
-
+#include "report_options.h"
 #include "rxecpu.h"
+#include "session_options.h"
 
 #define MAX_PIDS 64
 
@@ -18,17 +17,12 @@ struct config {
 	unsigned int ncomms;
 	const char *cgroup; /* NULL: none */
 	bool per_cpu;
-	unsigned int interval_ms; /* 0: once */
-	unsigned int count;	  /* 0: until the end */
-	bool json;
-	const char *output; /* NULL: standard output */
-	char node[65];
-	bool bpf_stats;
-	char **command; /* NULL: until a signal */
+	struct report_options report;
+	struct session_options session;
 };
 
 /*
- * Parse the command line. Returns -1 to go on, else the status to exit with (help and version
+ * Parse the command line. Returns -1 to continue, else the status to exit with (help and version
  * have been printed, or the error).
  */
 int config_parse(struct config *config, int argc, char **argv);

@@ -47,7 +47,7 @@ static bool is_of_driver(const char *name)
 	return load_has_prefix(name, "rxe_") || load_has_prefix(name, "stock_");
 }
 
-/* whether a program of the driver's suits the driver that is loaded */
+/* whether a program for the driver suits the one that is loaded */
 static bool suits(const char *name, const struct driver *driver)
 {
 	return load_has_prefix(name, "rxe_") ? driver->kind == DRIVER_INSTRUMENTED
@@ -74,7 +74,7 @@ static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const s
 								     has_target(module, program)
 							   : has_target(kernel, program));
 	}
-	/* the handler calls it: needed only where the compiler made the handler part of another */
+	/* the handler calls it: needed only where the compiler inlined the handler */
 	if (loads(skel->progs.stock_rxe_udp_encap_recv)) {
 		bpf_program__set_autoload(skel->progs.stock_rxe_rcv, false);
 		bpf_program__set_autoload(skel->progs.stock_rxe_rcv_ret, false);
@@ -106,7 +106,7 @@ int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool h
 	has[FEATURE_SOCKET] = loads(skel->progs.socket_inet_sendmsg) &&
 			      loads(skel->progs.socket_inet_recvmsg);
 	has[FEATURE_VECTOR] = loads(skel->progs.vector_local_timer_entry);
-	/* tasks of the stock driver: tasklets by their function, works by the address of theirs */
+	/* tasks of the stock driver: tasklets by name, work items by address of their function */
 	has[FEATURE_RXE_TASKS] =
 		loads(skel->progs.rxe_task_begin) || loads(skel->progs.stock_rxe_do_task) ||
 		(driver->has_work && driver->text_end && loads(skel->progs.work_begin));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What this kernel and this driver let be told apart, and the programs for it. */
+/* What can be measured on this kernel and driver, and the programs for it. */
 #ifndef RXECPU_FEATURES_H
 #define RXECPU_FEATURES_H
 
@@ -19,13 +19,13 @@ enum feature {
 	FEATURES
 };
 
-/* the feature's name in JSON, and what its absence means */
+/* the feature's name in JSON, and the effect of its absence */
 extern const char *const feature_names[FEATURES];
 extern const char *const feature_absence[FEATURES];
 
 /*
  * Choose the programs whose events and functions are there. Returns 0, or the status to exit with
- * after the error was printed: without tasks and interrupts nothing can be told.
+ * after the error was printed: nothing works without events of tasks and interrupts.
  */
 int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool has[FEATURES]);
 

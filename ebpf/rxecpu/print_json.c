@@ -3,63 +3,36 @@
 #include "report.h"
 
 #include "json.h"
+#include "session_print.h"
 
-static void put_session(struct json *j, const struct session *s)
+static void put_head(struct json *j, const struct report *r)
 {
-	static const char *const kinds[] = {
-		[DRIVER_ABSENT] = "absent",
-		[DRIVER_STOCK] = "stock",
-		[DRIVER_INSTRUMENTED] = "instrumented",
-	};
-
-	json_string(j, "schema", "rocelab.rxecpu/1");
-	json_string(j, "node", s->node);
-	json_string(j, "kernel", s->driver.kernel);
-	json_open_object(j, "driver");
-	json_string(j, "kind", kinds[s->driver.kind]);
-	json_string(j, "version", s->driver.version[0] ? s->driver.version : NULL);
-	json_string(j, "srcversion", s->driver.srcversion[0] ? s->driver.srcversion : NULL);
-	json_close_object(j);
+	session_json_place(j, &r->session, "rocelab.rxecpu/1");
 	json_open_array(j, "missing");
 	for (int i = 0; i < FEATURES; i++) {
-		if (!s->features[i])
+		if (!r->features[i])
 			json_string(j, NULL, feature_names[i]);
 	}
 	json_close_array(j);
-	json_bool(j, "benchmark", s->has_benchmark);
-	json_string(j, "accelerator", s->accelerator);
-	json_u64(j, "start_wall_ns", s->start_wall_ns);
-	json_u64(j, "start_ns", s->start_ns);
-	json_u64(j, "duration_ns", s->end_ns - s->start_ns);
-	json_u64(j, "cpus", s->ncpus);
+	json_bool(j, "benchmark", r->has_benchmark);
+	session_json_time(j, &r->session);
+	json_u64(j, "cpus", r->ncpus);
 }
 
-static void put_cost(struct json *j, const struct session *s)
+static void put_cost(struct json *j, const struct report *r)
 {
 	__u64 sum[ACCOUNTS];
 
-	times_sum(s, sum);
+	times_sum(r, sum);
 	/* the sign is why this is no json_u64() */
-	json_double(j, "unaccounted_ns", unaccounted(s, sum, s->end_ns - s->start_ns));
-	json_u64(j, "events", s->events);
-	json_double(j, "event_ns", s->event_ns);
-	json_u64(j, "self_ns", s->self_ns);
-	json_u64(j, "lost", session_missed(s));
-	json_u64(j, "late", s->late);
-	json_open_array(j, "programs");
-	for (int i = 0; i < s->nprograms; i++) {
-		const struct program_stats *p = &s->programs[i];
-
-		json_open_object(j, NULL);
-		json_string(j, "name", p->name);
-		if (s->bpf_stats) {
-			json_u64(j, "runs", p->runs);
-			json_u64(j, "run_ns", p->run_ns);
-		}
-		json_u64(j, "missed", p->missed);
-		json_close_object(j);
-	}
-	json_close_array(j);
+	json_double(j, "unaccounted_ns",
+		    unaccounted(r, sum, r->session.end_ns - r->session.start_ns));
+	json_u64(j, "events", r->events);
+	json_double(j, "event_ns", r->event_ns);
+	json_u64(j, "self_ns", r->self_ns);
+	json_u64(j, "lost", session_missed(&r->session, NULL));
+	json_u64(j, "late", r->late);
+	session_json_programs(j, &r->session);
 }
 
 /* cpu below 0: of all */
@@ -78,11 +51,11 @@ static void put_rows(struct json *j, int cpu, const __u64 ns[ACCOUNTS])
 	}
 }
 
-static void put_series(struct json *j, const struct session *s)
+static void put_series(struct json *j, const struct report *r)
 {
 	json_open_array(j, "intervals");
-	for (int i = 0; i < s->intervals; i++) {
-		const struct interval *interval = &s->series[i];
+	for (int i = 0; i < r->intervals; i++) {
+		const struct interval *interval = &r->series[i];
 
 		json_open_object(j, NULL);
 		json_u64(j, "start_ns", interval->start_ns);
@@ -95,19 +68,19 @@ static void put_series(struct json *j, const struct session *s)
 	json_close_array(j);
 }
 
-void print_json(FILE *out, const struct session *s)
+void print_json(FILE *out, const struct report *r)
 {
 	struct json j = {.out = out};
 
 	json_open_object(&j, NULL);
-	put_session(&j, s);
-	put_cost(&j, s);
+	put_head(&j, r);
+	put_cost(&j, r);
 	json_open_array(&j, "rows");
-	for (int i = 0; i < s->ncpus; i++)
-		put_rows(&j, s->cpus[i].cpu, s->cpus[i].ns);
+	for (int i = 0; i < r->ncpus; i++)
+		put_rows(&j, r->cpus[i].cpu, r->cpus[i].ns);
 	json_close_array(&j);
-	if (s->series)
-		put_series(&j, s);
+	if (r->series)
+		put_series(&j, r);
 	json_close_object(&j);
 	json_end(&j);
 }

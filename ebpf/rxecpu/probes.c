@@ -5,36 +5,36 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "calibrate.h"
 #include "msg.h"
 #include "targets.h"
-#include "test_run.h"
 
 #include "rxecpu.skel.h"
 
-static void tell_absence(const struct session *session)
+static void tell_absence(const struct report *report)
 {
-	if (session->driver.kind == DRIVER_ABSENT)
+	if (report->session.driver.kind == DRIVER_ABSENT)
 		msg("rdma_rxe is not loaded: nothing is the driver's");
 	for (int i = 0; i < FEATURES; i++) {
 		bool of_driver = i == FEATURE_RXE_TASKS || i == FEATURE_RXE_RECEIVE;
 
-		if (!session->features[i] && !(of_driver && session->driver.kind == DRIVER_ABSENT))
+		if (!report->features[i] &&
+		    !(of_driver && report->session.driver.kind == DRIVER_ABSENT))
 			msg("missing here: %s: %s (rxecpu(8), WHAT CAN BE MISSING)",
 			    feature_names[i], feature_absence[i]);
 	}
 }
 
-static int load(struct probes *p, const struct config *config, struct session *session)
+static int load(struct probes *p, const struct config *config, struct report *report)
 {
 	int status, err;
 
 	p->skel = rxecpu_bpf__open();
 	if (!p->skel)
 		return load_error(-errno);
-	status = features_choose(p->skel, &session->driver, session->features);
-	status = status ?: targets_choose(p->skel, config, &session->driver);
+	status = features_choose(p->skel, &report->session.driver, report->features);
+	status = status ?: targets_choose(p->skel, config, &report->session.driver);
 	if (status)
 		return status;
 	err = rxecpu_bpf__load(p->skel);
@@ -49,50 +49,37 @@ static int begin(struct probes *p)
 		   : 0;
 }
 
-int probes_start(struct probes *p, const struct config *config, struct session *session,
+int probes_start(struct probes *p, const struct config *config, struct report *report,
 		 pid_t command)
 {
-	int status = load_begin(), err;
+	int status = session_inspect(&report->session), err;
 
+	status = status ?: load(p, config, report);
 	if (status)
 		return status;
-	driver_inspect(&session->driver);
-	status = load(p, config, session);
-	if (status)
-		return status;
-	tell_absence(session);
+	tell_absence(report);
 	err = sampler_open(&p->sampler, p->skel);
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot list the CPUs: %s", strerror(-err));
-	session->ncpus = p->sampler.ncpus;
-	session->cpus = calloc(session->ncpus, sizeof(*session->cpus));
-	if (!session->cpus)
+	report->ncpus = p->sampler.ncpus;
+	report->cpus = calloc(report->ncpus, sizeof(*report->cpus));
+	if (!report->cpus)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(ENOMEM));
-	session->event_ns = test_run_ns(p->skel->progs.calibrate_event) -
-			    test_run_ns(p->skel->progs.calibrate_empty);
+	report->event_ns = calibrate_run_ns(p->skel->progs.calibrate_event) -
+			   calibrate_run_ns(p->skel->progs.calibrate_empty);
 	status = targets_add(p->skel, config, command);
-	if (!status && config->bpf_stats)
-		status = load_enable_stats(&p->stats_fd);
-	status = status ?: attach_backwards(&p->attached, p->skel->obj, NULL, NULL);
+	status = status ?: session_attach(&report->session, p->skel->obj, NULL, NULL);
 	return status ?: begin(p);
 }
 
-void probes_detach(struct probes *p)
+void probes_account(const struct probes *p, struct report *report)
 {
-	attach_undo(&p->attached);
-}
-
-void probes_account(const struct probes *p, struct session *session)
-{
-	sampler_events(&p->sampler, &session->events, &session->late);
-	session->nprograms = load_program_stats(p->skel->obj, session->programs, MAX_PROGRAMS);
+	sampler_events(&p->sampler, &report->events, &report->late);
+	session_account(&report->session, p->skel->obj);
 }
 
 void probes_close(struct probes *p)
 {
-	if (p->stats_fd >= 0)
-		close(p->stats_fd);
-	probes_detach(p);
 	sampler_close(&p->sampler);
 	if (p->skel)
 		rxecpu_bpf__destroy(p->skel);

@@ -5,7 +5,6 @@
 
 #include <sys/types.h>
 
-#include "attach.h"
 #include "config.h"
 #include "report.h"
 #include "sample.h"
@@ -13,19 +12,17 @@
 struct probes {
 	struct rxecpu_bpf *skel;
 	struct sampler sampler;
-	struct attached attached;
-	int stats_fd; /* keeps the kernel's run times on; -1: off */
 };
 
 /*
- * Everything up to accounts that have begun. command: the process that waits to be the benchmark,
- * or 0. Returns 0, or the status to exit with after the error was printed.
+ * Everything up to running accounts. command: the process that waits to be the benchmark, or 0.
+ * Returns 0, or the status to exit with after the error was printed.
  */
-int probes_start(struct probes *p, const struct config *config, struct session *session,
+int probes_start(struct probes *p, const struct config *config, struct report *report,
 		 pid_t command);
-void probes_detach(struct probes *p);
 /* The programs' own counts. */
-void probes_account(const struct probes *p, struct session *session);
+void probes_account(const struct probes *p, struct report *report);
+/* After session_close(). */
 void probes_close(struct probes *p);
 
 #endif /* RXECPU_PROBES_H */

@@ -29,29 +29,20 @@ const char *account_owner(int account)
 	return account_context(account) == CONTEXT_IDLE ? "none" : owner_names[account % OWNERS];
 }
 
-void times_sum(const struct session *s, __u64 ns[ACCOUNTS])
+void times_sum(const struct report *r, __u64 ns[ACCOUNTS])
 {
 	memset(ns, 0, ACCOUNTS * sizeof(*ns));
-	for (int i = 0; i < s->ncpus; i++) {
+	for (int i = 0; i < r->ncpus; i++) {
 		for (int a = 0; a < ACCOUNTS; a++)
-			ns[a] += s->cpus[i].ns[a];
+			ns[a] += r->cpus[i].ns[a];
 	}
 }
 
-__s64 unaccounted(const struct session *s, const __u64 ns[ACCOUNTS], __u64 length)
+__s64 unaccounted(const struct report *r, const __u64 ns[ACCOUNTS], __u64 length)
 {
-	__s64 left = length * s->ncpus;
+	__s64 left = length * r->ncpus;
 
 	for (int a = 0; a < ACCOUNTS; a++)
 		left -= ns[a];
 	return left;
-}
-
-__u64 session_missed(const struct session *s)
-{
-	__u64 missed = 0;
-
-	for (int i = 0; i < s->nprograms; i++)
-		missed += s->programs[i].missed;
-	return missed;
 }

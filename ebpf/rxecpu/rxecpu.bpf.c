@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CPU time by context and owner: a state machine for each CPU, driven by the kernel's events of
- * tasks, system calls and interrupts, and by the driver's own.
+ * CPU time by context and owner: a state machine per CPU, driven by the kernel's events of tasks,
+ * system calls and interrupts, and by the driver's.
  *
- * The first word of a program's name is the feature that it serves (features.c).
+ * The first word of a program's name is its feature (features.c).
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -15,10 +15,10 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* interrupts of network devices */
 const volatile __u8 network_irq[MAX_IRQS] = {};
-/* the text of rdma_rxe: work functions in it are the driver's; 0: none are taken for it */
+/* the text of rdma_rxe: work functions in it are the driver's; 0: unknown */
 const volatile __u64 module_begin = 0;
 const volatile __u64 module_end = 0;
-/* only this device's time is the driver's */
+/* only work for this device counts as the driver's */
 const volatile bool one_device = false;
 const volatile __u32 device_index = 0;
 const volatile __u32 device_ifindex = 0;
@@ -34,7 +34,7 @@ int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_st
 		return 0;
 	keep_state(prev, &cpu->task);
 	cpu->task = resumed_state(next);
-	/* neither is possible here: heals what a missed event has left */
+	/* no task switches within an interrupt: repair what a missed event left */
 	cpu->hardirqs = 0;
 	cpu->softirq = 0;
 	cpu->softirq_rxe = 0;
@@ -144,7 +144,7 @@ int BPF_PROG(work_begin, struct work_struct *work)
 	return 0;
 }
 
-/* its second argument, the function, is beyond the verifier */
+/* the verifier refuses its second argument, the function */
 SEC("tp_btf/workqueue_execute_end")
 int BPF_PROG(work_end)
 {
@@ -270,7 +270,7 @@ int BPF_PROG(rxe_recv_end, __u32 ifindex)
 	return 0;
 }
 
-/* the stock driver: its functions. Work functions are told by their address above. */
+/* the stock driver: its functions. Its work functions are recognised by address above. */
 
 #define DEFINE_STOCK(function)               \
 	SEC("fentry/" #function)             \

@@ -23,7 +23,7 @@ enum cpu_owner { OWNER_OTHER, OWNER_BENCHMARK, OWNER_RXE, OWNER_NETWORK, OWNERS 
 
 #define ACCOUNTS (CONTEXTS * OWNERS)
 
-/* bits of cpu_state.task.in: code that a task is in, wherever it is switched out */
+/* bits of cpu_state.task.in: code that a task is in, even while it is switched out */
 #define IN_RXE	   0x01 /* the work function of rdma_rxe, or one of its functions */
 #define IN_NETWORK 0x02 /* sending to or receiving from a socket */
 #define IN_FAULT   0x04 /* a page fault */
@@ -33,19 +33,19 @@ struct task_state {
 	__u8 context; /* CONTEXT_IDLE, USER, SYSCALL or KTHREAD */
 	__u8 owner;
 	__u8 in;
-	__u8 rxe_tasks; /* runs of the driver's tasks that have begun and not ended: they nest */
+	__u8 rxe_tasks; /* current runs of the driver's tasks, which nest */
 };
 
 /*
- * One CPU. The three levels (task, softirq, hard interrupt) have fields of their own, so that a
- * program that interrupts another never writes what that one writes.
+ * One CPU. The three levels (task, softirq, hard interrupt) have separate fields, so that a program
+ * never writes what a program that it interrupts writes.
  */
 struct cpu_state {
 	__u64 last;  /* until when time is accounted */
 	__u64 start; /* since when; 0: not begun */
 	__u64 end;   /* of the last sample */
 	__u64 events;
-	__u64 late; /* times that a program was interrupted too often to account */
+	__u64 late; /* programs that were interrupted too often to account */
 	struct task_state task;
 	__u8 softirq;	  /* number + 1; 0: none */
 	__u8 softirq_rxe; /* the driver's runs in it, as rxe_tasks */
@@ -61,6 +61,6 @@ enum sample_action { SAMPLE_BEGIN, SAMPLE_READ, SAMPLE_FREEZE };
 
 #define MAX_COMMS  8
 #define COMM_BYTES 16
-#define MAX_IRQS   1024 /* interrupts of network devices are told apart up to this number */
+#define MAX_IRQS   1024 /* network devices are recognised by interrupts below this number */
 
 #endif /* RXECPU_H */

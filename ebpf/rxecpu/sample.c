@@ -57,7 +57,7 @@ void sampler_close(struct sampler *s)
 	s->states = NULL;
 }
 
-/* an interrupt to that CPU; on our own a plain call */
+/* sends an interrupt to that CPU; on our own it is a plain call */
 static int run_on(const struct sampler *s, int cpu, enum sample_action action)
 {
 	__u64 args[1] = {action};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Begins, reads and freezes the accounts: a program of ours runs on each CPU for it. */
+/* Begin, read and freeze the accounts, by a program that runs on each CPU. */
 #ifndef RXECPU_SAMPLE_H
 #define RXECPU_SAMPLE_H
 
@@ -22,10 +22,9 @@ void sampler_close(struct sampler *s);
 int sampler_begin(struct sampler *s);
 /* Bring every account up to now; `last`: nothing is accounted after that. */
 int sampler_take(struct sampler *s, bool last);
-/* What was read by the last sampler_take(); times: one for each CPU. */
+/* What the last sampler_take() read; times: one per CPU. */
 void sampler_times(const struct sampler *s, struct times *times);
-/* Begin and end of what was read, CLOCK_MONOTONIC: the means over the CPUs, which differ by the
- * time that it takes to go from one to the next. */
+/* Begin and end of what was read, CLOCK_MONOTONIC: means over the CPUs, which are read in turn. */
 void sampler_window(const struct sampler *s, __u64 *start_ns, __u64 *end_ns);
 void sampler_events(const struct sampler *s, __u64 *events, __u64 *late);
 

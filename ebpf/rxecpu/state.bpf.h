@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The account of a CPU: all time between two events goes to what the CPU did before the second.
+ * The account of a CPU: the time between two events is charged to what the CPU did before the
+ * second.
  *
- * Interrupts may come between any two instructions of a program and run programs of their own on
- * the same account. So a program takes the time since `last` by compare-and-swap: if that
- * succeeds no event came in between, and what it has read of the state holds for all of that time.
+ * An interrupt between any two instructions of a program can run other programs on the same
+ * account. So a program takes the time since `last` by compare-and-swap: if that succeeds, no event
+ * happened meanwhile, and the state that it read holds for all of that time.
  */
 #ifndef RXECPU_STATE_BPF_H
 #define RXECPU_STATE_BPF_H
@@ -16,7 +17,7 @@
 #include "bounded.bpf.h"
 #include "rxecpu.h"
 
-/* each try was interrupted: the time goes to the next event's account */
+/* if each try is interrupted, the time is charged to the next event's account */
 #define TRIES 8
 
 enum { SOFTIRQ_NET_TX = 2, SOFTIRQ_NET_RX = 3 };
@@ -89,7 +90,7 @@ static __noinline int take_time(struct cpu_state *cpu)
 	return 0;
 }
 
-/* the CPU whose state an event is about to change; NULL: nothing is accounted now */
+/* the CPU whose state an event changes; NULL: nothing is accounted now */
 static __always_inline struct cpu_state *event(void)
 {
 	struct cpu_state *cpu = this_cpu();
@@ -101,7 +102,7 @@ static __always_inline struct cpu_state *event(void)
 	return cpu;
 }
 
-/* the driver's runs, at the level that is running now; one that began before us only ends */
+/* the driver's runs at the current level; the end of one that began before us is ignored */
 static __always_inline void rxe_begin(void)
 {
 	struct cpu_state *cpu = event();
@@ -128,7 +129,7 @@ static __always_inline void rxe_end(void)
 	}
 }
 
-/* code that a task enters and leaves; not in interrupts, which have their own owners */
+/* code that a task enters and leaves; not for interrupts, which have their own owners */
 static __always_inline void enter(__u8 code)
 {
 	struct cpu_state *cpu = event();

@@ -80,10 +80,10 @@ static int choose_device(struct rxecpu_bpf *skel, const char *device, const stru
 	ifindex = interface_of(device);
 	if (driver->kind != DRIVER_INSTRUMENTED || !ifindex)
 		return msg_error(EXIT_MISSING,
-				 "it is no rxe device, or the stock driver is loaded, which does "
-				 "not tell its devices apart",
+				 "it is no rxe device, or the stock driver is loaded, whose events "
+				 "do not name the device",
 				 "leave out --device, or load rocelab's driver: make module",
-				 "the work for '%s' alone cannot be told", device);
+				 "cannot count the work for '%s' alone", device);
 	skel->rodata->one_device = true;
 	skel->rodata->device_index = index;
 	skel->rodata->device_ifindex = ifindex;
@@ -95,7 +95,7 @@ int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 {
 	int status = 0;
 
-	skel->rodata->by_pid = config->npids || config->command;
+	skel->rodata->by_pid = config->npids || config->session.command;
 	skel->rodata->comms = config->ncomms;
 	memcpy((void *)skel->rodata->comm, config->comms, sizeof(config->comms));
 	interrupts_of_network((__u8 *)skel->rodata->network_irq, MAX_IRQS);

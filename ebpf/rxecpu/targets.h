@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whom the accounts are kept for: the benchmark, and the device. */
+/* Owners to recognise: the benchmark, and the driver's device. */
 #ifndef RXECPU_TARGETS_H
 #define RXECPU_TARGETS_H
 
@@ -16,7 +16,7 @@ struct rxecpu_bpf;
  */
 int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 		   const struct driver *driver);
-/* After loading: the processes given, and the command's, which waits. */
+/* After loading: the given processes, and that of the command, which waits. */
 int targets_add(struct rxecpu_bpf *skel, const struct config *config, pid_t command);
 
 #endif /* RXECPU_TARGETS_H */

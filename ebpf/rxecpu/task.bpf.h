@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a task is: whose, and where it goes on when it is switched in. */
+/* The owner of a task, and its state while it is switched out. */
 #ifndef RXECPU_TASK_BPF_H
 #define RXECPU_TASK_BPF_H
 
 #include <bpf/bpf_core_read.h>
 
-#include "rxe_record.bpf.h"
+#include "rxe_record.h"
 #include "state.bpf.h"
 
 struct kernfs_node {
@@ -35,7 +35,7 @@ struct task_struct {
 #define PF_IO_WORKER 0x00000010
 #define TASK_DEAD    0x00000080
 
-/* the call that a task is in, or was last in: negative when it came into the kernel otherwise */
+/* the task's current or last system call; negative if it entered the kernel otherwise */
 struct pt_regs___x86 {
 	unsigned long orig_ax;
 } ROCELAB_CORE;
@@ -43,7 +43,7 @@ struct pt_regs___arm64 {
 	int syscallno;
 } ROCELAB_CORE;
 
-/* the benchmark, as the command line names it: constants when the programs are loaded */
+/* the benchmark, as named on the command line: constants at load time */
 const volatile bool by_pid = false;
 const volatile __u32 comms = 0;
 const volatile __u64 comm[MAX_COMMS][COMM_BYTES / 8] = {};
@@ -58,7 +58,7 @@ struct {
 	__type(value, __u8);
 } processes SEC(".maps");
 
-/* tasks that are switched out of code that their registers do not tell; by pid */
+/* tasks that were switched out of code that their registers do not show; by pid */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -113,7 +113,7 @@ static __always_inline bool is_napi_thread(const struct task_struct *task)
 	       name[1] == 'a' && name[2] == 'p' && name[3] == 'i' && name[4] == '/';
 }
 
-/* whether a user task's way into the kernel was a system call; task: of the verifier's trust */
+/* whether a user task entered the kernel by a system call; task: trusted by the verifier */
 static __always_inline bool came_by_syscall(struct task_struct *task)
 {
 	const void *regs = (const void *)bpf_task_pt_regs((void *)task);
@@ -125,7 +125,7 @@ static __always_inline bool came_by_syscall(struct task_struct *task)
 	return false;
 }
 
-/* the state of a task that runs now, as far as itself tells */
+/* the state of the running task, as far as the task shows it */
 static __always_inline struct task_state state_of(struct task_struct *task)
 {
 	struct task_state state = {};
@@ -145,7 +145,7 @@ static __always_inline struct task_state state_of(struct task_struct *task)
 	return state;
 }
 
-/* what state_of() would not find out again; on the way out of a call registers still name it */
+/* keep what state_of() could not find later; on return from a call registers still name it */
 static __always_inline void keep_state(struct task_struct *task, const struct task_state *state)
 {
 	__u32 pid = task->pid;

@@ -9,9 +9,10 @@
 
 #include "clock.h"
 #include "drop.h"
+#include "stage.h"
 #include "version.h"
 
-/* write out when that much has come together */
+/* write when the buffer holds this much */
 #define FLUSH_AT (256u << 10)
 
 static bool writes_pcapng(const struct capture *c)
@@ -19,7 +20,7 @@ static bool writes_pcapng(const struct capture *c)
 	return c->config->output;
 }
 
-/* a line of key=value, cut where it is full */
+/* a line of key=value, truncated when full */
 struct text {
 	char at[1024];
 	size_t length;
@@ -37,7 +38,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char
 		t->length = t->length + n < sizeof(t->at) ? t->length + n : sizeof(t->at) - 1;
 }
 
-/* a value that is not ours: escaped, as in packets' comments */
+/* a value from outside is escaped, as in packets' comments */
 static void add_value(struct text *t, const char *key, const char *value)
 {
 	char escaped[PACKET_PREFIX_MAX];
@@ -54,20 +55,34 @@ static void add_cost(struct text *t, const char *key, double ns)
 		add(t, " %s=%.1f", key, ns);
 }
 
+/* the stages that this driver does not show */
+static void add_missing(struct text *t, const struct driver *driver)
+{
+	const char *separator = " missing=";
+
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int i = 0; i < stage_count[dir]; i++) {
+			if (stage_is_there(driver, dir, i))
+				continue;
+			add(t, "%s%s.%s", separator, direction_name(dir), stages[dir][i].name);
+			separator = ",";
+		}
+	}
+}
+
 static void describe_session(const struct capture *c, struct text *t)
 {
-	const struct driver *driver = c->driver;
+	const struct driver *driver = &c->session->driver;
 
 	add(t, "rocelab.rxedump/1");
-	add_value(t, "node", c->config->node);
+	add_value(t, "node", c->session->node);
 	add(t, " driver=%s", driver->kind == DRIVER_STOCK ? "stock" : "instrumented");
 	add_value(t, "version", driver->version);
 	add_value(t, "srcversion", driver->srcversion);
-	add_value(t, "accelerator", c->accelerator);
+	add_value(t, "accelerator", c->session->accelerator);
 	add(t, " wall_offset_ns=%" PRIu64 " snap=%u sample=%u", (uint64_t)c->wall_ns,
 	    c->config->snap_length, c->config->sample);
-	if (driver->kind == DRIVER_STOCK)
-		add(t, " missing=tx.wqe,tx.route,rx.queue,rx.exec,rx.copy,rx.cqe,rx.reply");
+	add_missing(t, driver);
 	add_cost(t, "clock_ns", c->cost.clock);
 	add_cost(t, "probe_tx_ns", c->cost.tx);
 	add_cost(t, "probe_xmit_ns", c->cost.xmit);
@@ -80,14 +95,14 @@ static void describe_filter(const struct config *config, struct text *t)
 	const char *sep = "";
 
 #define AND(...) (add(t, "%s", sep), add(t, __VA_ARGS__), sep = " and ")
-	if (config->device)
-		AND("device %s", config->device);
-	if (config->qpn)
-		AND("qpn %u", config->qpn);
-	if (config->tx != config->rx)
-		AND("direction %s", config->tx ? "tx" : "rx");
-	if (config->opcodes)
-		AND("opcode %s", config->opcodes);
+	if (config->filter.device)
+		AND("device %s", config->filter.device);
+	if (config->filter.qpn)
+		AND("qpn %u", config->filter.qpn);
+	if (config->filter.tx != config->filter.rx)
+		AND("direction %s", config->filter.tx ? "tx" : "rx");
+	if (config->filter.opcodes)
+		AND("opcode %s", config->filter.opcodes);
 	if (config->sample > 1)
 		AND("sample 1 in %u", config->sample);
 #undef AND
@@ -129,12 +144,12 @@ static void put_section(struct capture *c)
 	read_processor(hardware, sizeof(hardware));
 	if (!hardware[0])
 		section.hardware = NULL;
-	snprintf(os, sizeof(os), "Linux %s", c->driver->kernel);
+	snprintf(os, sizeof(os), "Linux %s", c->session->driver.kernel);
 	pcapng_section(&c->out.buffer, &section);
 	c->described = 0;
 }
 
-/* those that the file does not know yet */
+/* describe those that are not in the file yet */
 static void put_interfaces(struct capture *c)
 {
 	struct text filter = {};
@@ -180,7 +195,7 @@ void capture_statistics(struct capture *c, __u64 now_ns)
 		const struct interface *interface = &c->interfaces.at[i];
 		const __u64 *written = interface->written;
 		struct pcapng_statistics block = {
-			.start_ns = c->start_ns + c->wall_ns,
+			.start_ns = c->session->start_ns + c->wall_ns,
 			.end_ns = now_ns + c->wall_ns,
 			.lost = c->losses.interface[i],
 		};
@@ -188,7 +203,7 @@ void capture_statistics(struct capture *c, __u64 now_ns)
 
 		for (int kind = 0; kind < DUMP_KINDS; kind++)
 			block.delivered += written[kind];
-		/* programs do not say for which device they could not run */
+		/* skipped programs do not tell the device */
 		if (c->described == 1)
 			block.lost += c->losses.nested;
 		block.received = block.delivered + block.lost;
@@ -205,7 +220,7 @@ void capture_statistics(struct capture *c, __u64 now_ns)
 	}
 }
 
-/* its link header, if it is not in the frame; returns whether there is one */
+/* find the link header if it is not in the frame; returns whether it did */
 static bool find_link(struct capture *c, const struct interface *interface, struct packet *p,
 		      __u8 link[LINK_LEN])
 {
@@ -246,7 +261,7 @@ static void put_packet(struct capture *c, const struct packet *p, int number,
 			  text_length);
 }
 
-/* "11:22:33.123456789", and what follows the format's name in a comment */
+/* "11:22:33.123456789", then the comment without the name of the format */
 static void put_line(struct capture *c, const struct packet *p, const char *text, size_t length)
 {
 	__u64 ns = p->rec->id.begin + c->wall_ns;
@@ -264,7 +279,7 @@ static void put_line(struct capture *c, const struct packet *p, const char *text
 	b->data[b->length++] = '\n';
 }
 
-/* a full file is closed with its statistics; there is always room for those */
+/* a full file ends with its statistics, for which there is always room */
 static bool make_room(struct capture *c, size_t block)
 {
 	if (!pcapng_room(&c->out.buffer, block))
@@ -290,8 +305,8 @@ bool capture_packet(struct capture *c, struct packet *p)
 	size_t length;
 	int number;
 
-	/* the event of drops is of both directions */
-	if (sent ? !c->config->tx : !c->config->rx)
+	/* rxe_drop is an event of both directions */
+	if (sent ? !c->config->filter.tx : !c->config->filter.rx)
 		return true;
 	number = interfaces_get(&c->interfaces, p->rec->id.dev);
 	interface = &c->interfaces.at[number];

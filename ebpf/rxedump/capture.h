@@ -5,18 +5,13 @@
 
 #include <stdbool.h>
 
+#include "calibrate.h"
 #include "config.h"
-#include "driver.h"
 #include "interfaces.h"
 #include "link.h"
 #include "output.h"
 #include "packet_text.h"
-
-/* costs in ns, measured on this machine before the session; NaN if it could not be */
-struct calibration {
-	double clock; /* one clock read: every stage contains one */
-	double tx, xmit, rx, done;
-};
+#include "session.h"
 
 /* packets that should be in the file, and are not */
 struct losses {
@@ -29,15 +24,13 @@ struct losses {
 
 struct capture {
 	const struct config *config;
-	const struct driver *driver;
-	const char *accelerator;
+	const struct session *session;
 	struct calibration cost;
 	struct output out;
 	struct interfaces interfaces;
 	struct links links;
 	int described;	      /* interfaces that the file knows */
 	__u64 wall_ns;	      /* CLOCK_REALTIME - CLOCK_MONOTONIC, for the whole session */
-	__u64 start_ns;	      /* CLOCK_MONOTONIC */
 	__u64 packets;	      /* written */
 	int error;	      /* negative errno of a file that could not be opened */
 	struct losses losses; /* as of the last account; a file that is full is closed with them */

@@ -6,7 +6,7 @@
 
 #include "drop.h"
 
-/* bytes of waiting packets; beyond that the oldest go as they are */
+/* bytes of waiting packets; beyond that the oldest are written incomplete */
 #define HOLD_BUDGET (32u << 20)
 
 struct hold_entry {
@@ -16,7 +16,7 @@ struct hold_entry {
 	struct dump_record rec;
 };
 
-/* the slot is read while programs may write: it counts only if it is ours before and after */
+/* programs may write to the slot meanwhile: it counts only if it is ours before and after */
 static bool read_late(const struct hold *h, struct packet *p)
 {
 	struct dump_late *slot = &h->table[p->rec->seq % DUMP_SLOTS];
@@ -33,7 +33,7 @@ static bool read_late(const struct hold *h, struct packet *p)
 	return false;
 }
 
-/* when the driver had done with the first part of it */
+/* from the beginning of its first stage */
 static __u64 age_from(const struct dump_record *rec)
 {
 	return rec->id.begin;
@@ -55,7 +55,7 @@ static bool complete(struct hold *h, struct packet *p, __u32 refused, __u64 now,
 	if (p->closed || p->drop == DROP_SEND)
 		return true;
 	if (p->rec->kind == DUMP_TX ? p->rec->id.flags & RXE_FLAG_LOOPBACK : h->stock)
-		return true; /* there is nothing to come */
+		return true; /* no later stages */
 	if (!owned) {
 		h->evicted++;
 		return true;
@@ -99,7 +99,7 @@ void hold_drain(struct hold *h, __u64 now_ns, bool all)
 	}
 }
 
-/* sending it failed, after its record was made: the newest that waits under this name */
+/* sending failed after the record was made: find the newest that matches */
 static bool refuse(struct hold *h, const struct dump_record *drop)
 {
 	struct hold_entry *found = NULL;
@@ -140,12 +140,13 @@ bool hold_push(struct hold *h, const struct dump_record *rec)
 {
 	struct packet p = {.rec = rec};
 
-	/* its packet is in the file already, with an xmit_ns: the device, not the stack, refused */
+	/* without a match it is in the file already, with xmit_ns: the device refused, not the
+	 * stack */
 	if (rec->kind == DUMP_DROP && rec->reason == DROP_SEND) {
 		refuse(h, rec);
 		return !h->enough;
 	}
-	/* mostly all has come by now, and nothing is before it */
+	/* the usual case: it is complete, and no other packet waits */
 	if (!h->first && complete(h, &p, 0, 0, false)) {
 		emit(h, &p);
 		return !h->enough;

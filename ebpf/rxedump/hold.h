@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets on their way from the ring buffer to the file, in its order. Each waits, for a bounded
- * time and in bounded memory, until the rest of its stages has come.
+ * Packets between the ring buffer and the file, in order. Each waits, for a bounded time and in
+ * bounded memory, for its last stages.
  */
 #ifndef RXEDUMP_HOLD_H
 #define RXEDUMP_HOLD_H
@@ -18,18 +18,17 @@ struct hold {
 	/* takes a packet; false: enough */
 	bool (*emit)(void *context, struct packet *packet);
 	void *context;
-	/* what became of them */
-	__u64 timed_out; /* written without their last stages after the time */
-	__u64 evicted;	 /* written so because memory was full, or the slot was taken */
+	__u64 timed_out; /* written without their last stages after patience_ns */
+	__u64 evicted;	 /* the same because memory was full, or the slot was reused */
 	/* the queue */
 	struct hold_entry *first, *last;
 	size_t bytes;
-	bool enough; /* emit() wants no more */
+	bool enough; /* emit() returned false */
 };
 
-/* One more record (copied if need be). False: out of memory, or enough. */
+/* One more record, copied if it must wait. False: out of memory, or enough. */
 bool hold_push(struct hold *h, const struct dump_record *rec);
-/* Hand on what is complete, or too old at that time; with all, everything. */
+/* Emit what is complete or too old at that time; with all, everything. */
 void hold_drain(struct hold *h, __u64 now_ns, bool all);
 void hold_free(struct hold *h);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rxe devices that packets were seen on: interfaces of the file. */
+/* The rxe devices with packets: the file's interfaces. */
 #ifndef RXEDUMP_INTERFACES_H
 #define RXEDUMP_INTERFACES_H
 
@@ -29,8 +29,8 @@ struct interfaces {
 };
 
 /*
- * Number of the device's interface; a new one is added, whose name is "ib<index>" when the device
- * has gone. When all places are taken it is the last one.
+ * Number of the device's interface. Adds a new one, named "ib<index>" if the device was deleted.
+ * When all places are taken, it is the last one.
  */
 int interfaces_get(struct interfaces *all, __u32 dev);
 /* The devices there are now. */

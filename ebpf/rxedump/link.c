@@ -8,7 +8,7 @@
 #define ETHERTYPE_ROCE_V1 0x8915
 #define MAC_LEN		  6
 #define IPV4_HEADER_LEN	  20
-#define IPV6_HEADER_LEN	  40 /* and of the GRH, which is laid out alike */
+#define IPV6_HEADER_LEN	  40 /* and of the GRH, which has the same layout */
 
 /* the network layer's destination; false: the frame is too short to tell */
 static bool destination(const struct dump_record *rec, __u8 to[16])

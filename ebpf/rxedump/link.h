@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ethernet headers for frames that have none: sent packets that no device has seen, and looped
- * back ones. What earlier frames to the same destination had is the best guess.
+ * Ethernet headers for frames without one: sent packets that no device has seen, and looped back
+ * ones. The best guess is the header of an earlier frame to the same destination.
  */
 #ifndef RXEDUMP_LINK_H
 #define RXEDUMP_LINK_H
@@ -23,11 +23,11 @@ struct links {
 
 /* This sent frame, from its network header on, had this link header. */
 void link_learn(struct links *links, const struct dump_record *rec, const __u8 link[LINK_LEN]);
-/* What is known, or likely; addresses that are neither are zero. */
+/* A known or likely header; other addresses are zero. */
 void link_make(const struct links *links, const struct interface *interface,
 	       const struct dump_record *rec, bool sent, __u8 link[LINK_LEN]);
 /*
- * The header checksum of IPv4, which the network stack puts in after the driver: in the frame,
+ * Compute the IPv4 header checksum, which the network stack adds after the driver. frame holds
  * `captured` bytes from its network header on.
  */
 void link_ipv4_checksum(__u8 *frame, size_t captured);

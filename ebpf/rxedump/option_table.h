@@ -4,18 +4,12 @@
  * OPTION(letter, name, argument or NULL, help); a letter above 255 has no short form.
  */
 OPTION('w', "write", "FILE", "write pcapng to FILE, - for standard output")
-OPTION('d', "device", "NAME", "only this RDMA device")
-OPTION('q', "qpn", "NUMBER", "only this local queue pair")
-OPTION('D', "direction", "tx|rx", "only sent, or only received packets")
-OPTION('p', "opcode", "NAME,...", "only these opcodes (RC_SEND_ONLY), classes (SEND)")
+#include "packet_filter_table.h"
 OPTION('s', "snapshot-length", "N", "keep only the first N bytes of each frame; 0: all")
 OPTION('S', "sample", "N", "only one packet in N, the same at both ends")
 OPTION('c', "count", "N", "end after N packets")
 OPTION('C', "file-size", "MB", "begin the next file at MB million bytes")
-OPTION('W', "file-count", "N", "with --file-size: keep N files, the oldest goes")
+OPTION('W', "file-count", "N", "with --file-size: keep only the newest N files")
 OPTION('B', "buffer-size", "KIB", "size of the kernel's buffer (8192)")
 OPTION('H', "hold", "MS", "wait MS ms for a packet's last stages (1000)")
-OPTION('n', "node", "NAME", "name of this machine (default: its host name)")
-OPTION(OPT_BPF_STATS, "bpf-stats", NULL, "have the kernel time each run of our programs")
-OPTION('h', "help", NULL, "print this help and exit")
-OPTION('V', "version", NULL, "print the version and exit")
+#include "session_option_table.h"

@@ -52,8 +52,7 @@ int output_open(struct output *o)
 	return err;
 }
 
-/* a pipe that says it is writable has room for PIPE_BUF bytes; signals are heard while it has none
- */
+/* a writable pipe has room for PIPE_BUF bytes; signals end the wait for it */
 static bool wait_for_room(const struct output *o)
 {
 	struct pollfd fds[] = {

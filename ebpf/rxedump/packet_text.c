@@ -11,22 +11,26 @@
 
 #define NAME_MAX_BYTES 128
 
-enum { TX_ALL = RXE_TX_STAGES };
-
-/* keys with their lengths, in room that can be copied as a whole: fewer instructions that way */
+/* keys with their lengths, padded to be copied as a whole, which takes fewer instructions */
 struct key {
 	char text[15];
 	__u8 length;
 };
 #define KEY(word) {" " word "=", sizeof(" " word "=") - 1}
 
-static const struct key tx_keys[] = {KEY("wqe_ns"), KEY("alloc_ns"), KEY("bth_ns"), KEY("route_ns"),
-				     KEY("net_ns"), KEY("copy_ns"),  KEY("icrc_ns")};
-static const struct key rx_keys[] = {KEY("parse_ns"), KEY("icrc_ns")};
-static const struct key done_keys[] = {KEY("queue_ns"), KEY("exec_ns"), KEY("copy_ns"),
-				       KEY("cqe_ns"), KEY("reply_ns")};
-static const struct key key_xmit = KEY("xmit_ns"), key_gap = KEY("gap_ns"), key_qpn = KEY("qpn"),
-			key_dqpn = KEY("dqpn"), key_psn = KEY("psn");
+struct text_stage {
+	struct key key;
+	enum rxe_passed passed;
+	bool on_stock;
+};
+#define TEXT_STAGE(id, name, capsule, passed, stock) {KEY(name "_ns"), RXE_PASSED_##passed, stock},
+
+static const struct text_stage tx_stages[] = {TX_PACKET_STAGES(TEXT_STAGE)};
+static const struct text_stage xmit_stages[] = {START_XMIT_STAGES(TEXT_STAGE)};
+static const struct text_stage rx_stages[] = {RX_PACKET_STAGES(TEXT_STAGE)};
+static const struct text_stage done_stages[] = {RX_DONE_STAGES(TEXT_STAGE)};
+static const struct key key_gap = KEY("gap_ns"), key_qpn = KEY("qpn"), key_dqpn = KEY("dqpn"),
+			key_psn = KEY("psn");
 
 static char *put(char *at, const char *text)
 {
@@ -68,7 +72,7 @@ static char *put_number(char *at, __u64 value)
 	return end;
 }
 
-/* writes the whole room of the key: the text has that much to spare */
+/* writes the key with its padding: the buffer has room for it */
 static char *put_pair(char *at, const struct key *key, __u64 value)
 {
 	memcpy(at, key->text, sizeof(key->text));
@@ -115,18 +119,16 @@ bool packet_is_tx(const struct packet *p)
 		(p->rec->reason == DROP_SEND_STATE || p->rec->reason == DROP_SEND));
 }
 
-/* " op=NAME" of all opcodes; those that the specification does not name are numbers: "0x3f" */
+/* " op=NAME" of all opcodes; a number if the specification has no name: "0x3f" */
 static struct {
 	char text[63];
 	__u8 length;
-	bool answer;
+	bool response;
 } opcodes[256];
 
 static __attribute__((constructor)) void fill_opcodes(void)
 {
 	for (int op = 0; op < 256; op++) {
-		enum bth_class class = bth_class_of(op);
-
 		int n;
 
 		if (bth_name(op))
@@ -135,57 +137,61 @@ static __attribute__((constructor)) void fill_opcodes(void)
 		else
 			n = snprintf(opcodes[op].text, sizeof(opcodes[op].text), " op=0x%02x", op);
 		opcodes[op].length = n;
-		opcodes[op].answer = class == BTH_ACKNOWLEDGE || class == BTH_ATOMIC_ACKNOWLEDGE ||
-				     class == BTH_RDMA_READ_RESPONSE;
+		opcodes[op].response = bth_is_response(op);
 	}
 }
 
-/* a stage that this packet does not pass through, or that the driver cannot show, reads 0 */
-static bool has_tx_stage(const struct packet *p, int stage)
+/* a stage that this packet does not pass, or that the driver cannot show, reads 0 */
+static bool has_stage(const struct packet *p, const struct text_stage *stage, __u32 ns)
 {
-	if (stage == RXE_TX_WQE)
-		return !p->stock && !opcodes[p->rec->id.opcode].answer;
-	return stage != RXE_TX_ROUTE || !p->stock;
+	if (p->stock && !stage->on_stock)
+		return false;
+	if (stage->passed == RXE_PASSED_REQUESTS)
+		return !opcodes[p->rec->id.opcode].response;
+	return ns || stage->passed != RXE_PASSED_SOME;
+}
+
+/* *end: when the last of them was over, if the first began then */
+static char *put_stages(char *at, const struct packet *p, const struct text_stage *stages,
+			const __u32 *ns, int n, __u64 *end)
+{
+	for (int i = 0; i < n; i++) {
+		*end += ns[i];
+		if (has_stage(p, &stages[i], ns[i]))
+			at = put_pair(at, &stages[i].key, ns[i]);
+	}
+	return at;
+}
+
+/* between the two events of a packet */
+static char *put_gap(char *at, const struct packet *p, __u64 end)
+{
+	return p->late.start >= end ? put_pair(at, &key_gap, p->late.start - end) : at;
 }
 
 static char *put_tx_stages(char *at, const struct packet *p)
 {
 	__u64 end = p->rec->id.begin;
 
-	for (int i = 0; i < TX_ALL; i++) {
-		end += p->rec->stage[i];
-		if (has_tx_stage(p, i))
-			at = put_pair(at, &tx_keys[i], p->rec->stage[i]);
-	}
-	if (p->closed && p->late.start) {
-		at = put_pair(at, &key_xmit, p->late.xmit_ns);
-		if (p->late.start >= end)
-			at = put_pair(at, &key_gap, p->late.start - end);
-	}
-	return at;
+	at = put_stages(at, p, tx_stages, p->rec->stage, RXE_TX_STAGES, &end);
+	if (!p->closed || !p->late.start)
+		return at;
+	return put_gap(put_pair(at, &xmit_stages[0].key, p->late.xmit_ns), p, end);
 }
 
 static char *put_rx_stages(char *at, const struct packet *p)
 {
-	__u64 end = p->rec->id.begin;
+	__u64 end = p->rec->id.begin, done = 0;
 
-	for (int i = 0; i < RXE_RX_STAGES; i++) {
-		end += p->rec->stage[i];
-		at = put_pair(at, &rx_keys[i], p->rec->stage[i]);
-	}
-	/* a packet whose end was no rxe_rx_done has no stages there */
+	at = put_stages(at, p, rx_stages, p->rec->stage, RXE_RX_STAGES, &end);
+	/* a packet that did not end in rxe_rx_done has no such stages */
 	if (!p->closed || !p->late.start)
 		return at;
-	for (int i = 0; i < RXE_DONE_STAGES; i++) {
-		if (i <= RXE_DONE_EXEC || p->late.stage[i])
-			at = put_pair(at, &done_keys[i], p->late.stage[i]);
-	}
-	if (p->late.start >= end)
-		at = put_pair(at, &key_gap, p->late.start - end);
-	return at;
+	at = put_stages(at, p, done_stages, p->late.stage, RXE_DONE_STAGES, &done);
+	return put_gap(at, p, end);
 }
 
-/* the others were dropped before one was looked for */
+/* for other reasons the packet is dropped before the BTH is read */
 static bool has_bth(__u8 reason)
 {
 	return reason != DROP_NO_DEVICE && reason != DROP_NO_MEMORY && reason != DROP_SHORT;
@@ -200,7 +206,7 @@ static char *put_identity(char *at, const struct packet *p)
 		return at;
 	memcpy(at, opcodes[id->opcode].text, sizeof(opcodes[0].text));
 	at += opcodes[id->opcode].length;
-	/* a packet that was dropped on arrival has met no queue pair: the event has the BTH's */
+	/* a packet dropped on arrival has no queue pair: the event has the BTH's number */
 	if (!arrival_drop)
 		at = put_pair(at, &key_qpn, id->qpn);
 	if (p->rec->kind != DUMP_DROP || arrival_drop)

@@ -8,27 +8,27 @@
 
 #include "rxedump.h"
 
-/* a packet, all that is known of it; rec->frame is not looked at */
+/* all that is known of a packet; rec->frame is not used */
 struct packet {
 	const struct dump_record *rec;
 	struct dump_late late;
 	bool closed;	/* late holds its last stages */
-	bool link_made; /* the link header is our guess */
-	bool stock;	/* the stages are what the stock driver's functions show */
+	bool link_made; /* the link header is a guess */
+	bool stock;	/* the stages are those of the stock driver's functions */
 	__u32 drop;	/* the reason, 0: none */
 };
 
 /* the longest comment, its prefix included */
 #define PACKET_TEXT_MAX 2048
-/* the longest prefix: what all packets of a device begin with */
+/* the longest prefix, which all packets of a device share */
 #define PACKET_PREFIX_MAX 1024
 
 bool packet_is_tx(const struct packet *p);
 /* "rocelab/1 node=… dev=…"; returns its length. Names longer than 128 bytes are cut. */
 size_t packet_prefix(char prefix[PACKET_PREFIX_MAX], const char *node, const char *dev);
-/* A value as it stands there: escaped, with its zero. */
+/* Escape a value as in a comment, with a terminating zero. */
 void packet_escape(char escaped[PACKET_PREFIX_MAX], const char *value);
-/* The rest of it, from " dir=" on, at `at`; returns its end. No zero follows. */
+/* Write the rest, from " dir=" on, to `at`. Returns its end; adds no zero. */
 char *packet_text(char *at, const struct packet *p);
 
 #endif /* RXEDUMP_PACKET_TEXT_H */

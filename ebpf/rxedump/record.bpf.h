@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From a packet to its record in the ring buffer: the part that runs for every packet. */
+/* Write a packet to the ring buffer: this runs for every packet. */
 #ifndef RXEDUMP_RECORD_BPF_H
 #define RXEDUMP_RECORD_BPF_H
 
@@ -12,20 +12,20 @@
 #include "rxedump.h"
 #include "xmit.bpf.h"
 
-/* filters: constants when the program is loaded, so that unused ones cost next to nothing */
+/* filters: constants at load time, so unused ones cost next to nothing */
 const volatile bool filtered = false; /* by any of what follows */
 const volatile bool filter_by_dev = false;
 const volatile __u32 filter_dev = 0;
 const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
 const volatile bool filter_by_opcode = false;
 const volatile bool opcode_chosen[256] = {};
-/* sampling: of the PSNs' hashes those that are not above */
+/* sampling: packets whose PSN's hash is not above this */
 const volatile __u32 sample_highest = ~0u;
 
-/* bytes of a frame that are read at most, counted from where our copy begins */
+/* the most bytes of a frame that are copied */
 const volatile __u32 snap_with_link = DUMP_LARGEST;
 const volatile __u32 snap_without_link = DUMP_LARGEST - LINK_LEN;
-/* every so many records the reader is woken, otherwise it comes by time; a power of two */
+/* wake the reader every so many records, a power of two; a timer wakes it too */
 const volatile __u32 wake_every = 1;
 
 struct {
@@ -47,8 +47,8 @@ struct frame_at {
 };
 
 /*
- * The multiplier is 2^32 divided by the golden ratio: consecutive PSNs are spread evenly. The same
- * packets are chosen at both ends, and with a request its acknowledgment.
+ * The multiplier is 2^32 divided by the golden ratio: it spreads consecutive PSNs evenly. Both ends
+ * choose the same packets, and an acknowledgment with its request.
  */
 #define SAMPLE_MULTIPLIER 0x9e3779b9u
 
@@ -64,7 +64,7 @@ static __always_inline struct dump_late *late_of(__u32 seq)
 	return &late_table[bounded(seq, DUMP_SLOTS - 1)];
 }
 
-/* all is in the slot: the reader may have it. An exchange orders what was written before. */
+/* the slot is complete: hand it to the reader. The exchange orders the earlier writes. */
 static __always_inline void late_close(struct dump_late *late)
 {
 	__sync_lock_test_and_set(&late->closed, 1);
@@ -83,7 +83,7 @@ static __always_inline void frame_cut(struct frame_at *f, const struct sk_buff *
 	f->has_link = has_link;
 }
 
-/* to be sent: all but the link header is there */
+/* to be sent: only the link header is missing */
 static __always_inline void frame_of_sent(struct frame_at *f, const struct sk_buff *skb)
 {
 	frame_cut(f, skb, skb->network_header, false);
@@ -116,9 +116,9 @@ static __noinline void lose(__u32 dev, __u32 kind)
 }
 
 /*
- * Make the record: packet is a driver's record (or our own), packet_size of its bytes are taken;
- * room is for the frame, a constant to the verifier. Calibration discards it instead of handing it
- * over. Returns its number, or 0: it is lost.
+ * Make the record. packet is the driver's record or our own, of which packet_size bytes are copied;
+ * room for the frame must be constant to the verifier. Calibration discards the record. Returns its
+ * number, or 0 if it is lost.
  */
 static __always_inline __u32 record_put(enum dump_kind kind, __u32 dev, const void *packet,
 					__u32 packet_size, const struct frame_at *f, __u8 reason,
@@ -162,7 +162,7 @@ static __always_inline __u32 record_put(enum dump_kind kind, __u32 dev, const vo
 static __always_inline __u32 record(enum dump_kind kind, __u32 dev, const void *packet,
 				    __u32 packet_size, const struct frame_at *f, __u8 reason)
 {
-/* with a short snap length the verifier sees that nothing larger is needed, and drops the rest */
+/* with a short snap length the verifier finds larger rooms unreachable, and drops them */
 #define TRY_ROOM(room)                                                                             \
 	do {                                                                                       \
 		if (snap_with_link <= (room) || f->linear <= (room))                               \

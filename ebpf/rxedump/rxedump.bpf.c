@@ -13,7 +13,7 @@
 #include "record.bpf.h"
 #include "done.bpf.h"
 #include "stock.bpf.h"
-#include "test_run.h"
+#include "calibrate.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -190,7 +190,6 @@ static __always_inline void stock_lost(void)
  * own. What it leaves out is the way from the tracepoint to the program.
  */
 struct calibration_records calibrate_record = {};
-__u64 calibrate_sink = 0;
 
 static __always_inline void calibrate_frame(struct frame_at *f, bool has_link)
 {
@@ -199,24 +198,6 @@ static __always_inline void calibrate_frame(struct frame_at *f, bool has_link)
 	f->snap = has_link ? snap_with_link : snap_without_link;
 	f->protocol = ETH_P_IP;
 	f->has_link = has_link;
-}
-
-SEC("socket")
-int calibrate_empty(struct __sk_buff *ctx)
-{
-	return 0;
-}
-
-SEC("socket")
-int calibrate_clock(struct __sk_buff *ctx)
-{
-	__u64 sum = 0;
-
-#pragma unroll
-	for (int i = 0; i < TEST_RUN_CLOCK_READS; i++)
-		sum += bpf_ktime_get_ns();
-	calibrate_sink = sum;
-	return 0;
 }
 
 SEC("socket")

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "accel.h"
 #include "clock.h"
 #include "capture.h"
 #include "config.h"
@@ -18,15 +17,15 @@
 #include "probes.h"
 #include "watch.h"
 
-/* how often the ring buffer is looked at; the programs wake us only when much has come */
+/* how often the ring buffer is read; the programs wake us only when it fills up */
 #define LOOK_MS 100
-/* records at a time, between looks at the signals */
+/* records at a time; signals are checked in between */
 #define BATCH	  8192
 #define SECOND_NS 1000000000ull
 
 struct run {
 	struct config config;
-	struct driver driver;
+	struct session session;
 	struct probes probes;
 	struct capture capture;
 	struct hold hold;
@@ -38,7 +37,7 @@ struct run {
 	bool stopped; /* enough packets, or nowhere to write them */
 };
 
-/* the wall clock may be set while we look: take the pair with the least time between */
+/* the wall clock may be set meanwhile: take the pair of readings that is closest together */
 static __u64 wall_offset(void)
 {
 	__u64 best = ~0ull, offset = 0;
@@ -73,7 +72,7 @@ static int on_record(void *context, void *record, size_t size)
 	return --run->batch > 0 ? 0 : -EAGAIN;
 }
 
-/* all that is there, BATCH at most; returns whether there may be more */
+/* read what is there, up to BATCH records; returns whether there may be more */
 static bool take(struct run *run)
 {
 	run->batch = BATCH;
@@ -81,12 +80,12 @@ static bool take(struct run *run)
 	return run->batch <= 0 && !run->stopped;
 }
 
-/* losses are in the file while it grows, should its writer not live to the end */
+/* write losses while the file grows, in case we are killed */
 static void account(struct run *run, __u64 now)
 {
 	struct losses *losses = &run->capture.losses;
 
-	probes_losses(&run->probes, &run->capture.interfaces, losses);
+	probes_losses(&run->probes, &run->session, &run->capture.interfaces, losses);
 	losses->timed_out = run->hold.timed_out;
 	losses->evicted = run->hold.evicted;
 	run->statistics_ns = now;
@@ -96,7 +95,7 @@ static void account(struct run *run, __u64 now)
 	}
 }
 
-/* one look: what has come goes on, what waited too long goes as it is */
+/* one round: write what is complete, and what has waited too long */
 static bool look(struct run *run)
 {
 	bool more = take(run);
@@ -115,7 +114,7 @@ static void loop(struct run *run)
 	struct pollfd fds[] = {
 		{.fd = run->watch.signals, .events = POLLIN},
 		{.fd = ring_buffer__epoll_fd(run->probes.ring), .events = POLLIN},
-		/* a reader that has gone shows even while nothing is written */
+		/* notices that the reader has closed the pipe even while nothing is written */
 		{.fd = run->capture.out.stream ? run->capture.out.fd : -1},
 	};
 	bool more = false;
@@ -133,7 +132,7 @@ static void loop(struct run *run)
 	}
 }
 
-/* what the programs left behind, and what still waits */
+/* read what the programs left in the buffer, and write what still waits */
 static void drain(struct run *run)
 {
 	while (!run->stopped && take(run))
@@ -142,7 +141,7 @@ static void drain(struct run *run)
 	account(run, clock_now(CLOCK_MONOTONIC));
 }
 
-/* of this process: what it takes to write */
+/* CPU time of this process: the cost of writing */
 static double cpu_seconds(void)
 {
 	struct rusage usage;
@@ -174,18 +173,17 @@ static void summarize(const struct run *run)
 	msg("own cost: probes take tx %.0f + xmit %.0f, rx %.0f + done %.0f ns a packet, without "
 	    "the way to them; writing took %.3f s of CPU time%s",
 	    c->cost.tx, c->cost.xmit, c->cost.rx, c->cost.done, cpu_seconds() - run->cpu_at_start,
-	    strcmp(c->accelerator, "tcg") ? "" : " (emulated: not real time)");
+	    strcmp(c->session->accelerator, "tcg") ? "" : " (emulated: not real time)");
 }
 
 static void print_program_statistics(const struct run *run)
 {
-	struct program_stats stats[MAX_PROGRAMS];
-	int n = probes_statistics(&run->probes, stats);
+	for (int i = 0; i < run->session.nprograms; i++) {
+		const struct program_stats *p = &run->session.programs[i];
 
-	for (int i = 0; i < n; i++) {
-		if (stats[i].runs)
-			msg("%-24s %12" PRIu64 " runs, %8.0f ns each", stats[i].name,
-			    (uint64_t)stats[i].runs, (double)stats[i].run_ns / stats[i].runs);
+		if (p->runs)
+			msg("%-24s %12" PRIu64 " runs, %8.0f ns each", p->name, (uint64_t)p->runs,
+			    (double)p->run_ns / p->runs);
 	}
 }
 
@@ -195,7 +193,7 @@ static int finish_capture(struct run *run)
 	int err = capture_close(&run->capture, clock_now(CLOCK_MONOTONIC));
 
 	if (out->gone)
-		msg("the reader has gone");
+		msg("the reader has closed the pipe");
 	if (err)
 		return msg_error(EXIT_RUN, "the disk is full", NULL, "cannot write %s: %s",
 				 run->config.output ?: "standard output", strerror(-err));
@@ -206,31 +204,31 @@ static int record(struct run *run)
 {
 	int status, err;
 
-	run->capture.start_ns = run->statistics_ns = clock_now(CLOCK_MONOTONIC);
+	run->session.start_ns = run->statistics_ns = clock_now(CLOCK_MONOTONIC);
 	run->capture.wall_ns = wall_offset();
 	err = capture_open(&run->capture);
 	if (err)
 		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
 				 "cannot write %s: %s", run->config.output, strerror(-err));
-	status = probes_attach(&run->probes, &run->config);
+	status = probes_attach(&run->probes, &run->config, &run->session);
 	if (status)
 		return status;
 	run->cpu_at_start = cpu_seconds();
 	msg("ready");
 	watch_go(&run->watch);
 	loop(run);
-	err = probes_detach(&run->probes);
+	err = probes_detach(&run->probes, &run->session);
 	if (err)
 		msg("cannot wait for the last packets: %s", strerror(-err));
 	drain(run);
 	status = finish_capture(run);
 	summarize(run);
-	if (run->config.bpf_stats)
+	if (run->session.bpf_stats)
 		print_program_statistics(run);
 	return status ?: run->watch.status;
 }
 
-/* standard output is the capture's: what else would write there goes to standard error */
+/* standard output is for the capture: the command's output goes to standard error */
 static int take_stdout(void)
 {
 	int fd = dup(STDOUT_FILENO);
@@ -256,18 +254,18 @@ static int begin(struct run *run)
 	}
 	c->out.file_limit = run->config.file_mb * 1000000ull;
 	c->out.files = run->config.files;
-	status = watch_open(&run->watch, run->config.command);
+	status = watch_open(&run->watch, run->config.session.command);
 	if (status)
 		return status;
-	/* not before the command was forked: it has its own view of a broken pipe */
+	/* after the fork: the command keeps its own handling of a broken pipe */
 	signal(SIGPIPE, SIG_IGN);
 	c->out.interrupt = run->watch.signals;
-	status = probes_load(&run->probes, &run->config, &run->driver, &c->cost, on_record, run);
+	status = probes_load(&run->probes, &run->config, &run->session, &c->cost, on_record, run);
 	if (status)
 		return status;
 	run->hold.table = probes_late_table(&run->probes);
-	run->hold.stock = run->driver.kind == DRIVER_STOCK;
-	run->hold.patience_ns = run->config.patience_ms * 1000000ull;
+	run->hold.stock = run->session.driver.kind == DRIVER_STOCK;
+	run->hold.patience_ns = run->config.hold_ms * 1000000ull;
 	run->hold.emit = on_packet;
 	run->hold.context = c;
 	return 0;
@@ -283,15 +281,16 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	run.capture.config = &run.config;
-	run.capture.driver = &run.driver;
-	run.capture.accelerator = accelerator();
-	run.capture.interfaces.node = run.config.node;
-	run.probes.stats_fd = run.probes.quiesce.inner = run.probes.quiesce.outer = -1;
+	run.capture.session = &run.session;
+	run.capture.interfaces.node = run.config.session.node;
+	run.probes.quiesce.inner = run.probes.quiesce.outer = -1;
+	session_init(&run.session, &run.config.session);
 
 	status = begin(&run);
 	if (!status)
 		status = record(&run);
 	watch_close(&run.watch);
+	session_close(&run.session);
 	probes_close(&run.probes);
 	hold_free(&run.hold);
 	capture_free(&run.capture);

@@ -17,7 +17,7 @@ struct source {
 	int stages;
 	enum direction dir;
 	int first_stage;
-	int sure_stage; /* one that every packet passes through: it counts them */
+	int sure_stage; /* one that every packet passes: it counts them */
 	size_t counts;	/* offset in struct group; 0: none */
 };
 
@@ -67,13 +67,17 @@ static void sources_of(const struct collector *c, struct source s[SOURCES])
 
 int collector_open(struct collector *c, struct rxestat_bpf *skel)
 {
-	size_t most = sizeof(struct tx_cell); /* the largest of the cells */
+	struct source s[SOURCES];
+	size_t most = 0;
 
 	c->skel = skel;
 	c->slots = skel->rodata->slots;
 	c->ncpus = libbpf_num_possible_cpus();
 	if (c->ncpus < 0)
 		return c->ncpus;
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES; i++)
+		most = s[i].cell_size > most ? s[i].cell_size : most;
 	c->buffer = calloc(c->ncpus, most);
 	c->fresh = calloc(c->ncpus, most);
 	if (!c->buffer || !c->fresh) {
@@ -130,7 +134,7 @@ int collector_reset(struct collector *c)
 	return err;
 }
 
-/* one CPU's part of a cell: head, sums, then buckets, whatever the number of stages */
+/* one CPU's part of a cell: head, sums, buckets; only the number of stages differs */
 static void add_cell(const char *cell, const struct source *s, struct group *g)
 {
 	const struct cell_head *head = (const void *)cell;
@@ -170,7 +174,7 @@ static int poll_source(struct collector *c, const struct source *s, __u32 half,
 			continue;
 		if (bpf_map_lookup_elem(bpf_map__fd(s->cells), &index, c->buffer))
 			return -errno;
-		/* nothing to add, and nothing to wipe */
+		/* nothing to add or to reset */
 		if (!memcmp(c->buffer, c->fresh, c->ncpus * s->cell_size))
 			continue;
 		g = groups_get(groups, s->dir, key);

@@ -23,9 +23,9 @@ void collector_close(struct collector *c);
 /* Make every cell and slot fresh. Only while no program is attached. */
 int collector_reset(struct collector *c);
 /*
- * Add to groups all that was counted since the last poll. The programs are sent to the other half
- * of the cells, and those still at work in this one are waited for, so a packet is in exactly
- * one poll, with its minimum and maximum.
+ * Add to groups what was counted since the last poll. The programs switch to the other half of the
+ * cells, and the poll waits for those still running in this one: a packet is in exactly one poll,
+ * with its minimum and maximum.
  */
 int collector_poll(struct collector *c, struct groups *groups);
 /* Index + 1 of the device at each place in the keys, 0 for none. */

@@ -3,26 +3,18 @@
 #ifndef RXESTAT_CONFIG_H
 #define RXESTAT_CONFIG_H
 
-#include <linux/types.h>
-#include <stdbool.h>
+#include "packet_filter.h"
+#include "report_options.h"
+#include "session_options.h"
 
 struct config {
-	const char *device; /* NULL: all */
-	__u32 qpn;	    /* 0: all */
-	bool tx, rx;	    /* directions wanted */
-	bool chosen[256];   /* opcodes wanted */
-	bool all_opcodes;
-	unsigned int interval_ms; /* 0: once */
-	unsigned int count;	  /* 0: until the end */
-	bool json;
-	const char *output; /* NULL: standard output */
-	char node[65];
-	bool bpf_stats;
-	char **command; /* NULL: until a signal */
+	struct packet_filter filter;
+	struct report_options report;
+	struct session_options session;
 };
 
 /*
- * Parse the command line. Returns -1 to go on, else the status to exit with (help and version
+ * Parse the command line. Returns -1 to continue, else the status to exit with (help and version
  * have been printed, or the error).
  */
 int config_parse(struct config *config, int argc, char **argv);

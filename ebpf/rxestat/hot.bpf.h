@@ -10,7 +10,7 @@
 #include "bounded.bpf.h"
 #include "rxestat.h"
 
-/* filters: constants when the program is loaded, so that unused ones cost next to nothing */
+/* filters: constants at load time, so unused ones cost next to nothing */
 const volatile bool filtered = false; /* by what follows */
 const volatile bool filter_by_dev = false;
 const volatile __u32 filter_dev = 0;
@@ -22,10 +22,10 @@ const volatile __u8 size_table[SIZE_TABLE_LEN] = {};
 const volatile __u8 bucket_table[LOGLIN_TABLE_LEN] = {};
 const volatile __u32 slots = 0; /* cells in a half */
 
-/* which half of the cells is written, 0 or slots; the other half is the reader's */
+/* the half of the cells that is written, 0 or slots; the reader owns the other */
 __u32 half = 0;
 
-/* events without a cell: none was free, or it is another device's */
+/* events without a cell: none was free, or another device has it */
 __u64 lost = 0;
 
 #define CELLS(kind)                                                         \
@@ -51,7 +51,7 @@ static __noinline bool passes(__u32 dev, __u32 qpn)
 	return (!filter_by_dev || dev == filter_dev) && (!filter_qpn || qpn == filter_qpn);
 }
 
-/* not a key's usual packet: its first, or one that belongs in no cell */
+/* the slow path: a key's first packet, or one that belongs in no cell */
 static __noinline __u32 slot_claim(union slot_entry *entry, __u32 *used, __u32 key, __u32 tag)
 {
 	union slot_entry seen, mine = {.tag = tag};
@@ -89,7 +89,7 @@ static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 ne
 	return entry->slot;
 }
 
-/* id: of a record, whether the driver's or one of our own making */
+/* id: of a record of the driver or of our own */
 #define SLOT_OF(id, kind) \
 	slot_of((id).dev, (id).qpn, (id).opcode, (id).net, (id).payload, kind##_slot, &kind##_used)
 
@@ -106,9 +106,9 @@ static __noinline __u32 bucket_beyond_table(__u32 ns)
 }
 
 /*
- * One value into the histogram that lies at bucket_offset of the cell. The two sums are written
- * in asm because clang would spend three instructions on each: it keeps cell + bucket_offset
- * apart, where BPF can have the constant in the load.
+ * Add a value to the histogram at bucket_offset of the cell. The two sums are written in asm
+ * because clang would spend three instructions on each: it computes cell + bucket_offset, although
+ * BPF can have the constant in the load.
  */
 static __always_inline void account(void *cell, struct stage_sum *sum, __u32 bucket_offset,
 				    const volatile __u8 *table, __u64 ns)
@@ -137,7 +137,7 @@ static __always_inline void account(void *cell, struct stage_sum *sum, __u32 buc
 	(*(__u32 *)(at + bucket_offset))++;
 }
 
-/* a packet whose task was switched out: its stages contain other work */
+/* the packet's task was switched out: its stages contain other work */
 static __always_inline bool skip_switched(struct cell_head *head, __u8 flags)
 {
 	if (!(flags & RXE_FLAG_SWITCHED))
@@ -146,7 +146,7 @@ static __always_inline bool skip_switched(struct cell_head *head, __u8 flags)
 	return true;
 }
 
-/* optional: bits of the stages that a packet need not pass through; their 0 is no value */
+/* optional: bits of the stages that a packet need not pass; their 0 is no value */
 #define ACCOUNT_STAGES(cell, r, stages, optional)                                     \
 	do {                                                                          \
 		const volatile __u8 *table_ = bucket_table;                           \

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bth.h"
 #include "calibrate.h"
@@ -16,28 +15,17 @@
 
 #include "rxestat.skel.h"
 
-/* memory for cells, all CPUs together; a kind of packet takes about 32 kB of each */
+/* memory for the cells of all CPUs; a kind of packet takes about 32 kB of each CPU */
 #define CELLS_BUDGET (64u << 20)
 #define MIN_SLOTS    48u
 #define MAX_SLOTS    256u
 
-/* events of the instrumented driver, or functions of the stock one */
-static void choose_programs(struct rxestat_bpf *skel, const struct driver *driver)
+/* calibration needs the events' records as well, except where it reads none */
+static bool needs_events(const char *program)
 {
-	bool stock = driver->kind == DRIVER_STOCK;
-	struct bpf_program *program;
-
-	bpf_object__for_each_program (program, skel->obj) {
-		const char *name = bpf_program__name(program);
-		bool on_stock = load_has_prefix(name, "stock_");
-		bool on_ours = load_has_prefix(name, "rxe_") ||
-			       (load_has_prefix(name, "calibrate_") &&
-				program != skel->progs.calibrate_empty &&
-				program != skel->progs.calibrate_clock);
-
-		bpf_program__set_autoload(program, stock ? !on_ours : !on_stock);
-	}
-	bpf_map__set_autocreate(skel->maps.stock_packets, stock);
+	return load_has_prefix(program, "rxe_") ||
+	       (load_has_prefix(program, "calibrate_") && strcmp(program, "calibrate_empty") &&
+		strcmp(program, "calibrate_clock"));
 }
 
 static int find_device(const struct config *config, struct rxestat_bpf *skel)
@@ -45,9 +33,9 @@ static int find_device(const struct config *config, struct rxestat_bpf *skel)
 	__u32 index;
 	int status;
 
-	if (!config->device)
+	if (!config->filter.device)
 		return 0;
-	status = load_find_device(config->device, &index);
+	status = load_find_device(config->filter.device, &index);
 	if (!status) {
 		skel->rodata->filtered = skel->rodata->filter_by_dev = true;
 		skel->rodata->filter_dev = index;
@@ -55,29 +43,29 @@ static int find_device(const struct config *config, struct rxestat_bpf *skel)
 	return status;
 }
 
-/* classes are numbered as they come; all that no specification names are one */
+/* number classes in order of opcodes; opcodes without a name share one */
 static void number_classes(const struct config *config, struct rxestat_bpf *skel,
-			   struct session *session)
+			   struct report *report)
 {
-	unsigned int used = 1; /* 0: BTH_OTHER */
+	unsigned int used = 1; /* 0: BTH_CLASS_OTHER */
 
-	session->service[0] = 7;
+	report->service[0] = 7;
 	for (unsigned int op = 0; op < 256; op++) {
 		enum bth_class class = bth_class_of(op);
 		unsigned int number = 0;
 
-		if (class != BTH_OTHER) {
+		if (class != BTH_CLASS_OTHER) {
 			for (number = 1; number < used; number++) {
-				if (session->service[number] == op >> 5 &&
-				    session->class[number] == class)
+				if (report->service[number] == op >> 5 &&
+				    report->class[number] == class)
 					break;
 			}
 			if (number == used) {
-				session->service[used] = op >> 5;
-				session->class[used++] = class;
+				report->service[used] = op >> 5;
+				report->class[used++] = class;
 			}
 		}
-		if (!config->all_opcodes && !config->chosen[op])
+		if (!config->filter.chosen[op])
 			number = CLASS_IGNORED;
 		skel->rodata->class_shifted[op] = number << KEY_SIZE_BITS;
 	}
@@ -119,39 +107,37 @@ static bool wanted(const struct bpf_program *program, const void *context)
 {
 	const struct config *config = context;
 
-	return load_watches_received(program) ? config->rx : config->tx;
+	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
 }
 
 /* opened and configured, not yet in the kernel */
-static int configure(struct probes *p, const struct config *config, struct session *session)
+static int configure(struct probes *p, const struct config *config, struct report *report)
 {
-	bool has_arrival;
+	bool no_arrival = false;
 	int status;
 
 	p->skel = rxestat_bpf__open();
 	if (!p->skel)
 		return load_error(-errno);
-	choose_programs(p->skel, &session->driver);
-	if (session->driver.kind == DRIVER_STOCK) {
-		status = load_check_stock(p->skel->obj, p->skel->progs.stock_arrival, &has_arrival);
-		if (status)
-			return status;
-		p->skel->rodata->arrival_in_rcv = !has_arrival;
-		msg("the stock driver is loaded: fewer stages, from its functions "
-		    "(rxestat(8), STOCK DRIVER)");
-	}
+	status = load_choose_driver(p->skel->obj, &report->session.driver, needs_events,
+				    p->skel->progs.stock_arrival, &no_arrival);
+	if (status)
+		return status;
+	p->skel->rodata->arrival_in_rcv = no_arrival;
+	bpf_map__set_autocreate(p->skel->maps.stock_packets,
+				report->session.driver.kind == DRIVER_STOCK);
 	status = find_device(config, p->skel);
 	if (status)
 		return status;
-	p->skel->rodata->filter_qpn = config->qpn;
-	p->skel->rodata->filtered |= config->qpn != 0;
-	p->skel->rodata->rxe_destructor = session->driver.tx_destructor;
-	number_classes(config, p->skel, session);
+	p->skel->rodata->filter_qpn = config->filter.qpn;
+	p->skel->rodata->filtered |= config->filter.qpn != 0;
+	p->skel->rodata->rxe_destructor = report->session.driver.tx_destructor;
+	number_classes(config, p->skel, report);
 	fill_tables(p->skel);
 	return 0;
 }
 
-static int load(struct probes *p, const struct config *config, struct session *session)
+static int load(struct probes *p, const struct config *config, struct report *report)
 {
 	int err = size_maps(p->skel);
 
@@ -160,7 +146,9 @@ static int load(struct probes *p, const struct config *config, struct session *s
 		return load_error(err);
 	err = collector_open(&p->collector, p->skel);
 	if (!err) {
-		calibrate(p->skel, config, &session->cost);
+		const struct calibration_subject subject = CALIBRATION_SUBJECT(p->skel);
+
+		calibrate(&subject, &config->filter, &report->cost);
 		err = collector_reset(&p->collector);
 	}
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
@@ -168,42 +156,29 @@ static int load(struct probes *p, const struct config *config, struct session *s
 		   : 0;
 }
 
-int probes_start(struct probes *p, const struct config *config, struct session *session)
+int probes_start(struct probes *p, const struct config *config, struct report *report)
 {
+	struct session *session = &report->session;
 	int status;
 
 	memset(p, 0, sizeof(*p));
-	p->stats_fd = -1;
 	p->collector.quiesce.inner = p->collector.quiesce.outer = -1;
-	status = load_begin();
-	if (status)
-		return status;
-	driver_inspect(&session->driver);
-	status = load_check_driver(&session->driver);
-	status = status ?: configure(p, config, session);
-	status = status ?: load(p, config, session);
-	if (!status && config->bpf_stats)
-		status = load_enable_stats(&p->stats_fd);
-	return status ?: attach_backwards(&p->attached, p->skel->obj, wanted, config);
+	status = session_inspect(session);
+	status = status ?: load_check_driver(&session->driver);
+	status = status ?: configure(p, config, report);
+	status = status ?: load(p, config, report);
+	return status ?: session_attach(session, p->skel->obj, wanted, config);
 }
 
-void probes_detach(struct probes *p)
+void probes_account(const struct probes *p, struct report *report)
 {
-	attach_undo(&p->attached);
-}
-
-void probes_account(const struct probes *p, struct session *session)
-{
-	session->lost = p->skel->bss->lost;
-	collector_devices(&p->collector, session->dev_index);
-	session->nprograms = load_program_stats(p->skel->obj, session->programs, MAX_PROGRAMS);
+	report->lost = p->skel->bss->lost;
+	collector_devices(&p->collector, report->dev_index);
+	session_account(&report->session, p->skel->obj);
 }
 
 void probes_close(struct probes *p)
 {
-	if (p->stats_fd >= 0)
-		close(p->stats_fd);
-	probes_detach(p);
 	if (p->skel) {
 		collector_close(&p->collector);
 		rxestat_bpf__destroy(p->skel);

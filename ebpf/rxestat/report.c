@@ -4,29 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const stage_names[DIRECTIONS][MAX_STAGES] = {
-	[DIR_TX] = {"wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"},
-	[DIR_RX] = {"parse", "icrc", "queue", "exec", "copy", "cqe", "reply"},
-};
-const int stage_count[DIRECTIONS] = {TX_ALL_STAGES, RX_ALL_STAGES};
-
-bool stage_is_capsule(enum direction dir, int stage)
-{
-	if (dir == DIR_RX)
-		return stage == RXE_RX_PARSE || stage == RXE_RX_ICRC;
-	return stage == RXE_TX_BTH || stage == RXE_TX_ROUTE || stage == RXE_TX_NET ||
-	       stage == RXE_TX_ICRC;
-}
-
-bool stage_can_be_had(enum driver_kind driver, enum direction dir, int stage)
-{
-	if (driver == DRIVER_INSTRUMENTED)
-		return true;
-	if (dir == DIR_RX)
-		return stage < RX_DONE;
-	return stage != RXE_TX_WQE && stage != RXE_TX_ROUTE;
-}
-
 struct group *groups_get(struct groups *groups, enum direction dir, __u32 key)
 {
 	struct group **at = &groups->at[dir][key];
@@ -79,16 +56,15 @@ int groups_merge(struct groups *into, const struct groups *from)
 	return 0;
 }
 
-__u64 session_missed(const struct session *s)
+/* a miss of net_dev_start_xmit costs a packet only its xmit */
+static bool costs_a_packet(const char *program)
 {
-	__u64 missed = 0;
+	return strcmp(program, "net_dev_start_xmit") != 0;
+}
 
-	/* without net_dev_start_xmit: that one costs a packet its xmit, no more */
-	for (int i = 0; i < s->nprograms; i++) {
-		if (strcmp(s->programs[i].name, "net_dev_start_xmit") != 0)
-			missed += s->programs[i].missed;
-	}
-	return missed;
+__u64 packets_missed(const struct report *r)
+{
+	return session_missed(&r->session, costs_a_packet);
 }
 
 const char *net_name(unsigned int net)
@@ -105,10 +81,10 @@ const char *net_name(unsigned int net)
 	}
 }
 
-const char *dev_name(const struct session *s, unsigned int place, char name[RDMA_DEV_NAME_LEN])
+const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
 {
 	struct rdma_dev devs[64];
-	__u32 index = s->dev_index[place] - 1;
+	__u32 index = r->dev_index[place] - 1;
 	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
 
 	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What was measured, apart from how it is read and how it is printed. */
+/* What was measured. collect.c reads it; table.c and print_json.c print it. */
 #ifndef RXESTAT_REPORT_H
 #define RXESTAT_REPORT_H
 
@@ -7,32 +7,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "driver.h"
+#include "calibrate.h"
 #include "hist.h"
-#include "load.h"
 #include "rdma_dev.h"
 #include "rxestat.h"
-
-enum direction { DIR_TX, DIR_RX, DIRECTIONS };
-
-/* stages of a direction in the order of a packet's way; names in report.c */
-enum {
-	TX_XMIT = RXE_TX_STAGES,
-	TX_ALL_STAGES,
-	RX_DONE = RXE_RX_STAGES, /* the first of rxe_rx_done's */
-	RX_ALL_STAGES = RX_DONE + RXE_DONE_STAGES,
-	MAX_STAGES = TX_ALL_STAGES
-};
-extern const char *const stage_names[DIRECTIONS][MAX_STAGES];
-extern const int stage_count[DIRECTIONS];
-/* the stages whose sum is encapsulation (tx) or decapsulation (rx) */
-bool stage_is_capsule(enum direction dir, int stage);
-/* whether a driver can show a stage at all */
-bool stage_can_be_had(enum driver_kind driver, enum direction dir, int stage);
+#include "session.h"
+#include "stage.h"
 
 struct counts {
 	__u64 packets;	/* in the histograms */
-	__u64 switched; /* left out: the task was switched out in between */
+	__u64 switched; /* left out: the task was switched out meanwhile */
 	__u64 loopback; /* of packets */
 };
 
@@ -55,34 +39,18 @@ struct group *groups_get(struct groups *groups, enum direction dir, __u32 key);
 void groups_clear(struct groups *groups);
 int groups_merge(struct groups *into, const struct groups *from);
 
-#define MAX_PROGRAMS 16
-
-/* costs in ns, measured on this machine before the session; NaN if it could not be */
-struct calibration {
-	double clock; /* one clock read: every stage contains one */
-	double tx, xmit, rx, done;
-};
-
-struct session {
-	const char *node;
-	struct driver driver;
-	const char *accelerator;
-	__u64 start_ns, end_ns; /* CLOCK_MONOTONIC */
-	__u64 start_wall_ns;	/* CLOCK_REALTIME */
-	unsigned int interval;	/* its number, from 1; 0: the whole session */
-	bool bpf_stats;
+struct report {
+	struct session session;
+	unsigned int interval; /* its number, from 1; 0: the whole session */
 	struct calibration cost;
 	__u64 lost; /* events without a cell */
-	struct program_stats programs[MAX_PROGRAMS];
-	int nprograms;
 	/* of class numbers in keys */
 	__u8 service[MAX_CLASSES], class[MAX_CLASSES];
 	__u32 dev_index[DEV_PLACES]; /* + 1; 0: none */
 };
 
-/* runs that the kernel skipped because the program was at work on that CPU: packets without stages
- */
-__u64 session_missed(const struct session *s);
+/* packets without stages, because a program was already running on that CPU */
+__u64 packets_missed(const struct report *r);
 
 /* fields of a key */
 static inline unsigned int key_size(__u32 key)
@@ -106,10 +74,10 @@ static inline unsigned int key_dev(__u32 key)
 }
 
 const char *net_name(unsigned int net);
-/* the device's name, or "ib<index>" when it has gone; in the caller's buffer */
-const char *dev_name(const struct session *s, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
+/* the device's name, or "ib<index>" if it was deleted; in the caller's buffer */
+const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
 
-void print_table(FILE *out, const struct session *s, const struct groups *groups);
-void print_json(FILE *out, const struct session *s, const struct groups *groups);
+void print_table(FILE *out, const struct report *r, const struct groups *groups);
+void print_json(FILE *out, const struct report *r, const struct groups *groups);
 
 #endif /* RXESTAT_REPORT_H */

@@ -3,8 +3,8 @@
  * Stage histograms of rdma_rxe's packets: from the events of the instrumented driver, or, on the
  * stock one, from its functions (stock.bpf.h).
  *
- * Some of this runs twice a packet, so it is written for few instructions: tables in place of
- * branches, filters that the verifier removes when unused, one per-CPU array lookup an event.
+ * Some of this runs twice per packet, so it is written for few instructions: tables instead of
+ * branches, filters that the verifier removes when unused, one per-CPU array lookup per event.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -12,7 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "rxestat.h"
-#include "test_run.h"
+#include "calibrate.bpf.h"
 #include "hot.bpf.h"
 #include "xmit.bpf.h"
 
@@ -26,31 +26,40 @@ SLOTS(tx);
 SLOTS(rx);
 SLOTS(done);
 
-/* stages that a packet may do without: an answer has no work request, a middle one no cqe */
-#define TX_OPTIONAL   (1 << RXE_TX_WQE | 1 << RXE_TX_ROUTE)
-#define RX_OPTIONAL   0
-#define DONE_OPTIONAL (1 << RXE_DONE_COPY | 1 << RXE_DONE_CQE | 1 << RXE_DONE_REPLY)
+/*
+ * Stages whose 0 is no value: not every packet passes them (a response has no work request, a
+ * middle packet no cqe), or the stock driver, which shares the cells, does not show them.
+ */
+#define TX_OPTIONAL_BIT(id, name, capsule, passed, stock) \
+	| (RXE_PASSED_##passed != RXE_PASSED_ALL || !(stock)) << RXE_TX_##id
+#define RX_OPTIONAL_BIT(id, name, capsule, passed, stock) \
+	| (RXE_PASSED_##passed != RXE_PASSED_ALL || !(stock)) << RXE_RX_##id
+#define DONE_OPTIONAL_BIT(id, name, capsule, passed, stock) \
+	| (RXE_PASSED_##passed != RXE_PASSED_ALL) << RXE_DONE_##id
+#define TX_OPTIONAL   (0 TX_PACKET_STAGES(TX_OPTIONAL_BIT))
+#define RX_OPTIONAL   (0 RX_PACKET_STAGES(RX_OPTIONAL_BIT))
+#define DONE_OPTIONAL (0 RX_DONE_STAGES(DONE_OPTIONAL_BIT))
 
 /* name: of the function; kind: of cell; record: its type */
-#define DEFINE_ON(name, kind, record, stages, optional)                             \
-	static __always_inline __u32 name(const struct record *r)                   \
-	{                                                                           \
-		__u32 slot = SLOT_OF(r->id, kind);                                  \
-		struct kind##_cell *cell;                                           \
-		__u8 flags;                                                         \
-                                                                                    \
-		if (slot == SLOT_NONE)                                              \
-			return SLOT_NONE;                                           \
-		cell = cell_of(&kind##_cells, slot);                                \
-		flags = r->id.flags;                                                \
-		if (!cell || skip_switched(&cell->head, flags))                     \
-			return SLOT_NONE;                                           \
-		ACCOUNT_STAGES(cell, r, stages, optional);                          \
-		if (flags & RXE_FLAG_LOOPBACK) {                                    \
-			cell->head.loopback++;                                      \
-			return SLOT_NONE;                                           \
-		}                                                                   \
-		return slot; /* of a packet that goes on to, or came from a wire */ \
+#define DEFINE_ON(name, kind, record, stages, optional)                         \
+	static __always_inline __u32 name(const struct record *r)               \
+	{                                                                       \
+		__u32 slot = SLOT_OF(r->id, kind);                              \
+		struct kind##_cell *cell;                                       \
+		__u8 flags;                                                     \
+                                                                                \
+		if (slot == SLOT_NONE)                                          \
+			return SLOT_NONE;                                       \
+		cell = cell_of(&kind##_cells, slot);                            \
+		flags = r->id.flags;                                            \
+		if (!cell || skip_switched(&cell->head, flags))                 \
+			return SLOT_NONE;                                       \
+		ACCOUNT_STAGES(cell, r, stages, optional);                      \
+		if (flags & RXE_FLAG_LOOPBACK) {                                \
+			cell->head.loopback++;                                  \
+			return SLOT_NONE;                                       \
+		}                                                               \
+		return slot; /* of a packet that leaves or left another host */ \
 	}
 
 DEFINE_ON(on_tx, tx, rxe_tx_record, RXE_TX_STAGES, TX_OPTIONAL)
@@ -74,7 +83,7 @@ int BPF_PROG(rxe_tx_packet, const struct rxe_tx_record *r, const struct sk_buff 
 	struct xmit_pending *pending = xmit_entry(skb);
 	__u32 slot;
 
-	/* what waited under this address is another packet, and will not come any more */
+	/* a packet that waited under this address will never arrive */
 	pending->skb = 0;
 	if (!r)
 		return 0;
@@ -140,25 +149,6 @@ static __always_inline void stock_lost(void)
  * own. What it leaves out is the way from the tracepoint to the program.
  */
 struct calibration_records calibrate_record = {};
-__u64 calibrate_sink = 0;
-
-SEC("socket")
-int calibrate_empty(struct __sk_buff *ctx)
-{
-	return 0;
-}
-
-SEC("socket")
-int calibrate_clock(struct __sk_buff *ctx)
-{
-	__u64 sum = 0;
-
-#pragma unroll
-	for (int i = 0; i < TEST_RUN_CLOCK_READS; i++)
-		sum += bpf_ktime_get_ns();
-	calibrate_sink = sum;
-	return 0;
-}
 
 SEC("socket")
 int calibrate_tx(struct __sk_buff *ctx)

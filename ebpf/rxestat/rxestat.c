@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accel.h"
 #include "clock.h"
 #include "config.h"
 #include "msg.h"
@@ -13,13 +12,13 @@
 #include "report.h"
 #include "watch.h"
 
-/* the counters in the cells have 32 bits: fold them away long before they are full */
+/* the cells have 32-bit counters: add them up long before they overflow */
 #define FOLD_MS 60000
 
 struct run {
 	struct config config;
 	struct probes probes;
-	struct session session;
+	struct report report;
 	struct watch watch;
 	struct outfile out;
 	struct groups *groups; /* of this interval, or of the session */
@@ -35,27 +34,28 @@ static int collect(struct run *run)
 
 static void print(struct run *run)
 {
-	run->session.end_ns = clock_now(CLOCK_MONOTONIC);
-	probes_account(&run->probes, &run->session);
-	(run->config.json ? print_json : print_table)(run->out.stream, &run->session, run->groups);
+	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
+	probes_account(&run->probes, &run->report);
+	(run->config.report.json ? print_json : print_table)(run->out.stream, &run->report,
+							     run->groups);
 	fflush(run->out.stream);
 }
 
-/* the timer: an interval is over, or the cells are to be folded */
+/* the timer: an interval has ended, or the cells must be added up */
 static int on_tick(void *context)
 {
 	struct run *run = context;
 	int status = collect(run);
 
-	if (status || !run->config.interval_ms)
+	if (status || !run->config.report.interval_ms)
 		return status;
-	run->session.interval++;
+	run->report.interval++;
 	print(run);
-	run->session.start_ns = run->session.end_ns;
-	run->session.start_wall_ns = clock_now(CLOCK_REALTIME);
+	run->report.session.start_ns = run->report.session.end_ns;
+	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	groups_clear(run->groups);
-	/* a signal may have ended it in this very round */
-	if (run->config.count && run->session.interval == run->config.count)
+	/* a signal may have ended it in the same round */
+	if (run->config.report.count && run->report.interval == run->config.report.count)
 		run->watch.ended = true;
 	return 0;
 }
@@ -65,20 +65,20 @@ static int measure(struct run *run)
 {
 	int status;
 
-	run->session.start_wall_ns = clock_now(CLOCK_REALTIME);
-	run->session.start_ns = clock_now(CLOCK_MONOTONIC);
+	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
+	run->report.session.start_ns = clock_now(CLOCK_MONOTONIC);
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
 	if (status)
 		return status;
-	/* an end between two intervals makes a last, short one */
-	if (run->config.interval_ms && run->config.count &&
-	    run->session.interval == run->config.count)
+	/* an end within an interval makes it a last, short one */
+	if (run->config.report.interval_ms && run->config.report.count &&
+	    run->report.interval == run->config.report.count)
 		return 0;
-	if (run->config.interval_ms)
-		run->session.interval++;
-	probes_detach(&run->probes);
+	if (run->config.report.interval_ms)
+		run->report.interval++;
+	session_detach(&run->report.session);
 	status = collect(run);
 	if (!status)
 		print(run);
@@ -87,17 +87,16 @@ static int measure(struct run *run)
 
 static int begin(struct run *run)
 {
-	int status = watch_open(&run->watch, run->config.command);
+	int status = watch_open(&run->watch, run->config.session.command);
 	int err;
 
 	if (status)
 		return status;
-	status = outfile_open(&run->out, run->config.output);
-	status = status ?: probes_start(&run->probes, &run->config, &run->session);
+	status = probes_start(&run->probes, &run->config, &run->report);
 	if (status)
 		return status;
 	run->groups = calloc(1, sizeof(*run->groups));
-	err = run->groups ? watch_set_timer(&run->watch, run->config.interval_ms ?: FOLD_MS)
+	err = run->groups ? watch_set_timer(&run->watch, run->config.report.interval_ms ?: FOLD_MS)
 			  : -ENOMEM;
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err)) : 0;
 }
@@ -108,23 +107,26 @@ static void finish(struct run *run)
 	if (run->groups)
 		groups_clear(run->groups);
 	free(run->groups);
+	session_close(&run->report.session);
 	probes_close(&run->probes);
 	outfile_discard(&run->out);
 }
 
 int main(int argc, char **argv)
 {
-	static struct run run = {.probes.stats_fd = -1};
+	static struct run run;
 	int status;
 
 	msg_program = "rxestat";
 	status = config_parse(&run.config, argc, argv);
 	if (status >= 0)
 		return status;
-	run.session.node = run.config.node;
-	run.session.accelerator = accelerator();
-	run.session.bpf_stats = run.config.bpf_stats;
+	session_init(&run.report.session, &run.config.session);
 
+	/* before signals are blocked: opening a named pipe waits for its reader */
+	status = outfile_open(&run.out, run.config.report.output);
+	if (status)
+		return status;
 	status = begin(&run);
 	if (!status)
 		status = measure(&run);

@@ -6,13 +6,13 @@
 #include <linux/types.h>
 
 #include "loglin.h"
-#include "rxe_record.bpf.h"
+#include "rxe_record.h"
 #include "xmit.h"
 
 /*
  * A cell holds the stages of all packets of one kind: device, network layer, service and opcode
- * class, size class. Its number, the slot, is handed out when the first such packet is seen, and
- * stands in a plain array indexed by the key: one load instead of a hash on the hot path.
+ * class, size class. Its number, the slot, is assigned to the first such packet and kept in a plain
+ * array indexed by the key: one load on the hot path instead of a hash.
  */
 #define KEY_SIZE_BITS  4
 #define KEY_CLASS_BITS 5
@@ -27,7 +27,7 @@
 /* the class of opcodes that the filter leaves out; there are fewer real ones */
 #define CLASS_IGNORED (MAX_CLASSES - 1)
 
-/* size classes: no payload, up to 64 bytes, then one an octave; the last is open */
+/* size classes: no payload, up to 64 bytes, then one per octave; the last is open */
 #define SIZE_CLASSES   9
 #define SIZE_UNIT_BITS 6
 #define SIZE_TABLE_LEN (1 + (0xffff >> SIZE_UNIT_BITS) + 1)
@@ -36,7 +36,7 @@
 #define SLOT_NONE  0
 #define SLOT_FIRST 1
 
-/* where a key's cell is; 0 while no packet of the kind was seen. Changes once, as one word. */
+/* a key's cell; 0 until a packet of the kind is seen. Changes once, as one word. */
 union slot_entry {
 	struct {
 		__u32 tag; /* index of the device + 1: two devices may meet in one key */
@@ -45,7 +45,7 @@ union slot_entry {
 	__u64 word;
 };
 
-/* exact aggregates of one stage; the count is the sum of its buckets, min begins at the top */
+/* exact aggregates of one stage; the count is the sum of its buckets, min starts at the top */
 struct stage_sum {
 	__u64 sum;
 	__u32 min;
@@ -54,7 +54,7 @@ struct stage_sum {
 
 /* packets out of the ordinary; the others are counted by the buckets alone */
 struct cell_head {
-	__u64 switched; /* left out: the task was switched out in between */
+	__u64 switched; /* left out: the task was switched out meanwhile */
 	__u64 loopback; /* never left the host */
 };
 
@@ -70,7 +70,7 @@ DEFINE_CELL(rx_cell, RXE_RX_STAGES);
 DEFINE_CELL(done_cell, RXE_DONE_STAGES);
 DEFINE_CELL(xmit_cell, 1);
 
-/* what calibration runs on; with room to spare, should the driver's records have grown */
+/* what calibration runs on, with room for a driver whose records have grown */
 struct calibration_records {
 	struct rxe_tx_record tx;
 	char tx_room[128];

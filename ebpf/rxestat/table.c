@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bth.h"
+#include "session_print.h"
 #include "size_class.h"
 
 #define RULE "--------------------------------------------------------------------------------"
@@ -16,20 +17,31 @@ static double seconds(__u64 ns)
 	return ns / 1e9;
 }
 
-static void print_head(FILE *out, const struct session *s)
+static void print_stock(FILE *out, const struct report *r)
 {
-	fprintf(out, "\nrxestat on %s: %.3f s", s->node, seconds(s->end_ns - s->start_ns));
-	if (s->interval)
-		fprintf(out, " (interval %u)", s->interval);
-	fprintf(out, ", kernel %s\n", s->driver.kernel);
-	if (s->driver.version[0])
-		fprintf(out, "driver: rdma_rxe %s\n", s->driver.version);
-	if (s->driver.kind == DRIVER_STOCK)
-		fprintf(out,
-			"stock driver: stages between its functions, each with two probes in it;\n"
-			"  net contains route; no wqe, and of received packets no queue, exec,\n"
-			"  copy, cqe, reply\n");
-	if (!strcmp(s->accelerator, "tcg"))
+	fprintf(out, "stock driver: stages between its functions, each with two probes in it;\n"
+		     "  net contains route. Missing:");
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int i = 0; i < stage_count[dir]; i++) {
+			if (!stage_is_there(&r->session.driver, dir, i))
+				fprintf(out, " %s.%s", direction_name(dir), stages[dir][i].name);
+		}
+	}
+	fputc('\n', out);
+}
+
+static void print_head(FILE *out, const struct report *r)
+{
+	fprintf(out, "\nrxestat on %s: %.3f s", r->session.node,
+		seconds(r->session.end_ns - r->session.start_ns));
+	if (r->interval)
+		fprintf(out, " (interval %u)", r->interval);
+	fprintf(out, ", kernel %s\n", r->session.driver.kernel);
+	if (r->session.driver.version[0])
+		fprintf(out, "driver: rdma_rxe %s\n", r->session.driver.version);
+	if (r->session.driver.kind == DRIVER_STOCK)
+		print_stock(out, r);
+	if (!strcmp(r->session.accelerator, "tcg"))
 		fprintf(out,
 			"emulated processor (TCG): the figures count its work, not real time\n");
 }
@@ -46,7 +58,7 @@ static void print_sum(FILE *out, const char *name, double ns)
 	fprintf(out, "  %-28s %11.0f\n", name, ns);
 }
 
-/* a stage that not every packet passes through counts by its share */
+/* a stage that only some packets pass counts by its share */
 static double per_packet(const struct group *g, int stage)
 {
 	bool done = g->dir == DIR_RX && stage >= RX_DONE;
@@ -67,15 +79,15 @@ static void print_counts(FILE *out, const char *what, const struct counts *c)
 	fputc('\n', out);
 }
 
-static void print_group(FILE *out, const struct session *s, const struct group *g)
+static void print_group(FILE *out, const struct report *r, const struct group *g)
 {
 	char name[RDMA_DEV_NAME_LEN];
 	double capsule = 0, total = 0;
 
-	fprintf(out, "\n%s %s %s %s_%s, %s bytes\n", dev_name(s, key_dev(g->key), name),
-		g->dir == DIR_TX ? "tx" : "rx", net_name(key_net(g->key)),
-		bth_service_name(s->service[key_class(g->key)]),
-		bth_class_name(s->class[key_class(g->key)]), size_class_name(key_size(g->key)));
+	fprintf(out, "\n%s %s %s %s_%s, %s bytes\n", dev_name(r, key_dev(g->key), name),
+		direction_name(g->dir), net_name(key_net(g->key)),
+		bth_service_name(r->service[key_class(g->key)]),
+		bth_class_name(r->class[key_class(g->key)]), size_class_name(key_size(g->key)));
 	print_counts(out, g->dir == DIR_TX ? "sent" : "arrived", &g->seen);
 	if (g->done.packets + g->done.switched != g->seen.packets + g->seen.switched ||
 	    g->done.switched)
@@ -89,54 +101,65 @@ static void print_group(FILE *out, const struct session *s, const struct group *
 
 		if (!h->count)
 			continue;
-		print_stage(out, stage_names[g->dir][i], h);
+		print_stage(out, stages[g->dir][i].name, h);
 		total += per_packet(g, i);
-		if (stage_is_capsule(g->dir, i))
+		if (stages[g->dir][i].in_capsule)
 			capsule += per_packet(g, i);
 	}
 	print_sum(out, g->dir == DIR_TX ? "= encapsulation" : "= decapsulation", capsule);
 	print_sum(out, "= all, per packet", total);
 }
 
-static void print_foot(FILE *out, const struct session *s)
+/* "encapsulation = bth + route + net + icrc" */
+static void print_capsule(FILE *out, const char *name, enum direction dir)
 {
-	const struct calibration *c = &s->cost;
+	const char *sign = " = ";
+
+	fputs(name, out);
+	for (int i = 0; i < stage_count[dir]; i++) {
+		if (!stages[dir][i].in_capsule)
+			continue;
+		fprintf(out, "%s%s", sign, stages[dir][i].name);
+		sign = " + ";
+	}
+}
+
+static void print_foot(FILE *out, const struct report *r)
+{
+	const struct calibration *c = &r->cost;
 
 	fprintf(out, "\n" RULE "\n");
-	fprintf(out, "encapsulation = bth + route + net + icrc; decapsulation = parse + icrc\n");
-	if (s->driver.kind == DRIVER_INSTRUMENTED)
+	print_capsule(out, "encapsulation", DIR_TX);
+	fputs("; ", out);
+	print_capsule(out, "decapsulation", DIR_RX);
+	fputc('\n', out);
+	if (r->session.driver.kind == DRIVER_INSTRUMENTED)
 		fprintf(out,
 			"own cost: %.1f ns of each stage are its clock read; a packet's probes take"
 			"\n  tx %.0f + xmit %.0f, rx %.0f + done %.0f ns, without the way to them\n",
 			c->clock, c->tx, c->xmit, c->rx, c->done);
 	else
 		fprintf(out, "own cost: a clock read takes %.1f ns; see --bpf-stats\n", c->clock);
-	for (int i = 0; i < s->nprograms && s->bpf_stats; i++) {
-		const struct program_stats *p = &s->programs[i];
-
-		if (p->runs)
-			fprintf(out, "  %-24s %12" PRIu64 " runs, %8.0f ns each\n", p->name,
-				(uint64_t)p->runs, (double)p->run_ns / p->runs);
-	}
+	session_print_programs(out, &r->session);
 	fprintf(out, "lost: %" PRIu64 " packets (%" PRIu64 " without a cell, %" PRIu64 " nested)\n",
-		(uint64_t)(s->lost + session_missed(s)), (uint64_t)s->lost,
-		(uint64_t)session_missed(s));
+		(uint64_t)(r->lost + packets_missed(r)), (uint64_t)r->lost,
+		(uint64_t)packets_missed(r));
 }
 
-void print_table(FILE *out, const struct session *s, const struct groups *groups)
+void print_table(FILE *out, const struct report *r, const struct groups *groups)
 {
 	bool any = false;
 
-	print_head(out, s);
+	print_head(out, r);
 	for (int dir = 0; dir < DIRECTIONS; dir++) {
 		for (int key = 0; key < KEYS; key++) {
 			if (groups->at[dir][key]) {
-				print_group(out, s, groups->at[dir][key]);
+				print_group(out, r, groups->at[dir][key]);
 				any = true;
 			}
 		}
 	}
 	if (!any)
 		fprintf(out, "\nno packet was seen\n");
-	print_foot(out, s);
+	print_foot(out, r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The least of test frames: count, say what failed and where, go on. */
+/* A minimal test harness: count, print what failed and where, continue. */
 #ifndef ROCELAB_CHECK_H
 #define ROCELAB_CHECK_H
 

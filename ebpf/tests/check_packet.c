@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rxedump's comments: their grammar, and what is absent; link headers that it makes. */
+/* rxedump's comments: their grammar, and what they leave out; the link headers that it makes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "drop.h"
 #include "link.h"
 #include "packet_text.h"
+#include "stage.h"
 
 /* drop_reasons.c */
 extern const char *const driver_drop_reasons[];
@@ -30,47 +31,87 @@ static void make(enum dump_kind kind, __u8 opcode)
 	rec.protocol = 0x0800;
 	rec.id = (struct packet_id){
 		.begin = 1000, .qpn = 17, .dqpn = 18, .psn = 4711, .opcode = opcode};
-	for (int i = 0; i < RXE_TX_STAGES; i++)
+	for (int i = 0; i < DUMP_STAGES; i++)
 		rec.stage[i] = i + 1;
 }
 
+/* the stages of an event as the table has them: `first` in their direction; zeros of some: absent
+ */
+static void add_stages(char *text, enum direction dir, int first, int n, const __u32 *ns,
+		       bool stock, bool response)
+{
+	for (int i = 0; i < n; i++) {
+		const struct stage *s = &stages[dir][first + i];
+
+		if ((stock && !s->on_stock) || (response && s->passed == RXE_PASSED_REQUESTS) ||
+		    (!ns[i] && s->passed == RXE_PASSED_SOME))
+			continue;
+		sprintf(text + strlen(text), " %s_ns=%u", s->name, ns[i]);
+	}
+}
+
+#define SENT " dir=tx net=v2 op=RC_RDMA_WRITE_ONLY qpn=17 dqpn=18 psn=4711"
+
 static void check_sent(void)
 {
-	struct packet closed = {.closed = true, .late = {.start = 1100, .xmit_ns = 4294967295u}};
+	struct packet closed = {.closed = true, .late = {.xmit_ns = 4294967295u}};
 	struct packet open = {.link_made = true}, stock = {.stock = true};
+	char expected[PACKET_TEXT_MAX] = SENT;
 
 	make(DUMP_TX, 0x0a);
-	check_text(&closed, " dir=tx net=v2 op=RC_RDMA_WRITE_ONLY qpn=17 dqpn=18 psn=4711 wqe_ns=1 "
-			    "alloc_ns=2 bth_ns=3 route_ns=4 net_ns=5 copy_ns=6 icrc_ns=7 "
-			    "xmit_ns=4294967295 gap_ns=72");
-	check_text(&open, " dir=tx net=v2 op=RC_RDMA_WRITE_ONLY qpn=17 dqpn=18 psn=4711 wqe_ns=1 "
-			  "alloc_ns=2 bth_ns=3 route_ns=4 net_ns=5 copy_ns=6 icrc_ns=7 link=made");
-	check_text(&stock, " dir=tx net=v2 op=RC_RDMA_WRITE_ONLY qpn=17 dqpn=18 psn=4711 "
-			   "alloc_ns=2 bth_ns=3 net_ns=5 copy_ns=6 icrc_ns=7");
-	/* an answer has no work request; RoCE v1; every flag */
+	add_stages(expected, DIR_TX, 0, RXE_TX_STAGES, rec.stage, false, false);
+	CHECK(!strncmp(expected, SENT " wqe_ns=1 alloc_ns=2 ", sizeof(SENT) + 20), "%s", expected);
+	/* stage i takes i ns, so all together take n * (n + 1) / 2 */
+	closed.late.start = 1000 + RXE_TX_STAGES * (RXE_TX_STAGES + 1) / 2 + 72;
+	strcpy(expected + strlen(expected), " xmit_ns=4294967295 gap_ns=72");
+	check_text(&closed, expected);
+	expected[strlen(expected) - strlen(" xmit_ns=4294967295 gap_ns=72")] = '\0';
+	strcat(expected, " link=made");
+	check_text(&open, expected);
+	strcpy(expected, SENT);
+	add_stages(expected, DIR_TX, 0, RXE_TX_STAGES, rec.stage, true, false);
+	CHECK(!strstr(expected, " wqe_ns=") && !strstr(expected, " route_ns="), "%s", expected);
+	check_text(&stock, expected);
+	/* a response has no work request; RoCE v1; every flag */
 	make(DUMP_TX, 0x11);
 	rec.protocol = 0x8915;
 	rec.id.flags = RXE_FLAG_SWITCHED | RXE_FLAG_LOOPBACK;
 	open.drop = DROP_SEND;
-	check_text(&open, " dir=tx net=v1 op=RC_ACKNOWLEDGE qpn=17 dqpn=18 psn=4711 alloc_ns=2 "
-			  "bth_ns=3 route_ns=4 net_ns=5 copy_ns=6 icrc_ns=7 switched=1 loopback=1 "
-			  "link=made drop=send");
+	strcpy(expected, " dir=tx net=v1 op=RC_ACKNOWLEDGE qpn=17 dqpn=18 psn=4711");
+	add_stages(expected, DIR_TX, 0, RXE_TX_STAGES, rec.stage, false, true);
+	CHECK(!strstr(expected, " wqe_ns=") && strstr(expected, " route_ns="), "%s", expected);
+	strcat(expected, " switched=1 loopback=1 link=made drop=send");
+	check_text(&open, expected);
 }
+
+#define RECEIVED " dir=rx net=v2 op=0x3f qpn=17 dqpn=18 psn=4711"
 
 static void check_received(void)
 {
-	struct packet done = {
-		.closed = true,
-		.late = {.start = 2000, .flags = RXE_FLAG_SWITCHED, .stage = {100, 0, 0, 60, 0}}};
+	struct packet done = {.closed = true, .late = {.start = 2000, .flags = RXE_FLAG_SWITCHED}};
 	struct packet flushed = {.closed = true, .drop = DROP_FLUSHED}, open = {};
+	char expected[PACKET_TEXT_MAX] = RECEIVED;
+	size_t arrived;
 
 	make(DUMP_RX, 0x3f);
+	add_stages(expected, DIR_RX, 0, RXE_RX_STAGES, rec.stage, false, false);
+	CHECK(!strncmp(expected, RECEIVED " parse_ns=1 icrc_ns=2", sizeof(RECEIVED) + 20), "%s",
+	      expected);
+	arrived = strlen(expected);
+	check_text(&open, expected);
+	strcpy(expected + arrived, " drop=flushed");
+	check_text(&flushed, expected);
 	/* exec may read 0; copy and reply that did not happen are absent */
-	check_text(&done, " dir=rx net=v2 op=0x3f qpn=17 dqpn=18 psn=4711 parse_ns=1 icrc_ns=2 "
-			  "queue_ns=100 exec_ns=0 cqe_ns=60 gap_ns=997 switched=1");
-	check_text(&open, " dir=rx net=v2 op=0x3f qpn=17 dqpn=18 psn=4711 parse_ns=1 icrc_ns=2");
-	check_text(&flushed, " dir=rx net=v2 op=0x3f qpn=17 dqpn=18 psn=4711 parse_ns=1 icrc_ns=2 "
-			     "drop=flushed");
+	done.late.stage[RXE_DONE_QUEUE] = 100;
+	done.late.stage[RXE_DONE_CQE] = 60;
+	expected[arrived] = '\0';
+	add_stages(expected, DIR_RX, RX_DONE, RXE_DONE_STAGES, done.late.stage, false, false);
+	CHECK(strstr(expected, " queue_ns=100 exec_ns=0 ") && strstr(expected, " cqe_ns=60") &&
+		      !strstr(expected, " copy_ns=") && !strstr(expected, " reply_ns="),
+	      "%s", expected);
+	sprintf(expected + strlen(expected), " gap_ns=%d switched=1",
+		1000 - RXE_RX_STAGES * (RXE_RX_STAGES + 1) / 2);
+	check_text(&done, expected);
 }
 
 static void check_dropped(void)
@@ -81,7 +122,7 @@ static void check_dropped(void)
 	rec.reason = DROP_ICRC;
 	check_text(&p, " dir=rx net=v2 op=UD_SEND_ONLY dqpn=17 psn=4711 drop=icrc");
 	rec.reason = p.drop = DROP_OPCODE;
-	rec.id.opcode = 0xff; /* which is also the driver's word for no opcode */
+	rec.id.opcode = 0xff; /* also the driver's value for no opcode */
 	check_text(&p, " dir=rx net=v2 op=0xff dqpn=17 psn=4711 drop=opcode");
 	rec.reason = p.drop = DROP_SHORT;
 	check_text(&p, " dir=rx net=v2 drop=short");
@@ -115,7 +156,7 @@ static void check_reasons(void)
 	CHECK(!strcmp(drop_name(DROP_COUNT), "unknown"), "beyond");
 }
 
-/* an IPv4 header from RFC 1071's kind of example: its sum is known */
+/* an IPv4 header with a known checksum */
 static void check_checksum(void)
 {
 	__u8 frame[24] = {0x45, 0, 0,	 0x73, 0, 0,	0x40, 0,    0x40, 0x11,
@@ -125,7 +166,8 @@ static void check_checksum(void)
 	link_ipv4_checksum(frame, sizeof(frame));
 	CHECK(frame[10] == 0xb8 && frame[11] == 0x61, "%02x%02x", frame[10], frame[11]);
 	frame[10] = frame[11] = 0;
-	link_ipv4_checksum(frame, 19); /* cut: a sum of what is not there would be a lie */
+	link_ipv4_checksum(frame,
+			   19); /* truncated: the checksum would cover bytes that are missing */
 	CHECK(!frame[10] && !frame[11], "%02x%02x", frame[10], frame[11]);
 	memcpy(before, six, sizeof(six));
 	link_ipv4_checksum(six, sizeof(six));

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "pcapng.h"
 
-/* a block's two lengths agree, and are its own */
+/* a block's two length fields agree with its length */
 static void check_frame(const struct pcapng_buffer *b, size_t begin, __u32 type)
 {
 	__u32 found_type, length, again;
@@ -71,7 +71,7 @@ static void check_packet(struct pcapng_buffer *b, size_t captured)
 	      "interface %u, captured %u of %u", head[2], head[5], head[6]);
 	CHECK(!memcmp(b->data + begin + 28, bytes, captured), "frame");
 	CHECK(!memcmp(b->data + begin + 28 + padded, "\1\0\3\0a=b\0\2\0\4\0\2\0\0\0\0\0\0\0", 20),
-	      "options behind %zu bytes", captured);
+	      "options after %zu bytes", captured);
 }
 
 static void check_statistics(struct pcapng_buffer *b)

@@ -3,11 +3,15 @@
 #include "record_layout.h"
 
 #include RECORD_HEADER
+#include "stages.h"
 
 #define FIELD(type, member) \
 	{#type "." #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)}
 /* a constant, in the place of an offset */
-#define VALUE(constant) {#constant, constant, 0}
+#define VALUE(constant)	    {#constant, constant, 0}
+#define TX_VALUE(id, ...)   VALUE(RXE_TX_##id),
+#define RX_VALUE(id, ...)   VALUE(RXE_RX_##id),
+#define DONE_VALUE(id, ...) VALUE(RXE_DONE_##id),
 
 const struct record_field RECORD_LAYOUT[] = {
 	FIELD(rxe_packet_id, begin),
@@ -27,20 +31,9 @@ const struct record_field RECORD_LAYOUT[] = {
 	FIELD(rxe_rx_record, stage),
 	FIELD(rxe_done_record, id),
 	FIELD(rxe_done_record, stage),
-	VALUE(RXE_TX_WQE),
-	VALUE(RXE_TX_ALLOC),
-	VALUE(RXE_TX_BTH),
-	VALUE(RXE_TX_ROUTE),
-	VALUE(RXE_TX_NET),
-	VALUE(RXE_TX_COPY),
-	VALUE(RXE_TX_ICRC),
-	VALUE(RXE_RX_PARSE),
-	VALUE(RXE_RX_ICRC),
-	VALUE(RXE_DONE_QUEUE),
-	VALUE(RXE_DONE_EXEC),
-	VALUE(RXE_DONE_COPY),
-	VALUE(RXE_DONE_CQE),
-	VALUE(RXE_DONE_REPLY),
+	TX_PACKET_STAGES(TX_VALUE) VALUE(RXE_TX_STAGES),
+	RX_PACKET_STAGES(RX_VALUE) VALUE(RXE_RX_STAGES),
+	RX_DONE_STAGES(DONE_VALUE) VALUE(RXE_DONE_STAGES),
 	VALUE(RXE_NET_V1),
 	VALUE(RXE_NET_V2_IPV4),
 	VALUE(RXE_NET_V2_IPV6),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The corpus is as its manifest says, and decodes as it did: `python captures/renew.py` renews."""
+"""The corpus matches its manifest and golden decodes (renew: `python captures/renew.py`)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_manifest_lists_every_sample() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_sample_is_the_one_of_the_manifest(name: str) -> None:
+def test_sample_matches_the_manifest(name: str) -> None:
     content = (CAPTURES / name).read_bytes()
     assert hashlib.sha256(content).hexdigest() == MANIFEST[name]["sha256"]
 
 
 @pytest.mark.parametrize("name", sorted(scenarios.SAMPLES))
-def test_made_sample_can_be_made_again(name: str) -> None:
+def test_generated_sample_is_reproducible(name: str) -> None:
     assert scenarios.SAMPLES[name][1]() == (CAPTURES / name).read_bytes()
 
 

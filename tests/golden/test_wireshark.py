@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plugin's fields over the corpus: `python tests/golden/wireshark/renew.py` renews them."""
+"""The plugin's fields over the corpus (renew: `python tests/golden/wireshark/renew.py`)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from corpus import SAMPLES
 HERE = Path(__file__).parent / "wireshark"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", tshark_plugin.WHICH)
 def test_golden(which: str, tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("wireshark_golden", HERE / "renew.py")

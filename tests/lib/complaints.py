@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocelab.errors import TestbedError
-from rocelab.node import Node
-from rocelab.node.prepare import remove_device, unload
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import remove_device, unload
 
 _LEAKS = "/sys/kernel/debug/kmemleak"
 _LOCKDEP = "/proc/lockdep_stats"

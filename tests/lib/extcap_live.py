@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 EXTCAP = Path(__file__).resolve().parents[2] / "tools/wireshark/extcap/rocelab"
 PACKET = 6

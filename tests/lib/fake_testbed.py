@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import TestbedError
-from rocelab.node import Completed, DataLink
+from rocelab.testbed.node import Completed, DataLink
 
 DATA = Path(__file__).parents[1] / "unit" / "data"
 QPERF = (DATA / "qperf-0.4.11-tcp_lat-64.txt").read_text()
@@ -143,7 +143,8 @@ class FakeTestbed:
     frames: list[tuple[bytes, int]] = field(default_factory=list)
     dead: bool = False
     accelerator: Any = "tcg"
-    control: str | None = None
+    control: Any = None
+    control_ports: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         self.nodes = [FakeNode("n1", "10.0.0.1", self), FakeNode("n2", "10.0.0.2", self)]

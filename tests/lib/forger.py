@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ipaddress import IPv6Address
 
 import corpus
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 GSI_QKEY = 0x80010000
 """The Q_Key of the management queue pair, whose number is 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 SENDER = """
 import json, socket, sys

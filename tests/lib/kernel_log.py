@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 # what lib/bug.c, lockdep, the watchdogs, kmemleak and the allocators print
 _UPSET = re.compile(

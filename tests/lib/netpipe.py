@@ -11,12 +11,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.bench.mpi import recipe
-from rocelab.bench.mpi.recipe import Place
-from rocelab.bench.plan import MpiPlan
-from rocelab.node import Node
-from rocelab.run.mpi import launch
+from rocelab.measure.mpi import launch
+from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.benchmarks.mpi.recipe import Place
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.plan import MpiPlan
+from rocelab.testbed.node import Node
 
 TRIALS = 3
 """As many as Debian's NetPIPE 3.7.2 has built in: 50 round trips more are 300 messages more."""

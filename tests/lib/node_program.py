@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 
 def remote(source: Path) -> str:

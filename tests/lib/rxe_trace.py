@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 TRACING = "/sys/kernel/tracing"
 PACKETS = ("rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done")

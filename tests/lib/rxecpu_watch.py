@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 Document = dict[str, Any]
 OWNERS = {"benchmark", "rxe", "network", "other"}

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pcapng_file import Capture, read_pcapng
-from rocelab.node import Completed, Node
+from rocelab import stage_table
+from rocelab.testbed.node import Completed, Node
 
 HOLD = ("--hold", "600000")
 """An emulated node may be slow: no packet is to be written without its last stages for that."""
-TX_STAGES = ["wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"]
-RX_STAGES = ["parse", "icrc", "queue", "exec", "copy", "cqe", "reply"]
+TX_STAGES = list(stage_table.TX)
+RX_STAGES = list(stage_table.RX)
 
 
 class Dump:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE
+from rocelab import stage_table
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE
 
 COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
-TX_STAGES = {"wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"}
-RX_STAGES = {"parse", "icrc", "queue", "exec", "copy", "cqe", "reply"}
+TX_STAGES = frozenset(stage_table.TX)
 
 Document = dict[str, Any]
 
@@ -89,7 +89,7 @@ def check_rows(document: Document) -> None:
     assert document["clock_ns"] > 0
     assert all(cost > 0 for cost in document["probe_ns"].values())
     for row in document["rows"]:
-        assert row["stage"] in (TX_STAGES if row["dir"] == "tx" else RX_STAGES)
+        assert row["stage"] in stage_table.BY_DIRECTION[row["dir"]]
         assert row["count"] == sum(count for _, count in row["buckets"]) > 0
         edges = [upper for upper, _ in row["buckets"]]
         assert edges == sorted(set(edges))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 # gives back what waits per processor, or in KASAN's quarantine: the counts are exact only then
 _SHRINK = 'for cache in /sys/kernel/slab/skbuff_*; do echo 1 > "$cache/shrink"; done'

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rocelab.run.results import SCHEMA
+from rocelab.record.results_table import SCHEMA
 from synthetic_run import Synthetic
 
 _UNITS = {"latency.mean": ("one_way_half_rtt", "ns"), "bandwidth": ("one_way", "bytes/s")}

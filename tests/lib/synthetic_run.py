@@ -15,8 +15,8 @@ from typing import Any
 
 import polars as pl
 
-TX_STAGES = ("wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit")
-RX_STAGES = ("parse", "icrc", "queue", "exec", "copy", "cqe", "reply")
+from rocelab import stage_table
+
 _BASE = {
     "wqe": 250, "alloc": 1000, "bth": 160, "route": 190, "net": 390, "copy": 580, "icrc": 1100,
     "xmit": 780, "parse": 740, "queue": 9000, "exec": 1300, "cqe": 400, "reply": 4200,
@@ -246,7 +246,7 @@ class Synthetic:
         for place, node in (
             ("tx", client), ("rx", server), ("answer_tx", server), ("answer_rx", client),
         ):  # fmt: skip
-            stages = TX_STAGES if place.endswith("tx") else RX_STAGES
+            stages = stage_table.BY_DIRECTION[place[-2:]]
             lengths[place] = 0.0
             for stage in (*stages, "gap"):
                 value = _BASE.get(stage, 300) * dice.uniform(0.9, 1.1)
@@ -326,7 +326,7 @@ class Synthetic:
         for kind in (_CLASSES[test], "ACKNOWLEDGE"):
             payload = size if kind != "ACKNOWLEDGE" else 0
             for node in self.node_names:
-                for direction, stages in (("tx", TX_STAGES), ("rx", RX_STAGES)):
+                for direction, stages in stage_table.BY_DIRECTION.items():
                     means = {
                         stage: (_BASE[stage] + _PER_BYTE.get(stage, 0) * payload)
                         * dice.uniform(0.98, 1.03)

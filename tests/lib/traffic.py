@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rocelab.bench import gid
-from rocelab.node import Node, Process
-from rocelab.node.prepare import DEVICE
+from rocelab.testbed import gid
+from rocelab.testbed.node import Node, Process
+from rocelab.testbed.node.prepare_node import DEVICE
 
 MTU = 4096
 """RoCE path MTU in bytes: what a packet carries at most."""

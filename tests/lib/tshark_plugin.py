@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from requirements import missing, need_program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -27,8 +29,8 @@ def _other() -> str:
 
 
 INSTALLED = "installed"
-WHICH = (INSTALLED, _other())
-"""This machine's tshark, and another Debian's by its suite."""
+WHICH = (INSTALLED, pytest.param(_other(), marks=pytest.mark.slow))
+"""For parametrize: this machine's tshark, and another Debian's by its suite."""
 
 
 class TsharkError(AssertionError):

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpus import crc, files, frames
+from rocelab import stage_table
 
-TX = ("wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit")
-RX = ("parse", "icrc", "queue", "exec", "copy", "cqe")
 FATES = (
     "queue_drop",  # before the device: the record has no xmit_ns
     "link_drop",  # between device and tap
@@ -102,7 +101,7 @@ class Lab:
         data = self.bytes_of(side, name, psn, size)
         self.now += self.dice.randrange(500, 5_000)
         answer = name == "RC_ACKNOWLEDGE"
-        stages = tuple(s for s in TX if not (answer and s == "wqe"))
+        stages = tuple(s for s in stage_table.TX if not (answer and s == "wqe"))
         if fate == "queue_drop":
             stages = stages[:-1]
         record: int | None = None
@@ -145,7 +144,7 @@ class Lab:
             )
             arrived = self.trace[far].put(self.now + _CLOCKS[far], data, text)
         elif fate not in {"far_drop", "damaged"}:
-            text = self.comment(far, "rx", name, psn, RX)
+            text = self.comment(far, "rx", name, psn, stage_table.DELIVERING)
             at = self.trace[far].put(self.now + _CLOCKS[far], data, text)
             if fate == "copied":
                 self.alone[NODE[far], at] = "ambiguous"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from node_program import compiled, remote
-from rocelab.node import Completed, Node
+from rocelab.testbed.node import Completed, Node
 
 SOURCE = Path(__file__).parents[1] / "vm" / "verbs_loop.c"
 PROGRAM = remote(SOURCE)

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from requirements import missing
-from rocelab import artifacts
 from rocelab.errors import MissingError
-from rocelab.node import Node
-from rocelab.node.prepare import prepare
-from rocelab.provider.veth import testbed as veth
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import prepare
+from rocelab.testbed.veth import veth_testbed as veth
 from vmlab import LINE, MTU
 
 LOOP = "rcloop"

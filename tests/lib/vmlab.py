@@ -6,20 +6,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import complaints
 import kernel_log
 from requirements import missing
-from rocelab import artifacts
-from rocelab.errors import MissingError
-from rocelab.node import Node
-from rocelab.node.parallel import at_once
-from rocelab.node.prepare import prepare
-from rocelab.provider.qemu import testbed as qemu
+from rocelab import kernel_lines
+from rocelab.errors import MissingError, TestbedError
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.prepare_node import install_driver, prepare
+from rocelab.testbed.qemu import qemu_testbed as qemu
 
 LINE_CHOSEN = "ROCELAB_TEST_LINE" in os.environ
 """Whether somebody wants one kernel line in particular."""
-LINE = os.environ.get("ROCELAB_TEST_LINE", "6.12")
+LINE = os.environ.get("ROCELAB_TEST_LINE", kernel_lines.DEFAULT_LINE)
 """The kernel line of the nodes (`make test-kernels` goes through all)."""
 PATIENCE = float(os.environ.get("ROCELAB_TEST_PATIENCE", "1"))
 """What time limits are multiplied by: a kernel that checks itself is slow (`make test-debug`)."""
@@ -33,18 +35,7 @@ def boot(
     *, name: str, prepared: bool, line: str = LINE, last_line: str = ""
 ) -> Iterator[qemu.QemuTestbed]:
     """Two nodes for as long as the context lasts, or until this process ends."""
-    try:
-        testbed = qemu.up(
-            f"{name}-{os.getpid()}",
-            line=line,
-            mtu=MTU,
-            last_line=last_line,
-            memory_mb=qemu.MEMORY_MB if PATIENCE == 1 else 2 * qemu.MEMORY_MB,
-            lifeline=True,
-            patience=PATIENCE,
-        )
-    except MissingError as error:
-        missing(f"{error.what}: {error.action}")
+    testbed = _up(name, line, last_line=last_line)
     try:
         if prepared:
             image = artifacts.image(line)
@@ -54,6 +45,39 @@ def boot(
         at_once(complaints.check, testbed.nodes)
     finally:
         testbed.down()
+
+
+@contextmanager
+def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
+    """One machine with that many processors, our driver loaded, no link and no device."""
+    testbed = _up(name, line, provider="veth", vcpus=vcpus)
+    try:
+        (machine,) = testbed.nodes
+        complaints.list_modules(machine, artifacts.image(line))
+        install_driver(machine, artifacts.driver(line))
+        yield machine
+        complaints.check(machine)
+    except TestbedError:
+        testbed.alive()  # if the machine died, say that instead, and what it said last
+        raise
+    finally:
+        testbed.down()
+
+
+def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
+    """Boot what a test asks for; the test is skipped if this machine cannot."""
+    try:
+        return qemu.up(
+            f"{name}-{os.getpid()}",
+            line=line,
+            mtu=MTU,
+            memory_mb=qemu.MEMORY_MB if PATIENCE == 1 else 2 * qemu.MEMORY_MB,
+            lifeline=True,
+            patience=PATIENCE,
+            **options,
+        )
+    except MissingError as error:
+        missing(f"{error.what}: {error.action}")
 
 
 @contextmanager

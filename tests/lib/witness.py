@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corpus import crc
 from rocelab import capture
-from rocelab.node import Node
+from rocelab.testbed.node import Node
 
 IBOE, VLAN = 0x8915, 0x8100
 GRH_LEN, ICRC_LEN = 40, 4

@@ -14,20 +14,19 @@ from collections.abc import Iterator
 import pytest
 
 import vmlab
-from rocelab.node import Node
-from rocelab.provider.qemu import testbed as qemu
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu import qemu_testbed as qemu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder boots machines.
+    """Everything in this folder boots machines, and what fails has failed: no test runs twice.
 
-    Emulated ones, whose time stands still while the host is busy: what fails is tried once more,
-    and the summary says so. Not where a kernel complained: that is a finding each time.
+    Tests on the shared nodes come last, so that these do not idle while others boot their own.
     """
     for item in items:
         if "/tests/vm/" in str(item.path):
             item.add_marker(pytest.mark.vm)
-            item.add_marker(pytest.mark.flaky(reruns=1, rerun_except=["the kernel complained"]))
+    items.sort(key=lambda item: "shared_testbed" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rocelab.bench import plan_file
-from rocelab.node.prepare import offer_roce_v1
-from rocelab.provider.veth import native
-from rocelab.run.cell import measure
-from rocelab.run.rig import Rig
+from rocelab.measure.cell import measure
+from rocelab.measure.rig import Rig
+from rocelab.plans import plan_file
+from rocelab.testbed.node.prepare_node import offer_roce_v1
+from rocelab.testbed.veth import native
 
 if sys.argv[1] == "--killed":
     native.up(mtu=4200, verbs=True)

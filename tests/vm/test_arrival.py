@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import corpus
 from forger import Forger, send
-from rocelab.node import Node
-from rocelab.node.prepare import add_device, offer_roce_v1, remove_device
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import add_device, offer_roce_v1, remove_device
 from rxe_trace import TRACING, tracing
 
 NAMESPACE, VLAN = "stranger", 9

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from rocelab import artifacts
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, add_device, install_driver
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, install_driver
 from rxe_trace import PACKETS, STAGES, Event, named, tracing
 from traffic import gid_index, server
 from vmlab import LINE, Boot, healthy

@@ -13,9 +13,9 @@ import pytest
 
 import rxe_trace
 from hostile import HOSTILE, ROUTER_ALERT, send
-from rocelab import artifacts
-from rocelab.node import Completed, Node
-from rocelab.node.prepare import DEVICE, add_device, check_driver, remove_device
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Completed, Node
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, check_driver, remove_device
 from rxe_trace import PACKETS, STAGES, Event, Tasks, count, named, tracing
 from veth_pair import PROGRAM, Pair, veth_pair
 from vmlab import LINE

@@ -25,9 +25,9 @@ from command_line import rocelab
 from extcap_live import Live, ask, count, here, there, wait_until
 from pcapng_file import read_pcapng
 from requirements import need_program
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxestat_watch import counter
 
 LOAD_S = float(os.environ.get("ROCELAB_EXTCAP_LOAD_S", "3"))

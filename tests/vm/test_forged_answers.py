@@ -15,8 +15,8 @@ from ipaddress import IPv6Address
 
 import corpus
 from forger import mac, send
-from rocelab.node import Node, Process
-from rocelab.node.prepare import DEVICE
+from rocelab.testbed.node import Node, Process
+from rocelab.testbed.node.prepare_node import DEVICE
 from rxe_trace import TRACING, tracing
 from traffic import gid_index
 from vmlab import PATIENCE

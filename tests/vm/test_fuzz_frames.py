@@ -22,8 +22,8 @@ import slab
 import traffic
 from forger import GSI_QKEY, link_local, mac, send
 from node_program import compiled
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, offer_roce_v1, remove_device
 from rxe_trace import TRACING
 from vmlab import PATIENCE, Boot, healthy
 

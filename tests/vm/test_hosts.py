@@ -19,10 +19,10 @@ import pytest
 import vmlab
 from command_line import rocelab
 from requirements import missing
-from rocelab import artifacts
 from rocelab.errors import MissingError
-from rocelab.provider.qemu.testbed import QemuTestbed
-from rocelab.run import results
+from rocelab.record import results_table
+from rocelab.testbed import artifacts
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from sample_plan import three_transports
 
 PLAN = three_transports("hosts", 'provider = "ssh"')
@@ -104,7 +104,7 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
 
     prepared = rocelab("hosts", "prepare", *where, timeout=1500)
     assert prepared.returncode == 0, prepared.stderr
-    assert prepared.stderr.count("are built here") == (0 if BUILD_THERE else 2)
+    assert prepared.stderr.count("built here for") == (0 if BUILD_THERE else 2)
     rows = rocelab("hosts", "status", *where).stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["host", "left", "right"]
     assert all("rocelab-" in row and row.split()[-1] == "yes" for row in rows[1:])
@@ -118,7 +118,7 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     meta = json.loads((run / "run.json").read_text())
     assert (meta["testbed"]["provider"], meta["accelerator"]) == ("ssh", "tcg")
     assert {node["verbs"]["device"] for node in meta["nodes"].values()} == {"mine", "rxe0"}
-    values = results.load(run)
+    values = results_table.load(run)
     assert set(values["transport"]) == {"tcp", "rxe-v1", "rxe-v2"}
     assert "stage.tx.icrc.mean" in set(values["metric"])
     if hosts.older != vmlab.LINE:
@@ -132,8 +132,8 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     restored = rocelab("hosts", "restore", *where, timeout=300)
     assert restored.returncode == 0, restored.stderr
     assert restored.stdout.splitlines() == [
-        "left: as it was before",
-        "right: as it was before",
+        "left: restored",
+        "right: restored",
     ]
     assert hosts.state() == before
     again = rocelab("hosts", "restore", *where)
@@ -180,7 +180,7 @@ def test_a_device_whose_driver_is_not_ours(hosts: Hosts, tmp_path: Path) -> None
     (step,) = json.loads(cell.read_text())["steps"]
     assert {end["device"] for end in step["ends"].values()} == {"mine", "theirs"}
     assert all(not counted["rxe"] for counted in step["counters"].values())
-    values = results.load(run)
+    values = results_table.load(run)
     assert set(values["transport"]) == {"hw-v2"}
     assert set(values["driver"]) == {"rdma_rxe"}
     metrics = set(values["metric"])
@@ -199,5 +199,5 @@ def test_a_host_key_that_is_not_known(hosts: Hosts, tmp_path: Path) -> None:
     other.write_text(text)
     refused = rocelab("hosts", "status", "--inventory", str(other))
     assert refused.returncode == 4
-    assert "does not let us in" in refused.stderr
+    assert "refuses the SSH login" in refused.stderr
     assert "host key" in refused.stderr.lower()

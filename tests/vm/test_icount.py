@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import vethlab
 import vmlab
-from rocelab.node.parallel import at_once
+from rocelab.testbed.node.parallel import at_once
 
 SIZES = (64, 4096)
 WARM_UP_BATCHES = 60

@@ -12,11 +12,10 @@ from pathlib import Path
 import polars as pl
 
 import rxe_trace
-from rocelab import correlate
+from rocelab import correlate, stage_table
 from rocelab.correlate import Joined
-from rocelab.correlate.joined import RX_STAGES, TX_STAGES
-from rocelab.node import Node
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxe_trace import Event
 from rxedump_watch import Dump, dumping
 from rxestat_watch import counter, watching
@@ -89,8 +88,10 @@ def test_without_loss_every_frame_has_both_records(
             assert ours[way] == ours[f"{way}_matched"] == counted == watch.moved[name]
         assert document["lost"] == 0
     # what every sent and every received packet passes through; an ACK has no work request
-    always = [f"tx_{stage}_ns" for stage in TX_STAGES if stage != "wqe"]
-    always += [f"rx_{stage}_ns" for stage in RX_STAGES if stage not in {"copy", "cqe", "reply"}]
+    always = [f"tx_{stage}_ns" for stage in stage_table.TX if stage != "wqe"]
+    always += [
+        f"rx_{stage}_ns" for stage in stage_table.RX if stage not in {"copy", "cqe", "reply"}
+    ]
     stages = found.packets.select(always)
     assert sum(stages.null_count().row(0)) == 0
     for name in always:

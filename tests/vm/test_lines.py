@@ -13,16 +13,16 @@ from collections import Counter
 import pytest
 
 import rxe_trace
-from rocelab import artifacts
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, offer_roce_v1
+from rocelab import kernel_lines
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE, offer_roce_v1
 from rxe_trace import PACKETS, Event, Tasks, tracing
 from rxecpu_watch import check_sums, rxecpu, share
 from rxestat_watch import check_rows, counter, packets, watching
 from traffic import gid_index, server
 from vmlab import LINE, LINE_CHOSEN, Boot, healthy
 
-HERE = [LINE] if LINE_CHOSEN else [line for line in artifacts.LINES if line != LINE]
+HERE = [LINE] if LINE_CHOSEN else [line for line in kernel_lines.LINES if line != LINE]
 MESSAGES = 50
 V1_MESSAGES = 10
 

@@ -14,23 +14,29 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rocelab import artifacts
-from rocelab.accelerators import is_emulated
-from rocelab.bench import plan_file
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.bench.mpi import recipe
-from rocelab.bench.plan import Benchmark, LinkPlan, Plan
 from rocelab.errors import CellError, ExitCode
-from rocelab.node.prepare import add_device, install_probes, offer_roce_v1, remove_device
-from rocelab.provider.base import Testbed
-from rocelab.run import results, runner
-from rocelab.run.cell import Outcome, measure
-from rocelab.run.mpi import doctor
-from rocelab.run.rig import Rig
-from rocelab.run.shaping import shaped
+from rocelab.measure import runner
+from rocelab.measure.cell import Outcome, measure
+from rocelab.measure.mpi import launch_check
+from rocelab.measure.rig import Rig
+from rocelab.plans import plan_file
+from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.plan import Benchmark, LinkPlan, Plan
+from rocelab.record import results_table
+from rocelab.record.accelerator import is_emulated
 from rocelab.studies import library
 from rocelab.studies.answers import Verdict, answers
 from rocelab.studies.samples import Results
+from rocelab.testbed import artifacts
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node.prepare_node import (
+    add_device,
+    install_probes,
+    offer_roce_v1,
+    remove_device,
+)
+from rocelab.testbed.shaping import shaped
 from vmlab import LINE
 
 HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v2"]\n'
@@ -97,7 +103,7 @@ def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
     plan = studies()
     outcome = runner.run(plan, rig.testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
-    table = results.load(outcome.path)
+    table = results_table.load(outcome.path)
     for benchmark in plan.benchmarks:
         metric = "bandwidth" if benchmark.test in ("bw", "bibw") else "latency.mean"
         rows = table.filter(test=benchmark.title, metric=metric)
@@ -171,7 +177,7 @@ def test_both_ranks_on_one_node_are_an_error(
     monkeypatch.setattr(
         recipe, "mpirun", lambda _mpi, _nodes: ("mpirun", "--host", "n1:2", "-n", "2")
     )
-    monkeypatch.setattr("rocelab.run.mpi.launch.machines", lambda nodes: [nodes[0]])
+    monkeypatch.setattr("rocelab.measure.mpi.launch.machines", lambda nodes: [nodes[0]])
     outcome = only_cell(rig, bench("latency", '["rxe-v2"]'), tmp_path)
     assert outcome.record["error"] is not None
     assert outcome.record["error"]["kind"] == "proof"
@@ -216,19 +222,19 @@ def test_a_planted_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: P
 def test_the_doctor_finds_what_is_wrong(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A healthy pair passes; another MTU, a GID that is none and a missing device are named."""
     n1, n2 = rig.nodes
-    looks = {look.name: look for look in doctor.looks(rig, TRANSPORTS["rxe-v2"])}
-    for look in looks.values():
-        assert look.found()
+    checks = {check.name: check for check in launch_check.launch_checks(rig, TRANSPORTS["rxe-v2"])}
+    for check in checks.values():
+        assert check.run()
     n2.run(("ip", "link", "set", n2.link.netdev, "mtu", "1500"))
     try:
         with pytest.raises(CellError, match="the MTUs of the data interfaces differ"):
-            looks["MTU"].found()
+            checks["MTU"].run()
     finally:
         n2.run(("ip", "link", "set", n2.link.netdev, "mtu", str(n2.link.mtu)))
     n1.run(("ip", "addr", "add", "172.31.0.2/24", "dev", "peer0"))
     try:
         with pytest.raises(CellError, match="share the control address"):
-            looks["control network"].found()
+            checks["control network"].run()
     finally:
         n1.run(("ip", "addr", "del", "172.31.0.2/24", "dev", "peer0"))
     good = recipe.for_node
@@ -238,5 +244,5 @@ def test_the_doctor_finds_what_is_wrong(rig: Rig, monkeypatch: pytest.MonkeyPatc
         lambda *args, **words: {**good(*args, **words), "UCX_NET_DEVICES": "rxe7:1"},
     )
     with pytest.raises(CellError) as caught:
-        looks["exchange"].found()
+        checks["exchange"].run()
     assert "UCX_NET_DEVICES" in caught.value.action

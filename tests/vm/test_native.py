@@ -13,9 +13,9 @@ import pytest
 import rocelab
 import vethlab
 import vmlab
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, remove_device
-from rocelab.provider.veth import pair
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE, remove_device
+from rocelab.testbed.veth import pair_setup
 from sample_plan import three_transports
 
 PLAN = three_transports("native", 'provider = "veth"\nnative = true')
@@ -30,13 +30,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     package = tmp_path_factory.mktemp("native") / "rocelab.zip"
     root = Path(rocelab.__file__).parent
     with zipfile.ZipFile(package, "w") as archive:
-        for path in root.rglob("*.py"):
+        for path in (*root.rglob("*.py"), *(root / "tables").glob("*.csv")):
             archive.write(path, path.relative_to(root.parent))
     with vethlab.boot(name="native", icount=False) as testbed:
         node = testbed.nodes[0].machine
         for end in testbed.nodes:
             remove_device(end)
-        pair.remove(node)
+        pair_setup.remove(node)
         node.put(package, PACKAGE)
         node.put(HERE / "native_cells.py", CELLS)
         with vmlab.healthy([node], "native"):
@@ -90,7 +90,7 @@ def test_a_device_of_that_name_is_left_alone(machine: Node) -> None:
         before = state(machine)
         machine.run(["tee", "/tmp/native.toml"], stdin=PLAN)
         done = run(machine, "/tmp/native.toml")
-        assert f"this machine has a verbs device {DEVICE} already" in done.stderr
+        assert f"this machine already has a verbs device {DEVICE}" in done.stderr
         assert state(machine) == before
     finally:
         machine.run(["ip", "link", "delete", "mine"])

@@ -10,11 +10,11 @@ import pytest
 import netpipe
 import vmlab
 from requirements import missing
-from rocelab import artifacts
 from rocelab.errors import MissingError
-from rocelab.node.prepare import install_probes
-from rocelab.provider.veth import testbed as veth
-from rocelab.run.stats import spread
+from rocelab.stats.summary import spread
+from rocelab.testbed import artifacts
+from rocelab.testbed.node.prepare_node import install_probes
+from rocelab.testbed.veth import veth_testbed as veth
 
 pytestmark = pytest.mark.long
 SIZE = 1024

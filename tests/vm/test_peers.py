@@ -17,12 +17,16 @@ from pathlib import Path
 
 import pytest
 
-from rocelab import artifacts
-from rocelab.bench import gid
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, add_device, install_driver, install_probes, offer_roce_v1
-from rocelab.run import verbs
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.testbed import artifacts, gid, verbs
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import (
+    DEVICE,
+    add_device,
+    install_driver,
+    install_probes,
+    offer_roce_v1,
+)
 from vmlab import LINE, Boot, healthy
 
 TESTS = "/usr/src/rdma-core/tests"

@@ -19,17 +19,19 @@ import polars as pl
 import pytest
 
 from pcapng_file import read_pcapng
-from rocelab.bench import plan_file
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.bench.plan import Cell, Plan
 from rocelab.errors import ExitCode
-from rocelab.node import Node, Process
-from rocelab.provider.base import Testbed
-from rocelab.provider.qemu.testbed import QemuTestbed
-from rocelab.run import results, runner, verbs
-from rocelab.run.cell import Outcome, measure
-from rocelab.run.progress import Silent
-from rocelab.run.rig import Rig
+from rocelab.measure import runner
+from rocelab.measure.cell import Outcome, measure
+from rocelab.measure.progress import Silent
+from rocelab.measure.rig import Rig
+from rocelab.plans import plan_file
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.plan import Cell, Plan
+from rocelab.record import results_table
+from rocelab.testbed import verbs
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node import Node, Process
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 
 MTU = 4096
 
@@ -66,7 +68,7 @@ class Table:
     """results.parquet of a run, by question."""
 
     def __init__(self, run: Path) -> None:
-        self.frame = results.load(run)
+        self.frame = results_table.load(run)
 
     def sum(self, metric: str, **where: object) -> int:
         """Sum of a metric's values."""
@@ -269,6 +271,6 @@ def test_ctrl_c_and_resume(testbed: QemuTestbed, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 finished before" in done.stderr
+    assert "1 already finished" in done.stderr
     assert Table(folder).frame["repetition"].n_unique() == 3
     assert json.loads((folder / "run.json").read_text())["status"] == "complete"

@@ -14,10 +14,10 @@ import pytest
 
 import traffic
 from node_program import compiled
-from rocelab import artifacts
-from rocelab.node import Node, prepare
-from rocelab.node.prepare import DEVICE
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node, prepare_node
+from rocelab.testbed.node.prepare_node import DEVICE
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxecpu_watch import Document, check_sums, of_command, rxecpu, share
 from vmlab import LINE
 
@@ -220,25 +220,25 @@ def test_benchmark_by_cgroup_pid_and_birth(n1: Node) -> None:
 def test_stock_driver(testbed: QemuTestbed) -> None:
     """On the stock driver the work function and the receive handler tell whose the time is."""
     n1, n2 = testbed.nodes
-    prepare.install_driver(n1, artifacts.driver(LINE, "stock"))
-    prepare.add_device(n1)
+    prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
+    prepare_node.add_device(n1)
     try:
         with rxecpu(n1, "--comm", "ib_send_bw") as document:
             traffic.perftest("ib_send_bw", n1, n2, size=4096, iterations=200)
         refused = n1.run(["rxecpu", "--device", DEVICE], check=False, timeout=180)
-        prepare.remove_device(n1)
-        prepare.unload(n1)
+        prepare_node.remove_device(n1)
+        prepare_node.unload(n1)
         absent, _ = of_command(n1, "true")
     finally:
-        prepare.install_driver(n1, artifacts.driver(LINE))
-        prepare.add_device(n1)
+        prepare_node.install_driver(n1, artifacts.driver(LINE))
+        prepare_node.add_device(n1)
     check_sums(document)
     assert document["driver"]["kind"] == "stock"
     assert document["missing"] == []
     assert sum(share(document, context=context, owner="rxe") for context in TASKS) > 0
     assert share(document, context="softirq.net_rx", owner="rxe") > 0
     assert refused.returncode == 3
-    assert "which does not tell its devices apart" in refused.stderr
+    assert "the stock driver is loaded, whose events do not name the device" in refused.stderr
     check_sums(absent)
     assert absent["driver"]["kind"] == "absent"
     assert absent["missing"] == ["rxe.tasks", "rxe.receive"]

@@ -14,10 +14,10 @@ import traffic
 from hostile import HOSTILE, send
 from pcapng_file import INBOUND, Capture, Packet, parse_comment, read_pcap, read_pcapng
 from requirements import need_program
-from rocelab import artifacts
-from rocelab.node import Node, Process, prepare
-from rocelab.node.prepare import DEVICE
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node, Process, prepare_node
+from rocelab.testbed.node.prepare_node import DEVICE
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxedump_watch import HOLD, RX_STAGES, TX_STAGES, Dump, dumping, dumping_apart
 from rxestat_watch import counter, packets, watching
 from veth_pair import Pair, veth_pair
@@ -246,7 +246,7 @@ def test_streams_kills_and_rotation(testbed: QemuTestbed, tmp_path: Path) -> Non
 
         # while it still runs
         arrived(n1, "/tmp/live.pcapng", total)
-        assert "the reader has gone" in leaving.wait(timeout=120).stderr
+        assert "the reader has closed the pipe" in leaving.wait(timeout=120).stderr
         arrived(n1, dumps["killed"].path, total)
         dumps["killed"].process.kill()
         killed = read_pcapng(dumps["killed"].fetch(tmp_path))
@@ -392,8 +392,8 @@ def test_errors(n1: Node) -> None:
 def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
     """On the stock driver there are fewer stages, said so, and the same packets."""
     n1, n2 = testbed.nodes
-    prepare.install_driver(n1, artifacts.driver(LINE, "stock"))
-    prepare.add_device(n1)
+    prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
+    prepare_node.add_device(n1)
     try:
         before = counter(n1, "sent_pkts"), counter(n1, "rcvd_pkts")
         with dumping(n1) as (dump,):
@@ -401,8 +401,8 @@ def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
             capture = dump.stop(tmp_path)
         moved = counter(n1, "sent_pkts") - before[0], counter(n1, "rcvd_pkts") - before[1]
     finally:
-        prepare.install_driver(n1, artifacts.driver(LINE))
-        prepare.add_device(n1)
+        prepare_node.install_driver(n1, artifacts.driver(LINE))
+        prepare_node.add_device(n1)
     assert capture.session["driver"] == "stock"
     missing = [f"tx.{stage}" for stage in ("wqe", "route")]
     missing += [f"rx.{stage}" for stage in RX_STAGES[2:]]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 
 import traffic
-from rocelab import artifacts
-from rocelab.node import Node, prepare
-from rocelab.node.prepare import DEVICE
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node, prepare_node
+from rocelab.testbed.node.prepare_node import DEVICE
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxestat_watch import (
     TX_STAGES,
     Watch,
@@ -77,7 +77,7 @@ def test_filters(testbed: QemuTestbed) -> None:
     options = (
         ("--direction", "tx"),
         ("--direction", "rx"),
-        ("--opcode", "RC_SEND_ONLY"),
+        ("-O", "RC_SEND_ONLY"),
         ("--opcode", "rdma_write,uc_send"),
         ("--qpn", "16777215"),
         ("--device", DEVICE, "--opcode", "ACKNOWLEDGE", "--direction", "rx"),
@@ -195,6 +195,19 @@ def test_command(testbed: QemuTestbed) -> None:
     assert "cannot run '/nonexistent'" in missing.stderr
 
 
+def test_targets_that_are_no_files(n1: Node) -> None:
+    """A device and a link stay what they are; - is standard output."""
+    n1.run(["sh", "-c", "rm -f /tmp/link /tmp/target; ln -s /tmp/target /tmp/link"])
+    for probe in ("rxestat", "rxecpu"):
+        n1.run([probe, "-j", "-o", "/dev/null", "true"])
+        assert n1.run(["stat", "-c", "%F", "/dev/null"]).stdout == "character special file\n"
+        n1.run([probe, "-j", "-o", "/tmp/link", "true"])
+        assert n1.run(["stat", "-c", "%F", "/tmp/link"]).stdout == "symbolic link\n"
+        written = json.loads(n1.run(["cat", "/tmp/target"]).stdout)
+        printed = json.loads(n1.run([probe, "-j", "-o", "-", "true"]).stdout)
+        assert written["schema"] == printed["schema"] == f"rocelab.{probe}/1"
+
+
 def rxe_programs(node: Node) -> list[str]:
     """BPF programs of ours in the kernel."""
     listed = json.loads(node.run(["bpftool", "-j", "prog", "list"]).stdout)
@@ -267,18 +280,18 @@ def test_errors(n1: Node) -> None:
 def test_stock_driver(testbed: QemuTestbed) -> None:
     """On the stock driver there are fewer stages, said so, and of the same packets."""
     n1, n2 = testbed.nodes
-    prepare.install_driver(n1, artifacts.driver(LINE, "stock"))
-    prepare.add_device(n1)
+    prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
+    prepare_node.add_device(n1)
     try:
         with watching(n1) as (watch,):
             ping_pong(n1, n2, size=9001, iterations=50)
             document = watch.stop()
-        prepare.remove_device(n1)
-        prepare.unload(n1)
+        prepare_node.remove_device(n1)
+        prepare_node.unload(n1)
         absent = n1.run(["rxestat"], check=False)
     finally:
-        prepare.install_driver(n1, artifacts.driver(LINE))
-        prepare.add_device(n1)
+        prepare_node.install_driver(n1, artifacts.driver(LINE))
+        prepare_node.add_device(n1)
     assert document["driver"]["kind"] == "stock"
     missing = {f"tx.{stage}" for stage in ("wqe", "route")}
     missing |= {f"rx.{stage}" for stage in ("queue", "exec", "copy", "cqe", "reply")}

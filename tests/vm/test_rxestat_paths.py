@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 import traffic
-from rocelab.node import Node
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxestat_watch import Document, check_rows, packets, stage_counts, switched, watching
 from veth_pair import Pair, veth_pair
 

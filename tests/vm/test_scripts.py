@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hostile import HOSTILE, send
-from rocelab.node import Node
-from rocelab.provider.qemu.testbed import QemuTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from veth_pair import Pair, veth_pair
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "ebpf/scripts"

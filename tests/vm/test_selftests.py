@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from requirements import missing
-from rocelab import artifacts
-from rocelab.node import Node
-from rocelab.node.prepare import install_driver
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import install_driver
 from vmlab import LINE, LINE_CHOSEN, Boot, healthy
 
 REMOTE = "/tmp/selftests"

@@ -18,10 +18,16 @@ import pytest
 
 import slab
 from node_program import compiled
-from rocelab.node import Node, Process
-from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device, unload
-from rocelab.provider.qemu import testbed as qemu
-from rocelab.provider.qemu.qmp import execute
+from rocelab.testbed.node import Node, Process
+from rocelab.testbed.node.prepare_node import (
+    DEVICE,
+    add_device,
+    offer_roce_v1,
+    remove_device,
+    unload,
+)
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.qmp import execute
 from traffic import gid_index
 from vmlab import PATIENCE
 

@@ -13,17 +13,16 @@ import pytest
 
 import vmlab
 from requirements import missing
-from rocelab import artifacts
-from rocelab.bench import plan_file
 from rocelab.errors import ExitCode, MissingError
-from rocelab.node.endpoint import Endpoint
-from rocelab.node.prepare import DEVICE, install_probes, prepare
-from rocelab.provider import tap
-from rocelab.provider.qemu import testbed as qemu
-from rocelab.provider.qemu.spec import PEER_NETWORK
-from rocelab.provider.qemu.testbed import QemuTestbed
-from rocelab.provider.ssh.testbed import SshTestbed
-from rocelab.run import results, runner, snaplen
+from rocelab.measure import runner, snaplen
+from rocelab.plans import plan_file
+from rocelab.record import results_table
+from rocelab.testbed import artifacts, linktap
+from rocelab.testbed.node.endpoint import Endpoint
+from rocelab.testbed.node.prepare_node import DEVICE, install_probes, prepare
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
 pytestmark = pytest.mark.long
 PLAN = """
@@ -85,26 +84,17 @@ def forwarded(testbed: QemuTestbed) -> int:
     )
 
 
-class Hosts(SshTestbed):
-    """The machines as hosts of one's own. SSH reaches all of them at one address of QEMU's, so
-    that the network between them has to be told."""
-
-    @property
-    def control(self) -> str:
-        return PEER_NETWORK
-
-
 def test_as_hosts_of_ones_own_each_captures_what_arrives(
     testbed: QemuTestbed, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three captures together have as many RoCE packets as the drivers count, cut to headers."""
     monkeypatch.setattr(snaplen, "WHOLE_UP_TO", 0)
     for node in testbed.nodes:
-        install_probes(node, [artifacts.probe(tap.TAP, vmlab.LINE)])
+        install_probes(node, [artifacts.probe(linktap.TAP, vmlab.LINE)])
     ends = [Endpoint(node.name, node.link, DEVICE, node) for node in testbed.nodes]
     text = PLAN.replace("nodes = 3\nswitches = 1", 'provider = "ssh"\nnodes = 3\nswitches = 1')
     plan = plan_file.from_toml(text.replace("bcast", "alltoall"), "hosts.toml")
-    outcome = runner.run(plan, Hosts(ends, ExitStack()), tmp_path)
+    outcome = runner.run(plan, SshTestbed(ends, ExitStack()), tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
     (cell,) = (outcome.path / "cells").glob("mpibench-*")
     (step,) = json.loads((cell / "cell.json").read_text())["steps"]
@@ -123,7 +113,7 @@ def test_all_nodes_exchange_over_the_switch(testbed: QemuTestbed, tmp_path) -> N
     outcome = runner.run(plan_file.from_toml(PLAN, "switch.toml"), testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
     crossed = forwarded(testbed) - before
-    table = results.load(outcome.path)
+    table = results_table.load(outcome.path)
     sent = table.filter(pl.col("metric") == "driver.sent_pkts")
     assert sorted(sent.filter(pl.col("tool") == "mpibench")["node"]) == ["n1", "n2", "n3"]
     assert sorted(sent.filter(pl.col("tool") == "perftest")["node"]) == ["n1", "n2"]

@@ -18,9 +18,10 @@ import pytest
 
 from command_line import rocelab
 from rocelab.errors import TestbedError
-from rocelab.node import Node
-from rocelab.provider.qemu import testbed as qemu
-from rocelab.provider.qemu.state import State
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.state_folder import State
+from vmlab import LINE
 
 
 def processes(word: str) -> list[str]:
@@ -78,7 +79,7 @@ def test_up_status_ssh_down(name: str) -> None:
     assert rocelab("ssh", "--name", name, "n9", "--", "true").returncode == 2
     again = rocelab("up", "--name", name, "--bare")
     assert again.returncode == 2
-    assert "up already" in again.stderr
+    assert "already up" in again.stderr
 
     # private: the folder, the keys; and SSH listens on the loopback address alone
     assert stat.S_IMODE(state.path.stat().st_mode) == 0o700
@@ -120,8 +121,8 @@ def test_a_killed_rocelab_leaves_nothing(name: str) -> None:
     """SIGKILL of the process that booted the nodes ends them, and removes keys and sockets."""
     script = f"""
         import time
-        from rocelab.provider.qemu import testbed
-        testbed.up({name!r}, line="6.12", mtu=1500, lifeline=True)
+        from rocelab.testbed.qemu import qemu_testbed
+        qemu_testbed.up({name!r}, line={LINE!r}, mtu=1500, lifeline=True)
         print("ready", flush=True)
         time.sleep(600)
     """
@@ -129,9 +130,7 @@ def test_a_killed_rocelab_leaves_nothing(name: str) -> None:
         [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
     )
     assert owner.stdout
-    for line in owner.stdout:
-        if line == "ready\n":
-            break
+    assert "ready\n" in iter(owner.stdout.readline, "")
     assert len(processes(f"rocelab-{name}-n")) >= 2
     owner.kill()
     owner.wait()
@@ -166,7 +165,7 @@ def test_port_in_use(name: str) -> None:
 
 def test_a_node_that_dies(name: str) -> None:
     """A panic is noticed, its console shown; a killed supervisor takes the rest along."""
-    testbed = qemu.up(name, line="6.12", mtu=1500, lifeline=True)
+    testbed = qemu.up(name, line=LINE, mtu=1500, lifeline=True)
     first = testbed.nodes[0]
     process = first.start(
         ["sh", "-c", "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger"]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rocelab.bench import plan_file
 from rocelab.errors import ExitCode
-from rocelab.node import Node
-from rocelab.node.prepare import add_device, offer_roce_v1, remove_device
-from rocelab.provider.base import Testbed
-from rocelab.run import pair, results, runner
+from rocelab.measure import pair, runner
+from rocelab.plans import plan_file
+from rocelab.record import results_table
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import add_device, offer_roce_v1, remove_device
 
 PLAN = """
 [plan]
@@ -54,7 +55,7 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
     outcome = runner.run(plan_file.from_toml(PLAN, "files.toml"), both, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
     assert state(list(both.nodes)) == before
-    table = results.load(outcome.path)
+    table = results_table.load(outcome.path)
     for transport, kind in (("tcp", "tcp"), ("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
         rows = table.filter(transport=transport)
         whole = rows.filter(metric="transfer.time", kind="whole")["value"].item()
@@ -92,5 +93,8 @@ def test_a_byte_that_changed_is_an_error(
     outcome = runner.run(plan_file.from_toml(text, "files.toml"), testbed, tmp_path)
     assert outcome.failed
     (record,) = outcome.path.glob("cells/*/cell.json")
-    assert "what arrived is not what was sent" in json.loads(record.read_text())["error"]["what"]
+    assert (
+        "the received file differs from the sent one"
+        in json.loads(record.read_text())["error"]["what"]
+    )
     assert state(list(testbed.nodes)) == before

@@ -15,11 +15,11 @@ import traffic
 import witness
 from forger import Forger, mac, send
 from node_program import compiled
-from rocelab.bench import gid
-from rocelab.node import Node
-from rocelab.node.prepare import DEVICE, add_device, offer_roce_v1, remove_device
-from rocelab.provider.qemu.testbed import QemuTestbed
-from rocelab.run import frames
+from rocelab.record import frames
+from rocelab.testbed import gid
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, offer_roce_v1, remove_device
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxe_trace import PACKETS, TRACING, count, tracing
 from rxestat_watch import check_rows, watching
 from veth_pair import PROGRAM, Pair, veth_pair

@@ -14,16 +14,17 @@ import pytest
 import vethlab
 import vmlab
 from command_line import rocelab
-from rocelab import artifacts, correlate
-from rocelab.bench import plan_file
+from rocelab import correlate
 from rocelab.errors import ExitCode, TestbedError
-from rocelab.node import Node
-from rocelab.node.prepare import add_device, install_probes, remove_device
-from rocelab.provider import tap
-from rocelab.provider.veth import pair
-from rocelab.provider.veth.layout import SWITCH, Layout
-from rocelab.provider.veth.testbed import VethTestbed
-from rocelab.run import results, runner
+from rocelab.measure import runner
+from rocelab.plans import plan_file
+from rocelab.record import results_table
+from rocelab.testbed import artifacts, linktap
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import add_device, install_probes, remove_device
+from rocelab.testbed.veth import pair_setup
+from rocelab.testbed.veth.layout import SWITCH, Layout
+from rocelab.testbed.veth.veth_testbed import VethTestbed
 
 PLAN = """
 [plan]
@@ -87,7 +88,7 @@ def test_a_plan_runs_on_it_and_every_count_agrees(
     assert outcome.exit_code is ExitCode.OK, outcome
     assert sent_bytes(machine, "lo") == over_lo
 
-    table = results.load(outcome.path)
+    table = results_table.load(outcome.path)
     values = {(r["test"], r["size"], r["node"], r["metric"], r["kind"]): r["value"]
               for r in table.iter_rows(named=True)}  # fmt: skip
     for test, size in (("send_bw", 64), ("send_bw", 4096), ("write_lat", 64)):
@@ -189,7 +190,7 @@ def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_p
         pytest.raises(TestbedError, match="not complete"),
         testbed.capture(tmp_path / "wire.pcap"),
     ):
-        machine.run(["pkill", "-KILL", "-x", tap.TAP])
+        machine.run(["pkill", "-KILL", "-x", linktap.TAP])
 
 
 def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
@@ -198,11 +199,11 @@ def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
     machine.run(["ip", "rule", "add", *rule])
     try:
         with pytest.raises(TestbedError, match="would not cross the veth pair") as caught:
-            pair.check(machine, PAIR)
+            pair_setup.check(machine, PAIR)
         assert "ip rule" in caught.value.action
     finally:
         machine.run(["ip", "rule", "del", *rule])
-    pair.check(machine, PAIR)
+    pair_setup.check(machine, PAIR)
 
 
 def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> None:
@@ -211,24 +212,24 @@ def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> 
     def state() -> str:
         return machine.run(["sh", "-c", _STATE]).stdout
 
-    pair.remove(machine)
+    pair_setup.remove(machine)
     before = state()
     assert "rocelab" not in before
     assert before.count("0:\tfrom all lookup local") == 1
-    pair.remove(machine)
+    pair_setup.remove(machine)
     assert state() == before
     try:
         machine.run(["ip", "link", "add", "rocelab2", "type", "dummy"])
         with pytest.raises(TestbedError, match="rocelab2"):
-            pair.make(machine, PAIR)
+            pair_setup.make(machine, PAIR)
         machine.run(["ip", "link", "delete", "rocelab2"])
         assert state() == before
-        pair.make(machine, PAIR)
+        pair_setup.make(machine, PAIR)
         assert "lookup 4791" in state()
-        pair.remove(machine)
+        pair_setup.remove(machine)
         assert state() == before
     finally:
-        pair.make(machine, PAIR)
+        pair_setup.make(machine, PAIR)
         for node in testbed.nodes:
             add_device(node)
 
@@ -298,8 +299,8 @@ transports = ["tcp"]
 @pytest.fixture
 def switched(testbed: VethTestbed, machine: Node) -> Iterator[VethTestbed]:
     """Three ends over two bridges in a row, in the place of the pair."""
-    pair.remove(machine)
-    pair.make(machine, SWITCHED)
+    pair_setup.remove(machine)
+    pair_setup.make(machine, SWITCHED)
     other = VethTestbed(testbed.host, SWITCHED)
     install_probes(machine, [artifacts.mpibench(vmlab.LINE)])
     for node in other.nodes:
@@ -307,8 +308,8 @@ def switched(testbed: VethTestbed, machine: Node) -> Iterator[VethTestbed]:
     yield other
     for node in other.nodes:
         remove_device(node)
-    pair.remove(machine)
-    pair.make(machine, PAIR)
+    pair_setup.remove(machine)
+    pair_setup.make(machine, PAIR)
     for node in testbed.nodes:
         add_device(node)
 
@@ -331,7 +332,7 @@ def test_mpi_between_three_ends_crosses_every_bridge(
     assert outcome.exit_code is ExitCode.OK, outcome
     crossed = {port: forwarded(machine, port) - before[port] for port in ports}
     assert crossed["port1"] == crossed["hop-down2"] > 0
-    table = results.load(outcome.path)
+    table = results_table.load(outcome.path)
     sent = table.filter(pl.col("metric") == "driver.sent_pkts", pl.col("transport") == "rxe-v2")
     assert sorted(sent["node"]) == ["n1", "n2", "n3"]
     frames = table.filter(pl.col("metric") == "wire.frames")
@@ -359,12 +360,12 @@ def test_each_switch_costs_time(testbed: VethTestbed, machine: Node) -> None:
     soonest = dict.fromkeys((0, 1, 5), math.inf)
     try:
         for switches in (*soonest, *soonest):
-            pair.remove(machine)
-            pair.make(machine, Layout(vmlab.MTU, switches=switches))
+            pair_setup.remove(machine)
+            pair_setup.make(machine, Layout(vmlab.MTU, switches=switches))
             soonest[switches] = min(soonest[switches], soonest_ms(machine))
     finally:
-        pair.remove(machine)
-        pair.make(machine, PAIR)
+        pair_setup.remove(machine)
+        pair_setup.make(machine, PAIR)
         for node in testbed.nodes:
             add_device(node)
     assert soonest[0] < soonest[1] < soonest[5], soonest
@@ -382,7 +383,7 @@ def test_a_plans_link_is_late_slow_and_loses(
     after = [machine.run(["tc", "qdisc", "show", "dev", each]).stdout for each in netdevs]
     assert after == disciplines
     values = {(r["test"], r["node"], r["metric"], r["kind"]): r["value"]
-              for r in results.load(outcome.path).iter_rows(named=True)}  # fmt: skip
+              for r in results_table.load(outcome.path).iter_rows(named=True)}  # fmt: skip
     # half a round trip, in ns
     assert values["tcp_lat", "n1", "latency.mean", "one_way_half_rtt"] >= 30e6
     assert values["send_bw", "n1", "bandwidth", "one_way"] <= 4e6 / 8

@@ -139,7 +139,7 @@ def assemble(image: Path, kernel: Path, out: Path) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--line", default="6.12")
+    parser.add_argument("--line", required=True)
     parser.add_argument("--image", type=Path, required=True, help="folder of tools/node/build.py")
     parser.add_argument("--cache", type=Path, required=True, help="folder for debug kernels")
     parser.add_argument("--out", type=Path, required=True, help="folder to make")

@@ -78,7 +78,7 @@ def fetch(line: str, image: Path, out: Path, members: Sequence[str] = ()) -> Non
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--line", default="6.12")
+    parser.add_argument("--line", required=True)
     parser.add_argument("--image", type=Path, required=True, help="folder of tools/node/build.py")
     parser.add_argument("--out", type=Path, required=True, help="folder to make")
     parser.add_argument("members", nargs="+", help="patterns of paths in the source")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What every file of mpibench knows: a test is one MPI operation that can be done once and
- * checked; a method (method.h) says how often it is done, and which time counts.
+ * What every file of mpibench uses. A test is one MPI operation that can be run once and checked.
+ * A method (method.h) decides how often it runs, and which time counts.
  */
 #ifndef MPIBENCH_BENCH_H
 #define MPIBENCH_BENCH_H
@@ -13,7 +13,7 @@
 
 #define ELEMENT sizeof(float) /* reductions add floats, as OSU's and IMB's do */
 
-/* Which rank is where: what crosses the link is known from it. */
+/* The node of each rank, which decides what crosses the link. */
 struct placement {
 	int rank, ranks;
 	int nodes;
@@ -33,13 +33,13 @@ struct run {
 	int *counts;		    /* [ranks]: elements of each rank, reduce_scatter only */
 };
 
-/* What must cross the link between nodes, at least, when a test is done once. */
+/* The least that must cross the link between nodes when a test runs once. */
 struct floor {
 	uint64_t bytes, messages;
 };
 
 enum shape {
-	PAIRS,	    /* point to point: the first half of the ranks, each with one of the second */
+	PAIRS,	    /* point to point: each rank of the first half with one of the second */
 	COLLECTIVE, /* all ranks at once */
 };
 
@@ -54,9 +54,10 @@ struct test {
 	bool rooted;	/* checked with every rank as run.root, timed with 0 */
 	bool sized;	/* has messages of a size */
 	bool reduces;	/* sizes are whole ELEMENTs */
-	int ways;	/* messages or windows that one `once` moves: what its time is divided by */
+	int ways; /* messages or windows that one `once` moves, by which its time is divided */
 	void (*once)(struct run *run);
-	/* does it once with marked data; wrong bytes on this rank, and the first one's place */
+	/* runs it once with marked data; returns the wrong bytes on this rank, and the place of the
+	 * first */
 	size_t (*check)(struct run *run, size_t *first);
 	struct floor (*floor)(const struct run *run);
 };

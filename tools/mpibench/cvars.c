@@ -11,7 +11,7 @@
 
 #define LONGEST_NAME 256
 
-/* Open MPI's names; a library that has others has none of these, and says nothing */
+/* Open MPI's names; another library has none of these, and reports nothing */
 static bool wanted(const char *name)
 {
 	static const char *const whole[] = {"pml", "btl", "coll", "mpi_yield_when_idle"};

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* in quotes, escaped; bytes that are not ASCII become '?' */
+/* Quoted and escaped; bytes that are not ASCII become '?'. */
 void json_string(FILE *out, const char *text);
 
 #endif /* MPIBENCH_JSON_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * SKaMPI 5: each repetition is timed on its own, and the slowest rank's time is the repetition's.
- * They go on, in batches, until the standard error of their mean is small enough, or there are
+ * They continue, in batches, until the standard error of their mean is small enough, or there are
  * many. The quarter with the smallest times and that with the largest are left out of the mean.
  * Ranks start together by a barrier (SKaMPI's SYNC_BARRIER, not its synchronised clocks).
  */

@@ -2,8 +2,8 @@
 /*
  * mpibench - MPI benchmarks by the methods of OSU, Intel and SKaMPI.
  *
- * An own program, because none of those is in a distribution: many tests run per mpirun, and every
- * test's data are checked, for each size and root, before it is timed.
+ * It exists because no distribution has those suites. Many tests run per mpirun, and each test's
+ * data are checked for every size and root before it is timed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define WRONG_DATA 1
 #define USAGE	   2
 
-/* Whether all ranks got what they should have, with this root; who did not, says so. */
+/* Whether all ranks received the right data, with this root; ranks that failed report it. */
 static bool right(const struct test *test, struct run *run)
 {
 	size_t first = 0, wrong = test->check(run, &first);

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* zeroed memory, never NULL: without any, the whole job ends with a message */
+/* zeroed memory, never NULL: if there is none, the whole job ends with a message */
 void *memory_get(size_t count, size_t size);
-/* the same, at the beginning of a page, as every suite has its buffers; free(3) it */
+/* the same, page-aligned as in every suite; free(3) it */
 unsigned char *memory_get_pages(size_t size);
 
 #endif /* MPIBENCH_MEMORY_H */

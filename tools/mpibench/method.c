@@ -49,8 +49,8 @@ static double smallest_of(const double *all, int number)
 }
 
 /*
- * Whose times count. All of a collective's ranks; of a ping-pong or a stream the one that began
- * it; where all pairs are at it the senders, or, because each end is as good, both.
+ * Whose times count: all ranks of a collective; of a ping-pong or a stream the one that started
+ * it; with several pairs the senders or, where both ends are equal, both.
  */
 static int taking_part(const struct test *test, int ranks)
 {
@@ -72,7 +72,7 @@ void method_run(const struct method *method, const struct test *test, struct run
 	counts.trials = asked->trials;
 	if (asked->iterations >= 0) {
 		counts.iterations = asked->iterations;
-		/* the suites' own proportion, roughly; a tenth of few is still one */
+		/* roughly the suites' proportion; at least one */
 		if (counts.warmup)
 			counts.warmup = (asked->iterations + 9) / 10;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How often an operation is done and which of its times count: the loops of the suites that
- * mpibench stands in for, as their documentation has them (docs/formats/mpibench.md cites it).
+ * How often an operation runs and which of its times count: the loops of the suites that mpibench
+ * replaces, as documented by them (docs/formats/mpibench.md cites the sources).
  */
 #ifndef MPIBENCH_METHOD_H
 #define MPIBENCH_METHOD_H
@@ -16,8 +16,8 @@ struct counts {
 };
 
 struct result {
-	struct counts counts; /* what was done: SKaMPI's method decides as it goes */
-	double seconds;	      /* one `once`, as the suite would report it; mean of the trials */
+	struct counts counts;	       /* what was done: SKaMPI's method decides while it runs */
+	double seconds;		       /* one `once` as the suite reports it; mean of the trials */
 	double fastest, mean, slowest; /* of the ranks that take part, first trial */
 	double trial[MOST_TRIALS];     /* seconds, each */
 };

@@ -20,7 +20,7 @@ struct options {
 
 enum { GO_ON = -1 };
 
-/* GO_ON, or what to exit with; only `speaks` says why */
+/* GO_ON, or the status to exit with; only the rank that `speaks` prints why */
 int options_read(struct options *options, int argc, char **argv, bool speaks);
 
 #endif /* MPIBENCH_OPTIONS_H */

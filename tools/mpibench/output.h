@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What rank 0 prints: a table as it goes, or one JSON document (docs/formats/mpibench.md). */
+/* What rank 0 prints: a table line by line, or one JSON document (docs/formats/mpibench.md). */
 #ifndef MPIBENCH_OUTPUT_H
 #define MPIBENCH_OUTPUT_H
 

@@ -14,7 +14,7 @@
 
 enum { TAG_DATA = 1, TAG_BACK, TAG_DONE };
 
-/* -1 with MPI_PROC_NULL's meaning is not portable: who has no partner does nothing */
+/* -1 as MPI_PROC_NULL is not portable: a rank without a partner does nothing */
 static int partner(const struct run *run, bool all_pairs, bool *sends)
 {
 	int found = placement_partner(run->at, all_pairs);
@@ -41,7 +41,7 @@ static void ping_pong(struct run *run, bool all_pairs)
 	}
 }
 
-/* A window of messages, and a short answer when all are there. */
+/* A window of messages, and a short answer when all have arrived. */
 static void stream(struct run *run, bool all_pairs)
 {
 	bool first;

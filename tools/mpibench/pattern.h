@@ -6,11 +6,11 @@
 
 #include <stddef.h>
 
-#define POISON 0xa5 /* what receive buffers hold before */
+#define POISON 0xa5 /* what receive buffers hold at first */
 
 /* `from` and `to`: ranks; a block that goes to all has to = -1 */
 void pattern_fill(unsigned char *data, size_t size, int from, int to);
-/* wrong bytes; *first is the first one's offset, only set when there is one */
+/* the number of wrong bytes; *first is the offset of the first, set only if there is one */
 size_t pattern_wrong(const unsigned char *data, size_t size, int from, int to, size_t *first);
 
 /* whole numbers, so small that float adds them exactly in any order */

@@ -10,7 +10,7 @@ void placement_free(struct placement *at);
 
 /* the rank that this one exchanges messages with, or -1 (an odd one out, or not the first pair) */
 int placement_partner(const struct placement *at, bool all_pairs);
-/* pairs, of these: those whose ends are on two nodes */
+/* of these pairs, those whose ends are on different nodes */
 int placement_pairs(const struct placement *at, bool all_pairs, int *across);
 
 #endif /* MPIBENCH_PLACEMENT_H */

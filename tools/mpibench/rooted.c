@@ -84,7 +84,7 @@ static size_t check_reduce(struct run *run, size_t *first)
 	return numbers_wrong_sum(run->recv, elements, 0, run->at->ranks, first);
 }
 
-/* every other node has to hear of it, or the root's of every other, once */
+/* the data must reach every other node once, or the root's node from every other */
 static struct floor once_a_node(const struct run *run)
 {
 	uint64_t others = (uint64_t)run->at->nodes - 1;
@@ -92,7 +92,7 @@ static struct floor once_a_node(const struct run *run)
 	return (struct floor){others * run->size, others};
 }
 
-/* a block of its own for each rank that is not on the root's node */
+/* a separate block for each rank that is not on the root's node */
 static struct floor once_a_rank(const struct run *run)
 {
 	const struct placement *at = run->at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Collectives after which all ranks have the same: allreduce, allgather, barrier. */
+/* Collectives after which all ranks have the same data: allreduce, allgather, barrier. */
 #include "bench.h"
 
 #include <string.h>
@@ -57,9 +57,9 @@ static size_t check_allgather(struct run *run, size_t *first)
 }
 
 /*
- * Nobody may be through before everybody is there. The rank `root` comes last, LATE seconds after
- * it has heard from all others that they go; so each of them must have been in there for as long,
- * by its own clock.
+ * No rank may leave before all have entered. The rank `root` enters last, LATE seconds after all
+ * others have announced that they enter, so each of them must wait at least that long by its own
+ * clock.
  */
 static size_t check_barrier(struct run *run, size_t *first)
 {
@@ -119,7 +119,7 @@ const struct test SHARED_TESTS[] = {
 	 .floor = each_block},
 	{.name = "barrier",
 	 .shape = COLLECTIVE,
-	 .rooted = true, /* who comes last */
+	 .rooted = true, /* the rank that enters last */
 	 .ways = 1,
 	 .once = barrier,
 	 .check = check_barrier,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Collectives after which each rank has a part of its own: alltoall, reduce_scatter. */
+/* Collectives after which each rank has a different part: alltoall, reduce_scatter. */
 #include "bench.h"
 
 #include <string.h>
@@ -46,7 +46,8 @@ static struct floor to_other_nodes(const struct run *run)
 	return floor;
 }
 
-/* The whole vector is `size` bytes; the first ranks get one element more, where it does not divide.
+/* The whole vector is `size` bytes; if it does not divide evenly, the first ranks get one element
+ * more.
  */
 static void share_out(struct run *run)
 {

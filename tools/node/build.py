@@ -225,7 +225,7 @@ def build(line: str, target: Path) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--line", default="6.12")
+    parser.add_argument("--line", required=True)
     parser.add_argument("--cache", type=Path, required=True, help="folder for images")
     arguments = parser.parse_args()
     known = sorted(path.stem for path in (HERE / "lines").glob("*.toml"))

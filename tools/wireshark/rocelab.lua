@@ -2,7 +2,7 @@
 --
 -- rocelab for Wireshark 4.0 to 4.6 (Lua 5.2 to 5.4): a post-dissector. It reads what rxedump and
 -- `rocelab annotate` wrote into packet comments (docs/formats/rxedump.md), and verifies the
--- invariant CRC of any RoCE packet. It follows no PSNs: that is done by `rocelab annotate`.
+-- invariant CRC of any RoCE packet. It does not follow PSNs: `rocelab annotate` does.
 --
 -- Install: `rocelab wireshark install`, or copy this file to the folder that Wireshark's
 -- Help > About > Folders calls "Personal Lua Plugins".
@@ -115,8 +115,8 @@ local find_comment = Field.new("frame.comment")
 
 -- CRC-32 -------------------------------------------------------------------------------------
 
--- Exclusive or of many 32-bit numbers: Lua 5.2 has a library for it; later ones have an operator,
--- which 5.2 could not even compile.
+-- Exclusive or of many 32-bit numbers: Lua 5.2 has a library for it, later versions an operator
+-- that 5.2 cannot compile.
 local xor
 if bit32 then
     xor = bit32.bxor
@@ -159,7 +159,7 @@ local S13, S14, S15, S16 = SLICE[13], SLICE[14], SLICE[15], SLICE[16]
 local string_byte, string_find = string.byte, string.find
 
 -- The register after all bytes of `data`, sixteen at a time. The tables are linear, so that the
--- register's bytes and the data's can be looked up apart and all be joined by one call.
+-- register's bytes and the data's can be looked up separately and joined by one call.
 local function crc32(crc, data)
     local length = #data
     local at = 1
@@ -188,7 +188,7 @@ end
 local BTH, GRH, UDP, ICRC = 12, 40, 8, 4
 
 -- Bytes of BTH and extended headers by opcode (IBA volume 1, 9.2): by the lower five bits for RC;
--- what the other services put before that. Opcodes without a row end with their BTH.
+-- the other services add headers before that. Opcodes without a row end with their BTH.
 local EXTENDED = {
     [3] = 4, [5] = 4, [6] = 16, [9] = 4, [10] = 16, [11] = 20, [12] = 16, [13] = 4, [15] = 4,
     [16] = 4, [17] = 4, [18] = 12, [19] = 28, [20] = 28, [22] = 4, [23] = 4, [28] = 20, [29] = 16,
@@ -224,8 +224,8 @@ local function uint16(frame, at)
     return high * 256 + low
 end
 
--- Where the IPv6 header chain at `l3` has its UDP header, before `limit`; nil if it has none there.
-local function udp_behind_ipv6(frame, l3, limit)
+-- The UDP header in the IPv6 header chain at `l3`, before `limit`; nil if there is none.
+local function udp_after_ipv6(frame, l3, limit)
     local kind, at = string_byte(frame, l3 + 6), l3 + 40
     for _ = 0, 8 do
         if kind == 17 then
@@ -239,7 +239,7 @@ local function udp_behind_ipv6(frame, l3, limit)
         if kind == 0 or kind == 43 or kind == 60 or kind == 135 or kind == 139 or kind == 140 then
             size = (units + 1) * 8
         elseif kind == 44 then
-            -- only before a whole packet (RFC 6946): of others the rest is elsewhere
+            -- only before a whole packet (RFC 6946): other fragments lack the rest
             local offset = uint16(frame, at + 2)
             if offset >= 8 or offset % 2 == 1 then
                 return nil
@@ -255,9 +255,9 @@ local function udp_behind_ipv6(frame, l3, limit)
     return nil
 end
 
--- Network header before the BTH: its index, its kind ("ipv4", "ipv6", "grh"), and the index behind
+-- Network header before the BTH: its index, its kind ("ipv4", "ipv6", "grh"), and the index after
 -- the ICRC by the last length before the BTH. Checked in the frame's own bytes: a reassembled
--- packet has offsets of another buffer. nil if there is none to verify with.
+-- packet has offsets of another buffer. nil if no header can be verified.
 local function network(frame, bth)
     for _, ip in ipairs({ find_ipv4() }) do
         local l3 = ip.offset + 1
@@ -272,11 +272,11 @@ local function network(frame, bth)
     for _, ip in ipairs({ find_ipv6() }) do
         local l3 = ip.offset + 1
         if l3 + 40 + UDP <= bth and math.floor(string_byte(frame, l3) / 16) == 6
-            and udp_behind_ipv6(frame, l3, bth) == bth - UDP then
+            and udp_after_ipv6(frame, l3, bth) == bth - UDP then
             return l3, "ipv6", bth - UDP + uint16(frame, bth - 4)
         end
     end
-    -- behind a real LRH (native InfiniBand) the ICRC covers that, not ones
+    -- after a real LRH (native InfiniBand) the ICRC covers that, not ones
     if find_grh() and not find_lrh() and bth > GRH then
         local l3 = bth - GRH
         if math.floor(string_byte(frame, l3) / 16) == 6 and string_byte(frame, l3 + 6) == 0x1b then
@@ -352,7 +352,7 @@ end
 
 -- Comments -----------------------------------------------------------------------------------
 
--- A value as people may see it: escapes undone, control characters and broken UTF-8 made visible.
+-- A value for display: escapes undone, control characters and broken UTF-8 made visible.
 local function readable(value)
     if not value:find("[%%%c\128-\255]") then
         return value
@@ -373,7 +373,7 @@ local function broken_escape(value)
     return value:find("%", 1, true) and value:gsub("%%%x%x", ""):find("%", 1, true)
 end
 
--- Exact in every Lua; no cost is as long as 10^15 ns, which are eleven days.
+-- Exact in every Lua: no cost reaches 10^15 ns, eleven days.
 local function number_of(value, limit)
     if not value:find("^%d+$") or #value > 15 then
         return nil
@@ -382,7 +382,7 @@ local function number_of(value, limit)
     return (not limit or number <= limit) and number or nil
 end
 
--- An item costs more than everything else here: one that nothing shows or filters on is left out.
+-- Adding an item costs more than everything else here: leave out what nothing shows or filters on.
 
 local function add_text(name)
     local own = field[name]
@@ -477,7 +477,7 @@ local function add_response_time(item, value)
     return number
 end
 
--- Each returns what is false if the value cannot be used.
+-- Each returns false or nil if the value cannot be used.
 local READERS = {
     node = add_text("node"),
     dev = add_text("dev"),
@@ -578,12 +578,12 @@ local function add_roce(root, tvb, pinfo, bth)
 end
 
 -- What the expert statistics show even if nothing asks for our fields. Each packet's comment is
--- searched: for words that begin with a letter that few others have, not with the space before.
+-- searched for words with a rare first letter, which is faster than searching for the space before.
 local function may_have_finding(text)
     return string_find(text, "finding=", 1, true) or string_find(text, "drop=", 1, true)
 end
 
--- Comments one by one, as Wireshark hands them over: no table is made for them.
+-- Comments one by one, as Wireshark returns them, without building a table.
 local function add_comments(root, tree, wanted, comment, ...)
     if not comment then
         return root
@@ -601,7 +601,7 @@ function rocelab.dissector(tvb, pinfo, tree)
     itself = itself or Dissector.get("rocelab")
     local wanted = tree:referenced(itself)
     local root = add_comments(nil, tree, wanted, find_comment())
-    -- most packets end here: while nothing shows or filters on our fields, nothing is computed
+    -- most packets end here: nothing is computed unless something shows or filters on our fields
     if wanted or (check_icrc and check_always) then
         local bth = find_bth()
         if bth then

@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT / "captures"))
 from generator import crc, files, frames  # noqa: E402
 
 TSHARK_PACKETS = 200_000
-"""tshark's rate does not depend on the length; it is too slow for the whole file."""
+"""tshark's rate does not depend on the file's length, and it is too slow for the whole file."""
 PLAIN_CRC = "plain CRC-32 (crc32fast)"
 
 
@@ -70,11 +70,11 @@ def write(path: Path, packets: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of one run of one program."""
+    """The seconds that one run of a program took."""
 
     wall: float
     cpu: float
-    """User and system time of all its threads: what a busy machine disturbs less."""
+    """User and system time of all threads, which a busy machine affects less."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the probes cost, from samples: medians, additions, targets. Pure functions."""
+"""Compute the probes' cost from samples: medians, additions, targets. Pure functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it holds."""
+        """Whether the target is met."""
         return self.found <= self.bound
 
 
@@ -82,7 +82,7 @@ def rows(samples: Samples) -> list[Row]:
 def targets(
     samples: Samples, contributors: Mapping[str, Sequence[tuple[str, float]]]
 ) -> list[Target]:
-    """The bounds that the probes set themselves, at one size."""
+    """Return the targets for the probes' cost at one size."""
     by_name = {row.name: row for row in rows(samples)}
     stock = by_name[STOCK].median
 
@@ -140,7 +140,7 @@ def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tu
 
 
 def text(size: int, samples: Samples, bounds: Sequence[Target]) -> str:
-    """The table and the targets of one size."""
+    """Format the table and the targets of one size."""
     lines = [f"{size} bytes: instructions of an RDMA WRITE and its ACK, both ends, icount"]
     lines += [f"{'configuration':28} {'median':>9} {'spread':>17} {'added':>9} {'spread':>17}"]
     for row in rows(samples):
@@ -157,7 +157,7 @@ def text(size: int, samples: Samples, bounds: Sequence[Target]) -> str:
 
 
 def as_json(samples: Samples, bounds: Sequence[Target]) -> dict[str, Any]:
-    """The same as JSON values."""
+    """Return the same as JSON values."""
     return {
         "samples": {name: list(values) for name, values in samples.items()},
         "rows": [asdict(row) for row in rows(samples)],

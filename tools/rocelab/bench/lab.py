@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One machine whose clock counts instructions: load a driver, run the loop, under probes or not."""
+"""Count instructions per packet on one machine: load a driver, run a loop with or without probes.
+
+The machine's clock counts instructions.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,20 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rocelab import artifacts
-from rocelab.node import Node
-from rocelab.node.prepare import PROBE_DIR, add_device, install_probes, remove_device, unload
-from rocelab.provider.veth import testbed as veth
-from rocelab.provider.veth.testbed import VethTestbed
+from rocelab import kernel_lines
+from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import (
+    PROBE_DIR,
+    add_device,
+    install_probes,
+    remove_device,
+    unload,
+)
+from rocelab.testbed.veth import veth_testbed as veth
+from rocelab.testbed.veth.veth_testbed import VethTestbed
 
-LINE = "6.12"
+LINE = kernel_lines.DEFAULT_LINE
 LOOP = "rcloop"
 BATCHES = 40
 _MEDIAN = re.compile(r"median_ns=(\d+\.\d+)")
@@ -30,12 +40,12 @@ FUNCTIONS = (
 
 
 def empty_programs(*events: str) -> str:
-    """A bpftrace script that hears these events and does nothing."""
+    """Return a bpftrace script that attaches to these events and does nothing."""
     return "\n".join(f"rawtracepoint:{event} /0/ {{ @ = 1; }}" for event in events)
 
 
 def histograms(functions: tuple[str, ...]) -> str:
-    """A bpftrace script: a histogram of the time in each of these functions."""
+    """Return a bpftrace script with a histogram of the time in each of these functions."""
     return "\n".join(
         f"fentry:rdma_rxe:{f} {{ @began_{f}[tid] = nsecs; }}\n"
         f"fexit:rdma_rxe:{f} /@began_{f}[tid]/ "
@@ -68,15 +78,15 @@ class Lab:
             self.plain(size)
 
     def plain(self, size: int) -> float:
-        """Instructions of a WRITE and its ACK."""
+        """Count the instructions of a WRITE and its ACK."""
         return self._run(self._argv(size))
 
     def bpftrace(self, script: str, size: int) -> float:
-        """The same with a bpftrace script attached."""
+        """Count them with a bpftrace script attached."""
         return self._run(("bpftrace", "-e", script, "-c", " ".join(self._argv(size))))
 
     def rxestat(self, size: int, *options: str) -> tuple[float, dict[str, object]]:
-        """The same with rxestat attached; and its document."""
+        """Count them with rxestat attached; return its document too."""
         result = f"{_RESULT}/rxestat.json"
         words = ("rxestat", "--json", "--output", result, *options, "--", *self._argv(size))
         cost = self._run(words)
@@ -84,7 +94,7 @@ class Lab:
         return cost, document
 
     def rxedump(self, size: int) -> float:
-        """The same while rxedump writes every packet into memory, headers only."""
+        """Count them while rxedump writes the headers of every packet into memory."""
         words = ("rxedump", "--snapshot-length", "128", "--write", f"{_RESULT}/rxedump.pcapng")
         process = self.machine.start(words)
         try:
@@ -97,7 +107,7 @@ class Lab:
         return cost
 
     def probeable(self) -> tuple[str, ...]:
-        """Those of FUNCTIONS that the loaded driver has."""
+        """Return those of FUNCTIONS that the loaded driver has."""
         listed = self.machine.run(["bpftrace", "-l", "fentry:rdma_rxe:*"], timeout=300).stdout
         there = {line.rpartition(":")[2].strip() for line in listed.splitlines()}
         return tuple(f for f in FUNCTIONS if f in there)
@@ -114,7 +124,7 @@ class Lab:
 
 @contextmanager
 def lab() -> Iterator[Lab]:
-    """Boot the machine, put drivers and probes on it, and take it down at the end."""
+    """Boot the machine, install drivers and probes on it, and take it down at the end."""
     testbed = veth.up(f"bench-{os.getpid()}", line=LINE, mtu=4200, icount=True, lifeline=True)
     try:
         machine = testbed.nodes[0].machine

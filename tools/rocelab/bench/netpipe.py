@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mpibench beside NetPIPE, another program's ping-pong: do their medians agree?
+"""Compare mpibench with NetPIPE, another ping-pong program: do their medians agree?
 
 Two local ranks over TCP on loopback, native time, the two programs in turn. NetPIPE prints the
 best of its three trials; mpibench times as many trials of as many round trips (`--trials`), and
@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rocelab.run.stats import Spread, spread
+from rocelab.stats.summary import Spread, spread
 
 ROOT = Path(__file__).resolve().parents[3]
 TRIALS = 3
@@ -37,7 +37,7 @@ ENVIRONMENT = {
 
 
 def mpirun(*words: str) -> str:
-    """Standard output of two local ranks."""
+    """Return the standard output of two local ranks."""
     return subprocess.run(
         ["mpirun", "--bind-to", "none", "-n", "2", *words],
         env=ENVIRONMENT,
@@ -49,7 +49,7 @@ def mpirun(*words: str) -> str:
 
 
 def netpipe(folder: Path, size: int, times: int) -> float:
-    """Half a round trip in µs, as NetPIPE has it in its file: bytes, Mbit/s, seconds."""
+    """Return half a round trip in µs, from NetPIPE's file: bytes, Mbit/s, seconds."""
     out = folder / "np.out"
     size_words = ("-l", str(size), "-u", str(size), "-p", "0")
     mpirun("NPopenmpi", *size_words, "-n", str(times), "-o", str(out))

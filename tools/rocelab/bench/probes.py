@@ -19,7 +19,7 @@ from typing import Any
 import costs
 from lab import LINE, Lab, empty_programs, histograms, lab
 
-from rocelab import artifacts
+from rocelab.testbed import artifacts
 
 SCHEMA = "rocelab.bench.probes/1"
 SIZES = (64, 4096)
@@ -28,7 +28,7 @@ Found = dict[int, dict[str, list[float]]]
 
 
 def measure_stock(bench: Lab, found: Found) -> None:
-    """One load of the stock driver: plain, under bpftrace, under libbpf's fentry and fexit."""
+    """Measure one load of the stock driver: plain, bpftrace, libbpf fentry and fexit."""
     bench.load("stock", SIZES)
     script = histograms(bench.probeable())
     for size in SIZES:
@@ -38,14 +38,14 @@ def measure_stock(bench: Lab, found: Found) -> None:
 
 
 def measure_events(bench: Lab, found: Found) -> None:
-    """One load of the driver with the events and nothing else of ours, off."""
+    """Measure one load of the driver with only our events, switched off."""
     bench.load("events", SIZES)
     for size in SIZES:
         found[size][costs.BARE].append(bench.plain(size))
 
 
 def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
-    """One load of ours: events off, on for nobody, for rxestat, for rxedump."""
+    """Measure one load of our driver: events off, on unread, rxestat, rxedump."""
     bench.load("instrumented", SIZES)
     documents: dict[int, dict[str, Any]] = {}
     for size in SIZES:

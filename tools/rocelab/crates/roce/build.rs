@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Turns `opcodes.csv`, the one BTH opcode table, into Rust.
+//! Generates Rust from the tables at the top of the checkout: opcodes and stages.
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
+
+const TABLES: &str = "../../../../tables";
+
+/// The rows of a table, without comments and column names.
+fn rows(name: &str) -> Vec<String> {
+    let path = format!("{TABLES}/{name}");
+    println!("cargo::rerun-if-changed={path}");
+    let table = fs::read_to_string(&path).expect("tables/ is at the top of the checkout");
+    table.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect()
+}
+
+fn write(name: &str, rust: &str) {
+    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&out).join(name), rust).expect("OUT_DIR is writable");
+}
 
 /// `read_request` to `ReadRequest`.
 fn camel(word: &str) -> String {
@@ -14,12 +29,9 @@ fn camel(word: &str) -> String {
         .collect()
 }
 
-fn main() {
-    println!("cargo::rerun-if-changed=opcodes.csv");
-    let table = fs::read_to_string("opcodes.csv").expect("opcodes.csv lies beside build.rs");
+fn opcodes() -> String {
     let mut rust = String::from("static TABLE: &[Opcode] = &[\n");
-    let lines = table.lines().filter(|line| !line.starts_with('#')).skip(1);
-    for line in lines {
+    for line in rows("opcodes.csv") {
         let columns: Vec<&str> = line.split(',').collect();
         let [code, name, class, position, headers] = columns[..] else {
             panic!("opcodes.csv: five columns expected in {line:?}");
@@ -37,7 +49,50 @@ fn main() {
         )
         .expect("a String takes any text");
     }
-    rust.push_str("];\n");
-    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    fs::write(Path::new(&out).join("opcodes.rs"), rust).expect("OUT_DIR can be written");
+    rust + "];\n"
+}
+
+/// Stage names by direction, and the index of the stage that the network device ends.
+fn stages() -> String {
+    let table = rows("stages.csv");
+    let stages: Vec<[&str; 3]> = table
+        .iter()
+        .map(|line| {
+            let mut columns = line.split(',');
+            std::array::from_fn(|_| columns.next().expect("stages.csv: direction, stage, event"))
+        })
+        .collect();
+    let of = |wanted: &str| -> Vec<[&str; 3]> {
+        stages.iter().filter(|[direction, ..]| *direction == wanted).copied().collect()
+    };
+    let (tx, rx) = (of("tx"), of("rx"));
+    assert_eq!(tx.len() + rx.len(), stages.len(), "stages.csv: the direction is tx or rx");
+    let mut rust = String::new();
+    for (name, what, stages) in [("TX", "sent", &tx), ("RX", "received", &rx)] {
+        let names: Vec<&str> = stages.iter().map(|[_, stage, _]| *stage).collect();
+        writeln!(
+            rust,
+            "/// Stages of a {what} packet, in the order in which it passes them.\n\
+             pub const {name}_STAGES: [&str; {}] = {names:?};",
+            names.len()
+        )
+        .expect("a String takes any text");
+    }
+    let last = tx.iter().position(|[.., event]| *event == "start_xmit");
+    let last = last.expect("stages.csv: one stage ends with start_xmit");
+    writeln!(
+        rust,
+        "/// Index of the sent stage that ends when the network device gets the packet.\n\
+         pub(super) const START_XMIT: usize = {last};\n\
+         /// The larger number of stages of the two directions.\n\
+         pub(super) const STAGES_MAX: usize = {};",
+        tx.len().max(rx.len())
+    )
+    .expect("a String takes any text");
+    rust
+}
+
+fn main() {
+    write("opcodes.rs", &opcodes());
+    write("stages.rs", &stages());
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the fuzzers run: libFuzzer's targets, and the mutations of `tests/mutations.rs`.
+//! The fuzz targets, for libFuzzer and for the mutations of `tests/mutations.rs`.
 
 use std::io::Cursor;
 
-use _core::read::{Block, Counter, Reader, open_compressed};
-use _core::{Engine, Options, Select};
+use engine::read::{Block, Counter, Reader, open_compressed};
+use engine::{Analyzer, Filter, Options};
 use roce::flow::Config;
-use roce::{Frame, Link, Memory, Own, Packet, Ports, Recalled, decode, icrc};
+use roce::{Frame, HeaderCache, Hit, Link, Packet, Ports, Varying, decode, icrc};
 
-/// Any bytes as a capture file, compressed or not: read to the end in pieces of a hostile size.
+/// Reads any bytes as a capture file, compressed or not, in pieces of any size.
 pub fn readers(input: &[u8]) {
     let Some((&piece, file)) = input.split_first() else { return };
     let Ok(plain) = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default())
@@ -32,7 +32,7 @@ pub fn readers(input: &[u8]) {
     }
 }
 
-/// Any bytes as a frame of any link type: decode, every accessor, ICRC and its diagnosis.
+/// Takes any bytes as a frame of any link type: decodes, calls every accessor, diagnoses the ICRC.
 pub fn decoder(input: &[u8]) {
     let Some((&choice, frame)) = input.split_first() else { return };
     let link = match choice & 3 {
@@ -41,7 +41,7 @@ pub fn decoder(input: &[u8]) {
         2 => Link::LinuxSll2,
         _ => Link::RawIp,
     };
-    // the rest of the choice lengthens the frame on the wire: a snapped capture
+    // the other bits lengthen the frame on the wire, as if a snap length had cut it
     let wire_len = frame.len() as u32 + u32::from(choice >> 2) * 16;
     let Frame::Roce(packet) = decode(link, frame, wire_len, &Ports::default()) else { return };
     assert!(usize::from(packet.bth_off) + roce::BTH_LEN <= frame.len());
@@ -53,38 +53,39 @@ pub fn decoder(input: &[u8]) {
     let bad = icrc::check(&packet, frame) == roce::Icrc::Bad;
     assert_eq!(icrc::diagnose(&packet, frame).is_some(), bad);
     let at = usize::from(choice) * 3 % frame.len();
-    known_again(link, frame, &packet, at);
+    cache_hit(link, frame, &packet, at);
 }
 
-/// A frame that differs at one place and is known again is judged as if it were decoded.
-fn known_again(link: Link, frame: &[u8], packet: &Packet, at: usize) {
-    let mut memory = Memory::default();
-    memory.keep(link, frame, packet, 0);
+/// A frame that differs in one byte and hits the cache is judged as if it were decoded.
+fn cache_hit(link: Link, frame: &[u8], packet: &Packet, at: usize) {
+    let mut cache = HeaderCache::default();
+    cache.insert(link, frame, packet, 0);
     let mut other = frame.to_vec();
     other[at] ^= 0x55;
     for frame in [frame, &other] {
-        let Some(known) = memory.recall(link, frame, packet.wire_len, true) else { continue };
-        let again = decode(link, frame, packet.wire_len, &Ports::default());
-        let Frame::Roce(again) = again else { panic!("{again:?} is known as RoCE") };
-        assert_eq!((known.own.psn, known.own.apsn), (again.psn, again.apsn));
-        assert_eq!(known.own, Own::of(&again, frame));
-        assert_eq!(known.icrc, icrc::check(&again, frame));
-        let alike = Packet { psn: again.psn, apsn: again.apsn, ..*packet };
-        assert_eq!(format!("{alike:?}"), format!("{again:?}"));
-        let next =
-            Recalled { own: Own { psn: known.own.psn.wrapping_sub(1), ..known.own }, ..known };
-        let goes_on = memory.run(next, [(link, frame, packet.wire_len)].into_iter(), true) == 1;
-        assert_eq!(goes_on, known.icrc != roce::Icrc::Bad);
+        let Some(hit) = cache.lookup(link, frame, packet.wire_len, true) else { continue };
+        let decoded = decode(link, frame, packet.wire_len, &Ports::default());
+        let Frame::Roce(decoded) = decoded else { panic!("{decoded:?} hits the cache as RoCE") };
+        assert_eq!((hit.varying.psn, hit.varying.apsn), (decoded.psn, decoded.apsn));
+        assert_eq!(hit.varying, Varying::of(&decoded, frame));
+        assert_eq!(hit.icrc, icrc::check(&decoded, frame));
+        let same = Packet { psn: decoded.psn, apsn: decoded.apsn, ..*packet };
+        assert_eq!(format!("{same:?}"), format!("{decoded:?}"));
+        let psn = hit.varying.psn.wrapping_sub(1);
+        let previous = Hit { varying: Varying { psn, ..hit.varying }, ..hit };
+        let frames = [(link, frame, packet.wire_len)].into_iter();
+        let continues = cache.run(previous, frames, true) == 1;
+        assert_eq!(continues, hit.icrc != roce::Icrc::Bad);
     }
 }
 
-/// Any bytes as a capture, through the whole pipeline with tight limits.
+/// Runs any bytes as a capture through the whole pipeline with tight limits.
 pub fn tracker(file: &[u8]) {
     let Ok(plain) = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default())
     else {
         return;
     };
-    // what keeps rows, or verdicts, goes another way through the tracker than what does not
+    // the tracker takes another path if it keeps rows or verdicts
     let choice = file.last().copied().unwrap_or_default();
     let (rows_kept, keep_verdicts) = (choice & 1 != 0, choice & 2 != 0);
     let tracker = Config {
@@ -97,16 +98,16 @@ pub fn tracker(file: &[u8]) {
     };
     let options = Options {
         ports: vec![],
-        // a fuzzer does not find right ICRCs: with them checked no packet would be followed
+        // a fuzzer does not find correct ICRCs: if checked, no packet would be followed
         icrc: false,
         threads: 1,
         packets: rows_kept,
-        select: Select::default(),
+        filter: Filter::default(),
         tracker,
     };
-    let mut engine = Engine::new(vec![plain], options);
-    while engine.step() {}
-    let rows = engine.finish();
+    let mut analyzer = Analyzer::new(vec![plain], options);
+    while analyzer.step() {}
+    let rows = analyzer.finish();
     assert!(rows.len() <= 8);
     for row in &rows {
         for stats in row.directions.iter().flatten() {
@@ -114,7 +115,7 @@ pub fn tracker(file: &[u8]) {
             assert!(stats.retransmitted + stats.messages <= stats.packets + stats.retransmitted);
         }
     }
-    let totals = &engine.totals;
+    let totals = &analyzer.totals;
     let headers: u64 = totals.by_header().iter().map(|row| row.1).sum();
     assert_eq!(headers + totals.payload_bytes, totals.wire_bytes);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The fuzz targets over seeded mutations of the corpus: no nightly, the same inputs every time.
+//! Runs the fuzz targets over seeded mutations of the corpus, the same every time, on any compiler.
 //!
-//! No coverage guides them, so they are no substitute for `run`; they catch what breaks meanwhile.
-//! ROCELAB_MUTATIONS multiplies their number.
+//! No coverage guides them, so they do not replace `run`. ROCELAB_MUTATIONS multiplies their number.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

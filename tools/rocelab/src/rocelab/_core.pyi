@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The native core (crates/py)."""
+"""The native module (crates/py)."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One error type for everything a user may meet, and the table of exit codes.
+"""The errors that a user may see, and the table of exit codes.
 
-An error says what failed, the likely cause and what to do; `rocelab.cli` prints those three
-and exits with the error's code. Anything else that reaches the command line is a bug in rocelab.
+An error says what failed, the likely cause and what to do. `rocelab.cli` prints these three and
+exits with the error's code. Any other exception that reaches the command line is a bug.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ class ExitCode(IntEnum):
 
     OK = 0
     FINDINGS = 1
-    """The command worked; what it looked at is not right (findings of severity error)."""
+    """The command worked, and its findings have severity error."""
     USAGE = 2
-    """Bad input: an option, a plan, an inventory or a capture that cannot be used."""
+    """Bad input: an option, a plan, an inventory or a capture."""
     MISSING = 3
     """This machine lacks something: a program, a package, memory, disk space."""
     TESTBED = 4
     """A node did not boot, died, or does not answer; a port is in use."""
     CELL = 5
-    """The run ended, and at least one of its cells is an error."""
+    """The run ended, and at least one of its cells failed."""
     INTERNAL = 70
     """A bug in rocelab (sysexits.h: EX_SOFTWARE)."""
     INTERRUPTED = 130
-    """Ctrl-C; finished cells are kept."""
+    """Ctrl-C; the finished cells are kept."""
 
 
 class RocelabError(Exception):
@@ -40,13 +40,13 @@ class RocelabError(Exception):
         self.what = what
         self.cause = cause
         self.action = action
-        # what a traceback shows to developers: tests fail with the cause beside the message
+        # tracebacks, as in failing tests, then show the cause as well as the message
         if cause:
             self.add_note(cause)
 
 
 class UsageError(RocelabError):
-    """The user's input cannot be used as it is."""
+    """The user's input cannot be used."""
 
     exit_code = ExitCode.USAGE
 
@@ -60,11 +60,11 @@ class MissingError(RocelabError):
 class TestbedError(RocelabError):
     """A node or the network between nodes failed."""
 
-    __test__ = False  # the name is not a pytest class
+    __test__ = False  # despite its name, not a pytest class
     exit_code = ExitCode.TESTBED
 
 
 class CellError(RocelabError):
-    """One cell of a run gave no result that may be used."""
+    """A cell of a run gave no usable result."""
 
     exit_code = ExitCode.CELL

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read a TOML table and refuse what it should not hold, naming file, key and what is allowed."""
+"""Read TOML strictly: refuse unknown keys and bad values, naming file, key and what is allowed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rocelab.directory import read_named
 from rocelab.errors import UsageError
 
 _SHOWN = 60
-"""Characters of a bad value that an error message repeats."""
+"""The most characters of a bad value that an error message quotes."""
 _LARGEST_FILE = 1 << 20
 
 
 def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
-    """The tables of a TOML file of the sort `what`, at most 1 MiB.
+    """Read a TOML file of at most 1 MiB; `what` names its kind in messages.
 
-    Raises UsageError; when the file cannot be opened, `action` is in it.
+    Raises UsageError, with `action` as the advice if the file cannot be opened.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
-            raise UsageError(f"{shown(str(path))}: too large for {_a(what)} (over 1 MiB)")
+        data = read_named(path, limit=_LARGEST_FILE)
         return parse_toml(data.decode("utf-8"), shown(str(path))[1:-1], what=what)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{shown(str(path))}: not UTF-8 text, so not {_a(what)}") from error
+        raise UsageError(
+            f"{shown(str(path))}: not UTF-8 text, so not {_a(what)}",
+            cause="it is another kind of file",
+            action=action,
+        ) from error
     except OSError as error:
         raise UsageError(
             f"cannot read {what} {shown(str(path))}: {error.strerror}", action=action
@@ -38,7 +40,7 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
 
 
 def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
-    """The tables of TOML text; `source` names it in messages. Raises UsageError."""
+    """Parse TOML text; `source` names it in messages. Raises UsageError."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -53,9 +55,9 @@ def _a(what: str) -> str:
 
 
 class Table:
-    """One table of a file written by a person: every key is asked for, or refused by `done`.
+    """One table of a TOML file; `done` refuses the keys that were not read.
 
-    `source` is the file's name and `where` the table's place in it, for messages only.
+    `source` is the file's name and `where` the table's place in it, both for messages only.
     """
 
     def __init__(self, values: Mapping[str, Any], source: str, where: str = "") -> None:
@@ -69,48 +71,48 @@ class Table:
         raise UsageError(f"{self._source}: {self._path(key)}: {problem}", action=action)
 
     def has(self, key: str) -> bool:
-        """Whether the table holds an optional key."""
+        """Return whether the table has an optional key."""
         self._known.append(key)
         return key in self._values
 
     def integer(self, key: str, *, default: int | None = None, low: int, high: int) -> int:
-        """A whole number from `low` to `high`; required when there is no default."""
+        """Return a whole number from `low` to `high`; required if there is no default."""
         return self._whole(key, self._take(key, default), low, high)
 
     def number(self, key: str, *, default: float) -> float:
-        """A number, whole or not; `default` when it is absent."""
+        """Return a number, whole or not; `default` if it is absent."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             self.fail(key, f"{shown(value)} is not a number")
         return float(value)
 
     def choice(self, key: str, allowed: Collection[str], *, default: str | None = None) -> str:
-        """One of `allowed`."""
+        """Return one of `allowed`; required if there is no default."""
         return self._one_of(key, self._take(key, default), allowed)
 
     def flag(self, key: str, *, default: bool = False) -> bool:
-        """True or false; `default` when it is absent."""
+        """Return true or false; `default` if it is absent."""
         value = self._take(key, default)
         if not isinstance(value, bool):
             self.fail(key, f"{shown(value)} is neither true nor false")
         return value
 
     def text(self, key: str, *, default: str | None = None) -> str:
-        """A string; required when there is no default."""
+        """Return a string; required if there is no default."""
         value = self._take(key, default)
         if not isinstance(value, str):
             self.fail(key, f"{shown(value)} is not a string")
         return value
 
     def matching(self, key: str, pattern: str, words: str, *, default: str | None = None) -> str:
-        """A string that is `pattern` from end to end; `words` say what that is."""
+        """Return a string that `pattern` matches as a whole; `words` describe it in messages."""
         value = self._take(key, default)
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
             self.fail(key, f"{shown(value)} is not {words}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of distinct strings; absent means none."""
+        """Return a list of distinct strings; empty if it is absent."""
         values = self._distinct(key, self._take(key, []))
         for value in values:
             if not isinstance(value, str):
@@ -125,21 +127,21 @@ class Table:
         default: Collection[str] | None = None,
         empty: bool = False,
     ) -> tuple[str, ...]:
-        """A list of distinct values out of `allowed`; empty only with `empty`."""
+        """Return a list of distinct values of `allowed`; it may be empty only with `empty`."""
         values = self._distinct(key, self._take(key, None if default is None else list(default)))
         if not values and not empty:
             self.fail(key, "the list is empty", action=f"Allowed: {listed(allowed)}.")
         return tuple(self._one_of(key, value, allowed) for value in values)
 
     def integers(self, key: str, *, low: int, high: int) -> tuple[int, ...]:
-        """A list, not empty, of distinct whole numbers from `low` to `high`."""
+        """Return a non-empty list of distinct whole numbers from `low` to `high`."""
         values = self._distinct(key, self._take(key, None))
         if not values:
             self.fail(key, "the list is empty")
         return tuple(self._whole(key, value, low, high) for value in values)
 
     def optional(self, key: str, allowed: Collection[int]) -> int | None:
-        """One of the `allowed` numbers, or None when the key is absent."""
+        """Return one of the `allowed` numbers, or None if the key is absent."""
         self._known.append(key)
         value = self._values.get(key)
         if value is None:
@@ -150,14 +152,14 @@ class Table:
         return value
 
     def table(self, key: str) -> Table:
-        """A table within this one; absent means empty."""
+        """Return a table within this one; empty if it is absent."""
         value = self._take(key, {})
         if not isinstance(value, dict):
             self.fail(key, f"{shown(value)} is not a table", action=f"Write it as [{key}].")
         return Table(value, self._source, self._path(key))
 
     def tables(self, key: str) -> list[Table]:
-        """A list of tables, not empty."""
+        """Return a non-empty list of tables."""
         value = self._take(key, None)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             self.fail(key, "is not a list of tables", action=f"Write each one as [[{key}]].")
@@ -169,7 +171,7 @@ class Table:
         ]
 
     def done(self) -> None:
-        """Raise UsageError when the table holds a key that nobody asked for."""
+        """Raise UsageError if the table has a key that was not read."""
         for key in self._values:
             if key not in self._known:
                 self.fail(
@@ -207,7 +209,7 @@ class Table:
             self.fail(key, f"{shown(value)} is not a list")
         for index, item in enumerate(value):
             if item in value[:index]:
-                self.fail(key, f"{shown(item)} is there twice")
+                self.fail(key, f"{shown(item)} appears twice")
         return value
 
     def _path(self, key: str) -> str:
@@ -215,13 +217,13 @@ class Table:
 
 
 def shown(value: object) -> str:
-    """A value of somebody else's as it may stand in a message: ASCII, escaped, short."""
+    """Return an untrusted value in a form that is safe in a message: ASCII, escaped, short."""
     text = ascii(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def listed(values: Collection[str]) -> str:
-    """Allowed values, for a message."""
+    """Join values for a message."""
     return ", ".join(values)
 
 

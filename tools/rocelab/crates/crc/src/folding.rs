@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! By carry-less multiplication: a block is moved over the next one by multiplying it with a power
-//! of x modulo the polynomial (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
-//! PCLMULQDQ Instruction", Intel 2009). All is in reflected bit order, the lowest power on top.
-// newer compilers take these intrinsics for safe, older ones do not
+//! CRC-32 by carry-less multiplication: a block is folded onto the next one by multiplying it with a
+//! power of x modulo the polynomial (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
+//! PCLMULQDQ Instruction", Intel 2009). The bit order is reflected: the lowest power is the top bit.
+// newer compilers consider these intrinsics safe, older ones do not
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use std::arch::x86_64::{
@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 };
 use std::ops::Range;
 
-/// Longer pieces are worth wider steps, and starting them.
+/// For longer pieces the wider steps of crc32fast are faster.
 pub(crate) const LENGTHS: Range<usize> = 4..192;
 
 const BLOCK: usize = 16;
@@ -70,7 +70,7 @@ const WORD: i64 = factor(64);
 pub(crate) unsafe fn update(before: u32, bytes: &[u8]) -> u32 {
     let state = u128::from(!before);
     let odd = bytes.len() % BLOCK;
-    // zeros before the first bytes make whole blocks, and change nothing but their place
+    // leading zeros complete the first block and do not change the CRC
     let behind = |block: u128| block << (8 * (BLOCK - odd));
     let mut x;
     let mut blocks;
@@ -85,7 +85,7 @@ pub(crate) unsafe fn update(before: u32, bytes: &[u8]) -> u32 {
         }
         Some((first, _)) => {
             x = vector(behind(u128::from_le_bytes(*first) ^ state));
-            // of the state, what reaches beyond the odd bytes
+            // the part of the state beyond the odd bytes
             x = _mm_xor_si128(fold(x), vector(state >> (8 * odd)));
             blocks = bytes.get(odd..).unwrap_or_default();
             if let Some((second, others)) = blocks.split_first_chunk::<BLOCK>() {
@@ -101,7 +101,7 @@ pub(crate) unsafe fn update(before: u32, bytes: &[u8]) -> u32 {
     !reduce(x)
 }
 
-/// Fewer bytes than a block, at least 4, and zeros.
+/// At least 4 bytes, fewer than a block, padded with zeros.
 #[inline]
 fn short(bytes: &[u8]) -> u128 {
     let last = |len: usize| 8 * bytes.len().saturating_sub(len);
@@ -119,7 +119,7 @@ unsafe fn vector(block: u128) -> __m128i {
     _mm_set_epi64x((block >> 64) as i64, block as i64)
 }
 
-/// A block one block on.
+/// Folds a block by one block.
 #[inline]
 #[target_feature(enable = "avx,pclmulqdq,sse4.1")]
 unsafe fn fold(x: __m128i) -> __m128i {
@@ -127,7 +127,7 @@ unsafe fn fold(x: __m128i) -> __m128i {
     _mm_xor_si128(_mm_clmulepi64_si128::<0x00>(x, by), _mm_clmulepi64_si128::<0x11>(x, by))
 }
 
-/// The last block, 32 bits on, modulo the polynomial.
+/// The last block times x^32, modulo the polynomial.
 #[inline]
 #[target_feature(enable = "avx,pclmulqdq,sse4.1")]
 unsafe fn reduce(x: __m128i) -> u32 {
@@ -137,7 +137,7 @@ unsafe fn reduce(x: __m128i) -> u32 {
     let x = _mm_xor_si128(_mm_clmulepi64_si128::<0x00>(x, by), _mm_srli_si128::<8>(x));
     let top = _mm_and_si128(x, low_32);
     let x = _mm_xor_si128(_mm_clmulepi64_si128::<0x10>(top, by), _mm_srli_si128::<4>(x));
-    // Barrett: how often the polynomial is in the upper half, subtracted
+    // Barrett reduction
     let by = _mm_set_epi64x(WHOLE, QUOTIENT);
     let often = _mm_clmulepi64_si128::<0x00>(_mm_and_si128(x, low_32), by);
     let multiple = _mm_clmulepi64_si128::<0x10>(_mm_and_si128(often, low_32), by);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The CRC-32 of Ethernet (IEEE 802.3) over many short pieces.
 //!
-//! crc32fast asks for each piece anew what the processor can do, which costs half as much as the CRC
-//! of 80 bytes. Here that is asked once, and short pieces have a way of their own; crc32fast does the
-//! rest. `unsafe` stands for one thing only: a function compiled for instructions that not every
-//! processor has is called, once it is known that this one has them.
+//! crc32fast detects the processor's features for each piece, which costs half as much as the CRC of
+//! 80 bytes. This crate detects them once and folds short pieces itself; crc32fast does the rest.
+//! `unsafe` is needed for one thing only: to call a function that is compiled for instructions that
+//! not every processor has, after this processor was found to have them.
 
 #[cfg(target_arch = "x86_64")]
 mod folding;
 
-/// How this processor computes CRCs.
+/// The way in which this processor computes CRCs.
 #[derive(Clone, Copy, Debug)]
 pub struct Crc32 {
-    /// It multiplies without carry. Never true without that having been asked.
+    /// The processor multiplies without carry; set only by feature detection.
     #[cfg(target_arch = "x86_64")]
     folds: bool,
 }
@@ -24,7 +24,7 @@ impl Default for Crc32 {
 }
 
 impl Crc32 {
-    /// Ask the processor.
+    /// Detects the features of the processor.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -35,13 +35,13 @@ impl Crc32 {
         }
     }
 
-    /// The CRC of what had the CRC `before` (0: nothing), with `bytes` behind it.
+    /// Continues the CRC `before` (0: no bytes yet) with `bytes`.
     #[must_use]
     #[inline]
     pub fn update(self, before: u32, bytes: &[u8]) -> u32 {
         #[cfg(target_arch = "x86_64")]
         if self.folds && folding::LENGTHS.contains(&bytes.len()) {
-            // SAFETY: the processor has what the function was compiled for, `new` asked it
+            // SAFETY: `new` found the features that the function is compiled for
             return unsafe { folding::update(before, bytes) };
         }
         any_length(before, bytes)
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn check_value() {
-        // of the catalogue of parametrised CRC algorithms, CRC-32/ISO-HDLC
+        // CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms
         assert_eq!(Crc32::new().update(0, b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn every_length_from_any_state_is_as_bit_by_bit() {
+    fn every_length_agrees_with_the_bitwise_crc() {
         let mut seed = 1_u64;
         let mut noise = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

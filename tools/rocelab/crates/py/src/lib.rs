@@ -1,39 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `rocelab._core`: capture readers, and the analysis of crate `roce` as Arrow tables.
+//! `rocelab._core`: crate `rocelab-engine` for Python.
 
-pub mod annotate;
-mod engine;
-pub mod join;
-mod lane;
-#[cfg(feature = "python")]
-mod python;
-pub mod read;
-mod select;
-mod tables;
-mod totals;
-mod workers;
+mod analysis_class;
+mod analysis_result;
+mod annotation_class;
+mod arrow_table;
+mod join_class;
+mod named_counts;
+mod trace_inputs;
 
-pub use engine::{BadIcrc, Engine, Options};
-pub use select::Select;
-pub use tables::{ConnectionColumns, FindingColumns, MessageColumns, PacketColumns};
-pub use totals::{ETHERNET_EXTRA, Totals};
-
-#[cfg(feature = "python")]
 use pyo3::prelude::*;
+use roce::opcode;
 
 /// The native module of the package `rocelab`.
-#[cfg(feature = "python")]
 #[pymodule]
 mod _core {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::annotate::python::Annotation;
+    use crate::{
+        analysis_class::Analysis, annotation_class::Annotation, arrow_table::Table,
+        join_class::Join, opcodes,
+    };
+}
 
-    #[pymodule_export]
-    use crate::join::python::Join;
-
-    #[pymodule_export]
-    use crate::python::{Analysis, Table, opcodes};
+/// The BTH opcodes of the specification: code and name.
+#[pyfunction]
+pub(crate) fn opcodes() -> Vec<(u8, &'static str)> {
+    opcode::all().iter().map(|op| (op.code, op.name)).collect()
 }

@@ -2,8 +2,9 @@
 //! From a captured frame to a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH.
 
 use crate::bytes;
+use crate::header::{BTH_LEN, GRH_LEN, ICRC_LEN, UDP_LEN};
 use crate::opcode::Class;
-use crate::packet::{BTH_LEN, GRH_LEN, ICRC_LEN, Net, Packet, UDP_LEN};
+use crate::packet::{Net, Packet};
 
 /// UDP destination port of RoCE v2 (IANA).
 pub const ROCE_PORT: u16 = 4791;

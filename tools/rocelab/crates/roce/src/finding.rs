@@ -80,7 +80,7 @@ rules! {
     Reorder "reorder" Warning;
     RetransmitStart "retransmit-start" Note;
     Rnr "rnr" Warning;
-    RnrBackoff "rnr-backoff" Error;
+    RnrBackoff "rnr-backoff" Warning;
     SelectiveRepeat "selective-repeat" Note;
     SpuriousRetransmission "spurious-retransmission" Warning;
     Timeout "timeout" Warning;
@@ -126,24 +126,32 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// A list with a limit; what goes beyond is counted.
+/// A list with a limit. Findings beyond it are counted, and the most severe ones are kept.
 #[derive(Debug)]
 pub struct Findings {
-    /// The first of them.
+    /// The findings kept, in capture order.
     pub list: Vec<Finding>,
     limit: usize,
     go_back_n: bool,
+    /// A full list has no findings that are less severe than this.
+    least: Severity,
     counts: [[u64; 4]; Rule::ALL.len()],
 }
 
 impl Findings {
-    /// Keep `limit` findings; with `go_back_n`, rules of Go-Back-N are errors.
+    /// Keeps `limit` findings; with `go_back_n`, rules of Go-Back-N are errors.
     #[must_use]
     pub fn new(limit: usize, go_back_n: bool) -> Self {
-        Self { list: Vec::new(), limit, go_back_n, counts: [[0; 4]; Rule::ALL.len()] }
+        Self {
+            list: Vec::new(),
+            limit,
+            go_back_n,
+            least: Severity::Note,
+            counts: [[0; 4]; Rule::ALL.len()],
+        }
     }
 
-    /// Add a finding; `detail` is only called if it is kept.
+    /// Adds a finding; `detail` is only called if the finding is kept.
     pub fn add(
         &mut self,
         rule: Rule,
@@ -153,7 +161,7 @@ impl Findings {
         detail: impl FnOnce() -> String,
     ) {
         let severity = if ambiguous {
-            // not decided: it must not fail a check
+            // an undecided finding must not fail a check
             rule.severity().min(Severity::Warning)
         } else if self.go_back_n && rule.is_go_back_n() {
             Severity::Error
@@ -163,8 +171,33 @@ impl Findings {
         self.counts[rule as usize][severity as usize] += 1;
         self.counts[rule as usize][3] += u64::from(ambiguous);
         if self.list.len() < self.limit {
+            // a caller may have taken the list
+            self.least = self.least.min(severity);
+        }
+        if self.list.len() < self.limit || self.make_room(severity) {
             self.list.push(Finding { rule, severity, ambiguous, at, connection, detail: detail() });
         }
+    }
+
+    /// Drops the last of the least severe findings, if they are less severe; `false` if none is.
+    #[cold]
+    fn make_room(&mut self, severity: Severity) -> bool {
+        if severity <= self.least {
+            return false;
+        }
+        let is = |wanted| move |one: &Finding| one.severity == wanted;
+        while self.least < severity {
+            if let Some(at) = self.list.iter().rposition(is(self.least)) {
+                self.list.remove(at);
+                return true;
+            }
+            // a full list gets no less severe ones
+            self.least = match self.least {
+                Severity::Note => Severity::Warning,
+                Severity::Warning | Severity::Error => Severity::Error,
+            };
+        }
+        false
     }
 
     /// How often each rule was found with each severity.
@@ -189,5 +222,41 @@ impl Findings {
     #[must_use]
     pub fn ambiguous(&self) -> u64 {
         self.counts.iter().map(|count| count[3]).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn severities(added: &[Rule], limit: usize) -> Vec<(Severity, u64)> {
+        let mut findings = Findings::new(limit, false);
+        for (packet, rule) in (1..).zip(added) {
+            findings.add(*rule, At { packet, ..At::default() }, None, false, String::new);
+        }
+        assert_eq!(findings.total(), added.len() as u64);
+        findings.list.iter().map(|one| (one.severity, one.at.packet)).collect()
+    }
+
+    const NOTE: Rule = Rule::Duplicate;
+    const WARNING: Rule = Rule::Loss;
+    const ERROR: Rule = Rule::Msn;
+
+    #[test]
+    fn an_error_after_a_thousand_notes_is_kept() {
+        let mut added = vec![NOTE; 1000];
+        added.extend([WARNING, NOTE, ERROR, WARNING]);
+        let kept = severities(&added, 1000);
+        assert_eq!(kept.len(), 1000);
+        let (warning, error) = (Severity::Warning, Severity::Error);
+        assert_eq!(kept[997..], [(warning, 1001), (error, 1003), (warning, 1004)]);
+    }
+
+    #[test]
+    fn errors_displace_warnings_and_nothing_displaces_errors() {
+        let added = [WARNING, ERROR, NOTE, ERROR, WARNING, ERROR];
+        let error = Severity::Error;
+        assert_eq!(severities(&added, 2), [(error, 2), (error, 4)]);
+        assert_eq!(severities(&added, 0), []);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A log-linear histogram of times: 32 buckets per octave, so a quantile is right to 1.6 %.
+//! A log-linear histogram of times with 32 buckets per octave: quantiles are accurate to 1.6 %.
 
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
@@ -35,7 +35,7 @@ fn lower(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Count one value.
+    /// Counts one value.
     pub fn add(&mut self, value: u64) {
         let index = bucket(value);
         if self.buckets.is_empty() {
@@ -76,7 +76,7 @@ impl Histogram {
         u64::try_from(self.sum / u128::from(self.count.max(1))).unwrap_or(u64::MAX)
     }
 
-    /// The value below or at which the share `q` lies: the middle of its bucket, at most the maximum.
+    /// The quantile `q`: the middle of its bucket, at most the maximum.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q * self.count as f64).ceil() as u64).max(1);
@@ -92,7 +92,7 @@ impl Histogram {
         self.max
     }
 
-    /// Upper edge (exclusive) and count of each bucket that is not empty.
+    /// Upper edge (exclusive) and count of each non-empty bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.buckets
             .iter()

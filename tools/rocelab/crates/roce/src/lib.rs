@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Decode, verify and follow RoCE packets. No I/O, no allocation per packet, no panic on any bytes.
+//! Decodes, verifies and follows RoCE packets. Does no I/O, allocates nothing per packet, and does
+//! not panic on any input.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -7,20 +8,21 @@ pub mod cm;
 mod decode;
 pub mod finding;
 pub mod flow;
+mod header;
+mod header_cache;
+mod header_shape;
 mod histogram;
 pub mod icrc;
 pub mod join;
-mod memory;
 pub mod opcode;
 mod packet;
 mod series;
-mod shape;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
+pub use header::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, UDP_LEN};
+pub use header_cache::{HeaderCache, Hit, Varying};
 pub use histogram::Histogram;
-pub use memory::{Memory, Own, Recalled};
 pub use packet::{
-    Aeth, AtomicEth, BTH_LEN, Deth, GRH_LEN, ICRC_LEN, Icrc, NAK_NAMES, Net, Packet, Reth,
-    Syndrome, UDP_LEN, address, rnr_delay_ns,
+    Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address, rnr_delay_ns,
 };
 pub use series::{Interval, Series};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! BTH opcodes: names, services, and which extended headers follow (IBA volume 1, chapter 9).
+//! BTH opcodes: names, services, and the extended headers that follow (IBA volume 1, chapter 9).
+
+use crate::header::{BTH_LEN, Header};
 
 /// The service named by the upper three bits of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,71 +99,6 @@ impl Position {
     }
 }
 
-/// An extended header; the order is that on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the specification's")]
-pub enum Header {
-    Rdeth,
-    Deth,
-    Xrceth,
-    Feth,
-    Reth,
-    Atomiceth,
-    Aeth,
-    Atomicacketh,
-    Immdt,
-    Ieth,
-    /// The 16 reserved bytes of a CNP.
-    Cnp,
-}
-
-impl Header {
-    /// All headers, in wire order.
-    pub const ALL: [Self; 11] = [
-        Self::Rdeth,
-        Self::Deth,
-        Self::Xrceth,
-        Self::Feth,
-        Self::Reth,
-        Self::Atomiceth,
-        Self::Aeth,
-        Self::Atomicacketh,
-        Self::Immdt,
-        Self::Ieth,
-        Self::Cnp,
-    ];
-
-    /// Length in bytes.
-    #[must_use]
-    pub const fn size(self) -> usize {
-        match self {
-            Self::Rdeth | Self::Xrceth | Self::Feth | Self::Aeth | Self::Immdt | Self::Ieth => 4,
-            Self::Deth | Self::Atomicacketh => 8,
-            Self::Reth | Self::Cnp => 16,
-            Self::Atomiceth => 28,
-        }
-    }
-
-    /// The key under which `overhead.by_header` counts it.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Rdeth => "rdeth",
-            Self::Deth => "deth",
-            Self::Xrceth => "xrceth",
-            Self::Feth => "feth",
-            Self::Reth => "reth",
-            Self::Atomiceth => "atomiceth",
-            Self::Aeth => "aeth",
-            Self::Atomicacketh => "atomicacketh",
-            Self::Immdt => "immdt",
-            Self::Ieth => "ieth",
-            Self::Cnp => "cnp_reserved",
-        }
-    }
-}
-
 const ABSENT: u8 = 0;
 
 /// One row of the opcode table.
@@ -191,7 +128,7 @@ impl Opcode {
         headers: &[Header],
     ) -> Self {
         let mut offsets = [ABSENT; Header::ALL.len()];
-        let mut at = crate::packet::BTH_LEN as u8;
+        let mut at = BTH_LEN as u8;
         let mut i = 0;
         while i < headers.len() {
             offsets[headers[i] as usize] = at;

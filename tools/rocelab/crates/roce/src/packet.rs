@@ -4,16 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bytes;
-use crate::opcode::{self, Header, Opcode};
-
-/// Base Transport Header, bytes.
-pub const BTH_LEN: usize = 12;
-/// Invariant CRC, bytes.
-pub const ICRC_LEN: usize = 4;
-/// RoCE v1's Global Route Header, bytes.
-pub const GRH_LEN: usize = 40;
-/// UDP header, bytes.
-pub const UDP_LEN: usize = 8;
+use crate::header::Header;
+use crate::opcode::{self, Opcode};
 
 /// What carries the BTH.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

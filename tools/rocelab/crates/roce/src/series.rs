@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sums over time in a bounded number of equal intervals, which double when they run out.
+//! Sums over time in a bounded number of equal intervals, whose length doubles when they run out.
 
 /// One interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Interval {
     pub payload_bytes: u64,
 }
 
-/// At most `2 * limit` intervals from the first packet on.
+/// At most `limit` intervals from the first packet on.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Start of the first interval, ns since 1970.
@@ -22,13 +22,13 @@ pub struct Series {
     /// The intervals.
     pub intervals: Vec<Interval>,
     limit: usize,
-    /// The interval of the last packet, and its bounds: a division less for most packets.
+    /// The interval of the last packet and its bounds, which save most packets a division.
     current: usize,
     current_ns: (i64, i64),
 }
 
 impl Series {
-    /// Start with intervals of 1 ms.
+    /// Starts with intervals of 1 ms.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -41,14 +41,14 @@ impl Series {
         }
     }
 
-    /// Count into the interval of `time_ns`; times before the first packet go to the first interval.
+    /// Adds to the interval of `time_ns`; times before the first packet go to the first interval.
     #[inline]
     pub fn add(&mut self, time_ns: i64, packet: Interval) {
         self.turn_to(time_ns);
         self.add_to_current(packet);
     }
 
-    /// Make the interval of `time_ns` the current one.
+    /// Makes the interval of `time_ns` the current one.
     #[inline]
     pub fn turn_to(&mut self, time_ns: i64) {
         if !self.is_current(time_ns) {
@@ -56,14 +56,14 @@ impl Series {
         }
     }
 
-    /// The time lies in the interval of the last packet.
+    /// Whether the time is in the interval of the last packet.
     #[must_use]
     #[inline]
     pub fn is_current(&self, time_ns: i64) -> bool {
         (self.current_ns.0..self.current_ns.1).contains(&time_ns)
     }
 
-    /// Count into the interval of the last packet.
+    /// Adds to the interval of the last packet.
     #[inline]
     pub fn add_to_current(&mut self, packet: Interval) {
         if let Some(interval) = self.intervals.get_mut(self.current) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RoCE captures: decoded, verified and followed by the native core.
+"""Decode, verify and follow RoCE captures with the native core.
 
 >>> import polars as pl
 >>> from rocelab import capture

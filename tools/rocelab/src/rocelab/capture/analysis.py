@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the native core over captures, and keep what it found."""
+"""Run the native core over captures and keep its results."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from rocelab.errors import UsageError
 SCHEMA = "rocelab.analysis/1"
 
 _PARQUET_ROWS = 1 << 18
-"""Rows held before they go to disk: memory stays constant as captures grow."""
+"""Rows to hold before writing them: memory does not grow with the capture."""
 
 _L1_BYTES = 24
-"""Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3)."""
+"""Bytes per frame: preamble and start delimiter 8, FCS 4, gap 12 (IEEE 802.3)."""
 
 _FILTERED_FINDINGS = 100_000
-"""Findings that a filter by connection chooses from."""
+"""Findings to keep for a filter by connection to choose from."""
 
 Progress = Callable[[int], None]
-"""Called with the bytes read of the files so far."""
+"""Called with the number of bytes read so far."""
 
 
 @dataclass
 class Options:
-    """How to analyse."""
+    """How to analyse captures."""
 
     ports: Sequence[int] = ()
-    """UDP ports of RoCE v2 besides 4791."""
+    """Additional UDP ports of RoCE v2, besides 4791."""
     icrc: bool = True
     threads: int = 0
-    """Worker threads; 0: as many as this process may use."""
+    """Worker threads; 0: one per CPU that this process may use."""
     go_back_n: bool = False
     max_findings: int = 1000
-    max_connections: int = 4096
-    """Connections reported; the rest are counted. Live ones are limited apart from this."""
+    max_connections: int = 16384
+    """Connections to report; the rest are counted. The limit of live connections is separate."""
     select: Select = field(default_factory=Select)
     l1: bool = False
     """Count Ethernet's preamble, FCS and gap into the overhead."""
@@ -52,9 +52,9 @@ class Options:
 class Analysis:
     """A finished analysis.
 
-    The tables speak Arrow's PyCapsule interface (`polars.DataFrame(table)`,
-    `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)`), without a copy. Their columns
-    are listed in docs/formats/analysis.md; times are ns since 1970, sizes bytes.
+    The tables implement Arrow's PyCapsule interface (`polars.DataFrame(table)`,
+    `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)`) without copying. Their columns
+    are listed in docs/formats/analysis.md; times are ns since 1970, sizes are bytes.
     """
 
     result: dict[str, Any]
@@ -64,13 +64,13 @@ class Analysis:
     findings: _core.Table
     """One row per finding, up to `max_findings`."""
     packets: _core.Table | None = None
-    """One row per RoCE packet; only from `read`."""
+    """One row per RoCE packet; set only by `read`."""
     messages: _core.Table | None = None
-    """One row per complete message; only from `read`."""
+    """One row per complete message; set only by `read`."""
 
     @property
     def errors(self) -> int:
-        """Findings of severity error, those beyond the limit included."""
+        """Number of findings of severity error, including those beyond the limit."""
         counts = self.result["finding_counts"]
         return sum(row["count"] for row in counts if row["severity"] == "error")
 
@@ -103,7 +103,7 @@ def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analys
 
 
 def _kept_findings(options: Options) -> int:
-    """How many findings the core keeps: a filter chooses from more than are listed."""
+    """How many findings the core must keep: a filter chooses from more than it lists."""
     if options.select.connections or options.select.qpns:
         return max(options.max_findings, _FILTERED_FINDINGS)
     return options.max_findings
@@ -117,7 +117,7 @@ def _lists(connection: dict[str, Any], select: Select) -> bool:
 
 
 def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dict[str, Any]:
-    """The object of `--json`, with file names for indexes and only what the filter lists."""
+    """The `--json` object: file names instead of indexes, and only what the filter selects."""
     raw: dict[str, Any] = core.finish()
     names = [str(path) for path in paths]
     problems = raw["input"]["errors"]
@@ -126,12 +126,12 @@ def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dic
         raise UsageError(
             f"{names[first['file']]} cannot be used",
             cause=first["error"],
-            action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+            action="check that it is a complete pcap or pcapng capture; capinfos may say more",
         )
     select = options.select
     raw["findings_unfiltered"] = None
     if select.connections or select.qpns:
-        _choose(raw, select, options.max_findings)
+        _filter(raw, select, options.max_findings)
     for row in [*problems, *raw["icrc"]["bad_packets"], *raw["findings"]]:
         row["file"] = names[row["file"]]
     if options.l1:
@@ -140,8 +140,8 @@ def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dic
     return {"schema": SCHEMA, **raw}
 
 
-def _choose(raw: dict[str, Any], select: Select, limit: int) -> None:
-    """Keep the connections that the filter lists, and their findings: listed, counted, judged."""
+def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
+    """Keep only the selected connections, and their findings in lists and counts."""
     raw["connections"] = [row for row in raw["connections"] if _lists(row, select)]
     kept = {row["id"] for row in raw["connections"]}
     findings = [row for row in raw["findings"] if row["connection"] in kept]
@@ -158,7 +158,7 @@ def _choose(raw: dict[str, Any], select: Select, limit: int) -> None:
 
 
 def _count_l1(overhead: dict[str, Any]) -> None:
-    """Add what Ethernet adds to each frame, and no capture has."""
+    """Count the bytes that Ethernet adds to each frame and captures leave out."""
     extra = overhead["preamble_fcs_gap_bytes"]
     overhead["by_header"]["preamble_fcs_gap"] = extra
     overhead["wire_bytes"] += extra
@@ -176,7 +176,7 @@ def analyze(
 ) -> Analysis:
     """Analyse captures in constant memory; with `parquet`, write all four tables there.
 
-    Raises UsageError if a capture cannot be opened or gives no packet.
+    Raises UsageError if a capture cannot be opened or has no packet.
     """
     options = options or Options()
     core = _open(paths, options, rows=parquet is not None)
@@ -204,10 +204,10 @@ def read(
     *paths: str | os.PathLike[str],
     options: Options | None = None,
 ) -> Analysis:
-    """Analyse captures and keep packets and messages too, as Arrow tables in memory.
+    """Analyse captures; also keep packets and messages as Arrow tables in memory.
 
     A packet takes about 300 bytes; for captures of many GB use `analyze(parquet=…)`.
-    Raises UsageError if a capture cannot be opened or gives no packet.
+    Raises UsageError if a capture cannot be opened or has no packet.
     """
     options = options or Options()
     names = [os.fspath(path) for path in paths]
@@ -233,7 +233,7 @@ def _write(table: _core.Table, path: Path) -> None:
 
 
 class _Parts:
-    """Packet and message rows on their way to one file each, a part at a time."""
+    """Writes packet and message rows in parts, then joins the parts into one file each."""
 
     def __init__(self, folder: Path, core: _core.Analysis) -> None:
         self.folder = folder

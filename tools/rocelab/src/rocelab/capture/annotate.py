@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write a capture anew, with what the analysis and the drivers say of each packet beside it."""
+"""Copy a capture; add what the analysis and the drivers say about each packet as comments."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from rocelab.errors import MissingError, UsageError
 
 SCHEMA = "rocelab.annotate/1"
 WINDOW = 1 << 17
-"""Packets that the copy stays behind the analysis, and that memory holds."""
+"""How many packets the copy lags behind the analysis; memory holds this many."""
 
 
 @dataclass
 class Options:
-    """How to annotate."""
+    """How to annotate a capture."""
 
     ports: Sequence[int] = ()
-    """UDP ports of RoCE v2 besides 4791."""
+    """Additional UDP ports of RoCE v2, besides 4791."""
     window: int = WINDOW
     threads: int = 0
-    """Worker threads; 0: as many as this process may use."""
+    """Worker threads; 0: one per CPU that this process may use."""
     go_back_n: bool = False
 
 
 def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
-    """Refuse what would read its own output, or overwrite anything but a file."""
+    """Refuse an output that is also an input or not a regular file, and inputs that are streams."""
     for path in (wire, *traces):
-        # it is read more than once
+        # each input is read more than once
         if path.exists() and not path.is_file():
             raise UsageError(
                 f"{path} is not a file",
@@ -44,13 +44,13 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
         if output.exists() and path.exists() and output.samefile(path):
             raise UsageError(
                 f"{output} is an input",
-                cause="the new capture must not replace what it is made of",
+                cause="the annotated copy must not overwrite its source",
                 action="name another file after -o",
             )
     if output.exists() and not stat.S_ISREG(output.stat().st_mode):
         raise UsageError(
             f"{output} is not a regular file",
-            cause="the new capture is written aside and then takes this name",
+            cause="the new capture is written to a temporary file and then renamed",
             action="name a file after -o",
         )
 
@@ -60,7 +60,7 @@ def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
         return MissingError(
             "the annotated capture could not be written",
             cause=os.strerror(error.errno),
-            action="make room for it, or name a file elsewhere after -o",
+            action="free some space, or name a file on another disk after -o",
         )
     return UsageError(
         f"cannot read {error.filename or wire}",
@@ -72,10 +72,10 @@ def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
 def annotate(
     wire: Path, traces: Sequence[Path], output: Path, options: Options | None = None
 ) -> dict[str, Any]:
-    """Write `output`; gives what `rocelab annotate --json` prints (docs/formats/annotate.md).
+    """Write `output`; return what `rocelab annotate --json` prints (docs/formats/annotate.md).
 
-    Raises UsageError if an input cannot be used, MissingError if the output cannot be written; the
-    file at `output` is then as it was.
+    Raises UsageError if an input cannot be used, MissingError if the output cannot be written. In
+    both cases an existing `output` is unchanged.
     """
     options = options or Options()
     _check(wire, traces, output)
@@ -88,20 +88,20 @@ def annotate(
             action="name a file in a folder that you may write to after -o",
         ) from error
     os.close(handle)
-    aside = Path(name)
+    temporary = Path(name)
     try:
-        result = _write(wire, traces, aside, options)
+        result = _write(wire, traces, temporary, options)
         mask = os.umask(0)
         os.umask(mask)
-        aside.chmod(0o666 & ~mask)
-        aside.replace(output)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(output)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return result
 
 
-def _write(wire: Path, traces: Sequence[Path], aside: Path, options: Options) -> dict[str, Any]:
+def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -> dict[str, Any]:
     for path in (wire, *traces):
         try:
             path.open("rb").close()
@@ -111,7 +111,7 @@ def _write(wire: Path, traces: Sequence[Path], aside: Path, options: Options) ->
         core = _core.Annotation(
             str(wire),
             [str(path) for path in traces],
-            str(aside),
+            str(output),
             ports=list(options.ports),
             window=options.window,
             threads=options.threads or len(os.sched_getaffinity(0)),
@@ -130,7 +130,7 @@ def _write(wire: Path, traces: Sequence[Path], aside: Path, options: Options) ->
         raise UsageError(
             f"{first['file']} cannot be used",
             cause=first["error"],
-            action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+            action="check that it is a complete pcap or pcapng capture; capinfos may say more",
         )
     if raw["driver"] is not None:
         raw["driver"]["lost"] = dict(zip(names[1:], raw["driver"]["lost"], strict=True))

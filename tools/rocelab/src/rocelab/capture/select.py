@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The `--filter` language: `KEY=VALUE` terms, joined by commas or blanks; all must hold.
+"""The `--filter` language: `KEY=VALUE` terms separated by commas or blanks; all must hold.
 
-`addr` and `time` choose the packets that are analysed; `qpn`, `conn` and `opcode` choose what is
-listed, because a tracker that sees only some packets of a connection would find gaps.
+`addr` and `time` select the packets to analyse. `qpn`, `conn` and `opcode` select only what is
+listed: a tracker that sees some of a connection's packets would report gaps.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rocelab.errors import UsageError
 
 _HELP = (
     "terms are addr=ADDRESS, time=FROM..TO (seconds after the first packet), qpn=N, conn=N and "
-    "opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), joined by commas"
+    "opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), separated by commas"
 )
 
 
 @dataclass
 class Select:
-    """What `--filter` chooses; empty lists choose everything."""
+    """What `--filter` selects; empty lists select everything."""
 
     addresses: list[bytes] = field(default_factory=list)
-    """Either end, 16 bytes each; IPv4 is IPv4-mapped."""
+    """Addresses of either end, 16 bytes each; IPv4 addresses are IPv4-mapped."""
     time_ns: tuple[int, int] | None = None
-    """From and to (exclusive), ns after the first packet."""
+    """Start and end (exclusive), ns after the first packet."""
     qpns: list[int] = field(default_factory=list)
     opcodes: list[int] = field(default_factory=list)
     connections: list[int] = field(default_factory=list)
 
 
-def _wrong(term: str, why: str) -> UsageError:
+def _unusable(term: str, why: str) -> UsageError:
     return UsageError(f"the filter term {term!r} cannot be used", cause=why, action=_HELP)
 
 
@@ -41,7 +41,7 @@ def _address(term: str, value: str) -> bytes:
     try:
         address = ipaddress.ip_address(value)
     except ValueError as error:
-        raise _wrong(term, str(error)) from error
+        raise _unusable(term, str(error)) from error
     if address.version == 4:
         return bytes(10) + b"\xff\xff" + address.packed
     return address.packed
@@ -54,9 +54,9 @@ def _time(term: str, value: str) -> tuple[int, int]:
         end = float(after) if after else float(1 << 31)
         bounds = round(start * 1e9), round(end * 1e9)
     except (ValueError, OverflowError) as error:
-        raise _wrong(term, str(error)) from error
+        raise _unusable(term, str(error)) from error
     if not dots or bounds[0] >= bounds[1]:
-        raise _wrong(term, "a time is FROM..TO, with FROM before TO; either may be left out")
+        raise _unusable(term, "a time is FROM..TO, with FROM before TO; either may be left out")
     return bounds
 
 
@@ -64,9 +64,9 @@ def _number(term: str, value: str, top: int) -> int:
     try:
         number = int(value, 0)
     except ValueError as error:
-        raise _wrong(term, str(error)) from error
+        raise _unusable(term, str(error)) from error
     if not 0 <= number <= top:
-        raise _wrong(term, f"it must lie between 0 and {top}")
+        raise _unusable(term, f"it must be between 0 and {top}")
     return number
 
 
@@ -75,12 +75,12 @@ def _opcodes(term: str, value: str) -> list[int]:
     parts = re.compile(rf"(^|_){re.escape(wanted)}(_|$)")
     codes = [code for code, name in _core.opcodes() if parts.search(name)]
     if not codes:
-        raise _wrong(term, "no opcode has this name")
+        raise _unusable(term, "no opcode has this name")
     return codes
 
 
 def parse_filter(text: str) -> Select:
-    """Parse a filter; UsageError says which term is wrong and why."""
+    """Parse a filter. Raises UsageError, which names the wrong term and says why."""
     select = Select()
     for term in re.split(r"[,\s]+", text.strip()):
         if not term:
@@ -98,5 +98,5 @@ def parse_filter(text: str) -> Select:
             case "opcode":
                 select.opcodes += _opcodes(term, value)
             case _:
-                raise _wrong(term, "its key is none of addr, time, qpn, conn, opcode")
+                raise _unusable(term, "the key must be addr, time, qpn, conn or opcode")
     return select

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The `rocelab` command. Each subcommand is a module here; this one only brings them together."""
+"""The `rocelab` command: one module per subcommand."""
 
 from rocelab.cli.app import main
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab analyze`: any RoCE capture, decoded, verified and followed."""
+"""`rocelab analyze`: decode, verify and follow the packets of any RoCE capture."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Annotated
 
 import typer
 
-from rocelab.cli import console
 from rocelab.cli.options import Port
 from rocelab.errors import ExitCode, UsageError
+from rocelab.terminal import console
 
-# a bar for what is done before one could read it is noise
+# below this size the work ends before a progress bar can be read
 _PROGRESS_FROM_BYTES = 64 << 20
 
 
 class Profile(StrEnum):
-    """What connections are held to."""
+    """The rules that connections must keep."""
 
     default = "default"
     gbn = "gbn"
 
 
 def _size(paths: list[str]) -> int:
-    """Bytes of all files together; 0 if one of them is a stream."""
+    """Total bytes of all files; 0 if one of them is a stream."""
     total = 0
     for path in paths:
         if path == "-" or not Path(path).is_file():
@@ -65,7 +65,7 @@ def analyze(
     parquet: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write packets, messages, connections, findings as Parquet."
+            metavar="DIR", help="Write packets, messages, connections and findings as Parquet."
         ),
     ] = None,
     only: Annotated[
@@ -73,7 +73,7 @@ def analyze(
         typer.Option(
             "--filter",
             metavar="TERMS",
-            help="addr=…, time=FROM..TO (s), qpn=…, conn=…, opcode=…, joined by commas.",
+            help="Comma-separated: addr=…, time=FROM..TO (s), qpn=…, conn=…, opcode=….",
         ),
     ] = "",
     icrc: Annotated[
@@ -81,38 +81,39 @@ def analyze(
     ] = True,
     l1: Annotated[
         bool,
-        typer.Option("--l1", help="Count preamble, FCS and gap of Ethernet, 24 bytes a frame."),
+        typer.Option("--l1", help="Count Ethernet's preamble, FCS and gap: 24 bytes per frame."),
     ] = False,
     port: Port = None,
     profile: Annotated[
         Profile,
-        typer.Option(help="gbn: breaches of strict Go-Back-N are errors, not notes."),
+        typer.Option(help="gbn: report breaches of strict Go-Back-N as errors, not notes."),
     ] = Profile.default,
     max_findings: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, max=10_000_000, help="Findings listed; the rest are counted."
+            metavar="N", min=0, max=10_000_000, help="Findings to list; the rest are counted."
         ),
     ] = 1000,
     max_connections: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, max=10_000_000, help="Connections listed; the rest are counted."
+            metavar="N", min=1, max=10_000_000, help="Connections to list; the rest are counted."
         ),
-    ] = 4096,
+    ] = 16384,
     threads: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, max=1024, help="Worker threads; 0: all this process may use."
+            metavar="N", min=0, max=1024, help="Worker threads; 0: one per CPU of this process."
         ),
     ] = 0,
 ) -> None:
-    """Decode, verify and follow the RoCE packets of captures.
+    """Decode, verify and follow the RoCE packets in captures.
 
-    Exit code 0: nothing wrong; 1: findings of severity error; 2: a capture cannot be used.
+    Exit code 0: no errors found; 1: findings of severity error; 2: a capture cannot be used.
     """
-    from rocelab.capture import Options, parse_filter, view
+    from rocelab.capture import Options, parse_filter
     from rocelab.capture import analyze as run
+    from rocelab.terminal import capture_tables
 
     options = Options(
         ports=port or [],
@@ -125,7 +126,7 @@ def analyze(
         l1=l1,
     )
     if captures.count("-") > 1:
-        raise UsageError("standard input can be read only once", action="name - once")
+        raise UsageError("standard input can be read only once", action="give - once")
     with _progress(_size(captures)) as progress:
         found = run(
             captures,
@@ -137,6 +138,6 @@ def analyze(
         json.dump(found.result, sys.stdout, ensure_ascii=True)
         sys.stdout.write("\n")
     else:
-        view.show(found.result, console.out)
+        capture_tables.show(found.result, console.out)
     if found.errors:
         raise typer.Exit(ExitCode.FINDINGS)

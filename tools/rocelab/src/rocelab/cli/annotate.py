@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab annotate`: a capture with its drivers' costs and the analyzer's findings in it."""
+"""`rocelab annotate`: add driver costs and analyzer findings to a capture's comments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rocelab.cli import console
 from rocelab.cli.analyze import Profile
 from rocelab.cli.options import Port
+from rocelab.terminal import console
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -30,15 +30,15 @@ def _show(found: dict[str, Any], output: Path) -> None:
     say(f"  PSN status: {_counts(found['psn_status'])}")
     say(
         f"  {found['responses']} responses linked to their requests, {found['messages']} packets "
-        f"of whole messages; findings: {found['findings']}"
+        f"in complete messages; findings: {found['findings']}"
     )
     if driver := found["driver"]:
         say(f"  sender's driver: {driver['tx']} packets ({_counts(driver['sent'])})")
         say(f"  receiver's driver: {driver['rx']} packets ({_counts(driver['received'])})")
     for key, text in (
         ("no_room", "packets without room for a comment (simple packet blocks, broken options)"),
-        ("late", "facts known only after their packet had been written: raise --window"),
-        ("findings_unplaced", "findings about no single packet, or too many of one: see analyze"),
+        ("late", "facts found only after their packet had been written: raise --window"),
+        ("findings_unplaced", "findings not tied to one packet, or too many for it: run analyze"),
     ):
         if found[key]:
             say(f"  {found[key]} {text}")
@@ -55,7 +55,7 @@ def annotate(
     ],
     trace: Annotated[
         list[Path] | None,
-        typer.Option(metavar="NODE.pcapng", help="A node's trace by rxedump; repeatable."),
+        typer.Option(metavar="NODE.pcapng", help="A node's rxedump trace; repeatable."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object (docs/formats/annotate.md).")
@@ -63,19 +63,19 @@ def annotate(
     port: Port = None,
     profile: Annotated[
         Profile,
-        typer.Option(help="gbn: breaches of strict Go-Back-N are errors, not notes."),
+        typer.Option(help="gbn: report breaches of strict Go-Back-N as errors, not notes."),
     ] = Profile.default,
     window: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=1 << 24, help="Packets held in memory."),
+        typer.Option(metavar="N", min=1, max=1 << 24, help="Packets to hold in memory."),
     ] = 1 << 17,
 ) -> None:
-    """Write a capture anew, with what is known of each packet in its comments.
+    """Copy a capture and comment each packet with what is known of it.
 
-    Of any capture: what each PSN is to its connection, which request a response answers, its
-    message, and findings. With traces: what the packet cost in its sender's and its receiver's
-    driver. Wireshark shows them as fields after `rocelab wireshark install`. Everything that was
-    in the capture stays as it was; pcap becomes pcapng.
+    For any capture, a comment gives the PSN's status, the request that a response answers, the
+    packet's message, and findings. With traces it also gives what the packet cost in the sender's
+    and the receiver's driver. Wireshark shows these as fields after `rocelab wireshark install`.
+    Packets and existing comments are kept; the output is always pcapng.
     """
     from rocelab.capture.annotate import Options
     from rocelab.capture.annotate import annotate as run

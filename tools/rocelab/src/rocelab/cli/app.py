@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command tree, and the one place where errors become messages and exit codes."""
+"""The command tree, and the only place where errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__
-from rocelab.cli import console, doctor, hosts, report, run, study, testbed, wireshark
+from rocelab.cli import doctor, hosts, report, run, study, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
 from rocelab.cli.compare import compare
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
+from rocelab.terminal import console
 
 EXIT_CODES = {
-    ExitCode.OK: "all is well",
-    ExitCode.FINDINGS: "it worked, and what it looked at has errors",
+    ExitCode.OK: "success",
+    ExitCode.FINDINGS: "the command worked and found errors in its input",
     ExitCode.USAGE: "an option, a plan or a capture cannot be used",
     ExitCode.MISSING: "this machine lacks a program, memory or disk space",
     ExitCode.TESTBED: "a node did not boot, died or does not answer",
-    ExitCode.CELL: "the run ended, and at least one cell is an error",
+    ExitCode.CELL: "the run finished, but at least one cell failed",
     ExitCode.INTERNAL: "a bug in rocelab",
     ExitCode.INTERRUPTED: "interrupted; finished cells are kept",
 }
 
-# the form feed of click's help: keep these lines as they are
+# \b tells click not to rewrap these lines
 _EPILOG = "\b\nExit codes:\n" + "\n".join(
     f"  {int(code):>3}  {meaning}" for code, meaning in EXIT_CODES.items()
 )
@@ -39,7 +40,7 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(
 app = typer.Typer(
     name="rocelab",
     help="See where every microsecond of a Soft RoCE packet goes.\n\n"
-    "First success: `make demo` in a clone, or `rocelab analyze CAPTURE` on any RoCE capture.",
+    "To start: `make demo` in a clone, or `rocelab analyze CAPTURE` on any RoCE capture.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -87,8 +88,8 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; every error leaves with a message and a documented exit code."""
-    # SIGTERM tidies up as Ctrl-C does
+    """Run the command line; every error ends in a message and a documented exit code."""
+    # clean up on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, _terminated)
     try:
         status = app(prog_name="rocelab", standalone_mode=False)
@@ -97,7 +98,7 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.exit(status if isinstance(status, int) else 0)
     except TyperException as error:
-        # typer's own usage errors know how to show themselves
+        # typer's usage errors print themselves
         show = getattr(error, "show", None)
         show() if show else console.err.print(f"rocelab: {error}", markup=False)
         console.leave(ExitCode.USAGE)
@@ -105,7 +106,7 @@ def main() -> None:
         console.err.print("rocelab: interrupted")
         console.leave(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # the reader of our output left, as `| head` does
+        # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         console.leave(ExitCode.OK)
     except RocelabError as error:

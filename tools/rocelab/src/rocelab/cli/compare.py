@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab compare`."""
+"""`rocelab compare`: judge one run against another."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Annotated
 
 import typer
 
-from rocelab.cli import console
 from rocelab.errors import ExitCode
+from rocelab.terminal import console
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A run's folder.", metavar="A")],
-    second: Annotated[Path, typer.Argument(help="The run to judge against it.", metavar="B")],
+    first: Annotated[Path, typer.Argument(help="A run folder.", metavar="A")],
+    second: Annotated[Path, typer.Argument(help="The run folder to judge against A.", metavar="B")],
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="Instead of latency.mean, bandwidth and application.*; a name or a pattern as "
-            "`cpu.*`; "
-            "repeatable.",
+            help="Metric to compare, by name or by a pattern such as `cpu.*`; repeatable. "
+            "By default latency.mean, bandwidth and application.*.",
             metavar="NAME",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two runs, cell by cell: is B better than A, worse, or is there no evidence?
+    """Judge run B against run A, cell by cell.
 
-    A cell is one benchmark over one transport at one size; the answer is by the 95 % confidence
-    interval of the difference between the repetitions of both runs. Runs under emulation and
-    runs in real time do not compare. Exits with 1 when a cell is worse.
+    A cell is one benchmark over one transport at one size. B is better, worse, or there is no
+    evidence: the verdict follows from the 95 % confidence interval of the difference between the
+    repetitions of both runs. An emulated run cannot be compared with one in real time. Exits with
+    1 if any cell is worse.
     """
-    from rocelab.compare import view
     from rocelab.compare.comparison import METRICS, Verdict
     from rocelab.compare.comparison import compare as compared
+    from rocelab.terminal import comparison_tables
 
     found = compared(first, second, metric or METRICS)
     if as_json:
-        console.out.print(json.dumps(view.document(found), indent=1), markup=False)
+        console.out.print(json.dumps(comparison_tables.document(found), indent=1), markup=False)
     else:
-        console.out.print(view.render(found))
+        console.out.print(comparison_tables.render(found))
     worse = found.count(Verdict.WORSE)
     raise typer.Exit(int(ExitCode.FINDINGS if worse else ExitCode.OK))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab doctor`: what this machine has, what it lacks, and the command that mends it."""
+"""`rocelab doctor`: what this machine has, what it lacks, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Annotated
 
 import typer
 
-from rocelab import artifacts
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.cli import console
+from rocelab import kernel_lines
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError
-from rocelab.provider import testbeds
-from rocelab.provider.qemu import accel
-from rocelab.provider.qemu import testbed as qemu
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.terminal import console
+from rocelab.testbed import artifacts, by_name
+from rocelab.testbed.qemu import accelerator_probe
+from rocelab.testbed.qemu import qemu_testbed as qemu
 
 
 class Transport(StrEnum):
-    """Transports that the embedded testbed has."""
+    """Transports of the embedded testbed."""
 
     TCP = "tcp"
     RXE_V1 = "rxe-v1"
@@ -32,20 +32,20 @@ class Transport(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One requirement; `look` gives what was found, or raises RocelabError."""
+    """One requirement; `probe` returns what it found or raises RocelabError."""
 
     name: str
-    look: Callable[[], str]
+    probe: Callable[[], str]
 
 
 def _program(name: str, package: str) -> Callable[[], str]:
-    def look() -> str:
+    def probe() -> str:
         path = shutil.which(name)
         if path is None:
             raise RocelabError(f"{name} is not installed", action=f"apt-get install {package}")
         return path
 
-    return look
+    return probe
 
 
 def _host(line: str) -> list[Check]:
@@ -54,9 +54,9 @@ def _host(line: str) -> list[Check]:
         return "enough memory and disk for two nodes"
 
     def accelerator() -> str:
-        if accel.choose(artifacts.image(line)) == "kvm":
+        if accelerator_probe.choose(artifacts.image(line)) == "kvm":
             return "KVM boots the node's kernel"
-        return "emulation (TCG): no KVM that boots a kernel; times will be emulated ones"
+        return "emulation (TCG): KVM cannot boot a kernel here, so times are emulated"
 
     def driver() -> str:
         built = artifacts.driver(line)
@@ -77,21 +77,23 @@ def _host(line: str) -> list[Check]:
 
 
 def _mpi(name: str, transport: Transport) -> list[Check]:
-    """What the nodes of a testbed need to run MPI over `transport`."""
-    from rocelab.run.mpi import doctor as mpi
-    from rocelab.run.rig import Rig
+    """What a testbed's nodes need to run MPI over `transport`."""
+    from rocelab.measure.mpi import launch_check as mpi
+    from rocelab.measure.rig import Rig
 
-    testbed = testbeds.attach(name)
+    testbed = by_name.attach(name)
     testbed.alive()
-    found = mpi.looks(Rig.on(testbed), TRANSPORTS[transport.value])
-    return [Check(look.name, look.found) for look in found]
+    checks = mpi.launch_checks(Rig.on(testbed), TRANSPORTS[transport.value])
+    return [Check(check.name, check.run) for check in checks]
 
 
 def doctor(
-    line: Annotated[str, typer.Option(help="Kernel line.", metavar="LINE")] = "6.12",
+    line: Annotated[
+        str, typer.Option(help="Kernel line.", metavar="LINE")
+    ] = kernel_lines.DEFAULT_LINE,
     mpi: Annotated[
         bool,
-        typer.Option("--mpi", help="Check the nodes of a testbed that is up, for MPI."),
+        typer.Option("--mpi", help="Check that a running testbed's nodes can run MPI."),
     ] = False,
     transport: Annotated[
         Transport, typer.Option(help="With --mpi: the transport to try.")
@@ -100,17 +102,17 @@ def doctor(
         str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
     ] = DEFAULT,
 ) -> None:
-    """Check what this machine has, and say what to mend.
+    """Check what this machine has and say how to get what it lacks.
 
-    With --mpi, what two ranks on a testbed's nodes need, and an exchange between them, proven by
-    the wire. Exits with 3 when something is missing.
+    With --mpi, check what two ranks on a testbed's nodes need, let them exchange messages, and
+    prove the transport from the wire. Exits with 3 if anything is missing.
     """
-    lacking = 0
+    missing = 0
     for check in _mpi(name, transport) if mpi else _host(line):
         try:
-            found = check.look()
+            found = check.probe()
         except RocelabError as error:
-            lacking += 1
+            missing += 1
             console.out.print(f"[red]missing[/red]  {check.name}: ", end="")
             console.out.print(console.clean(error.what), markup=False)
             if mpi and error.cause:
@@ -120,5 +122,5 @@ def doctor(
         else:
             console.out.print(f"[green]ok[/green]       {check.name}: ", end="")
             console.out.print(console.clean(found), markup=False)
-    if lacking:
+    if missing:
         raise typer.Exit(int(ExitCode.MISSING))

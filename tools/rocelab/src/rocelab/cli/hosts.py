@@ -10,41 +10,41 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from rocelab.cli import console
 from rocelab.errors import UsageError
-from rocelab.node.parallel import at_once
-from rocelab.provider.ssh import inventory
-from rocelab.provider.ssh.inventory import Host
+from rocelab.terminal import console
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.ssh import inventory
+from rocelab.testbed.ssh.inventory import Host
 
 app = typer.Typer(
     name="hosts",
-    help="Prepare hosts of your own for measuring, and put back what was there.",
+    help="Prepare your own hosts for measuring, and restore them.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(help="Of the inventory; all if absent.", metavar="NAME"),
+    typer.Argument(help="Hosts of the inventory; all by default.", metavar="NAME"),
 ]
 File = Annotated[
     Path | None,
     typer.Option(
         "--inventory",
-        help="The hosts, as TOML; ~/.config/rocelab/hosts.toml if absent.",
+        help="TOML file of hosts; ~/.config/rocelab/hosts.toml by default.",
         metavar="FILE",
     ),
 ]
 
 
-def chosen(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
-    """Hosts of an inventory, or those of `names`. Raises UsageError."""
+def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
+    """Load the inventory's hosts, or only those in `names`. Raises UsageError."""
     hosts = inventory.load(path or inventory.default_path())
     known = [host.name for host in hosts]
     for name in names or ():
         if name not in known:
             raise UsageError(
-                f"the inventory names no host {name!a:.40}",
+                f"the inventory has no host {name!a:.40}",
                 action=f"choose from {', '.join(known)}",
             )
     return tuple(host for host in hosts if not names or host.name in names)
@@ -52,44 +52,44 @@ def chosen(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...
 
 @app.command()
 def prepare(names: Names = None, file: File = None) -> None:
-    """Build the instrumented driver and the probes on each host, and load them.
+    """Build and load the instrumented driver and probes on each host.
 
-    For the kernel that runs there, with the host's own compiler and headers, in a folder that is
-    gone afterwards. What was there (driver, rxe devices, files of the same names) is written down
-    first, in /var/lib/rocelab of the host; nothing else is changed.
+    Each host builds for its running kernel with its own compiler and headers, in a temporary
+    folder. Its state (driver, rxe devices, files of the same names) is first recorded in
+    /var/lib/rocelab on the host; nothing else is changed.
     """
-    from rocelab.hosts.prepare import prepare as one
-    from rocelab.provider.ssh.connect import connected
+    from rocelab.testbed.hosts.prepare_host import prepare as one
+    from rocelab.testbed.ssh.connect import connected
 
-    with connected(chosen(file, names)) as nodes:
+    with connected(select_hosts(file, names)) as nodes:
         at_once(lambda node: one(node, console.say), nodes)
-    console.out.print("prepared; put back what was there with `rocelab hosts restore`")
+    console.out.print("prepared; undo with `rocelab hosts restore`")
 
 
 @app.command()
 def restore(names: Names = None, file: File = None) -> None:
-    """Put back the driver, the rxe devices and the files that each host had."""
-    from rocelab.hosts.restore import restore as one
-    from rocelab.provider.ssh.connect import connected
+    """Restore each host's earlier driver, rxe devices and files."""
+    from rocelab.testbed.hosts.restore_host import restore as one
+    from rocelab.testbed.ssh.connect import connected
 
-    with connected(chosen(file, names)) as nodes:
+    with connected(select_hosts(file, names)) as nodes:
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
-            word = "as it was before" if done else "was not prepared: nothing to do"
+            word = "restored" if done else "was not prepared: nothing to do"
             console.out.print(f"{node.name}: {word}")
 
 
 @app.command()
 def status(names: Names = None, file: File = None) -> None:
-    """Say what each host runs, and whether it is prepared."""
-    from rocelab.hosts import before
-    from rocelab.provider.ssh.connect import connected
+    """Show what each host runs and whether it is prepared."""
+    from rocelab.testbed.hosts import host_state
+    from rocelab.testbed.ssh.connect import connected
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "kernel", "rdma_rxe", "rxe devices", "prepared"):
         table.add_column(column)
-    with connected(chosen(file, names)) as nodes:
+    with connected(select_hosts(file, names)) as nodes:
         for node, now, was in zip(
-            nodes, at_once(before.take, nodes), at_once(before.kept, nodes), strict=True
+            nodes, at_once(host_state.read, nodes), at_once(host_state.saved, nodes), strict=True
         ):
             devices = ", ".join(f"{device} on {netdev}" for device, netdev in now.devices)
             driver = "not loaded" if now.version is None else now.version or "stock"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that several commands take."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ Port = Annotated[
         metavar="PORT",
         min=1,
         max=65535,
-        help="A UDP port of RoCE v2 besides 4791; repeatable.",
+        help="Another UDP port of RoCE v2, besides 4791; repeatable.",
     ),
 ]

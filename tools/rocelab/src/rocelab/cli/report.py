@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab report`."""
+"""`rocelab report`: write a run's report."""
 
 from __future__ import annotations
 
@@ -8,28 +8,33 @@ from typing import Annotated
 
 import typer
 
-from rocelab.cli import console
+from rocelab.terminal import console
 
 
 def report(
     run: Annotated[
-        Path, typer.Argument(help="A run's folder, as `runs/20261121T031500Z-demo`.", metavar="RUN")
+        Path,
+        typer.Argument(help="A run folder, such as `runs/20261121T031500Z-demo`.", metavar="RUN"),
     ],
     into: Annotated[
         Path | None,
         typer.Option(
             "--export",
-            help="Also write results.csv, results.parquet and each figure as SVG and PDF there.",
+            help="Also write results.csv, results.parquet and each figure as SVG and PDF here.",
             metavar="DIR",
         ),
     ] = None,
 ) -> None:
-    """Write the report of a run anew.
+    """Write a run's report again.
 
-    Reads nothing but the folder: works on any machine, long after the nodes are gone.
+    Reads only the run folder, so it works on any machine and needs no nodes. Rebuilds
+    results.parquet from the cells' raw output if it is missing or damaged.
     """
+    from rocelab.measure import results
     from rocelab.report import build, export
 
+    if results.repair(run):
+        console.say("results.parquet was missing or damaged: made again from the cells")
     if into is not None:
         console.say(f"{len(export(run, into))} files in {into}")
     console.out.print(str(build(run)), markup=False)

@@ -9,66 +9,66 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rocelab.bench.catalog import TRANSPORTS
-from rocelab.bench.plan import Plan
-from rocelab.bench.plan_file import MOST_SWITCHES
-from rocelab.cli import console
-from rocelab.cli.hosts import File
-from rocelab.cli.hosts import chosen as chosen_hosts
-from rocelab.cli.run import carry_out, elsewhere
+from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import UsageError
+from rocelab.measure.testbed_for_plan import move_plan
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.plan import Plan
+from rocelab.plans.plan_file import MOST_SWITCHES
 from rocelab.strict import listed, shown
-from rocelab.studies import library, spread
+from rocelab.studies import library, more_nodes
+from rocelab.terminal import console
 
 if TYPE_CHECKING:
-    from rocelab.report.runfolder import Run
+    from rocelab.record.read import Run
 
 app = typer.Typer(
     name="study",
-    help="Published studies: their plans to run, their claims as checks.",
+    help="Published studies: run their plans and check their claims.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(help="A study, as `gaiser2010`.", metavar="NAME")]
+Name = Annotated[str, typer.Argument(help="A study, such as `gaiser2010`.", metavar="NAME")]
 
 
 @app.command("list")
 def list_() -> None:
-    """Name the studies."""
-    from rocelab.studies import view
+    """List the studies."""
+    from rocelab.terminal import study_answers
 
-    console.out.print(view.overview([library.study(name) for name in library.NAMES]))
+    console.out.print(study_answers.overview([library.study(name) for name in library.NAMES]))
 
 
 @app.command()
 def show(name: Name) -> None:
-    """Print a study: question, setting, published figures, plans, claims and their checks."""
-    from rocelab.studies import view
+    """Print a study: question, setting, figures, plans, claims, checks."""
+    from rocelab.terminal import study_answers
 
     plans = [library.plan(name, quick=quick) for quick in (False, True)]
-    console.out.print(view.whole(library.study(name), plans))
+    console.out.print(study_answers.whole(library.study(name), plans))
 
 
 @app.command()
 def run(
     study: Name,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small: 2 ranks, to 16 KiB, on two emulated nodes.")
+        bool, typer.Option("--quick", help="Small: 2 ranks, up to 16 KiB, two emulated nodes.")
     ] = False,
     nodes: Annotated[
         str | None,
-        typer.Option(help="Hosts of the inventory, as `a,b`: provider ssh.", metavar="NAMES"),
+        typer.Option(help="Hosts of the inventory, such as `a,b`; implies ssh.", metavar="NAMES"),
     ] = None,
     transports: Annotated[
         str | None,
-        typer.Option(help="Only these of the plan, as `tcp,rxe-v1`.", metavar="NAMES"),
+        typer.Option(help="Only these of the plan, such as `tcp,rxe-v1`.", metavar="NAMES"),
     ] = None,
     switches: Annotated[
         int | None,
         typer.Option(
-            help="Between the nodes: made there, or, of hosts of your own, what is there.",
+            help="Switches between the nodes: created, or for your own hosts those in place.",
             min=0,
             max=MOST_SWITCHES,
             metavar="N",
@@ -76,38 +76,43 @@ def run(
     ] = None,
     inventory: File = None,
     provider: Annotated[
-        Provider | None, typer.Option(help="Run the plan there instead of where it says.")
+        Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where run folders go.", metavar="DIR")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Where to put the run folder.", metavar="DIR")] = Path(
+        "runs"
+    ),
     testbed: Annotated[
-        str, typer.Option(help="Use this testbed if it is up and fits.", metavar="NAME")
+        str, typer.Option(help="Use this testbed if it is up and fits the plan.", metavar="NAME")
     ] = DEFAULT,
 ) -> None:
-    """Carry out a study's plan, report, and answer its claims.
+    """Carry out a study's plan, report, and check its claims.
 
-    In full size on hosts of your own; with --quick on the embedded testbed, in minutes. Without
-    --transports, those of adapters are left out where the inventory names no adapter. Where a
-    claim is about what a switch adds: once with --switches 0 and once with 1, then `study report`
-    with --beside. Go on with an interrupted run by `rocelab run --resume RUN`. The report is the
-    last line on stdout.
+    The full plan is for your own hosts; --quick takes minutes on the embedded testbed. Adapter
+    transports are left out by default if the inventory names no adapter. For a claim about what a
+    switch adds, run with --switches 0, run again with --switches 1, then use `study report
+    --beside`. Continue an interrupted run with `rocelab run --resume RUN`. The last line on stdout
+    is the report's path.
     """
     plan = library.plan(study, quick=quick)
     if nodes is not None:
         if provider not in (None, Provider.SSH):
-            raise UsageError("--nodes are hosts of the inventory: provider ssh, no other")
+            raise UsageError(
+                f"--nodes names hosts of the inventory, but --provider is {provider}",
+                action="leave out --provider, or use --provider ssh",
+            )
         provider = Provider.SSH
-    plan = elsewhere(plan, provider, icount=False, native=False)
+    plan = move_plan(plan, provider, icount=False, native=False)
     if switches is not None:
         plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
     names = None if nodes is None else nodes.split(",")
     if names is not None:
-        plan = spread.over(len(chosen_hosts(inventory, names)), plan, library.study(study))
+        plan = more_nodes.extend(plan, library.study(study), len(select_hosts(inventory, names)))
     if transports is not None:
         plan = _only(plan, transports.split(","))
     elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:
-        hosts = chosen_hosts(inventory, names) if plan.testbed.provider == "ssh" else ()
+        hosts = select_hosts(inventory, names) if plan.testbed.provider == "ssh" else ()
         if not any(host.verbs for host in hosts):
-            why = "no host of the inventory names a `verbs` device"
+            why = "no host of the inventory has a `verbs` device"
             console.err.print(f"left out: {listed(adapters)}: {why}", markup=False)
             plan = _only(plan, [name for name in plan.transports if name not in adapters])
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
@@ -118,28 +123,31 @@ def run(
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    run: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")],
     beside: Annotated[
         Path | None,
         typer.Option(
-            help="A run of the same study through more or fewer switches, for what one adds.",
+            help="The study's run through more or fewer switches, to see what one adds.",
             metavar="RUN",
         ),
     ] = None,
 ) -> None:
-    """Answer a study's claims from a run, and write its report anew.
+    """Check a study's claims against a run, and write its report again.
 
-    Reads the results alone. Published figures stand beside measured ones in the report, and never
-    beside emulated ones.
+    Reads only the run folder. The report shows published figures next to measured ones, never
+    next to emulated ones.
     """
+    from rocelab.measure import results
     from rocelab.report import build
 
+    if results.repair(run):
+        console.say("results.parquet was missing or damaged: made again from the cells")
     found, study = _loaded(run)
     other, others = (None, study) if beside is None else _loaded(beside)
     if others != study:
         raise UsageError(
-            f"{beside} answers {others}, and {run} answers {study}",
-            action="Give two runs of one study.",
+            f"{beside} belongs to study {others}, but {run} to {study}",
+            action="Give two runs of the same study.",
         )
     page = build(run, beside)
     _answer(found, study, other)
@@ -147,35 +155,35 @@ def report(
 
 
 def _loaded(path: Path) -> tuple[Run, str]:
-    """A run, and the name of the study whose claims it answers."""
-    from rocelab.report import runfolder
+    """A run and the name of its study."""
+    from rocelab.record import read
 
-    run = runfolder.load(path)
+    run = read.load(path)
     return run, _study_of(run, path)
 
 
 def _answer(run: Run, name: str, beside: Run | None = None) -> None:
-    from rocelab.report.study import answered, apart
-    from rocelab.studies import view
+    from rocelab.report.study_report import answered, apart
+    from rocelab.terminal import study_answers
 
     study = library.study(name)
     unlike = [] if beside is None else apart(run, beside)
-    console.out.print(view.answered(study, answered(study, run, beside), unlike))
+    console.out.print(study_answers.answered(study, answered(study, run, beside), unlike))
 
 
 def _study_of(run: Run, path: Path) -> str:
     name = run.plan.text("study")
     if not name:
         raise UsageError(
-            f"the run in {path} answers no study",
+            f"the run in {path} belongs to no study",
             cause="its plan names none",
-            action=f'Run a study, or say study = "{library.NAMES[0]}" in the plan.',
+            action=f'Run a study, or set study = "{library.NAMES[0]}" in the plan.',
         )
     return name
 
 
 def _only(plan: Plan, wanted: list[str]) -> Plan:
-    """The plan over these of its transports alone. Raises UsageError."""
+    """The plan with only the `wanted` of its transports. Raises UsageError."""
     for name in wanted:
         if name not in plan.transports:
             raise UsageError(

@@ -10,17 +10,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rocelab import artifacts
-from rocelab.bench.plan import TestbedPlan
-from rocelab.bench.plan_file import MOST_NODES, MOST_SWITCHES
-from rocelab.cli import console
+from rocelab import kernel_lines
 from rocelab.errors import TestbedError, UsageError
-from rocelab.node.prepare import device_of, prepare
-from rocelab.provider import testbeds
-from rocelab.provider.qemu import state as states
-from rocelab.provider.qemu import testbed as qemu
-from rocelab.provider.qemu.spec import Provider as VirtualProvider
-from rocelab.provider.testbeds import VirtualTestbed
+from rocelab.plans.plan import TestbedPlan
+from rocelab.plans.plan_file import MOST_NODES, MOST_SWITCHES
+from rocelab.terminal import console
+from rocelab.testbed import by_name
+from rocelab.testbed.prepare_testbed import prepare_testbed
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu import state_folder as states
+from rocelab.testbed.qemu.machine_spec import Provider as VirtualProvider
 
 DEFAULT = "default"
 
@@ -28,61 +27,50 @@ Name = Annotated[str, typer.Option("--name", help="The testbed's name.", metavar
 
 
 class Provider(StrEnum):
-    """How nodes come to be."""
+    """What the nodes are."""
 
     QEMU = "qemu"
     VETH = "veth"
     SSH = "ssh"
 
 
-def prepare_nodes(testbed: VirtualTestbed, line: str) -> None:
-    """Driver, probes and rxe device on every node; a testbed that cannot have them is ended."""
-    try:
-        driver = artifacts.driver(line)
-        prepare(testbed.nodes, driver, artifacts.programs(line))
-    except BaseException:
-        testbed.down()
-        raise
-    probes = ", ".join(artifacts.PROBES)
-    devices = " and ".join(dict.fromkeys(device_of(node) for node in testbed.nodes))
-    console.say(f"on each node: driver rocelab-{driver.patch_id}, device {devices}, {probes}")
-
-
 def up(
     name: Name = DEFAULT,
     provider: Annotated[
         Provider,
-        typer.Option(help="A machine for each node, or one with all ends in it over veth."),
+        typer.Option(help="qemu: a VM per node; veth: one VM, its nodes joined by veth pairs."),
     ] = Provider.QEMU,
     icount: Annotated[
-        bool, typer.Option("--icount", help="Time counts instructions; implies --provider veth.")
+        bool, typer.Option("--icount", help="Count instructions; implies --provider veth.")
     ] = False,
-    line: Annotated[str, typer.Option(help="Kernel line.", metavar="LINE")] = "6.12",
+    line: Annotated[
+        str, typer.Option(help="Kernel line.", metavar="LINE")
+    ] = kernel_lines.DEFAULT_LINE,
     mtu: Annotated[
-        int, typer.Option(help="MTU of the data link, bytes.", min=1280, max=9000, metavar="BYTES")
+        int, typer.Option(help="MTU of the data link.", min=1280, max=9000, metavar="BYTES")
     ] = 4200,
     nodes: Annotated[
         int,
         typer.Option(
-            help="How many; more than two need a switch.", min=2, max=MOST_NODES, metavar="N"
+            help="Number of nodes; more than two need a switch.", min=2, max=MOST_NODES, metavar="N"
         ),
     ] = 2,
     switches: Annotated[
         int,
         typer.Option(
-            help="Bridges in a row between the first node and the others.",
+            help="Number of bridges in a row between the first node and the others.",
             min=0,
             max=MOST_SWITCHES,
             metavar="N",
         ),
     ] = 0,
     memory: Annotated[
-        int, typer.Option(help="Memory of a node, MiB.", min=512, metavar="MIB")
+        int, typer.Option(help="Memory per node.", min=512, metavar="MIB")
     ] = qemu.MEMORY_MB,
     ssh_port: Annotated[
         int | None,
         typer.Option(
-            help="First of the SSH ports on 127.0.0.1; any free ones if absent.",
+            help="First SSH port on 127.0.0.1; any free ones by default.",
             min=1024,
             max=65000,
             metavar="PORT",
@@ -92,26 +80,28 @@ def up(
         bool, typer.Option("--bare", help="Boot only: no driver, no probes, no rxe device.")
     ] = False,
 ) -> None:
-    """Boot nodes with the instrumented driver, and leave them up.
+    """Boot nodes with the instrumented driver and leave them up.
 
-    The nodes are virtual machines, KVM where it works, else emulated (about 20 seconds to boot).
-    With --provider veth they are the ends of veth pairs in one machine, and have one clock.
-    `rocelab run` uses a testbed that is up and fits its plan. Take it down with `rocelab down`.
+    The nodes are virtual machines, by KVM where it works, else emulated (about 20 seconds to
+    boot). With --provider veth they are the ends of veth pairs in one machine and share a clock.
+    `rocelab run` uses a running testbed that fits its plan. Take it down with `rocelab down`.
     """
-    if line not in artifacts.LINES:
+    if line not in kernel_lines.LINES:
         raise UsageError(
-            f"there is no kernel line {line!r}", action=f"choose from {', '.join(artifacts.LINES)}"
+            f"there is no kernel line {line!r}",
+            action=f"choose from {', '.join(kernel_lines.LINES)}",
         )
     if provider is Provider.SSH:
         raise UsageError(
-            "hosts of your own are up already", action="prepare them with `rocelab hosts prepare`"
+            "`rocelab up` boots virtual machines, not your own hosts",
+            action="prepare them with `rocelab hosts prepare`",
         )
     kind: VirtualProvider = "veth" if icount or provider is Provider.VETH else "qemu"
     if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
-            f"a link has two ends, and {nodes} nodes need a switch", action="say --switches 1"
+            f"a link has two ends: {nodes} nodes need a switch", action="add --switches 1"
         )
-    testbed = testbeds.up(
+    testbed = by_name.up(
         name,
         provider=kind,
         line=line,
@@ -124,23 +114,25 @@ def up(
         say=console.say,
     )
     if not bare:
-        prepare_nodes(testbed, line)
+        prepare_testbed(testbed, line, console.say)
     named = "" if name == DEFAULT else f"--name {name} "
     console.out.print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
 
 def down(
     name: Name = DEFAULT,
-    everything: Annotated[bool, typer.Option("--all", help="Every testbed of yours.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All your testbeds.")] = False,
 ) -> None:
-    """End a testbed's nodes; nothing of it stays behind."""
+    """Stop a testbed's nodes and remove its files."""
     found = states.State.all()
     if not everything:
         found = [state for state in found if state.name == name]
         if not found:
-            raise UsageError(f"no testbed {name} is up", action="see what is with `rocelab status`")
+            raise UsageError(
+                f"no testbed {name} is up", action="list testbeds with `rocelab status`"
+            )
     for state in found:
-        testbeds.of(state).down()
+        by_name.from_state(state).down()
         console.out.print(f"testbed {state.name} is down")
 
 
@@ -153,9 +145,9 @@ def ssh(
 ) -> None:
     """Log in to a node, or run a command there.
 
-    The exit code is the command's, or 255 when the connection failed.
+    The exit code is the command's, or 255 if the connection failed.
     """
-    testbed = testbeds.attach(name)
+    testbed = by_name.attach(name)
     names = [candidate.name for candidate in testbed.nodes]
     if testbed.spec.switch is not None:
         names.append(testbed.spec.switch.name)
@@ -167,7 +159,7 @@ def ssh(
 
 
 def status() -> None:
-    """Say which testbeds are up, and whether their nodes live."""
+    """List running testbeds and the state of their nodes."""
     found = states.State.all()
     if not found:
         console.out.print("no testbed is up; boot one with `rocelab up`")
@@ -178,7 +170,7 @@ def status() -> None:
         table.add_column(column)
     for state in found:
         try:
-            testbed = testbeds.of(state)
+            testbed = by_name.from_state(state)
         except TestbedError as error:
             console.say(f"{error.what}: {error.cause}")
             continue

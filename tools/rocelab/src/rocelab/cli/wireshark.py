@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rocelab.cli import console
 from rocelab.errors import UsageError
+from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.wireshark.folders import Folders
 
 app = typer.Typer(
     name="wireshark",
-    help="Put rocelab's plugin, profile and extcap into Wireshark.",
+    help="Install rocelab's plugin, profile and extcap into Wireshark.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 
 
-def _tell(word: str, paths: list[Path]) -> None:
+def _print_paths(word: str, paths: list[Path]) -> None:
     for path in paths:
         console.out.print(console.clean(f"{word} {path}"), markup=False)
 
 
 def _loaded() -> bool:
-    """Wireshark runs the plugin: old and new versions differ in what they run for root."""
+    """Whether Wireshark loads the plugin; for root, that depends on its version."""
     from rocelab.wireshark.folders import report
     from rocelab.wireshark.install import PLUGIN
 
@@ -40,12 +40,15 @@ def _loaded() -> bool:
 @app.command()
 def install(
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that are not as rocelab left them.")
+        bool,
+        typer.Option(
+            "--force", help="Overwrite files that rocelab did not write or that were changed."
+        ),
     ] = False,
 ) -> None:
-    """Install the plugin rocelab.lua, the profile "rocelab", and live interfaces.
+    """Install the plugin, the profile and the live interfaces.
 
-    They go into your own folders, as `tshark -G folders` names them. Files of your own are not
+    They go into your personal folders, as `tshark -G folders` names them. Your own files are not
     overwritten. Use the profile with `wireshark -C rocelab`.
     """
     from rocelab.wireshark import install as work
@@ -56,24 +59,24 @@ def install(
         outcome = work.install(where, force=force)
     except OSError as error:
         raise _unwritable(error) from error
-    _tell("replaced", outcome.replaced)
-    _tell("installed", [path for path in outcome.done if path not in outcome.replaced])
-    _tell_extcap(where)
+    _print_paths("replaced", outcome.replaced)
+    _print_paths("installed", [path for path in outcome.done if path not in outcome.replaced])
+    _warn_of_extcap(where)
     if not _loaded():
         why = "you are root" if os.geteuid() == 0 else "Lua is disabled in its preferences"
         console.err.print(
-            "rocelab: warning: tshark does not run the plugin\n"
-            f"  likely cause: {why}; Wireshark from 4.4 on runs no personal scripts for root\n"
-            "  what to do: install it as the person who runs Wireshark",
+            "rocelab: warning: tshark does not load the plugin\n"
+            f"  likely cause: {why}; since 4.4 Wireshark runs no personal scripts as root\n"
+            "  what to do: install it as the user who runs Wireshark",
             markup=False,
         )
 
 
 @app.command()
 def uninstall() -> None:
-    """Remove what install put there.
+    """Remove what install added.
 
-    Files that were changed since stay, and are named.
+    Files that were changed since are kept and listed.
     """
     from rocelab.wireshark import install as work
     from rocelab.wireshark.folders import folders
@@ -82,14 +85,14 @@ def uninstall() -> None:
         outcome = work.uninstall(folders())
     except OSError as error:
         raise _unwritable(error) from error
-    _tell("removed", outcome.done)
-    _tell("kept, changed since:", outcome.kept)
+    _print_paths("removed", outcome.done)
+    _print_paths("kept, changed since:", outcome.kept)
     if not outcome.done and not outcome.kept:
         console.out.print("nothing was installed")
 
 
-def _tell_extcap(where: Folders) -> None:
-    """Wireshark before 4.2 looks for extcaps in the system's folder only."""
+def _warn_of_extcap(where: Folders) -> None:
+    """Wireshark before 4.2 looks for extcaps only in the system's folder."""
     from rocelab.wireshark.install import EXTCAP
 
     system, ours = where.system_extcap, where.extcap / EXTCAP
@@ -103,7 +106,7 @@ def _tell_extcap(where: Folders) -> None:
     console.err.print(
         console.clean(
             f"rocelab: warning: Wireshark does not look for live interfaces in {where.extcap}\n"
-            f"  likely cause: before 4.2 it knows only {system}, which is everybody's\n"
+            f"  likely cause: before 4.2 it searches only {system}, which all users share\n"
             f"  what to do: sudo ln -s {shlex.quote(str(ours))} {shlex.quote(str(system))}/"
         ),
         markup=False,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two runs side by side, cell by cell. Reads run folders only."""
+"""Compare two runs, cell by cell. Reads run folders only."""

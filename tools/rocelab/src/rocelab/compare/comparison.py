@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compare the results of two runs: how far apart each cell is, and whether that is evidence."""
+"""Compare two runs' results: how much each cell differs, and whether that is evidence."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import Any
 
 import polars as pl
 
-from rocelab.accelerators import is_emulated
-from rocelab.compare import environment
+from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
-from rocelab.run import results, two_samples
-from rocelab.run.folder import RunFolder
-from rocelab.run.stats import median
-from rocelab.run.two_samples import Apart
+from rocelab.record import results_table
+from rocelab.record.accelerator import is_emulated
+from rocelab.record.folder import RunFolder
+from rocelab.stats import two_samples
+from rocelab.stats.summary import median
+from rocelab.stats.two_samples import Apart
 
 METRICS = ("latency.mean", "bandwidth", "application.*")
-"""What is compared unless other metrics are asked for."""
+"""Metrics to compare by default."""
 _KEY = ("tool", "test", "transport", "metric", "kind", "unit", "node", "size")
 _RATES = frozenset({"bytes/s", "1/s"})
 
 
 class Verdict(StrEnum):
-    """What the repetitions of a cell say of the second run, against the first."""
+    """What a cell's repetitions say about the second run, compared with the first."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -51,24 +52,24 @@ class Cell:
 
     @property
     def medians(self) -> tuple[float, float]:
-        """Of each run."""
+        """The median of each run."""
         return median(self.first), median(self.second)
 
     @property
     def difference(self) -> Apart:
-        """The second run minus the first, in the unit."""
+        """The second run minus the first, in the metric's unit."""
         return two_samples.difference(self.first, self.second)
 
     @property
     def ratio(self) -> Apart | None:
-        """The second run over the first; None where a value is not above 0."""
+        """The second run divided by the first; None if any value is not above 0."""
         if min(*self.first, *self.second) <= 0:
             return None
         return two_samples.ratio(self.first, self.second)
 
     @property
     def verdict(self) -> Verdict:
-        """Better is more of a rate, and less of anything else."""
+        """A higher rate is better; of anything else, less is better."""
         interval = self.difference.interval
         if interval is None or interval.low <= 0 <= interval.high:
             return Verdict.NO_EVIDENCE
@@ -78,34 +79,34 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, and what their common cells say."""
+    """Two runs and their common cells."""
 
     first: str
     second: str
     accelerators: tuple[str, str]
     cells: tuple[Cell, ...]
     warnings: tuple[str, ...]
-    """What else differs between the runs: it may be why their numbers do."""
+    """Other differences between the runs, which may explain different numbers."""
 
     def count(self, verdict: Verdict) -> int:
-        """Cells of a verdict."""
+        """Number of cells with a verdict."""
         return sum(cell.verdict is verdict for cell in self.cells)
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the numbers are those of emulated nodes."""
+        """Whether the numbers come from emulated nodes."""
         return any(map(is_emulated, self.accelerators))
 
 
 def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comparison:
-    """Compare two run folders; `metrics` are names or patterns as `cpu.*`.
+    """Compare two run folders; `metrics` are names or patterns such as `cpu.*`.
 
-    Raises UsageError when one is no run, when they have no cell in common, or when one has real
-    time and the other has not.
+    Raises UsageError if one is not a run, if they have no cell in common, or if only one of them
+    was measured in real time.
     """
     folders = (RunFolder(first), RunFolder(second))
     metas = tuple(folder.meta() for folder in folders)
-    loaded = tuple(results.load(path) for path in (first, second))
+    loaded = tuple(results_table.load(path) for path in (first, second))
     tables = tuple(_grouped(table, metrics) for table in loaded)
     names = tuple(
         _accelerator(path, table, meta)
@@ -116,16 +117,16 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comp
     if both.is_empty():
         raise UsageError(
             f"{first} and {second} have no cell in common",
-            cause="they share no benchmark, transport and size, or have none of the metrics "
+            cause="they share no benchmark, transport and size, or lack the metrics "
             f"{', '.join(metrics)}",
-            action="Compare runs of one plan, or choose metrics with --metric.",
+            action="Compare runs of the same plan, or choose metrics with --metric.",
         )
     return Comparison(
         folders[0].name,
         folders[1].name,
         (names[0], names[1]),
         tuple(_cell(row) for row in both.iter_rows(named=True)),
-        tuple(environment.differences(metas[0], metas[1])),
+        tuple(environment_differences.differences(metas[0], metas[1])),
     )
 
 
@@ -151,7 +152,9 @@ def _accelerator(path: Path, table: pl.DataFrame, meta: dict[str, Any]) -> str:
     named = table["accelerator"].unique().to_list() or [meta.get("accelerator")]
     if len(named) != 1:
         raise UsageError(
-            f"{path} has numbers of several accelerators: {', '.join(map(str, sorted(named)))}"
+            f"{path} has numbers from several accelerators: {', '.join(map(str, sorted(named)))}",
+            cause="its cells were not all measured on the same testbed",
+            action="Run the plan again on one testbed.",
         )
     return str(named[0])
 
@@ -160,6 +163,6 @@ def _refuse(first: str, second: str) -> None:
     if first != second and (is_emulated(first) or is_emulated(second)):
         raise UsageError(
             f"the first run was measured under {first!a:.20}, the second under {second!a:.20}",
-            cause="emulated nodes measure instructions, not time: such numbers do not compare",
-            action="Compare runs of one accelerator.",
+            cause="emulated nodes measure instructions, not time: the numbers are not comparable",
+            action="Compare runs under the same accelerator.",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the drivers recorded, the capture between them and the measured latency: put together.
+"""Correlate the drivers' records, the capture between them and the measured latency.
 
 >>> from rocelab import correlate
 >>> joined = correlate.join(wire, [n1, n2])  # doctest: +SKIP
@@ -8,6 +8,7 @@
 
 from rocelab.correlate.joined import Joined, join
 from rocelab.correlate.messages import messages
-from rocelab.correlate.places import Place, find
+from rocelab.correlate.places import find
+from rocelab.record.captures import Place
 
 __all__ = ["Joined", "Place", "find", "join", "messages"]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far the time in the driver's stages accounts for what was measured (docs/correlation.md).
+"""How far the driver's stage times account for what was measured (docs/correlation.md).
 
     measured = base + factor * stages + residual
 
-by ordinary least squares over all sizes and repetitions of one benchmark and transport. The rest
-is `measured - stages`, by size: what no stage covers. Intervals are percentiles of a bootstrap that
-draws whole repetitions, because a repetition's sizes were measured one after another and share
-what disturbed them; they take as many repetitions as every interval here.
+by ordinary least squares over all sizes and repetitions of one benchmark and transport. The rest,
+`measured - stages` by size, is the time that no stage covers. Intervals are percentiles of a
+bootstrap that draws whole repetitions, because the sizes of a repetition were measured in sequence
+and share its disturbances. They need ENOUGH_REPETITIONS, as every interval does.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rocelab.bench.plan import ENOUGH_REPETITIONS
+from rocelab.plans.plan import ENOUGH_REPETITIONS
 
 RESAMPLES = 2000
 _COVERAGE = 0.95
 _SEED = 1
-_ALIKE = 1e-6
-"""ns; stages that differ by less do not differ."""
+_RESOLUTION = 1e-6
+"""ns; a smaller difference between stage times is none."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size in one repetition: `stages` and `measured` in ns a message."""
+    """One size in one repetition: `stages` and `measured` in ns per message."""
 
     size: int
     repetition: int
@@ -39,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and its 95 % interval where there are repetitions enough for one."""
+    """A number, and its 95 % interval if there are enough repetitions."""
 
     value: float
     low: float | None = None
@@ -48,7 +48,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Fit:
-    """`r_squared` is the share of the variance between points that the line accounts for."""
+    """The fitted line; `r_squared` is the share of variance that it explains."""
 
     base: Estimate
     factor: Estimate
@@ -58,7 +58,7 @@ class Fit:
 
 
 def rest(points: Sequence[Point]) -> dict[int, Estimate]:
-    """Return what no stage covers, ns a message, by size: the mean over repetitions."""
+    """Return the time that no stage covers, by size: the mean over repetitions, ns per message."""
     by_size: defaultdict[int, list[Point]] = defaultdict(list)
     for point in points:
         by_size[point.size].append(point)
@@ -70,7 +70,7 @@ def rest(points: Sequence[Point]) -> dict[int, Estimate]:
 
 
 def fit(points: Sequence[Point]) -> Fit | None:
-    """Return the line through `points`; None below three of them, or when all stages are alike."""
+    """Fit a line to `points`; None if there are fewer than three or all stage times are equal."""
     if len(points) < 3 or _line(points) is None:
         return None
     slope = _estimate(points, lambda some: line[1] if (line := _line(some)) else None)
@@ -90,11 +90,11 @@ def fit(points: Sequence[Point]) -> Fit | None:
 
 
 def _line(points: Sequence[Point]) -> tuple[float, float] | None:
-    """Intercept and slope; None when they are not determined."""
+    """Intercept and slope; None if the points do not determine them."""
     xs, ys = [point.stages for point in points], [point.measured for point in points]
-    if max(xs) - min(xs) <= max(_ALIKE, 1e-9 * max(map(abs, xs))):
+    if max(xs) - min(xs) <= max(_RESOLUTION, 1e-9 * max(map(abs, xs))):
         return None
-    # statistics.linear_regression sums without loss, which a bootstrap need not wait for
+    # statistics.linear_regression sums exactly, which is too slow for a bootstrap
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)
     covariance = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True))
     slope = covariance / sum((a - x) ** 2 for a in xs)
@@ -104,7 +104,7 @@ def _line(points: Sequence[Point]) -> tuple[float, float] | None:
 def _estimate(points: Sequence[Point], of: Callable[[Sequence[Point]], float | None]) -> Estimate:
     value = of(points)
     if value is None:
-        raise ValueError("not determined by these points")
+        raise ValueError("these points do not determine the estimate")
     blocks: defaultdict[int, list[Point]] = defaultdict(list)
     for point in points:
         blocks[point.repetition].append(point)

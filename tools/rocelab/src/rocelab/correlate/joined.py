@@ -14,22 +14,20 @@ from rocelab import _core
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.join/1"
-TX_STAGES = ("wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit")
-RX_STAGES = ("parse", "icrc", "queue", "exec", "copy", "cqe", "reply")
 _ROWS = 1 << 17
-"""Rows taken from the core at a time."""
+"""Rows to take from the core at a time."""
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A finished join: the sums, and a row for each frame and for each record without one."""
+    """A finished join: sums, and a row for each frame and for each record without a frame."""
 
     sums: dict[str, Any]
     packets: pl.DataFrame
 
     @property
     def unexplained(self) -> int:
-        """Rows that nothing accounts for."""
+        """Number of rows that nothing explains."""
         return int(self.sums["unexplained"])
 
 
@@ -40,10 +38,10 @@ def join(
     ports: Sequence[int] = (),
     window: int = 0,
 ) -> Joined:
-    """Match every frame of `wire` to the records of its sender's and its receiver's driver.
+    """Match each frame of `wire` to its sender's and receiver's driver records.
 
-    Memory is bounded by `window` packets (0: the core's default) and the rows given back. Raises
-    UsageError when a file cannot be opened, or is no capture.
+    Memory holds `window` packets (0: the core's default) and the returned rows. Raises UsageError
+    if a file cannot be opened or is not a capture.
     """
     names = [str(wire), *(str(trace) for trace in traces)]
     try:
@@ -52,7 +50,7 @@ def join(
         raise UsageError(
             f"cannot read {', '.join(names)}",
             cause=str(error),
-            action="name pcap or pcapng files that are there",
+            action="name existing pcap or pcapng files",
         ) from error
     parts = []
     while core.step():
@@ -66,7 +64,7 @@ def join(
             raise UsageError(
                 f"{wire} cannot be used",
                 cause=problem["error"],
-                action="check that it is a whole pcap or pcapng capture; capinfos may tell more",
+                action="check that it is a complete pcap or pcapng capture; capinfos may say more",
             )
         problem["file"] = names[problem["file"]]
     sums["records"]["lost"] = dict(zip(names[1:], sums["records"]["lost"], strict=True))
@@ -75,7 +73,7 @@ def join(
 
 
 def _by_node(packets: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Records by node and direction, and how many of them have their frame."""
+    """Count records by node and direction, and how many of them have a frame."""
     nodes: dict[str, dict[str, int]] = {}
     for way in ("tx", "rx"):
         with_frame = pl.col("wire_packet").is_not_null()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Messages from joined packets: a request's packets, the answer to it, and where their time went.
+"""Build messages from joined packets: a request's packets, its answer, and their times.
 
-Each machine has its own clock, so only differences within one are taken: on the requester's, from
-the first packet's first stage to the end of the answer's last; on the capture's, from frame to
-frame; on the responder's, from arrival to the answer's last stage. What is left when the inner one
-is taken from the outer one was spent between the two, there and back together: how it is divided,
-clocks that do not agree cannot tell. With `one_clock` it is, as `there_ns` and `back_ns`.
+Each machine has its own clock, so spans are taken within one clock. On the requester's: from the
+first packet's first stage to the end of the answer's last stage. On the capture's: from frame to
+frame. On the responder's: from arrival to the end of the answer's last stage. The outer span minus
+the inner one is the time between the two machines, both ways together; clocks that do not agree
+cannot divide it. With `one_clock` it is divided into `there_ns` and `back_ns`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any
 
 import polars as pl
 
-from rocelab.correlate.joined import RX_STAGES, TX_STAGES
+from rocelab import stage_table
 
 _MODULUS = 1 << 24
 _MOST_PENDING = 1 << 16
-"""Unanswered requests kept for each queue pair."""
+"""Unanswered requests to keep per queue pair."""
 
 Row = Mapping[str, Any]
 Values = dict[str, Any]
 
-_GAP = "gap"
-"""Between the two parts of a record: no stage, but its time all the same."""
 _PARTS = {
-    "tx": tuple(f"tx_{stage}_ns" for stage in (*TX_STAGES, _GAP)),
-    "rx": tuple(f"rx_{stage}_ns" for stage in (*RX_STAGES, _GAP)),
+    "tx": tuple(f"tx_{stage}_ns" for stage in (*stage_table.TX, stage_table.GAP)),
+    "rx": tuple(f"rx_{stage}_ns" for stage in (*stage_table.RX, stage_table.GAP)),
 }
-_NOT_ON_THE_WAY = frozenset({"rx_reply_ns", "tx_gap_ns", "rx_gap_ns"})
+_NOT_ON_THE_WAY = frozenset(
+    {*(f"rx_{stage}_ns" for stage in stage_table.ANSWERING), "tx_gap_ns", "rx_gap_ns"}
+)
 _SCHEMA: dict[str, Any] = {
     "requester": pl.String,
     "responder": pl.String,
@@ -65,11 +65,11 @@ _SCHEMA: dict[str, Any] = {
 
 
 def messages(packets: pl.DataFrame, *, one_clock: bool = False) -> pl.DataFrame:
-    """Return one row for each request message that the capture has whole.
+    """Return one row for each request message that is complete in the capture.
 
-    `packets` is `Joined.packets`. `clean` ones were neither lost, copied nor sent again in any
-    part, no task was switched out in them, and all records are there. Only a request with an
-    answer of its own has times of both (an ACK may answer several).
+    `packets` is `Joined.packets`. A message is `clean` if no part of it was lost, duplicated or
+    retransmitted, no task was switched out during it, and all its records exist. Only a request
+    with its own answer has times of both (an ACK may answer several requests).
     """
     key = ["src", "dst", "dqpn", "psn", "opcode", "sqpn"]
     whole = (pl.col("sent") == "matched") & (pl.col("received") == "matched")
@@ -120,7 +120,7 @@ class _Maker:
         if begins:
             parts = [row]
         elif parts is None or (parts[-1]["psn"] + 1) % _MODULUS != row["psn"]:
-            return  # the capture lacks its beginning, or a part
+            return  # the capture lacks its first packet or a later one
         else:
             parts.append(row)
         if "_FIRST" in operation or "_MIDDLE" in operation:
@@ -134,7 +134,7 @@ class _Maker:
             self._emit(parts, [])
 
     def _answer(self, row: Row, operation: str) -> None:
-        """An answer of PSN p completes every request up to it; its own is the last of these."""
+        """An answer with PSN p completes every request up to p; it belongs to the last of them."""
         flow = (row["dst"], row["src"], row["dqpn"])
         self._answers[flow].append(row)
         if "_FIRST" in operation or "_MIDDLE" in operation:
@@ -147,7 +147,7 @@ class _Maker:
         for request in answered[:-1]:
             self._emit(request, [])
         if answered:
-            # the PSN of a READ's last response lies beyond that of the request
+            # a READ's last response has a higher PSN than its request
             own = answered[-1][-1]["psn"] == answers[0]["psn"]
             self._emit(answered[-1], answers if own else [])
 
@@ -200,14 +200,14 @@ class _Maker:
         spans["responder_ns"] = inner = _difference(_end(answer, "tx"), first["rx_ns"])
         spans["responder_side_ns"] = _difference(middle, inner)
         if len(request) > 1 or len(answers) > 1:
-            return spans  # packets under way at the same time: their stages do not add up
+            return spans  # these packets overlap in time, so their stages do not add up
         sending, receipt = _length(first, "tx"), _length(answer, "rx")
         if None not in (outer, middle, sending, receipt):
             spans["requester_side_ns"] = outer - middle - sending - receipt  # type: ignore[operator]
         work = _length(first, "rx")
         replying = _length(answer, "tx")
         if None not in (inner, work, replying):
-            # the answer's own stages are within `reply`
+            # `reply` contains the answer's stages
             spans["between_ns"] = inner - work + (first["rx_reply_ns"] or 0) - replying  # type: ignore[operator]
         if self._one_clock:
             spans["there_ns"] = _difference(first["rx_ns"], _end(first, "tx"))
@@ -225,7 +225,7 @@ def _difference(late: int | None, early: int | None) -> int | None:
 
 
 def _length(row: Row, way: str) -> int | None:
-    """All of a packet's time at one end; None without its record, or without its last stage."""
+    """A packet's total time at one end; None if its record or its last stage is missing."""
     last = "tx_xmit_ns" if way == "tx" else "rx_exec_ns"
     if row[f"{way}_ns"] is None or row[last] is None:
         return None
@@ -233,6 +233,6 @@ def _length(row: Row, way: str) -> int | None:
 
 
 def _end(row: Row, way: str) -> int | None:
-    """When the last stage ended, on the clock of its node."""
+    """When the packet's last stage ended, on its node's clock."""
     length = _length(row, way)
     return None if length is None else int(row[f"{way}_ns"]) + length

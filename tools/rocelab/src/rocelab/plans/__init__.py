@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plans that come with rocelab, as TOML files."""
+"""Plans: the plan file, the catalogue of benchmarks, their commands and parsers. Nothing runs."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocelab.report import render, runfolder
+from rocelab.record import read
+from rocelab.record.folder import RunFolder
+from rocelab.report import render
 from rocelab.report.document import compose
 from rocelab.report.export import export
 
@@ -23,25 +25,11 @@ def build(run_dir: Path, beside: Path | None = None) -> Path:
     folder holds no run, or one of another version. `beside`: another run of the same study, for
     what a switch adds.
     """
-    other = None if beside is None else runfolder.load(beside)
-    document = compose(runfolder.load(run_dir), other)
-    figures = run_dir / "figures"
-    figures.mkdir(exist_ok=True)
-    written = set()
-    for section in document.sections:
-        for figure in section.figures:
-            path = figures / f"{figure.slug}.svg"
-            _replace(path, render.figure_file(figure))
-            written.add(path)
-    for stale in set(figures.glob("*.svg")) - written:
-        stale.unlink()
-    page = run_dir / "report.html"
-    _replace(page, render.page(document))
-    return page
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file aside and rename it, so that a reader never sees half of one."""
-    aside = path.with_name(f".{path.name}.part")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    other = None if beside is None else read.load(beside)
+    document = compose(read.load(run_dir), other)
+    figures = {
+        figure.slug: render.figure_file(figure)
+        for section in document.sections
+        for figure in section.figures
+    }
+    return RunFolder(run_dir).write_report(render.page(document), figures)

@@ -15,7 +15,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from rocelab.report import fmt, palette
+from rocelab import units
+from rocelab.report import palette
 
 PANEL_WIDTH = 330
 LINE_HEIGHT = 210
@@ -283,7 +284,7 @@ def size_axis(sizes: Sequence[int]) -> alt.Axis:
     # labels come from integers, so the expression holds nothing but our own text
     every = math.ceil(len(sizes) / MOST_SIZES)
     shown = sizes[(len(sizes) - 1) % every :: every]
-    names = ",".join(f"'{value}':'{fmt.size(value)}'" for value in shown)
+    names = ",".join(f"'{value}':'{units.size(value)}'" for value in shown)
     return alt.Axis(
         values=list(sizes), labelExpr=f"({{{names}}})['' + datum.value] || ''", labelFlush=False
     )

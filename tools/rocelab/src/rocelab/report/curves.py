@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocelab.report import charts, fmt, grouping, palette, wording
+from rocelab import units
+from rocelab.group_by import group_by
+from rocelab.record.read import Series
+from rocelab.report import charts, palette, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Panel, Table
-from rocelab.report.runfolder import Series
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class _Scale:
 
     def text(self, value: float) -> str:
         """Return a value with the unit."""
-        return f"{fmt.number(value / self.factor)} {self.unit}".rstrip()
+        return f"{units.number(value / self.factor)} {self.unit}".rstrip()
 
 
 def figure(
@@ -42,7 +44,7 @@ def figure(
     the unit where it belongs.
     """
     accelerator = series[0].accelerator
-    factor, unit = fmt.scale(series[0].unit, [item.spread.median for item in series])
+    factor, unit = units.scale(series[0].unit, [item.spread.median for item in series])
     if is_time:
         unit = wording.time_unit(unit, accelerator)
     axis = f"{quantity} ({unit})" if unit else quantity
@@ -50,10 +52,10 @@ def figure(
     if charts.spans_decades(values):
         axis += ", log scale"
     scale = _Scale(factor, unit, axis, values)
-    order = grouping.transports(series)
+    order = series_order.transports(series)
     panels = tuple(
         _panel(benchmark, members, scale)
-        for benchmark, members in grouping.by(series, lambda item: item.benchmark).items()
+        for benchmark, members in group_by(series, lambda item: item.benchmark).items()
     )
     return Figure(
         slug=slug,
@@ -92,17 +94,17 @@ def _panel(benchmark: str, members: Sequence[Series], scale: _Scale) -> Panel:
                 low=low / scale.factor,
                 high=high / scale.factor,
                 repetitions=tuple(value / scale.factor for value in item.values),
-                label=f"{item.transport}, {fmt.size(item.size)}: {scale.text(spread.median)} "
-                f"({fmt.number(low / scale.factor)} to {fmt.number(high / scale.factor)})",
+                label=f"{item.transport}, {units.size(item.size)}: {scale.text(spread.median)} "
+                f"({units.number(low / scale.factor)} to {units.number(high / scale.factor)})",
             )
         )
-    order = grouping.transports(members)
+    order = series_order.transports(members)
     chart = charts.lines(points, series=order, y_title=scale.axis, y_values=scale.values)
     lines = []
     for name in order:
         line = sorted((item for item in members if item.transport == name), key=lambda i: i.size)
         ends = [line[0], line[-1]] if len(line) > 1 else line
-        steps = [f"{scale.text(i.spread.median)} at {fmt.size(i.size)}" for i in ends]
+        steps = [f"{scale.text(i.spread.median)} at {units.size(i.size)}" for i in ends]
         lines.append(f"{name} {' to '.join(steps)}")
     return Panel(benchmark, chart, f"{benchmark}, {scale.axis}, by size: {'; '.join(lines)}.")
 
@@ -125,7 +127,7 @@ def _table(
         series,
         key=lambda i: (
             order.index(i.benchmark),
-            grouping.transport_rank(i.transport),
+            series_order.transport_rank(i.transport),
             i.size,
             i.program,
         ),
@@ -139,8 +141,8 @@ def _table(
                 item.benchmark,
                 item.transport,
                 item.program,
-                fmt.size(item.size),
-                *grouping.spread_cells(item, factor),
+                units.size(item.size),
+                *series_order.spread_cells(item, factor),
                 *(_other(i, series[0].unit, factor) for i in more),
             )
         )
@@ -151,7 +153,7 @@ def _table(
             Column("transport"),
             Column("program"),
             Column("size", numeric=True),
-            *grouping.SPREAD_COLUMNS,
+            *series_order.SPREAD_COLUMNS,
             *(Column(label, numeric=True) for label, _ in lookups),
         ),
         rows=tuple(rows),
@@ -160,8 +162,8 @@ def _table(
 
 def _other(item: Series | None, unit: str, factor: float) -> str:
     if item is None:
-        return fmt.ABSENT
+        return units.ABSENT
     if item.unit == unit:
-        return fmt.number(item.spread.median / factor, 4)
-    amount, name = fmt.quantity(item.spread.median, item.unit, 4).rsplit(fmt.NARROW_SPACE, 1)
+        return units.number(item.spread.median / factor, 4)
+    amount, name = units.quantity(item.spread.median, item.unit, 4).rsplit(units.NARROW_SPACE, 1)
     return f"{amount} {wording.time_unit(name, item.accelerator)}"

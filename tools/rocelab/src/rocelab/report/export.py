@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
-
+from rocelab.directory import Directory
 from rocelab.errors import UsageError
-from rocelab.report import render, runfolder, svg
+from rocelab.record import read, results_table
+from rocelab.report import render, svg
 from rocelab.report.document import compose
-
-_TABLE = "results.parquet"
 
 
 def export(run_dir: Path, into: Path) -> list[Path]:
@@ -22,31 +18,23 @@ def export(run_dir: Path, into: Path) -> list[Path]:
     Files of the same names are replaced, others left alone. Raises UsageError when the run cannot
     be read or the folder not be written.
     """
-    document = compose(runfolder.load(run_dir))
+    run = read.load(run_dir)
+    document = compose(run)
+    written = []
     try:
-        into.mkdir(parents=True, exist_ok=True)
-        written = list(_tables(run_dir, into))
-        for section in document.sections:
-            for figure in section.figures:
-                text = render.figure_file(figure)
-                drawing, page = into / f"{figure.slug}.svg", into / f"{figure.slug}.pdf"
-                drawing.write_text(text, encoding="utf-8")
-                page.write_bytes(svg.as_pdf(text))
-                written += [drawing, page]
+        with Directory.open(into, make=True) as folder:
+            if not run.table.is_empty():
+                folder.write("results.csv", run.table.write_csv)
+                folder.write("results.parquet", results_table.raw(run_dir))
+                written += ["results.csv", "results.parquet"]
+            for section in document.sections:
+                for figure in section.figures:
+                    drawing = render.figure_file(figure)
+                    folder.write(f"{figure.slug}.svg", drawing.encode())
+                    folder.write(f"{figure.slug}.pdf", svg.as_pdf(drawing))
+                    written += [f"{figure.slug}.svg", f"{figure.slug}.pdf"]
     except OSError as error:
         raise UsageError(
             f"cannot export to {into}: {error.strerror}", action="Choose another folder."
         ) from error
-    return written
-
-
-def _tables(run_dir: Path, into: Path) -> Iterator[Path]:
-    source = run_dir / _TABLE
-    if not source.exists():
-        return
-    csv = into / "results.csv"
-    pl.read_parquet(source).write_csv(csv)
-    copy = into / _TABLE
-    if not (copy.exists() and copy.samefile(source)):
-        shutil.copyfile(source, copy)
-    yield from (csv, copy)
+    return [into / name for name in written]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parts a report is made of: sections, figures of panels, and tables. Plain data, no markup.
+"""The parts of a report as plain data: sections, figures of panels, and tables.
 
-Every text here may come from a run folder, which is hostile: the template escapes all of it.
+Any text may come from a run folder, which is untrusted: the template escapes all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rocelab.report.charts import Spec
 
 @dataclass(frozen=True)
 class Column:
-    """A table column; numbers are set flush right, and names are never broken."""
+    """A table column; numbers are right-aligned, names are never broken."""
 
     label: str
     numeric: bool = False
@@ -45,7 +45,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure. `alt` says in words what it shows, for who cannot see it."""
+    """One chart of a figure. `alt` describes it for readers who cannot see it."""
 
     title: str
     chart: Spec

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sentences computed from the results; one is written only when the data support it."""
+"""Key findings: sentences computed from the results, written only if the data supports them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from rocelab.accelerators import is_emulated
-from rocelab.bench.plan import ENOUGH_REPETITIONS
-from rocelab.report import comparisons, fmt, grouping, proof, stages, wording
-from rocelab.report.comparisons import COMPARED, Comparison, Quantity, amount
+from rocelab import metrics, stage_table, units
+from rocelab.group_by import group_by
+from rocelab.plans.plan import ENOUGH_REPETITIONS
+from rocelab.record import stage_costs
+from rocelab.record.accelerator import is_emulated
+from rocelab.record.read import Run, Series
+from rocelab.report import proof_tables, series_order, transport_comparison, wording
 from rocelab.report.figure import Note, Section
-from rocelab.report.runfolder import Run, Series
+from rocelab.report.transport_comparison import COMPARED, Comparison, Quantity, amount
 
 _SENTENCES = 4
-"""As many of one sort are key findings; the rest is for the table."""
+"""Most sentences of one kind; the rest is in the table."""
 
 
 def section(run: Run) -> Section:
@@ -27,10 +30,10 @@ def section(run: Run) -> Section:
         "Outside the driver": _coverage(run),
     }
     said = ((label, _briefly(list(sentences))) for label, sentences in points.items())
-    table = comparisons.table(run)
+    table = transport_comparison.table(run)
     notes: tuple[Note, ...] = ()
     if not run.series:
-        notes = (Note("The run holds no results, so there is nothing to find.", "warning"),)
+        notes = (Note("The run has no results, so there are no findings.", "warning"),)
     return Section(
         "findings",
         "Key findings",
@@ -43,20 +46,22 @@ def section(run: Run) -> Section:
 def _outcome(run: Run) -> Iterator[str]:
     if not run.cells:
         return
-    total = fmt.plural(len(run.cells), "cell")
+    total = units.plural(len(run.cells), "cell")
     good = [cell for cell in run.cells if cell.status == "ok"]
     proven = [
-        cell for cell in good if cell.content and proof.evidence(cell.content).verdict == "proven"
+        cell
+        for cell in good
+        if cell.content and proof_tables.evidence(cell.content).verdict == "proven"
     ]
     if len(good) == len(run.cells) == len(proven):
         yield (
-            f"All {total} ended well, and in each of them counters and capture prove the transport."
+            f"All {total} succeeded, and in each of them counters and capture prove the transport."
         )
         return
     text = f"{len(good)} of {total} gave a result"
     if len(proven) < len(good):
-        text += f", and {len(proven)} of these come with a proof of the transport"
-    yield f"{text}; the section on errors names the others."
+        text += f", and {len(proven)} of these prove their transport"
+    yield f"{text}; the section on errors lists the others."
 
 
 def _briefly(sentences: list[str]) -> tuple[str, ...]:
@@ -65,15 +70,15 @@ def _briefly(sentences: list[str]) -> tuple[str, ...]:
     more = len(sentences) - _SENTENCES
     return (
         *sentences[:_SENTENCES],
-        f"{more} more of the kind are in the tables and figures below.",
+        f"{more} more of this kind are in the tables and figures below.",
     )
 
 
 def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
-    for found in comparisons.found(run, quantity.metric):
+    for found in transport_comparison.found(run, quantity.metric):
         one, other = found[0].one, found[0].other
         subject = f"{one.benchmark} ({wording.KINDS.get(one.kind, one.kind)})"
-        verdicts = grouping.by(found, lambda comparison: comparison.verdict)
+        verdicts = group_by(found, lambda comparison: comparison.verdict)
         undecided = verdicts.pop("undecided", [])
         intervals = wording.has_intervals([i for c in found for i in (c.one, c.other)])
         if not verdicts:
@@ -87,7 +92,7 @@ def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
         clauses = []
         for verdict, members in sorted(verdicts.items()):
             ends = [members[0], members[-1]] if len(members) > 1 else members
-            amounts = "; ".join(f"{fmt.size(c.one.size)}: {_amounts(c)}" for c in ends)
+            amounts = "; ".join(f"{units.size(c.one.size)}: {_amounts(c)}" for c in ends)
             clauses.append(
                 f"{verdict} than {other.transport}'s {_sizes(members, len(found))} ({amounts})"
             )
@@ -97,19 +102,19 @@ def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
         basis = (
             "Confidence intervals of the medians do not overlap."
             if intervals
-            else "That holds in every repetition; fewer than "
+            else "This holds in every repetition; fewer than "
             f"{ENOUGH_REPETITIONS} give no interval."
         )
         yield f"{text}. {basis}"
 
 
 def _sizes(found: Sequence[Comparison], total: int) -> str:
-    names = [fmt.size(comparison.one.size) for comparison in found]
+    names = [units.size(comparison.one.size) for comparison in found]
     if len(names) == total and total > 2:
         return f"at all {total} sizes, {names[0]} to {names[-1]}"
     if len(names) > 4:
-        return f"at {len(names)} of {total} sizes, among them {names[0]} and {names[-1]}"
-    return f"at {fmt.listing(names)}"
+        return f"at {len(names)} of {total} sizes, including {names[0]} and {names[-1]}"
+    return f"at {units.listing(names)}"
 
 
 def _amounts(comparison: Comparison) -> str:
@@ -125,27 +130,31 @@ def _leading(series: Iterable[Series]) -> Iterator[list[Series]]:
 
     Every benchmark has its own figure; the key findings give one example of each.
     """
-    for same in grouping.by(series, lambda i: (i.accelerator, i.transport)).values():
+    for same in group_by(series, lambda i: (i.accelerator, i.transport)).values():
         yield [item for item in same if item.benchmark == same[0].benchmark]
 
 
 def _encapsulation(run: Run) -> Iterator[str]:
-    """Say how encapsulation and decapsulation grow with the message, if they do."""
-    for metric, verb in (("encapsulation.mean", "sent"), ("decapsulation.mean", "received")):
-        found = (i for i in run.by_size(metric) if not stages.is_acknowledgement(i.kind))
+    """Say how encapsulation and decapsulation grow with the message size, if they do."""
+    for whole, verb in (("encapsulation", "sent"), ("decapsulation", "received")):
+        found = (
+            i
+            for i in run.by_size(metrics.Capsule(whole).name)
+            if not stage_costs.is_acknowledgement(i.kind)
+        )
         for series in _leading(found):
-            same = next(iter(grouping.by(series, lambda i: (i.kind, i.node)).values()))
+            same = next(iter(group_by(series, lambda i: (i.kind, i.node)).values()))
             first, last = min(same, key=lambda i: i.size), max(same, key=lambda i: i.size)
-            if first is last or comparisons.compare(last.spread, first.spread) != "higher":
+            if first is last or transport_comparison.compare(last.spread, first.spread) != "higher":
                 continue
             yield (
-                f"{metric.removesuffix('.mean').capitalize()} of a packet "
-                f"({stages.packet_name(first.kind)} {verb} by {first.node}, {first.benchmark}, "
-                f"{first.transport}) grew from "
+                f"{whole.capitalize()} of a packet "
+                f"({stage_costs.packet_name(first.kind)} {verb} by {first.node}, "
+                f"{first.benchmark}, {first.transport}) grew from "
                 f"{amount(first.spread.median, first.unit, first.accelerator)} at "
-                f"{fmt.size(first.size)} to "
+                f"{units.size(first.size)} to "
                 f"{amount(last.spread.median, last.unit, last.accelerator)} at "
-                f"{fmt.size(last.size)}."
+                f"{units.size(last.size)}."
             )
 
 
@@ -154,41 +163,42 @@ def _largest_stage(run: Run) -> Iterator[str]:
     found = (
         item
         for item in run.series
-        if item.metric.startswith("stage.")
-        and not stages.is_acknowledgement(item.kind)
+        if metrics.Stage.parse(item.metric)
+        and not stage_costs.is_acknowledgement(item.kind)
         and not is_emulated(item.accelerator)
     )
     for series in _leading(found):
         subject = f"{series[0].benchmark} over {series[0].transport}"
         clauses = []
-        for place, bars in list(stages.bars(series).items())[:2]:
+        for place, bars in list(stage_costs.bars(series).items())[:2]:
             bar = bars[-1]
-            work = [cost for cost in bar.costs if cost.stage not in stages.APART]
+            work = [cost for cost in bar.costs if cost.stage not in stage_table.APART]
             top = max(work, key=lambda cost: cost.per_packet)
             if top.spread[0] > max((c.spread[1] for c in work if c is not top), default=0.0):
                 clauses.append(
-                    f"where {place.title} of {fmt.size(bar.size)}, {top.stage}: "
-                    f"{fmt.quantity(top.per_packet, 'ns')} of {fmt.quantity(bar.total, 'ns')} a "
-                    "packet"
+                    f"where {place.title} of {units.size(bar.size)}, {top.stage}: "
+                    f"{units.quantity(top.per_packet, 'ns')} of "
+                    f"{units.quantity(bar.total, 'ns')} per packet"
                 )
         if clauses:
-            yield f"The largest stage of {subject} was, {fmt.listing(clauses)}."
+            yield f"The largest stage of {subject} was, {units.listing(clauses)}."
 
 
 def _coverage(run: Run) -> Iterator[str]:
-    found = [i for i in run.series if i.metric.startswith("coverage.")]
+    found = [i for i in run.series if metrics.Coverage.parse(i.metric)]
     for series in _leading(found):
         means = {(i.metric, i.size): i.spread.mean for i in series}
         accelerator = series[0].accelerator
         size = max(i.size for i in series)
         total, covered, outside = (
-            means.get((f"coverage.{name}", size)) for name in ("total", "stages", "outside")
+            means.get((metrics.Coverage(name).name, size))
+            for name in ("total", "stages", "outside")
         )
         if total is None or covered is None or outside is None or outside < 0 or total <= 0:
             continue
         share = "" if is_emulated(accelerator) else f" ({covered / total:.0%})"
         yield (
-            f"{series[0].benchmark} over {series[0].transport}, {fmt.size(size)}: of a mean "
+            f"{series[0].benchmark} over {series[0].transport}, {units.size(size)}: of a mean "
             f"latency of {amount(total, 'ns', accelerator)}, the driver's stages at both ends "
             f"cover {amount(covered, 'ns', accelerator)}{share}; "
             f"{amount(outside, 'ns', accelerator)} lie outside the driver."
@@ -196,13 +206,13 @@ def _coverage(run: Run) -> Iterator[str]:
 
 
 def _headers(run: Run) -> Iterator[str]:
-    groups = grouping.by(run.of("wire.header_bytes"), lambda i: i.benchmark)
+    groups = group_by(run.of(metrics.HEADER_BYTES), lambda i: i.benchmark)
     said = []
     for benchmark, series in groups.items():
         clauses = []
-        for transport in grouping.transports(series):
+        for transport in series_order.transports(series):
             medians = [i.spread.median for i in series if i.transport == transport]
-            low, high = fmt.number(min(medians)), fmt.number(max(medians))
+            low, high = units.number(min(medians)), units.number(max(medians))
             clauses.append(f"{transport} {low if low == high else f'{low} to {high}'}")
         said.append(f"{benchmark}: {', '.join(clauses)}")
     if said:

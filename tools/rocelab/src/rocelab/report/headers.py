@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a message costs on the wire: header bytes of a data frame, and the share that is message."""
+"""What a message costs on the wire: header bytes of a data frame, and the message's share."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rocelab.report import charts, fmt, grouping, palette, wording
+from rocelab import metrics, units
+from rocelab.group_by import group_by
+from rocelab.record.read import Run, Series
+from rocelab.report import charts, palette, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
-from rocelab.report.runfolder import Run, Series
 
 _TITLE = "What a message costs on the wire"
-_HEADER, _FRAMES, _PAYLOAD = "wire.header_bytes", "wire.data_frames", "wire.payload_bytes"
+_HEADER, _FRAMES, _PAYLOAD = metrics.HEADER_BYTES, metrics.DATA_FRAMES, metrics.PAYLOAD_BYTES
 _PARTS = (("message", palette.PAYLOAD.light), ("headers", palette.HEADERS.light))
 
 
@@ -33,17 +35,17 @@ class Frame:
 def section(run: Run) -> Section:
     """Return the section on header bytes and efficiency."""
     if not run.of(_HEADER):
-        note = "This run holds no header bytes: no frame with data was counted in a capture."
+        note = "This run has no header bytes: no data frame was counted in a capture."
         return Section("headers", _TITLE, notes=(Note(note),))
     found = list(frames(run))
     if not found:
-        note = f"Efficiency is not shown: the results hold no {_PAYLOAD}, the bytes of message."
+        note = f"Efficiency is not shown: the results have no {_PAYLOAD}, the message bytes."
         return Section("headers", _TITLE, notes=(Note(note, "warning"),))
     text = (
-        "Every frame carries headers beside the message; the smaller the message, the more of the "
-        "wire they take. These are counts of bytes, which emulation does not change."
+        "Every frame carries headers as well as the message; the smaller the message, the larger "
+        "their share. These are byte counts, which emulation does not change."
     )
-    groups = grouping.by(found, lambda frame: frame.series.accelerator)
+    groups = group_by(found, lambda frame: frame.series.accelerator)
     return Section(
         "headers",
         _TITLE,
@@ -79,17 +81,17 @@ def frames(run: Run) -> Iterator[Frame]:
 def _figure(accelerator: str, found: Sequence[Frame]) -> Figure:
     order = list(dict.fromkeys(frame.series.benchmark for frame in found))
     panels = sorted(
-        grouping.by(found, lambda f: (f.series.benchmark, f.series.transport)).items(),
-        key=lambda entry: (order.index(entry[0][0]), grouping.transport_rank(entry[0][1])),
+        group_by(found, lambda f: (f.series.benchmark, f.series.transport)).items(),
+        key=lambda entry: (order.index(entry[0][0]), series_order.transport_rank(entry[0][1])),
     )
     rows = tuple(
         (
             frame.series.benchmark,
             frame.series.transport,
             frame.series.program,
-            fmt.size(frame.series.size),
-            fmt.number(frame.headers, 4),
-            fmt.number(frame.message, 4),
+            units.size(frame.series.size),
+            units.number(frame.headers, 4),
+            units.number(frame.message, 4),
             f"{frame.efficiency:.2%}",
         )
         for _, members in panels
@@ -97,16 +99,16 @@ def _figure(accelerator: str, found: Sequence[Frame]) -> Figure:
     )
     series = [frame.series for frame in found]
     return Figure(
-        slug=grouping.slug("wire", accelerator),
+        slug=series_order.slug("wire", accelerator),
         title="Headers and message in the bytes of data frames",
         caption=(
-            "Shares of the bytes of the mean frame that carries message bytes, without Ethernet's "
-            "FCS; ACKs and other frames without data are not in it. Columns: bytes of headers "
-            "(RoCE: Ethernet, IP, UDP, BTH, extended headers, pad, ICRC; TCP: Ethernet, IP, TCP "
-            "with options) and of message in a frame, and the message's share, the efficiency. "
-            f"Medians over {fmt.plural(max(i.spread.count for i in series), 'repetition')}.",
-            "Counted in the capture of the virtual link. With segmentation offload a TCP "
-            "super-frame stands for many frames of a physical wire, and its headers count once.",
+            "Shares of the bytes of the mean data frame, without Ethernet's FCS; ACKs and other "
+            "frames without data are not counted. Columns: header bytes (RoCE: Ethernet, IP, UDP, "
+            "BTH, extended headers, pad, ICRC; TCP: Ethernet, IP, TCP with options) and message "
+            "bytes per frame, and the message's share, the efficiency. "
+            f"Medians over {units.plural(max(i.spread.count for i in series), 'repetition')}.",
+            "Counted in the capture of the virtual link. With segmentation offload, one TCP "
+            "super-frame replaces many frames of a physical wire, and its headers count once.",
             wording.programs_caption(series),
             wording.accelerator_caption(accelerator),
         ),
@@ -135,10 +137,10 @@ def _panel(title: str, members: Sequence[Frame]) -> Panel:
     members = sorted(members, key=lambda frame: frame.series.size)
     parts = [
         charts.Part(
-            row=fmt.size(frame.series.size),
+            row=units.size(frame.series.size),
             series=name,
             value=share,
-            label=f"{name}, {fmt.size(frame.series.size)}: {fmt.number(amount)} B of a frame",
+            label=f"{name}, {units.size(frame.series.size)}: {units.number(amount)} B of a frame",
         )
         for frame in members
         for name, amount, share in (
@@ -147,21 +149,21 @@ def _panel(title: str, members: Sequence[Frame]) -> Panel:
         )
     ]
     columns = [
-        ("header", [fmt.number(frame.headers) for frame in members]),
-        ("message", [fmt.number(frame.message) for frame in members]),
+        ("header", [units.number(frame.headers) for frame in members]),
+        ("message", [units.number(frame.message) for frame in members]),
         ("share", [f"{frame.efficiency:.1%}" for frame in members]),
     ]
     chart = charts.stacks(
         parts,
-        rows=[fmt.size(frame.series.size) for frame in members],
+        rows=[units.size(frame.series.size) for frame in members],
         series=_PARTS,
         x_title="share of a frame's bytes",
         x_top=1.0,
         columns=columns,
     )
     words = "; ".join(
-        f"{fmt.size(frame.series.size)}: {fmt.number(frame.headers)} B of headers, "
-        f"{fmt.number(frame.message)} B of message, {frame.efficiency:.1%}"
+        f"{units.size(frame.series.size)}: {units.number(frame.headers)} B of headers, "
+        f"{units.number(frame.message)} B of message, {frame.efficiency:.1%}"
         for frame in members
     )
     return Panel(title, chart, f"{title}, the mean data frame. {words}.")

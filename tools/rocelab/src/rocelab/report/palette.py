@@ -2,15 +2,17 @@
 """One colour for each transport and stage, the same in every figure, in light and dark.
 
 Transports take hues that stay apart under the common colour deficiencies (after Okabe and Ito,
-"Color Universal Design", 2008), and also differ in point shape and dash, so that nothing
-rests on colour alone. A stage's hue says what kind of work it is: blue for headers and checks
-(encapsulation and decapsulation), orange for memory, green for the driver's bookkeeping, violet for
-handing over; neighbours in a stack differ in lightness.
+"Color Universal Design", 2008). They also differ in point shape and dash, so colour is never the
+only distinction. A stage's hue gives its kind of work: blue for headers and checks (encapsulation
+and decapsulation), orange for memory, green for the driver's bookkeeping, violet for handing over.
+Neighbours in a stack differ in lightness.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from rocelab import stage_table
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ MUTED = Colour("#59626f", "#a3adba")
 GRID = Colour("#e3e7ec", "#323a45")
 AXIS = Colour("#8b95a3", "#6b7684")
 GROUND = Colour("#ffffff", "#14181d")
-"""The colour between the parts of a stack, that of the page behind it."""
+"""The page's background, also used between the parts of a stack."""
 
 TRANSPORTS: dict[str, TransportStyle] = {
     "tcp": TransportStyle(Colour("#d55e00", "#f58b3c"), "square", (1, 0)),
@@ -48,27 +50,51 @@ TRANSPORTS: dict[str, TransportStyle] = {
 }
 
 UNKNOWN_TRANSPORT = TransportStyle(Colour("#6b7280", "#9aa4b2"), "stroke", (2, 3))
-"""For a name that design.md does not list; it is shown, not hidden."""
+"""For transports that design.md does not list."""
 
-STAGES: dict[str, Colour] = {
-    # sent packets, in order
-    "wqe": Colour("#9bd08b", "#8fca7e"),
-    "alloc": Colour("#d9660f", "#e57a2a"),
-    "bth": Colour("#a9cdf0", "#a9cdf0"),
-    "route": Colour("#5f9fda", "#6ea9e0"),
-    "net": Colour("#2a71b8", "#3b84cd"),
-    "copy": Colour("#fdb873", "#f5b06a"),
-    "icrc": Colour("#0b3f7f", "#1c5dab"),
-    "xmit": Colour("#8a6fc0", "#9c84d0"),
-    # received packets, in order (icrc and copy as above)
-    "parse": Colour("#6cc5d0", "#6cc5d0"),
-    "queue": Colour("#b4bac3", "#7f8997"),
-    "exec": Colour("#2c8c4f", "#3aa362"),
-    "cqe": Colour("#b9dfa6", "#c9ecb8"),
-    "reply": Colour("#c9b6e4", "#bda8dd"),
+_SHADES: dict[str, tuple[Colour, ...]] = {
+    "header": (
+        Colour("#a9cdf0", "#a9cdf0"),
+        Colour("#5f9fda", "#6ea9e0"),
+        Colour("#2a71b8", "#3b84cd"),
+        Colour("#0b3f7f", "#1c5dab"),
+        Colour("#6cc5d0", "#6cc5d0"),
+        Colour("#2f8a96", "#3fa3b0"),
+    ),
+    "memory": (
+        Colour("#d9660f", "#e57a2a"),
+        Colour("#fdb873", "#f5b06a"),
+        Colour("#9c4a08", "#c2651a"),
+    ),
+    "bookkeeping": (
+        Colour("#9bd08b", "#8fca7e"),
+        Colour("#2c8c4f", "#3aa362"),
+        Colour("#b9dfa6", "#c9ecb8"),
+        Colour("#1d5f36", "#2a7d4a"),
+    ),
+    "handover": (
+        Colour("#8a6fc0", "#9c84d0"),
+        Colour("#c9b6e4", "#bda8dd"),
+        Colour("#5b4391", "#7458b0"),
+    ),
+    "wait": (Colour("#b4bac3", "#7f8997"), Colour("#8f97a3", "#a5aeba")),
 }
+"""By the class of tables/stages.csv; each class has a shade to spare for a new stage."""
+
+
+def _stage_colours() -> dict[str, Colour]:
+    """Give each name the next shade of its class, the same one in both directions."""
+    left = {kind: iter(shades) for kind, shades in _SHADES.items()}
+    colours: dict[str, Colour] = {}
+    for stage in stage_table.STAGES:
+        if stage.name not in colours:
+            colours[stage.name] = next(left[stage.kind])
+    return colours
+
+
+STAGES = _stage_colours()
 OUTSIDE = Colour("#d3d8df", "#4a5361")
-"""What no stage covers: outside the driver."""
+"""Time that no stage covers, outside the driver."""
 
 HEADERS = Colour("#2a71b8", "#3b84cd")
 PAYLOAD = Colour("#fdb873", "#f5b06a")

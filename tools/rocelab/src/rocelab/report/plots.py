@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from rocelab.report import charts, fmt, palette
+from rocelab import units
+from rocelab.report import charts, palette
 from rocelab.report.charts import Spec
 
 _LANE = 34
@@ -53,7 +54,7 @@ def timeline(
     x_title: str,
     x_top: float,
 ) -> Spec:
-    """Return spans as bars, a lane under the other; `series` are (name, light colour) pairs."""
+    """Return spans as bars, one lane below the other; `series` are (name, light colour) pairs."""
     frame = pl.DataFrame(
         {
             "lane": [span.lane for span in spans],
@@ -103,7 +104,7 @@ def scatter(
     x_title: str,
     y_title: str,
 ) -> Spec:
-    """Return points, the fitted line (base, factor), and, in grey, where both were equal."""
+    """Return points, the fitted line (base, factor), and in grey the line where x equals y."""
     xs = [dot.x for dot in dots]
     top_x = max([*xs, 0.0]) * 1.08 or 1.0
     heights = [dot.y for dot in dots] + ([line[0], line[0] + line[1] * top_x] if line else [])
@@ -190,7 +191,7 @@ def words(points: Sequence[StagePoint], unit: str) -> str:
     return "; ".join(
         f"{stage} "
         + " to ".join(
-            f"{fmt.number(one.value)} {unit} at {fmt.size(one.size)}"
+            f"{units.number(one.value)} {unit} at {units.size(one.size)}"
             for one in dict.fromkeys((found[0], found[-1]))
         )
         for stage, found in by_stage.items()

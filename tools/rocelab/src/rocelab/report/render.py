@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A `Document` as one HTML text and its figures as SVG texts. No network, no script, no clock.
+"""Render a `Document` as one HTML page and its figures as SVG. No network, no script, no clock.
 
-The page's Content-Security-Policy allows its own style sheet, by hash, and nothing else, so text
-that slipped past the escaping could still load and run nothing.
+The page's Content-Security-Policy allows only its own style sheet, by hash, so even text that
+escaped the escaping could not load or run anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rocelab.report import charts, palette, svg
 from rocelab.report.figure import Document, Figure, Legend, Panel
 
 _TONES = {"proven": "good", "ok": "good", "not proven": "bad", "missing": "bad"}
-"""Verdicts that a table sets in colour; the word itself says it too."""
+"""Verdicts that tables colour; the word carries the same meaning."""
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the stages of a packet grow with the size of its message."""
+"""How the stages of a packet grow with the message size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocelab.report import fmt, grouping, palette, plots, wording
+from rocelab import stage_table, units
+from rocelab.group_by import group_by
+from rocelab.record.read import Run
+from rocelab.record.stage_costs import Bar, Place, bars, is_acknowledgement, is_packet_cost
+from rocelab.report import palette, plots, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
-from rocelab.report.runfolder import Run
-from rocelab.report.stages import (
-    APART,
-    RX_STAGES,
-    TX_STAGES,
-    Bar,
-    Place,
-    bars,
-    is_acknowledgement,
-    is_packet_cost,
-)
 
 _TITLE = "Stage costs against size"
 
@@ -25,10 +18,10 @@ _TITLE = "Stage costs against size"
 def section(run: Run) -> Section | None:
     """Return the section; None where no benchmark has stages at two sizes."""
     figures = []
-    for (accelerator, benchmark, transport), series in grouping.by(
+    for (accelerator, benchmark, transport), series in group_by(
         filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark, i.transport)
     ).items():
-        sized = [item for item in series if item.size != fmt.ALL_SIZES]
+        sized = [item for item in series if item.size != units.ALL_SIZES]
         places = bars([item for item in sized if not is_acknowledgement(item.kind)])
         several = {place: found for place, found in places.items() if len(found) > 1}
         if several:
@@ -37,9 +30,9 @@ def section(run: Run) -> Section | None:
     if not figures:
         return None
     note = (
-        "A stage that touches the message's bytes grows with them (copy, icrc, and alloc, which "
-        "fetches the memory); one that writes headers does not. Beyond the path MTU a message "
-        "becomes several packets, and a packet grows no more."
+        "Stages that touch the message's bytes grow with its size: copy, icrc, and alloc, which "
+        "allocates the memory. Stages that write headers do not. Above the path MTU a message "
+        "becomes several packets, and packets stop growing."
     )
     return Section("stage-curves", _TITLE, notes=(Note(note),), figures=tuple(figures))
 
@@ -56,13 +49,13 @@ def _figure(
         for found in places.values()
         for bar in found
         for cost in bar.costs
-        if cost.stage not in APART
+        if cost.stage not in stage_table.APART
     ]
     top = max(cost.per_packet for cost in costs)
-    factor, unit = fmt.scale("ns", [top])
+    factor, unit = units.scale("ns", [top])
     unit = wording.time_unit(unit, accelerator)
     measured = {cost.stage for cost in costs}
-    stages = [name for name in dict.fromkeys((*TX_STAGES, *RX_STAGES)) if name in measured]
+    stages = [name for name in stage_table.EVERY_NAME if name in measured]
     panels, rows = [], []
     for place, found in places.items():
         points = [
@@ -70,12 +63,12 @@ def _figure(
                 bar.size,
                 cost.stage,
                 cost.per_packet / factor,
-                f"{cost.stage}, {fmt.size(bar.size)}: "
-                f"{fmt.number(cost.per_packet / factor)} {unit}",
+                f"{cost.stage}, {units.size(bar.size)}: "
+                f"{units.number(cost.per_packet / factor)} {unit}",
             )
             for bar in found
             for cost in bar.costs
-            if cost.stage not in APART
+            if cost.stage not in stage_table.APART
         ]
         chart = plots.stage_lines(
             points,
@@ -87,15 +80,15 @@ def _figure(
             Panel(place.title, chart, f"{place.title}, by size: {plots.words(points, unit)}.")
         )
         rows += [
-            (place.title, point.stage, fmt.size(point.size), fmt.number(point.value, 4))
+            (place.title, point.stage, units.size(point.size), units.number(point.value, 4))
             for point in points
         ]
     return Figure(
-        slug=grouping.slug("stage-curves", benchmark, transport, accelerator),
+        slug=series_order.slug("stage-curves", benchmark, transport, accelerator),
         title=f"Stages over size: {benchmark} over {transport}",
         caption=(
             "Mean time of a packet in each stage, mean over repetitions; the wait in the queue and "
-            f"the sending of the reply are left out. Driver: {fmt.listing(list(drivers))}.",
+            f"the sending of the reply are left out. Driver: {units.listing(list(drivers))}.",
             wording.accelerator_caption(accelerator),
         ),
         panels=tuple(panels),

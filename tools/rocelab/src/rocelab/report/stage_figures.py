@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a packet cost in each stage of the driver, at both ends, by message size: the figures."""
+"""Figures of a packet's cost in each driver stage, at both ends, by message size."""
 
 from __future__ import annotations
 
@@ -7,27 +7,20 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocelab.report import adapters, fmt, grouping, stage_panel, wording
+from rocelab import metrics, stage_table, units
+from rocelab.group_by import group_by
+from rocelab.record.read import Run
+from rocelab.record.stage_costs import Bar, Place, bars, is_acknowledgement, is_packet_cost
+from rocelab.report import adapter_tables, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
-from rocelab.report.runfolder import Run
 from rocelab.report.stage_panel import StageScale
-from rocelab.report.stages import Bar, Place, bars, is_acknowledgement, is_packet_cost
 
 _TITLE = "What a packet cost in the driver"
-_MEANINGS = (
-    ("wqe", "TX", "find the next work request and its address vector"),
-    ("alloc", "TX", "allocate the packet's buffer"),
-    ("bth", "TX", "write the BTH and the extended headers"),
-    ("route", "TX", "find the route to the peer"),
-    ("net", "TX", "write UDP and IP, or GRH, and Ethernet headers"),
-    ("copy", "TX, RX", "copy the message between the program's memory and the packet"),
-    ("icrc", "TX, RX", "compute or check the invariant CRC over the packet"),
-    ("xmit", "TX", "IP output, neighbour and queueing discipline, up to the device"),
-    ("parse", "RX", "check the headers and find the queue pair"),
-    ("queue", "RX", "wait until the queue pair's task takes the packet: nobody works on it"),
-    ("exec", "RX", "carry the packet out: responder or completer, without the stages beside it"),
-    ("cqe", "RX", "post the completion"),
-    ("reply", "RX", "send the answer (an ACK or data), which is also a packet sent"),
+_CAPSULES = "; ".join(
+    f"{name}: {', '.join(parts)}" for name, (_, parts) in stage_table.CAPSULES.items()
+)
+_MEANINGS = tuple(
+    (stage.name, stage.direction.upper(), stage.meaning) for stage in stage_table.STAGES
 )
 
 
@@ -47,20 +40,19 @@ class _Subject:
 def section(run: Run) -> Section:
     """Return the section on stages: a figure per benchmark and transport, answers apart."""
     figures = tuple(_figure(subject) for subject in _subjects(run))
-    # of what ran, not of what was planned
-    elsewhere = adapters.no_stages(item.transport for item in run.series)
-    more = (Note(elsewhere),) if elsewhere else ()
+    # the transports that ran, not those that were planned
+    no_stages = adapter_tables.no_stages(item.transport for item in run.series)
+    more = (Note(no_stages),) if no_stages else ()
     if not figures:
         text = (
-            "This run holds no stage costs: they come from rxestat on the instrumented driver, "
-            "which sees RoCE packets of rxe only, and it measured none here."
+            "This run has no stage costs: they come from rxestat on the instrumented driver, "
+            "which sees only rxe's RoCE packets, and it measured none here."
         )
         return Section("stages", _TITLE, notes=(Note(text), *more))
     text = (
         "Each packet was timed inside the driver, stage by stage. Stages follow one another and do "
-        "not overlap. Blue stages put headers on or check them (encapsulation: bth, route, net, "
-        "icrc; decapsulation: parse, icrc), orange ones move memory, green ones are the driver's "
-        "bookkeeping, violet hands the packet over."
+        f"not overlap. Blue stages add or check headers ({_CAPSULES}), orange stages move "
+        "memory, green stages are the driver's bookkeeping, violet stages hand the packet over."
     )
     columns = (Column("stage"), Column("direction"), Column("what the driver does"))
     tables = [Table("The stages", columns, _MEANINGS)]
@@ -76,45 +68,49 @@ def section(run: Run) -> Section:
 
 
 def probe_account(run: Run) -> Table | None:
-    """Return what the probe says of itself: packets, records lost, and the cost of its clock.
+    """Return the probe's account of itself: packets, lost records, and the cost of its clock.
 
-    Counts are summed over repetitions and sizes; None when the results say nothing of the probe.
+    Counts are summed over repetitions and sizes; None if the results do not mention the probe.
     """
-    lost = grouping.by(
-        run.of("probe.lost"), lambda i: (i.accelerator, i.benchmark, i.transport, i.node)
+    lost = group_by(
+        run.of(metrics.PROBE_LOST), lambda i: (i.accelerator, i.benchmark, i.transport, i.node)
     )
     if not lost:
         return None
     counted = {
-        name: grouping.by(
-            (i for i in run.series if i.metric.startswith("packets.") and name(i.metric)),
+        switched: group_by(
+            (
+                i
+                for i in run.series
+                if (p := metrics.Packets.parse(i.metric)) and p.switched is switched
+            ),
             lambda i: (i.accelerator, i.benchmark, i.transport, i.node),
         )
-        for name in (_is_count, _is_switched)
+        for switched in (False, True)
     }
-    clocks = grouping.by(
-        run.of("probe.clock"), lambda i: (i.accelerator, i.benchmark, i.transport, i.node)
+    clocks = group_by(
+        run.of(metrics.PROBE_CLOCK), lambda i: (i.accelerator, i.benchmark, i.transport, i.node)
     )
     rows = []
     for key, series in lost.items():
         accelerator, benchmark, transport, node = key
-        totals = [sum(sum(i.values) for i in counted[name].get(key, [])) for name in counted]
+        totals = [sum(sum(i.values) for i in some.get(key, [])) for some in counted.values()]
         clock = [value for i in clocks.get(key, []) for value in i.values]
         rows.append(
             (
                 benchmark,
                 transport,
                 node,
-                *(fmt.grouped(int(total)) for total in totals),
-                fmt.grouped(int(sum(sum(i.values) for i in series))),
-                f"{fmt.number(statistics.median(clock))} {wording.time_unit('ns', accelerator)}"
+                *(units.grouped(int(total)) for total in totals),
+                units.grouped(int(sum(sum(i.values) for i in series))),
+                f"{units.number(statistics.median(clock))} {wording.time_unit('ns', accelerator)}"
                 if clock
-                else fmt.ABSENT,
+                else units.ABSENT,
             )
         )
     return Table(
-        "The probe's own account, over all repetitions and sizes. Every stage contains one reading "
-        "of the clock; figures are not netted of it",
+        "The probe's own account, over all repetitions and sizes. Every stage includes one clock "
+        "reading, which is not subtracted",
         (
             Column("benchmark"),
             Column("transport"),
@@ -128,16 +124,8 @@ def probe_account(run: Run) -> Table | None:
     )
 
 
-def _is_switched(metric: str) -> bool:
-    return metric.endswith(".switched")
-
-
-def _is_count(metric: str) -> bool:
-    return not _is_switched(metric)
-
-
 def _subjects(run: Run) -> Iterator[_Subject]:
-    for names, series in grouping.by(
+    for names, series in group_by(
         filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark, i.transport)
     ).items():
         for acknowledgements in (False, True):
@@ -155,23 +143,23 @@ def _subjects(run: Run) -> Iterator[_Subject]:
 
 def _figure(subject: _Subject) -> Figure:
     what = "acknowledgements" if subject.acknowledgements else "packets"
-    times = fmt.plural(subject.repetitions, "repetition")
+    times = units.plural(subject.repetitions, "repetition")
     return Figure(
-        slug=grouping.slug(
+        slug=series_order.slug(
             "stages", subject.benchmark, subject.transport, what, subject.accelerator
         ),
         title=f"Stages: {subject.benchmark} over {subject.transport}"
         + (", acknowledgements" if subject.acknowledgements else ""),
         caption=(
             "Mean time of a packet in each stage, from left to right in the order in which the "
-            f"driver works; mean over {times}, since means add up and medians do not. "
+            f"driver works; mean over {times}, because means add up and medians do not. "
             + stage_panel.COLUMNS_CAPTION,
             wording.accelerator_caption(subject.accelerator),
         ),
         panels=tuple(
             stage_panel.panel(
                 place.title,
-                [(fmt.size(bar.size), bar) for bar in found],
+                [(units.size(bar.size), bar) for bar in found],
                 place.direction,
                 subject.scale,
             )
@@ -192,7 +180,7 @@ def _table(subject: _Subject) -> Table:
             place.node,
             place.direction,
             place.opcode_class,
-            fmt.size(bar.size),
+            units.size(bar.size),
             cost.stage,
             number(cost.per_packet),
             number(cost.spread[0]),
@@ -200,7 +188,7 @@ def _table(subject: _Subject) -> Table:
             number(cost.mean),
             number(cost.p50),
             number(cost.p99),
-            fmt.grouped(cost.packets),
+            units.grouped(cost.packets),
         )
         for place, found in subject.places.items()
         for bar in found
@@ -208,7 +196,7 @@ def _table(subject: _Subject) -> Table:
     )
     return Table(
         f"Time by stage, in {subject.scale.unit}; per packet: over all packets of the bar; in the "
-        "stage: over those that passed it; p50 and p99 of single packets are edges of histogram "
+        "stage: over packets that passed it; p50 and p99 of single packets are edges of histogram "
         "buckets",
         (
             Column("node"),

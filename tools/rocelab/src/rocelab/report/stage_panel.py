@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One panel of stacked stages, with its sums beside the bars."""
+"""One panel of stacked stages, with sums next to the bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rocelab.report import charts, fmt, palette, wording
+from rocelab import stage_table, units
+from rocelab.record.stage_costs import Bar
+from rocelab.report import charts, palette, wording
 from rocelab.report.figure import Legend, Panel
-from rocelab.report.stages import APART, REPLY, RX_STAGES, TX_STAGES, WAITING, Bar
 
 COLUMNS_CAPTION = (
-    "Columns on the right: the sum of the stages drawn; the part that is encapsulation or "
-    "decapsulation; and, on receipt, what is no work on this packet and not in the sum: sending "
-    "the reply, whose own stages are shown where it is sent, and the wait in the queue pair's "
-    "queue. Packets whose task was switched out in between are not in the means."
+    "Columns on the right: the sum of the stages drawn; its encapsulation or decapsulation part; "
+    "and, on receipt, two times that are not work on this packet and not in the sum: sending the "
+    "reply, whose own stages are shown where it is sent, and the wait in the queue pair's queue. "
+    "Packets whose task was switched out in between are not in the means."
 )
 _CAPSULE = {"tx": "encap.", "rx": "decap."}
 
@@ -33,13 +34,13 @@ class StageScale:
         """Return the scale that fits all bars of a figure; there must be one."""
         every = [bar for found in places for bar in found]
         top = max(bar.total for bar in every)
-        factor, unit = fmt.scale("ns", [top])
-        measured = {cost.stage for bar in every for cost in bar.costs} - APART
+        factor, unit = units.scale("ns", [top])
+        measured = {cost.stage for bar in every for cost in bar.costs} - stage_table.APART
         return cls(
             factor,
             wording.time_unit(unit, accelerator),
             top / factor,
-            tuple(name for name in dict.fromkeys((*TX_STAGES, *RX_STAGES)) if name in measured),
+            tuple(name for name in stage_table.EVERY_NAME if name in measured),
         )
 
     @property
@@ -49,7 +50,7 @@ class StageScale:
 
     def text(self, value: float | None, digits: int = 3) -> str:
         """Return ns as a number in the unit of display."""
-        return fmt.ABSENT if value is None else fmt.number(value / self.factor, digits)
+        return units.ABSENT if value is None else units.number(value / self.factor, digits)
 
 
 def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: StageScale) -> Panel:
@@ -60,7 +61,7 @@ def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: St
         (_CAPSULE[direction], [scale.text(bar.capsule) for bar in found]),
     ]
     if direction == "rx":
-        for stage in (REPLY, WAITING):
+        for stage in (*stage_table.ANSWERING, *stage_table.WAITING):
             costs = [bar.cost(stage) for bar in found]
             columns.append((stage, [scale.text(c.per_packet if c else None) for c in costs]))
     chart = charts.stacks(
@@ -73,7 +74,7 @@ def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: St
             )
             for label, bar in rows
             for cost in bar.costs
-            if cost.stage not in APART
+            if cost.stage not in stage_table.APART
         ],
         rows=[label for label, _ in rows],
         series=[(name, palette.STAGES[name].light) for name in scale.stages],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From a Vega-Lite chart to SVG text: as a file for a paper, and as a part of the HTML page.
+"""Render a Vega-Lite chart as SVG: as a file for a paper, or as a part of the HTML page.
 
 Vega draws the chart at build time (vl-convert), so a reader's browser runs no script. Colours are
-plain attributes that the page's style sheet replaces for dark ground. What a mark stands for is
-kept as its `<title>`, which browsers show on hover.
+plain attributes that the page's style sheet replaces on a dark background. The description of a
+mark is kept as its `<title>`, which browsers show on hover.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rocelab.report import fmt
+from rocelab import units
 from rocelab.report.charts import Spec
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _MARKS = {"point", "bar", "rule"}
-"""Vega's `aria-roledescription` of the marks that carry a description of ours."""
+"""Vega's `aria-roledescription` of marks that carry our descriptions."""
 _DROPPED = ("role", "aria-label", "aria-roledescription", "aria-hidden", "pointer-events", "class")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
@@ -31,15 +31,15 @@ ElementTree.register_namespace("xlink", _XLINK)
 
 def draw(chart: Spec) -> str:
     """Return the chart as SVG, drawn with the Vega-Lite version that this Altair writes."""
-    # the font that vl-convert brings has no narrow space: another font's would change the layout
-    spec = json.dumps(chart, ensure_ascii=False).replace(fmt.NARROW_SPACE, fmt.SPACE)
+    # vl-convert's font has no narrow space; one from another font would change the layout
+    spec = json.dumps(chart, ensure_ascii=False).replace(units.NARROW_SPACE, units.SPACE)
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
     return text
 
 
 def for_file(svg: str, *, title: str, description: str) -> str:
-    """Return `svg` as a document of its own, with a title and a description."""
+    """Return `svg` as a standalone document with a title and a description."""
     root = _tidy(_parse(svg), prefix="")
     root.set("role", "img")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
@@ -63,7 +63,7 @@ def width(svg: str) -> float:
 def for_page(svg: str, *, prefix: str, description: str, wide: float) -> str:
     """Return `svg` as an element for HTML, `wide` pixels across, so that panels are to one scale.
 
-    `prefix` keeps its ids apart from those of other figures.
+    `prefix` keeps its ids distinct from those of other figures.
     """
     root = _tidy(_parse(svg), prefix=f"{prefix}-")
     root.set("width", f"{wide:g}")
@@ -74,7 +74,7 @@ def for_page(svg: str, *, prefix: str, description: str, wide: float) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    # vl-convert wrote it a moment ago: no DTD, no entities, our own memory
+    # vl-convert has just written it: no DTD, no entities, no untrusted text
     return ElementTree.fromstring(text)  # noqa: S314
 
 

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RoCE v1 beside RoCE v2, stage by stage, on the same driver."""
+"""Compare RoCE v1 with RoCE v2, stage by stage, on the same driver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocelab.report import fmt, grouping, headers, stage_panel, wording
+from rocelab import units
+from rocelab.group_by import group_by
+from rocelab.record.read import Run
+from rocelab.record.stage_costs import Bar, Place, bars, is_acknowledgement, is_packet_cost
+from rocelab.report import headers, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
-from rocelab.report.runfolder import Run
 from rocelab.report.stage_panel import StageScale
-from rocelab.report.stages import Bar, Place, bars, is_acknowledgement, is_packet_cost
 
 _V1, _V2 = "rxe-v1", "rxe-v2"
 _PREFERRED = frozenset({64, 1024, 4096})
-"""Sizes that tell the versions apart best; others are drawn only where none of these ran."""
+"""Sizes that show the difference best; others are drawn only if none of these ran."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +24,23 @@ class _Pair:
     accelerator: str
     benchmark: str
     places: Mapping[Place, Sequence[tuple[Bar, Bar]]]
-    """By place: the bars of v1 and v2 at the same size."""
+    """Bars of v1 and v2 at the same size, by place."""
 
 
 def section(run: Run) -> Section | None:
-    """Return the section that compares the versions, or None for a run that has not both."""
+    """Return the section that compares the versions; None if the run lacks one of them."""
     pairs = list(_pairs(run))
     if not pairs:
         return None
     return Section(
         "versions",
-        "RoCE v1 beside RoCE v2",
+        "RoCE v1 and RoCE v2",
         notes=(
             Note(
-                "Both versions ran on the same driver and the same nodes; only the encapsulation "
-                "differs: v1 is a GRH in an Ethernet frame, v2 is UDP in IP. Part of the "
-                "difference is what v1 leaves out: it passes no routing and no netfilter, and it "
-                "has no UDP source port by which switches and receive queues could spread flows."
+                "Both versions ran on the same driver and nodes; only the encapsulation differs: "
+                "v1 is a GRH in an Ethernet frame, v2 is UDP in IP. Part of the difference is what "
+                "v1 bypasses: it skips routing and netfilter. It also has no UDP source port by "
+                "which switches and receive queues could spread flows."
             ),
         ),
         figures=tuple(_figure(pair) for pair in pairs),
@@ -47,7 +49,7 @@ def section(run: Run) -> Section | None:
 
 
 def _pairs(run: Run) -> Iterator[_Pair]:
-    groups = grouping.by(
+    groups = group_by(
         (i for i in run.series if is_packet_cost(i) and not is_acknowledgement(i.kind)),
         lambda i: (i.accelerator, i.benchmark),
     )
@@ -71,18 +73,18 @@ def _figure(pair: _Pair) -> Figure:
     every = [bar for found in pair.places.values() for both in found for bar in both]
     scale = StageScale.of([every], pair.accelerator)
     return Figure(
-        slug=grouping.slug("versions", pair.benchmark, pair.accelerator),
+        slug=series_order.slug("versions", pair.benchmark, pair.accelerator),
         title=f"RoCE v1 and v2: {pair.benchmark}",
         caption=(
-            "Mean time of a packet in each stage over rxe-v1 and rxe-v2, to one scale. v1 passes "
-            "no routing and no netfilter. " + stage_panel.COLUMNS_CAPTION,
+            "Mean time of a packet in each stage over rxe-v1 and rxe-v2, to one scale. v1 skips "
+            "routing and netfilter. " + stage_panel.COLUMNS_CAPTION,
             wording.accelerator_caption(pair.accelerator),
         ),
         panels=tuple(
             stage_panel.panel(
                 place.title,
                 [
-                    (f"{fmt.size(bar.size)} {version}", bar)
+                    (f"{units.size(bar.size)} {version}", bar)
                     for both in found
                     for version, bar in zip(("v1", "v2"), both, strict=True)
                 ],
@@ -133,7 +135,7 @@ def _row(
         place.node,
         place.direction,
         place.opcode_class,
-        fmt.size(size),
+        units.size(size),
         name,
         *(scale.text(value, digits=4) for value in (v1, v2, difference)),
     )
@@ -147,9 +149,9 @@ def _header_table(run: Run) -> Iterator[Table]:
     rows = [
         (
             benchmark,
-            fmt.size(size),
-            fmt.number(one.headers, 4),
-            fmt.number(two.headers, 4),
+            units.size(size),
+            units.number(one.headers, 4),
+            units.number(two.headers, 4),
             f"{one.efficiency:.2%}",
             f"{two.efficiency:.2%}",
         )
@@ -158,7 +160,7 @@ def _header_table(run: Run) -> Iterator[Table]:
     ]
     if rows:
         yield Table(
-            "Header bytes of a data frame, and the share of its bytes that is message",
+            "Header bytes of a data frame, and the message's share of its bytes",
             (
                 Column("benchmark"),
                 Column("size", numeric=True),

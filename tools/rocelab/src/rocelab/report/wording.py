@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sentences that keep numbers honest: what accelerator ran, what whiskers mean, who measured.
+"""Sentences that qualify numbers: the accelerator, what whiskers mean, the measuring programs.
 
-Captions say them in every figure, because a figure travels without its page.
+Every figure's caption has them, because figures are shown without their page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rocelab.accelerators import is_emulated
-from rocelab.bench.plan import ENOUGH_REPETITIONS
-from rocelab.report import fmt, grouping
-from rocelab.report.runfolder import Series
+from rocelab import units
+from rocelab.plans.plan import ENOUGH_REPETITIONS
+from rocelab.record.accelerator import is_emulated
+from rocelab.record.read import Series
+from rocelab.report import series_order
 
 _ACCELERATORS = {
     "tcg": "tcg, software emulation: no real times",
@@ -23,13 +24,13 @@ _ACCELERATORS = {
 _CAPTIONS = {
     "tcg": (
         "Accelerator: tcg. The nodes were emulated in software and measured emulated instructions, "
-        "not real time: figures compare with each other within this run, never with those of a "
-        "real machine, and give no share of time."
+        "not real time. Compare figures only within this run, never with those of a real machine; "
+        "they give no share of time."
     ),
     "icount": (
         "Accelerator: icount. The nodes were emulated in software with a clock that counts "
-        "instructions (1 ns stands for one): these are instruction counts, not real time. They "
-        "serve differences between configurations and give no share of time."
+        "instructions (1 ns is one instruction): these are instruction counts, not real time. They "
+        "show differences between configurations and give no share of time."
     ),
     "kvm": "Accelerator: kvm. Measured in virtual machines on the real processor.",
     "native": "Accelerator: native. Measured on the real machine.",
@@ -44,7 +45,7 @@ KINDS = {
 
 
 def accelerator_label(accelerator: str) -> str:
-    """Return an accelerator with what it means."""
+    """Return an accelerator's name and meaning."""
     return _ACCELERATORS.get(accelerator, f"{accelerator or 'unknown'}: not known to this version")
 
 
@@ -53,7 +54,7 @@ def accelerator_caption(accelerator: str) -> str:
     return _CAPTIONS.get(
         accelerator,
         f"Accelerator: {accelerator or 'unknown'}, which this version of rocelab does not know: "
-        "take these for emulated figures, not real time.",
+        "treat these as emulated figures, not real time.",
     )
 
 
@@ -68,7 +69,7 @@ def has_intervals(series: Iterable[Series]) -> bool:
 
 
 def whisker_caption(series: Sequence[Series]) -> str:
-    """Say what points, dots and whiskers of a figure of these series are."""
+    """Say what the points, dots and whiskers of a figure of these series mean."""
     counts = sorted({item.spread.count for item in series})
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     noun = "repetition" if counts == [1] else "repetitions"
@@ -76,19 +77,19 @@ def whisker_caption(series: Sequence[Series]) -> str:
     if has_intervals(series):
         covered = min(item.spread.interval.coverage for item in series if item.spread.interval)
         return (
-            f"{start} Whiskers: confidence interval of the median from order statistics, which "
-            f"covers it with at least {covered:.1%} probability and assumes no distribution."
+            f"{start} Whiskers: confidence interval of the median from order statistics, with a "
+            f"coverage of at least {covered:.1%} and no assumption about the distribution."
         )
     return (
-        f"{start} Whiskers span the smallest to the largest. No confidence interval is given: that "
+        f"{start} Whiskers span the smallest to the largest. There is no confidence interval: it "
         f"takes at least {ENOUGH_REPETITIONS} repetitions."
     )
 
 
 def programs_caption(series: Sequence[Series]) -> str:
-    """Say which program measured which transport: one quantity, perhaps by different methods."""
+    """Say which program measured which transport, and whether methods differ."""
     carried: dict[str, list[str]] = {}
-    for item in sorted(series, key=lambda i: grouping.transport_rank(i.transport)):
+    for item in sorted(series, key=lambda i: series_order.transport_rank(i.transport)):
         transports = carried.setdefault(item.program, [])
         if item.transport not in transports:
             transports.append(item.transport)
@@ -98,11 +99,11 @@ def programs_caption(series: Sequence[Series]) -> str:
         programs.setdefault(tuple(names), []).append(program)
     if not programs:
         return ""
-    parts = [f"{fmt.listing(list(names))} by {fmt.listing(p)}" for names, p in programs.items()]
+    parts = [f"{units.listing(list(names))} by {units.listing(p)}" for names, p in programs.items()]
     methods: dict[str, set[str]] = {}
     for item in series:
         methods.setdefault(item.benchmark, set()).add(item.program)
     note = ""
     if any(len(found) > 1 for found in methods.values()):
-        note = " Different programs differ in method; a difference between them is part of it."
+        note = " Programs differ in method, which is part of any difference between them."
     return f"Measured: {'; '.join(parts)}.{note}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published studies: what they measured, their plans here, their claims as checks.
+"""Published studies: what they measured, plans that repeat them, and their claims as checks.
 
-Pure: files of the package and a run's results go in, data come out.
+Pure: the package's files and a run's results go in, data comes out.
 """

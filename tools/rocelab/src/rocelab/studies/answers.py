@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run says to a study's claims: it holds, it does not, or it cannot be tested here.
+"""Check a study's claims against a run: each holds, does not hold, or cannot be tested here.
 
-A claim about a quantity is judged at each size by the confidence interval of the ratio (or the
-difference), rocelab.run.two_samples: inside the claim's bounds is a yes, outside a no, across
-a bound neither. Emulated nodes have no real time, so they answer only what is counted. What a
-switch adds is answered by two runs: rocelab.studies.switches.
+A claim about a quantity is judged at each size by the confidence interval of the ratio or the
+difference (rocelab.stats.two_samples). The claim holds if the interval is within its bounds, does
+not hold if it is outside, and is undecided if it crosses a bound. Emulated nodes have no real
+time, so they answer only claims about counts. What a switch adds takes two runs
+(rocelab.studies.switches).
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rocelab.run import two_samples
-from rocelab.run.stats import Interval
-from rocelab.run.two_samples import Apart
+from rocelab.stats import two_samples
+from rocelab.stats.summary import Interval
+from rocelab.stats.two_samples import Apart
 from rocelab.studies import intervals, switches, words
-from rocelab.studies.samples import Results, Samples, nothing, usable
-from rocelab.studies.study import (
+from rocelab.studies.claims import (
     Adds,
     Check,
     Claim,
@@ -30,10 +30,11 @@ from rocelab.studies.study import (
     Study,
     Untestable,
 )
+from rocelab.studies.samples import Results, Samples, usable, why_no_data
 
 
 class Verdict(StrEnum):
-    """What a claim comes to."""
+    """The outcome of a claim's check."""
 
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
@@ -53,24 +54,24 @@ _Found = tuple[Verdict, str]
 _VERDICTS = {True: Verdict.HOLDS, False: Verdict.DOES_NOT_HOLD, None: Verdict.UNTESTED}
 
 
-def answers(study: Study, results: Results, beside: Results | None = None) -> list[Answer]:
+def answers(study: Study, results: Results, other: Results | None = None) -> list[Answer]:
     """The run's answer to each of the study's claims.
 
-    `beside`: of another run of the study, through more or fewer switches, for what one adds.
+    `other` is a run of the same study through more or fewer switches, for claims about switches.
     """
-    return [Answer(claim, *_answer(claim, results, beside)) for claim in study.claims]
+    return [Answer(claim, *_answer(claim, results, other)) for claim in study.claims]
 
 
-def _answer(claim: Claim, results: Results, beside: Results | None) -> _Found:
-    verdict, because = _judge(claim.check, results, beside)
+def _answer(claim: Claim, results: Results, other: Results | None) -> _Found:
+    verdict, because = _judge(claim.check, results, other)
     if not claim.needs:
         return verdict, because
     if verdict is Verdict.UNTESTED:
         return verdict, claim.needs
-    return Verdict.UNTESTED, f"{claim.needs} This run by itself: {because}"
+    return Verdict.UNTESTED, f"{claim.needs} This run alone gives: {because}"
 
 
-def _judge(check: Check, results: Results, beside: Results | None) -> _Found:
+def _judge(check: Check, results: Results, other: Results | None) -> _Found:
     match check:
         case Compare():
             return _compare(check, results)
@@ -79,7 +80,7 @@ def _judge(check: Check, results: Results, beside: Results | None) -> _Found:
         case Dips():
             return _dips(check, results)
         case Adds():
-            holds, because = switches.adds(check, results, beside)
+            holds, because = switches.adds(check, results, other)
             return _VERDICTS[holds], because
         case Stalls():
             return _stalls(check, results)
@@ -100,7 +101,7 @@ def _compare(check: Compare, results: Results) -> _Found:
         f"at {size} bytes": method(first.by_size[size], second.by_size[size]) for size in sizes
     }
     if check.over == "best":
-        pairs = {"of the best over all sizes": method(first.best(sizes), second.best(sizes))}
+        pairs = {"for the best over all sizes": method(first.best(sizes), second.best(sizes))}
     unit = "" if check.how == "ratio" else f" {first.unit}"
     return _verdict(check, pairs, unit)
 
@@ -112,27 +113,27 @@ def _method(check: Compare, samples: Samples) -> _Method:
     method: _Method = two_samples.ratio if check.how == "ratio" else two_samples.difference
     if samples.is_time:
         return method
-    return lambda first, second: _exactly(method, first, second)
+    return lambda first, second: _of_counts(method, first, second)
 
 
-def _exactly(method: _Method, first: Sequence[float], second: Sequence[float]) -> Apart:
-    """Of counts: nothing is uncertain but how far they range."""
+def _of_counts(method: _Method, first: Sequence[float], second: Sequence[float]) -> Apart:
+    """Compare counts, which are exact: the interval is the range of all pairs."""
     every = [method([a], [b]).estimate for a in first for b in second]
     return Apart(method(first, second).estimate, Interval(min(every), max(every), 1.0))
 
 
 def _verdict(check: Compare, pairs: dict[str, Apart], unit: str) -> _Found:
     claimed = words.bounds(check.bounds, unit)
-    told = f"{words.pair(check)} {intervals.told(pairs, unit)}, claimed {claimed}"
+    text = f"{words.pair(check)} {intervals.describe(pairs, unit)}, claimed {claimed}"
     if check.over != "some size":
-        holds, because = intervals.everywhere(pairs, check.bounds, told)
+        holds, because = intervals.all_within(pairs, check.bounds, text)
         return _VERDICTS[holds], because
     judged = {place: intervals.within(apart, check.bounds) for place, apart in pairs.items()}
     if reached := [place for place, answer in judged.items() if answer]:
-        return Verdict.HOLDS, f"{told}; reached {reached[0]}"
+        return Verdict.HOLDS, f"{text}; reached {reached[0]}"
     if None not in judged.values():
-        return Verdict.DOES_NOT_HOLD, f"{told}; reached at no size"
-    return Verdict.UNTESTED, f"{intervals.few(pairs)} {told}"
+        return Verdict.DOES_NOT_HOLD, f"{text}; reached at no size"
+    return Verdict.UNTESTED, f"{intervals.why_undecided(pairs)} {text}"
 
 
 def _falls(check: Falls, results: Results) -> _Found:
@@ -145,7 +146,7 @@ def _falls(check: Falls, results: Results) -> _Found:
         return Verdict.UNTESTED, "because the run has fewer than two of the sizes"
     ends = two_samples.ratio(values[sizes[0]], values[sizes[-1]])
     factor = words.number(ends.estimate)
-    told = f"from {sizes[0]} to {sizes[-1]} bytes it changes by the factor {factor}"
+    text = f"from {sizes[0]} to {sizes[-1]} bytes it changes by a factor of {factor}"
     rises = [
         f"{small} to {large} bytes"
         for small, large in itertools.pairwise(sizes)
@@ -153,11 +154,11 @@ def _falls(check: Falls, results: Results) -> _Found:
         is False
     ]
     if rises:
-        return Verdict.DOES_NOT_HOLD, f"{told}, and rises from {rises[0]}"
+        return Verdict.DOES_NOT_HOLD, f"{text}, but it rises from {rises[0]}"
     down = intervals.within(ends, intervals.LESS)
     if down is None:
-        return Verdict.UNTESTED, f"{intervals.few({'': ends})} {told}"
-    return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), told
+        return Verdict.UNTESTED, f"{intervals.why_undecided({'': ends})} {text}"
+    return (Verdict.HOLDS if down else Verdict.DOES_NOT_HOLD), text
 
 
 def _dips(check: Dips, results: Results) -> _Found:
@@ -170,43 +171,46 @@ def _dips(check: Dips, results: Results) -> _Found:
         if (top := max(values)) < check.at:
             return (
                 Verdict.UNTESTED,
-                f"because the sizes of this run end at {top} bytes, before {check.at}",
+                f"because this run's sizes end at {top} bytes, before {check.at}",
             )
-        return Verdict.UNTESTED, f"because this run has no size of {check.at} bytes and one before"
+        return (
+            Verdict.UNTESTED,
+            f"because this run has no size of {check.at} bytes, or none before it",
+        )
     apart = two_samples.ratio(values[before], values[check.at])
     factor = words.number(apart.estimate)
-    told = f"at {check.at} bytes it is {factor} times what it is at {before} bytes"
+    text = f"at {check.at} bytes it is {factor} times its value at {before} bytes"
     down = intervals.within(apart, intervals.LESS)
     if down is None:
-        return Verdict.UNTESTED, f"{intervals.few({'': apart})} {told}"
-    return (Verdict.HOLDS if down is check.present else Verdict.DOES_NOT_HOLD), told
+        return Verdict.UNTESTED, f"{intervals.why_undecided({'': apart})} {text}"
+    return (Verdict.HOLDS if down is check.present else Verdict.DOES_NOT_HOLD), text
 
 
 def _stalls(check: Stalls, results: Results) -> _Found:
     ended = {test: results.finished(test, check.transport) for test in check.tests}
     if not any(ended.values()):
-        return Verdict.UNTESTED, nothing(check.transport, ", ".join(check.tests), results)
-    told = ", ".join(
+        return Verdict.UNTESTED, why_no_data(check.transport, ", ".join(check.tests), results)
+    text = ", ".join(
         f"{count} of {results.repetitions} repetitions of {test}" for test, count in ended.items()
     )
     if all(count == results.repetitions for count in ended.values()):
-        return Verdict.DOES_NOT_HOLD, f"{told} over {check.transport} came to their end"
+        return Verdict.DOES_NOT_HOLD, f"{text} over {check.transport} finished"
     return (
         Verdict.UNTESTED,
-        f"because {told} over {check.transport} have results, and results do not say why others "
-        "have none; the report does",
+        f"because only {text} over {check.transport} have results; the report says why the others "
+        "have none",
     )
 
 
 def _no_size(check: Compare, samples: Samples) -> str:
     top = max(samples.by_size)
     if top < check.sizes.low:
-        return f"because the sizes of this run end at {top} bytes, before {check.sizes.low}"
+        return f"because this run's sizes end at {top} bytes, before {check.sizes.low}"
     return f"because this run has no size from {check.sizes.low} to {check.sizes.high} bytes"
 
 
 def counted(found: Iterable[Answer]) -> dict[Verdict, int]:
-    """How many claims came to each verdict."""
+    """How many claims have each verdict."""
     totals = dict.fromkeys(Verdict, 0)
     for answer in found:
         totals[answer.verdict] += 1

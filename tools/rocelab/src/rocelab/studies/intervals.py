@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Confidence intervals against the bounds of a claim, and in words."""
+"""Compare confidence intervals with a claim's bounds, and describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rocelab.run import two_samples
-from rocelab.run.stats import CONFIDENCE
-from rocelab.run.two_samples import Apart
+from rocelab.stats import two_samples
+from rocelab.stats.summary import CONFIDENCE
+from rocelab.stats.two_samples import Apart
 from rocelab.studies import words
-from rocelab.studies.study import Bounds
+from rocelab.studies.claims import Bounds
 
 LESS = Bounds(0.0, 1.0)
-"""Of a ratio that says smaller."""
+"""Bounds of a ratio that means "smaller"."""
 
 
 def within(apart: Apart, bounds: Bounds) -> bool | None:
-    """Whether the interval lies in the bounds, or outside; None: the repetitions do not tell."""
+    """True if the interval is within the bounds, False if outside, None if undecided."""
     if apart.interval is None:
         return None
     low, high = apart.interval.low, apart.interval.high
-    # a bound of 1 means smaller or larger, and no change is neither
+    # a bound of 1 means smaller or larger; a ratio of exactly 1 is neither
     above = low > bounds.low if bounds.low == 1 else low >= bounds.low
     below = high < bounds.high if bounds.high == 1 else high <= bounds.high
     if above and below:
@@ -28,28 +28,28 @@ def within(apart: Apart, bounds: Bounds) -> bool | None:
     return False if high < bounds.low or low > bounds.high else None
 
 
-def everywhere(
-    pairs: Mapping[str, Apart], bounds: Bounds, told: str, confidence: float = CONFIDENCE
+def all_within(
+    pairs: Mapping[str, Apart], bounds: Bounds, text: str, confidence: float = CONFIDENCE
 ) -> tuple[bool | None, str]:
-    """Whether all intervals lie in the bounds, and `told` with what decided it."""
+    """Whether all intervals are within the bounds, and `text` with the deciding fact added."""
     judged = {place: within(apart, bounds) for place, apart in pairs.items()}
     if outside := [place for place, answer in judged.items() if answer is False]:
-        return False, f"{told}; outside {outside[0]}"
+        return False, f"{text}; outside {outside[0]}"
     if all(judged.values()):
-        return True, told
-    return None, f"{few(pairs, confidence)} {told}"
+        return True, text
+    return None, f"{why_undecided(pairs, confidence)} {text}"
 
 
-def few(pairs: Mapping[str, Apart], confidence: float = CONFIDENCE) -> str:
-    """Why the intervals are neither a yes nor a no."""
+def why_undecided(pairs: Mapping[str, Apart], confidence: float = CONFIDENCE) -> str:
+    """Why the intervals decide neither way."""
     if any(apart.interval is None for apart in pairs.values()):
         least = next(count for count in range(1, 100) if two_samples.enough(count, confidence))
-        return f"because so few repetitions have no confidence interval (it takes {least}):"
-    return "because the confidence intervals reach across the claim's bounds:"
+        return f"because a confidence interval takes {least} repetitions:"
+    return "because the confidence intervals cross the claim's bounds:"
 
 
-def told(pairs: Mapping[str, Apart], unit: str) -> str:
-    """The estimates, in words: each one with its interval, or the range of many."""
+def describe(pairs: Mapping[str, Apart], unit: str) -> str:
+    """The estimates in words: one or two with their intervals, more as a range."""
     shown = list(pairs.items())
     if len(shown) > 2:
         smallest, largest = (f(pairs.values(), key=_estimate) for f in (min, max))

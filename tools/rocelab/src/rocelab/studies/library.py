@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The studies that come with rocelab, and their plans."""
+"""The studies that rocelab ships, and their plans."""
 
 from __future__ import annotations
 
 import functools
 from importlib import resources
 
-from rocelab.bench import plan_file
-from rocelab.bench.plan import Plan
 from rocelab.errors import UsageError
+from rocelab.plans import plan_file
+from rocelab.plans.plan import Plan
 from rocelab.strict import listed, parse_toml, shown
 from rocelab.studies import study_file
-from rocelab.studies.study import Study
+from rocelab.studies.claims import Study
 
 NAMES = ("gaiser2010", "kaur2014", "zeng2021", "ismail2013", "subramoni2009")
-"""The one whose four columns are our transports comes first."""
+"""The first is the one that measured four of our transports."""
 
 
 @functools.cache
 def study(name: str) -> Study:
-    """A study. Raises UsageError when there is none of that name."""
+    """A study. Raises UsageError if there is none of that name."""
     values = parse_toml(_text(name, "study.toml"), f"{name}/study.toml", what="study")
     return study_file.read(name, values, _text(name, "published.csv"))
 
 
 def plan(name: str, *, quick: bool) -> Plan:
-    """A study's plan: in full size, or one that two emulated nodes finish in minutes.
+    """A study's full plan, or the quick one, which two emulated nodes finish in minutes.
 
-    Raises UsageError when there is no such study.
+    Raises UsageError if there is no such study.
     """
     file = "quick.toml" if quick else "full.toml"
     return plan_file.from_toml(_text(name, file), f"{name}/{file} (built in)")

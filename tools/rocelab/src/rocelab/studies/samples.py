@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run's results as checks ask for them: one value a repetition, by size."""
+"""A run's results as checks need them: by size, one value per repetition."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from rocelab.accelerators import is_emulated
-from rocelab.studies.study import Operand
+from rocelab import metrics
+from rocelab.record.accelerator import is_emulated
+from rocelab.studies.claims import Operand
 
 _TIMES = frozenset({"ns", "bytes/s", "1/s"})
 _SMALLER_IS_BETTER = frozenset({"ns"})
-_SHARES_OF_TIME = ("cpu.",)
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One operand's values: by size, of each repetition the mean over the nodes that gave one."""
+    """One operand's values by size: for each repetition the mean over the nodes that have one."""
 
     by_size: dict[int, list[float]]
     unit: str
@@ -26,14 +26,14 @@ class Samples:
     """Whether the quantity is a time, a rate or a share of time."""
 
     def best(self, sizes: list[int]) -> list[float]:
-        """Of each repetition the best value over the sizes."""
+        """The best value over the sizes, for each repetition."""
         choose = min if self.unit in _SMALLER_IS_BETTER else max
         return [choose(values) for values in zip(*(self.by_size[s] for s in sizes), strict=False)]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """With how many a benchmark ran."""
+    """How many ranks a benchmark ran with."""
 
     together: int
     per_node: int
@@ -41,27 +41,27 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Results:
-    """The table of a run's results (docs/formats/results.md), and what run.json says of them."""
+    """A run's results (docs/formats/results.md) and the facts about them in run.json."""
 
     table: pl.DataFrame
     switches: int | None = None
-    """Between the first node and the others; None: nobody said."""
+    """Switches between the first node and the others; None: not recorded."""
     called: str = "this run"
     ranks: Mapping[str, Ranks] = field(default_factory=dict)
-    """Of MPI benchmarks, by their titles."""
+    """Ranks of MPI benchmarks, by title."""
 
     @property
     def accelerators(self) -> list[str]:
-        """Under which accelerators it was measured."""
+        """The accelerators under which it was measured."""
         return sorted(self.table["accelerator"].unique())
 
     @property
     def repetitions(self) -> int:
-        """How many repetitions the run has at most."""
+        """The most repetitions that any benchmark has."""
         return int(self.table["repetition"].n_unique())
 
-    def of(self, operand: Operand) -> Samples | None:
-        """An operand's values; None when the run has none."""
+    def samples(self, operand: Operand) -> Samples | None:
+        """An operand's values; None if the run has none."""
         rows = self.table.filter(
             test=operand.test, metric=operand.metric, transport=operand.transport
         ).drop_nulls("size")
@@ -78,31 +78,31 @@ class Results:
         for size, _, value in means.iter_rows():
             by_size.setdefault(int(size), []).append(float(value))
         unit = str(rows["unit"][0])
-        is_time = unit in _TIMES or operand.metric.startswith(_SHARES_OF_TIME)
+        is_time = unit in _TIMES or metrics.is_share_of_time(operand.metric)
         return Samples(by_size, unit, is_time)
 
     def finished(self, test: str, transport: str) -> int:
-        """Repetitions in which a benchmark over a transport gave results."""
+        """Number of repetitions in which a benchmark over a transport gave results."""
         return int(self.table.filter(test=test, transport=transport)["repetition"].n_unique())
 
 
 def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
-    """The operands' samples, or why the run cannot answer."""
+    """The operands' samples, or the reason why the run cannot test the claim."""
     found = []
     for operand in operands:
-        samples = results.of(operand)
+        samples = results.samples(operand)
         if samples is None:
-            return nothing(operand.transport, operand.text, results)
-        if unlike := _other_ranks(operand, results):
-            return unlike
+            return why_no_data(operand.transport, operand.text, results)
+        if reason := _other_ranks(operand, results):
+            return reason
         found.append(samples)
     named = results.accelerators
     if any(samples.is_time for samples in found):
         if any(map(is_emulated, named)):
-            return f"because the nodes were emulated ({', '.join(named)}): no real time"
+            return f"because the nodes were emulated ({', '.join(named)}) and have no real time"
         if len(named) > 1:
             return (
-                f"because {results.called} has times of several accelerators ({', '.join(named)})"
+                f"because {results.called} has times from several accelerators ({', '.join(named)})"
             )
     if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
         return "because a measured value is not above 0"
@@ -110,24 +110,24 @@ def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
 
 
 def _other_ranks(operand: Operand, results: Results) -> str:
-    """Why what was measured is not what the claim names; empty when it is."""
+    """Why the ranks are not those that the claim names; empty if they are."""
     if operand.ranks is None and operand.ranks_per_node is None:
         return ""
     ran = results.ranks.get(operand.test)
     if ran is None:
-        return f"because {results.called} does not say with how many ranks {operand.test} ran"
+        return f"because {results.called} does not say how many ranks {operand.test} ran with"
     for number, claimed, what in (
         (ran.together, operand.ranks, ""),
-        (ran.per_node, operand.ranks_per_node, " a node"),
+        (ran.per_node, operand.ranks_per_node, " per node"),
     ):
         if claimed not in (None, number):
             ranks = f"{number} rank{'' if number == 1 else 's'}{what}"
-            return f"because {operand.test} ran with {ranks}, the claim is about {claimed}"
+            return f"because {operand.test} ran with {ranks}, but the claim is about {claimed}"
     return ""
 
 
-def nothing(transport: str, what: str, results: Results) -> str:
-    """Why a run says nothing of what is asked for."""
+def why_no_data(transport: str, what: str, results: Results) -> str:
+    """Why a run has no data for a check."""
     if results.table.filter(transport=transport).is_empty():
         return f"because {results.called} has nothing over {transport}"
     return f"because {results.called} has no {what}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Studies from their files: `study.toml` and `published.csv`, read as strictly as plans."""
+"""Read studies from `study.toml` and `published.csv`, as strictly as plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from rocelab.errors import UsageError
 from rocelab.strict import Table
-from rocelab.studies.study import (
+from rocelab.studies.claims import (
     LARGEST,
     Adds,
     Bounds,
@@ -42,7 +42,7 @@ _COLUMNS = (
 
 
 def read(name: str, values: Mapping[str, Any], published: str) -> Study:
-    """A study from its TOML tables and its CSV. Raises UsageError."""
+    """Build a study from its TOML tables and its CSV. Raises UsageError."""
     top = Table(values, f"{name}/study.toml")
     head = top.table("study")
     study = Study(
@@ -173,7 +173,7 @@ def _figures(source: str, text: str) -> tuple[Figure, ...]:
         io.StringIO("".join(line for line in text.splitlines(keepends=True) if line[:1] != "#"))
     )
     if tuple(reader.fieldnames or ()) != _COLUMNS:
-        raise UsageError(f"{source}: its columns are not {', '.join(_COLUMNS)}")
+        raise UsageError(f"{source}: the columns must be {', '.join(_COLUMNS)}")
     return tuple(_figure(source, number, row) for number, row in enumerate(reader, start=1))
 
 

@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a switch adds, from two runs of one study's plan: back to back, or through fewer, and more.
+"""What a switch adds, from two runs of a study's plan through fewer (or no) and more switches.
 
-The repetitions of two runs do not interleave, so that whatever else changed in between is in the
-difference, too: rocelab.compare.environment says what is known of that.
+The repetitions of two runs do not interleave, so the difference includes anything else that
+changed in between; rocelab.compare.environment_differences lists what is known of that.
 """
 
 from __future__ import annotations
 
-from rocelab.run import two_samples
-from rocelab.run.stats import CONFIDENCE, Interval
-from rocelab.run.two_samples import Apart
+from rocelab.stats import two_samples
+from rocelab.stats.summary import CONFIDENCE, Interval
+from rocelab.stats.two_samples import Apart
 from rocelab.studies import intervals, words
+from rocelab.studies.claims import Adds
 from rocelab.studies.samples import Results, Samples, usable
-from rocelab.studies.study import Adds
 
 _ASK = (
-    "because one run has one topology: run the plan with and without a switch (`rocelab study run "
-    "--switches 1`), then `rocelab study report` this run with `--beside` the other"
+    "because this takes two runs: run the plan with and without a switch (`rocelab study run "
+    "--switches 1`), then use `rocelab study report RUN --beside OTHER_RUN`"
 )
 
 
-def adds(check: Adds, results: Results, beside: Results | None) -> tuple[bool | None, str]:
-    """Whether a switch adds what the claim says; None: that cannot be told, because."""
-    if beside is None:
+def adds(check: Adds, results: Results, other: Results | None) -> tuple[bool | None, str]:
+    """Whether a switch adds what the claim says (None: undecided), and the reason."""
+    if other is None:
         return None, _ASK
-    switches = _between(results, beside)
+    switches = _more_switches(results, other)
     if isinstance(switches, str):
         return None, switches
-    fewer, more = (results, beside) if switches > 0 else (beside, results)
+    fewer, more = (results, other) if switches > 0 else (other, results)
     operands = (check.of, check.beyond) if check.beyond else (check.of,)
     without, through = usable(fewer, *operands), usable(more, *operands)
     if isinstance(without, str):
@@ -37,19 +37,19 @@ def adds(check: Adds, results: Results, beside: Results | None) -> tuple[bool | 
     return _judged(check, without, through, abs(switches))
 
 
-def _between(results: Results, beside: Results) -> int | str:
-    """How many more switches the other run went through; or why the two do not compare."""
-    if results.switches is None or beside.switches is None:
+def _more_switches(results: Results, other: Results) -> int | str:
+    """How many more switches the other run went through, or why the two are not comparable."""
+    if results.switches is None or other.switches is None:
         return (
-            "because a run does not say how many switches were between its hosts: `rocelab study "
-            "run --switches` writes it down"
+            "because a run does not say how many switches were between its hosts; `rocelab study "
+            "run --switches` records it"
         )
-    if results.switches == beside.switches:
-        return f"because both runs went through as many switches: {results.switches}"
-    if results.accelerators != beside.accelerators:
-        both = " and ".join(", ".join(run.accelerators) for run in (results, beside))
+    if results.switches == other.switches:
+        return f"because both runs went through the same number of switches, {results.switches}"
+    if results.accelerators != other.accelerators:
+        both = " and ".join(", ".join(run.accelerators) for run in (results, other))
         return f"because the two runs were measured under {both}"
-    return beside.switches - results.switches
+    return other.switches - results.switches
 
 
 def _judged(
@@ -58,14 +58,14 @@ def _judged(
     common = set.intersection(*(set(samples.by_size) for samples in (*without, *through)))
     sizes = sorted(size for size in common if size in check.sizes)
     if not sizes:
-        return None, "because the runs have no size in common that the claim is about"
-    # two differences, each so sure that both together are as sure as one is
+        return None, "because the runs have none of the claim's sizes in common"
+    # with two differences, a higher confidence of each keeps that of both together
     confidence = 1 - (1 - CONFIDENCE) / len(without)
     pairs = {
         f"at {size} bytes": _each(
             [
-                two_samples.difference(few.by_size[size], many.by_size[size], confidence)
-                for few, many in zip(without, through, strict=True)
+                two_samples.difference(before.by_size[size], after.by_size[size], confidence)
+                for before, after in zip(without, through, strict=True)
             ],
             switches,
         )
@@ -73,14 +73,14 @@ def _judged(
     }
     unit = f" {without[0].unit}"
     bounds = words.bounds(check.bounds, unit)
-    told = f"{words.added(check)}: {intervals.told(pairs, unit)}, claimed {bounds}"
+    text = f"{words.added(check)}: {intervals.describe(pairs, unit)}, claimed {bounds}"
     if switches > 1:
-        told = f"{told}; of {switches} switches, divided by {switches}"
-    return intervals.everywhere(pairs, check.bounds, told, confidence)
+        text = f"{text}; for {switches} switches, divided by {switches}"
+    return intervals.all_within(pairs, check.bounds, text, confidence)
 
 
 def _each(added: list[Apart], switches: int) -> Apart:
-    """Of one switch; of the first beyond the second, where there are two."""
+    """The difference per switch; of two differences, the first minus the second."""
     first, *others = added
     low, high = _ends(first)
     estimate = first.estimate

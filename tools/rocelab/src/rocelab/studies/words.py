@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks, figures and plans of a study in words, for its page and the terminal."""
+"""Describe a study's checks, figures and plans, for its page and the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocelab.bench.plan import Benchmark, Plan
-from rocelab.studies.study import (
+from rocelab.plans.plan import Benchmark, Plan
+from rocelab.studies.claims import (
     LARGEST,
     Adds,
     Bounds,
@@ -23,29 +23,29 @@ from rocelab.studies.study import (
 
 
 def check(of: Check) -> str:
-    """What decides a claim."""
+    """The check that decides a claim."""
     match of:
         case Compare():
             return f"{_compare(of)}{_ranks(of.first, of.second)}"
         case Falls():
-            falls = f"{of.of.text} falls with size{_sizes(of.sizes)}, and rises nowhere"
+            falls = f"{of.of.text} falls with size{_sizes(of.sizes)} and never rises"
             return f"{falls}{_ranks(of.of)}"
         case Dips():
             smaller = "is smaller" if of.present else "is not smaller"
-            dips = f"{of.of.text} {smaller} at {of.at} bytes than at the size before"
+            dips = f"{of.of.text} {smaller} at {of.at} bytes than at the previous size"
             return f"{dips}{_ranks(of.of)}"
         case Adds():
             within = bounds(of.bounds, " ns")
-            adds = f"{added(of)} is {within} at every size{_sizes(of.sizes)}, by two runs"
+            adds = f"{added(of)} is {within} at every size{_sizes(of.sizes)}, from two runs"
             return f"{adds}{_ranks(of.of)}"
         case Stalls():
-            return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not end"
+            return f"a repetition of {' or '.join(of.tests)} over {of.transport} does not finish"
         case Untestable():
             return f"none, {of.because}"
 
 
 def pair(of: Compare) -> str:
-    """What is set against what, by what tells the two sides apart."""
+    """The two sides of a comparison, named by what distinguishes them."""
     sign = "/" if of.how == "ratio" else "\N{MINUS SIGN}"
     if of.first.transport != of.second.transport:
         return f"{of.second.transport} {sign} {of.first.transport}"
@@ -53,7 +53,7 @@ def pair(of: Compare) -> str:
 
 
 def added(of: Adds) -> str:
-    """What is measured by two runs."""
+    """The quantity that two runs measure."""
     if of.beyond is None:
         return f"what a switch adds to {of.of.text}"
     return (
@@ -63,7 +63,7 @@ def added(of: Adds) -> str:
 
 
 def bounds(of: Bounds, unit: str = "") -> str:
-    """Limits, in words."""
+    """A claim's bounds in words."""
     if of.high == float("inf"):
         return f"{_above(of.low)}{unit}"
     if of.low <= 0 and not unit:
@@ -72,7 +72,7 @@ def bounds(of: Bounds, unit: str = "") -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits, no exponent below ten thousand."""
+    """Format with four significant digits; large numbers without an exponent."""
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
@@ -84,28 +84,28 @@ def figure(of: Figure) -> str:
 
 
 def sizes(values: tuple[int, ...]) -> str:
-    """Message sizes of a plan, in bytes."""
+    """A plan's message sizes in bytes."""
     if len(values) <= 6:
         return ", ".join(map(str, values))
     return f"{len(values)} from {min(values)} to {max(values)}"
 
 
 def benchmark(of: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
-    """(heading, text) of one benchmark of a plan."""
+    """A plan's benchmark as pairs of heading and text."""
     mpi = of.mpi
     yield "benchmark", f"{of.tool} {of.title}"
     yield "transports", ", ".join(t for t in plan.transports if t in of.transports)
     yield "sizes (bytes)", sizes(of.sizes)
     yield "iterations", str(of.iterations)
-    yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} a node" if mpi else ""
+    yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} per node" if mpi else ""
     yield "method", mpi.method if mpi and of.tool == "mpibench" else ""
 
 
 def _ranks(*operands: Operand) -> str:
-    """Those that a claim names."""
+    """The ranks that a claim names."""
     named = [
         *(f"{of.ranks} ranks" for of in operands if of.ranks),
-        *(f"{of.ranks_per_node} ranks a node" for of in operands if of.ranks_per_node),
+        *(f"{of.ranks_per_node} ranks per node" for of in operands if of.ranks_per_node),
     ]
     return f", with {' and '.join(dict.fromkeys(named))}" if named else ""
 
@@ -115,7 +115,7 @@ def _above(low: float) -> str:
 
 
 def _compare(of: Compare) -> str:
-    where = {"every size": "at every size", "some size": "at one size at least", "best": ""}
+    where = {"every size": "at every size", "some size": "at one size or more", "best": ""}
     unit = "" if of.how == "ratio" else " ns"
     first, second = of.first, of.second
     what = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
@@ -135,5 +135,5 @@ def _sizes(of: Sizes) -> str:
     if of.high >= LARGEST:
         return f" (from {of.low} bytes)" if of.low > 1 else ""
     if of.low <= 1:
-        return f" (to {of.high} bytes)"
+        return f" (up to {of.high} bytes)"
     return f" ({of.low} to {of.high} bytes)"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What rocelab adds to Wireshark: a plugin and a profile, and how they get into its folders."""
+"""Install rocelab's plugin, profile and extcap into Wireshark's folders."""

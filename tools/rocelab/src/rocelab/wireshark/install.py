@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Put the plugin, the profile and the extcap into Wireshark's folders, and take them out again.
+"""Install the plugin, the profile and the extcap into Wireshark's folders, and uninstall them.
 
-A record in the configuration folder keeps what was put where, with its digest: a file that is not
-ours, or that its owner has changed since, is neither overwritten nor removed unasked.
+A record in the configuration folder lists the installed files with their digests. A file that is
+not ours, or that the user has changed since, is not overwritten without `force` and never removed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ PLUGIN = "rocelab.lua"
 EXTCAP = "rocelab"
 PROFILE = ("preferences", "colorfilters", "heuristic_protos")
 _KERNEL_SHEBANG = 127
-"""Bytes that a first line may have (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
+"""Longest first line of a script, in bytes (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
 _RECORD = "rocelab-installed.json"
 _SCHEMA = "rocelab.wireshark-installed/1"
 
 
 @dataclass
 class Outcome:
-    """What was done, for people to read."""
+    """The files that an installation or removal touched or left."""
 
     done: list[Path] = field(default_factory=list)
-    """Written, or removed."""
+    """Files written or removed."""
     replaced: list[Path] = field(default_factory=list)
-    """Of those written: what a person had there before (only with `force`)."""
+    """Files written over the user's own (only with `force`)."""
     kept: list[Path] = field(default_factory=list)
-    """Left as they are: not ours, or changed since."""
+    """Files left alone: not ours, or changed since."""
 
 
 def _digest(content: bytes) -> str:
@@ -46,12 +46,12 @@ def _digest(content: bytes) -> str:
 
 
 def _with_python(script: bytes) -> bytes:
-    """An extcap that runs with the Python of this installation."""
+    """The extcap script, made to run with this installation's Python."""
     _, _, rest = script.partition(b"\n")
     python = os.fsencode(sys.executable)
     if len(python) + 2 <= _KERNEL_SHEBANG and not any(byte in python for byte in b" \t\n'"):
         return b"#!" + python + b"\n" + rest
-    # sh runs the second line, to Python it is a string
+    # sh runs the second line; Python reads it as a string
     quoted = shlex.quote(os.fsdecode(python)).encode(errors="surrogateescape")
     return b"#!/bin/sh\n'''exec' " + quoted + b' "$0" "$@"\n' + b"'''\n" + rest
 
@@ -68,7 +68,7 @@ def _targets(where: Folders) -> dict[Path, bytes]:
 
 @dataclass
 class _Record:
-    """Files that we put there, with the digests of what we put; and the folders that we made."""
+    """The files that we installed, their digests, and the folders that we made."""
 
     path: Path
     files: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Record:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{path} cannot be used",
-                cause="it says what was installed, and is damaged or from another version",
+                cause="this record of installed files is damaged or from another version",
                 action=f"remove {path}, then install again with --force",
             ) from error
 
@@ -101,14 +101,14 @@ class _Record:
         _write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
 
     def make(self, folder: Path) -> None:
-        """Make a folder, and remember each that was not there."""
+        """Make a folder and its parents, and record each new one."""
         if not folder.is_dir():
             self.make(folder.parent)
             folder.mkdir()
             self.folders.append(str(folder))
 
     def tidy(self) -> None:
-        """Remove the folders that we made, innermost first, where nobody has put anything else."""
+        """Remove the folders that we made, innermost first, if they are empty."""
         for name in sorted(self.folders, key=len, reverse=True):
             try:
                 Path(name).rmdir()
@@ -120,7 +120,7 @@ class _Record:
 
 
 def _write(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Whole or not at all: Wireshark may start meanwhile."""
+    """Write the file completely or not at all: Wireshark may start meanwhile."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -140,7 +140,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def install(where: Folders, *, force: bool = False) -> Outcome:
-    """Write every file, or none: raises UsageError if one is a person's own and not `force`."""
+    """Write every file. Without `force`, raises UsageError, writing none, if one is the user's."""
     record = _Record.read(where)
     outcome = Outcome()
     targets = _targets(where)
@@ -150,10 +150,9 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
             outcome.replaced.append(path)
     if outcome.replaced and not force:
         raise UsageError(
-            "these files are not as rocelab left them:\n"
+            "rocelab did not write these files, or they were changed since:\n"
             + "\n".join(f"  {path}" for path in outcome.replaced),
-            cause="they are your own, or were changed since (Wireshark saves changed columns and "
-            "colours there)",
+            cause="they are your own, or Wireshark saved changed columns and colours in them",
             action="move them away, or overwrite them with --force",
         )
     for path, wanted in targets.items():
@@ -166,7 +165,7 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
 
 
 def uninstall(where: Folders) -> Outcome:
-    """Remove what `install` wrote and nobody has changed, and the folders made for it."""
+    """Remove the files that `install` wrote, unless changed, and the folders it made."""
     record = _Record.read(where)
     outcome = Outcome()
     for name, digest in list(record.files.items()):

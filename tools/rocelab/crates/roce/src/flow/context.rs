@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-use super::message::{Efficiency, Message};
+//! What a direction may use while it takes a packet.
+
+use super::efficiency::Efficiency;
+use super::message::Message;
 use super::verdict::Verdicts;
 use crate::finding::{At, Findings, Rule};
 use crate::packet::Net;
 
-/// Where a direction's state puts what it learns, and what it may know of the other direction.
+/// Outputs of a direction, and what it may know of the other direction.
 pub(super) struct Context<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) messages: &'a mut Vec<Message>,
@@ -14,9 +17,9 @@ pub(super) struct Context<'a> {
     pub(super) connection: u32,
     pub(super) from_a: bool,
     pub(super) net: Net,
-    /// The other side's packets are in the capture.
+    /// The capture has packets of the other side.
     pub(super) visible: bool,
-    /// The PSN of the READ response that the capture lacks, though it has later ones.
+    /// The PSN of a missing READ response, if the capture has later ones.
     pub(super) response_gap: Option<u32>,
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One direction of a connection: what one side sent, and what each packet means for both sides.
+//! One direction of a connection: the packets of one side, judged for both sides.
 
+use super::assembly::complete;
 use super::context::Context;
-use super::key::Key;
-use super::message::{Efficiency, Message, complete};
-use super::pair::PairedBy;
+use super::efficiency::Efficiency;
+use super::flow_key::Key;
+use super::message::Message;
+use super::pairing::{Candidate, Indexed, PairedBy};
 use super::requests::{Acked, Request, Requests};
 use super::responses::{Response, Responses};
+use super::run::{Run, RunSums};
 use super::stats::Stats;
-use super::steady::{Steady, Stretch};
 use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
 use crate::finding::{At, Rule};
@@ -16,7 +18,8 @@ use crate::icrc;
 use crate::opcode::{Class, Opcode, Position, Service};
 use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 
-/// Corrupted packets tolerated before they are followed all the same (a wrong ICRC by habit).
+/// A sender with more corrupted packets than good ones by this many computes wrong ICRCs: its packets
+/// are followed nevertheless.
 const CORRUPT_HEADSTART: u64 = 8;
 
 #[derive(Debug)]
@@ -31,8 +34,13 @@ pub(super) struct Flow {
     pub(super) fitting: u64,
     pub(super) unfitting: u64,
     /// Opposite directions that all responses so far may belong to.
-    pub(super) candidates: Option<Vec<u32>>,
-    pub(super) waits: bool,
+    pub(super) candidates: Option<Vec<Candidate>>,
+    /// Searches for the opposite direction so far.
+    pub(super) searches: u32,
+    /// Where the index of unpaired directions has this one.
+    pub(super) indexed: Option<Indexed>,
+    /// UDP source port of the first packet.
+    pub(super) port: u16,
     pub(super) first_ns: i64,
     pub(super) last_ns: i64,
     pub(super) good: u64,
@@ -41,22 +49,22 @@ pub(super) struct Flow {
     pub(super) constant: Constant,
     pub(super) requests: Requests,
     pub(super) responses: Responses,
-    /// What the last packets had in common; not in the sums yet.
-    steady: Option<Steady>,
+    /// The current run, not yet in the statistics.
+    run_sums: Option<RunSums>,
 }
 
-/// A packet, its frame, its row of the opcode table, and its place.
+/// A packet with its frame, its row of the opcode table, and its place in the capture.
 pub(super) struct Captured<'a> {
     pub(super) packet: &'a Packet,
-    /// The number of packets that are like it.
-    pub(super) alike: u64,
+    /// Its header number, see [`super::Tracker::packet`].
+    pub(super) headers: u64,
     pub(super) frame: &'a [u8],
     pub(super) op: &'static Opcode,
     pub(super) at: At,
 }
 
 impl Flow {
-    pub(super) fn new(key: Key, id: u32, net: Net, time_ns: i64) -> Self {
+    pub(super) fn new(key: Key, id: u32, net: Net, port: u16, time_ns: i64) -> Self {
         Self {
             key,
             id,
@@ -68,7 +76,9 @@ impl Flow {
             fitting: 0,
             unfitting: 0,
             candidates: None,
-            waits: false,
+            searches: 0,
+            indexed: None,
+            port,
             first_ns: time_ns,
             last_ns: time_ns,
             good: 0,
@@ -77,56 +87,68 @@ impl Flow {
             constant: Constant::default(),
             requests: Requests::default(),
             responses: Responses::default(),
-            steady: None,
+            run_sums: None,
         }
     }
 
-    /// Take packets while they go on like the one before them: what [`Self::in_order`] would do,
-    /// for less. Says how many.
+    /// Takes the packets that continue the current run, as [`Self::in_order`] would, at less cost.
+    /// Returns their number.
     #[inline]
-    pub(super) fn go_on(
+    pub(super) fn continue_run(
         &mut self,
-        stretch: &Stretch,
+        run: &Run,
         at: impl Fn(usize) -> At,
         icrc: impl Fn(usize) -> u32,
     ) -> usize {
-        let Self { steady: Some(steady), stats, requests, .. } = self else { return 0 };
-        let goes_on = steady.alike == stretch.alike
-            && requests.next() == stretch.psn
-            && steady.pmtu == stats.pmtu
-            && requests.is_calm(stats.pmtu);
-        if !goes_on {
+        let findable = self.findable(run.psn);
+        let Self { run_sums: Some(run_sums), stats, requests, .. } = self else { return 0 };
+        let possible = if run_sums.reliable { run.count.min(findable) } else { run.count };
+        let continues = possible > 0
+            && run_sums.headers == run.headers
+            && requests.next() == run.psn
+            && run_sums.pmtu == stats.pmtu
+            && requests.is_idle(stats.pmtu);
+        if !continues {
             return 0;
         }
         let time_ns = |index| at(index).time_ns;
         let is_current = |&index: &usize| stats.series.is_current(time_ns(index));
-        let all = stretch.in_time && is_current(&0) && is_current(&stretch.count.saturating_sub(1));
+        let all = run.in_time && is_current(&0) && is_current(&(possible - 1));
         let count = match all {
-            true => stretch.count,
-            false => (0..stretch.count).take_while(is_current).count(),
+            true => possible,
+            false => (0..possible).take_while(is_current).count(),
         };
         let Some(last) = count.checked_sub(1) else { return 0 };
-        let latest_ns = match stretch.in_time {
+        let latest_ns = match run.in_time {
             true => time_ns(last),
             false => (0..count).map(time_ns).max().unwrap_or(i64::MIN),
         };
-        requests.advance(count, at, icrc(last), steady.reliable);
+        requests.advance(count, at, icrc(last), run_sums.reliable);
         requests.note_window(stats);
-        steady.count += count as u64;
+        run_sums.count += count as u64;
         self.last_ns = self.last_ns.max(latest_ns);
         count
     }
 
-    /// Sum up what [`Self::go_on`] only counted.
-    pub(super) fn settle(&mut self, efficiency: &mut Efficiency) {
-        if let Some(steady) = self.steady.take() {
-            self.good += steady.count;
-            steady.settle(&mut self.stats, efficiency);
+    /// How many packets from a PSN on their responses find, by the peer or by the index.
+    #[inline]
+    fn findable(&self, from: u32) -> usize {
+        match self.peer {
+            Some(_) => usize::MAX,
+            None => self.indexed.map_or(0, |indexed| indexed.covered(from)),
         }
     }
 
-    /// Take a request packet that follows the one before it while nothing is pending, as nearly
-    /// all do. It says what [`Self::packet`] would say, for less. `false`: not such a packet.
+    /// Adds the current run to the statistics.
+    pub(super) fn settle(&mut self, efficiency: &mut Efficiency) {
+        if let Some(run_sums) = self.run_sums.take() {
+            self.good += run_sums.count;
+            run_sums.settle(&mut self.stats, efficiency);
+        }
+    }
+
+    /// Takes a request that follows the previous one while nothing is pending, as nearly all do. The
+    /// result is that of [`Self::packet`], at less cost. `false`: not such a packet.
     #[inline]
     pub(super) fn in_order(&mut self, captured: &Captured<'_>, context: &mut Context<'_>) -> bool {
         let &Captured { packet, frame, op, at, .. } = captured;
@@ -134,11 +156,11 @@ impl Flow {
         let reliable = service.is_reliable();
         let ready = self.service == Some(service)
             && matches!(service, Service::Rc | Service::Xrc | Service::Uc)
-            && (!reliable || self.peer.is_some() || self.waits)
+            && (!reliable || self.findable(packet.psn) > 0)
             && matches!(op.class, Class::Send | Class::Write)
             && op.position == Position::Only
             && self.requests.next() == packet.psn
-            && self.requests.is_calm(self.stats.pmtu)
+            && self.requests.is_idle(self.stats.pmtu)
             && self.constant.agrees(packet, &self.stats);
         if !ready {
             return false;
@@ -168,7 +190,7 @@ impl Flow {
         };
         complete(message, &mut self.stats, context);
         if !context.keep_messages {
-            self.steady = Some(Steady::new(packet, captured.alike, reliable, self.stats.pmtu));
+            self.run_sums = Some(RunSums::new(packet, captured.headers, reliable, self.stats.pmtu));
         }
         true
     }
@@ -190,7 +212,7 @@ impl Flow {
             if self.corrupt <= self.good + CORRUPT_HEADSTART {
                 self.requests.note_corrupt(packet.psn, at);
                 let status = PsnStatus::Corrupt;
-                context.verdicts.tell(|| Verdict::Status { packet: at.packet, status });
+                context.verdicts.add(|| Verdict::Status { packet: at.packet, status });
                 return;
             }
         } else {
@@ -251,11 +273,11 @@ impl Flow {
             if op.class == Class::ReadResponse {
                 self.responses.packet(&response, None, &mut self.stats, context);
             }
-            tell(at, syndrome, PsnStatus::AnswerUnpaired, context);
+            record_status(at, syndrome, PsnStatus::AnswerUnpaired, context);
             return;
         };
         if peer.requests.started() {
-            // an answer given again, to something answered before, says nothing
+            // a repeated response to an old request says nothing
             if peer.requests.expects(psn) {
                 self.fitting += 1;
             } else if peer.requests.unknown(psn) {
@@ -268,9 +290,9 @@ impl Flow {
             peer.stats.pmtu_guessed = false;
             peer.requests.learn_mtu(self.stats.pmtu);
         }
-        // from here on, what is learned is about the requests
+        // the requests are the subject from here on
         let from_a = std::mem::replace(&mut context.from_a, peer.from_a);
-        let Flow { requests, stats, .. } = peer;
+        let Flow { requests, stats, .. } = &mut *peer;
         let mut acked = Acked::default();
         match syndrome {
             Some(Syndrome::Nak { code: 0 }) => requests.nak(psn, at, stats, context),
@@ -305,7 +327,7 @@ impl Flow {
             Acked { advanced: true, .. } => PsnStatus::Answer,
             _ => PsnStatus::AnswerAgain,
         };
-        tell(at, syndrome, status, context);
+        record_status(at, syndrome, status, context);
         let request = match read.filter(|_| op.class == Class::ReadResponse) {
             Some(read) => (!read.asked_again(psn) && acked.advanced).then_some(read.at),
             None => acked.answers,
@@ -313,7 +335,7 @@ impl Flow {
         if let Some(request) = request {
             let ns = at.time_ns.saturating_sub(request.time_ns);
             let (packet, to) = (at.packet, request.packet);
-            context.verdicts.tell(|| Verdict::Response { packet, to, ns });
+            context.verdicts.add(|| Verdict::Response { packet, to, ns });
         }
         if let (Class::Acknowledge, Some(aeth)) = (op.class, aeth) {
             if acked.regress {
@@ -322,6 +344,7 @@ impl Flow {
                 });
             }
             if acked.advanced {
+                peer.requests.note_msn(aeth.msn);
                 self.responses.check_msn(aeth.msn, at, context);
             }
         }
@@ -365,12 +388,12 @@ impl Flow {
     }
 }
 
-/// A response's status, unless it is a NAK.
-fn tell(at: At, syndrome: Option<Syndrome>, status: PsnStatus, context: &mut Context<'_>) {
+/// Records the status of a response; `status` applies if it is not a NAK.
+fn record_status(at: At, syndrome: Option<Syndrome>, status: PsnStatus, context: &mut Context<'_>) {
     let status = match syndrome {
         Some(Syndrome::Nak { .. }) => PsnStatus::Nak,
         Some(Syndrome::Rnr { .. }) => PsnStatus::RnrNak,
         Some(Syndrome::Ack { .. } | Syndrome::Reserved) | None => status,
     };
-    context.verdicts.tell(|| Verdict::Status { packet: at.packet, status });
+    context.verdicts.add(|| Verdict::Status { packet: at.packet, status });
 }

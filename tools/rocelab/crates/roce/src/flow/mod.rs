@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Follows connections: directions, their pairing, and what each packet means for them.
+//! Follows connections: pairs the two directions and judges each packet.
 
+mod assembly;
+mod connection;
 mod context;
 mod direction;
-mod key;
+mod efficiency;
+mod flow_key;
 mod message;
-mod pair;
+mod pairing;
 pub(crate) mod psn;
-mod report;
 mod requests;
 mod responses;
+mod run;
 mod stats;
-mod steady;
 mod tracker;
 mod verdict;
 mod wellformed;
 
-pub use message::{Efficiency, Message, SizeClass};
-pub use pair::PairedBy;
-pub use report::{Connection, Endpoint};
+pub use connection::{Connection, Endpoint};
+pub use efficiency::{Efficiency, SizeClass};
+pub use message::Message;
+pub use pairing::PairedBy;
+pub use run::Run;
 pub use stats::{Retransmissions, Stats};
-pub use steady::Stretch;
 pub use tracker::{Config, Tracker};
 pub use verdict::{PsnStatus, Verdict};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Serial arithmetic on 24-bit packet sequence numbers.
 
-const MASK: u32 = 0x00ff_ffff;
+/// The largest PSN; adding it subtracts one.
+pub(crate) const MASK: u32 = 0x00ff_ffff;
 
 /// `psn + n`, wrapped.
 #[inline]
@@ -9,7 +10,7 @@ pub(crate) const fn add(psn: u32, n: u32) -> u32 {
     psn.wrapping_add(n) & MASK
 }
 
-/// How far `a` lies behind `b` (negative: before it), within half the number space.
+/// `a - b`: positive if `a` comes after `b`, within half the number space.
 #[inline]
 pub(crate) const fn diff(a: u32, b: u32) -> i32 {
     ((a.wrapping_sub(b) << 8) as i32) >> 8

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The response half of a direction: READ data, and the message sequence numbers of its AETHs.
+//! The responses of a direction: READ data, and the message sequence numbers in AETHs.
 
+use super::assembly::{belongs, complete};
 use super::context::Context;
-use super::message::{Message, belongs, complete};
+use super::message::Message;
 use super::psn;
 use super::requests::{Acked, Read};
 use super::stats::Stats;
@@ -19,26 +20,26 @@ pub(super) struct Response {
     pub(super) at: At,
 }
 
-/// The READ that is being answered. Its responses may come from several issues of it.
+/// The READ that is being answered. A reissued READ has responses to each issue.
 #[derive(Debug)]
 struct Progress {
-    /// PSN of the READ, or of the first response where the READ was not captured.
+    /// PSN of the READ, or of the first response if the READ was not captured.
     start: u32,
-    /// Behind its last response; unknown without the READ.
+    /// The PSN after the last response; unknown without the READ.
     end: Option<u32>,
-    /// What the READ asked for, bytes.
+    /// Bytes that the READ requests.
     len: Option<u32>,
-    /// The first response that the capture lacks.
+    /// The PSN of the next response that is missing.
     need: u32,
     broken: bool,
     message: Message,
 }
 
-/// One responder's answers.
+/// The responses of one responder.
 #[derive(Debug, Default)]
 pub(super) struct Responses {
     high: Option<u32>,
-    /// Behind the last READ that was answered whole: before it, responses are given again.
+    /// The PSN after the last completed READ: responses before it are repeated.
     done: Option<u32>,
     progress: Option<Progress>,
     msn: Option<u32>,
@@ -47,14 +48,14 @@ pub(super) struct Responses {
 }
 
 impl Responses {
-    /// The PSN from which the requester would have to READ again, if later ones were captured.
+    /// The PSN of the first missing response, if the capture has later ones.
     pub(super) fn gap(&self) -> Option<u32> {
         let progress = self.progress.as_ref()?;
         let high = self.high?;
         psn::before(progress.need, high).then_some(progress.need)
     }
 
-    /// The capture has the response with this PSN already.
+    /// Whether the response with this PSN was captured before.
     pub(super) fn has(&self, at: u32) -> bool {
         self.done.is_some_and(|done| psn::before(at, done))
             || self.progress.as_ref().is_some_and(|progress| {
@@ -129,7 +130,7 @@ impl Responses {
         let Some(progress) = &mut self.progress else { return };
         let ahead = psn::diff(response.psn, progress.need);
         if ahead != 0 {
-            // responses behind a gap are discarded by the requester, which READs again
+            // the requester discards responses after a gap and reissues the READ
             if ahead > 0 && !passed && progress.message.packets > 0 && !progress.broken {
                 stats.gaps += 1;
                 stats.missing += u64::from(ahead.unsigned_abs());
@@ -177,13 +178,13 @@ impl Responses {
         }
     }
 
-    /// What a response newly acknowledged counts towards the next MSN.
+    /// Counts newly acknowledged messages towards the next MSN.
     pub(super) fn note_acked(&mut self, acked: Acked) {
         self.msn_messages += acked.messages;
         self.msn_inexact |= acked.advanced && !acked.exact;
     }
 
-    /// Compare the MSN of a plain ACK with the messages acknowledged since the last one.
+    /// Compares the MSN of an ACK with the messages acknowledged since the previous one.
     pub(super) fn check_msn(&mut self, msn: u32, at: At, context: &mut Context<'_>) {
         let messages = std::mem::take(&mut self.msn_messages);
         let inexact = std::mem::take(&mut self.msn_inexact);

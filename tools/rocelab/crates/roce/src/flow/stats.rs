@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is counted per direction.
+//! Statistics of a direction.
 
 use crate::histogram::Histogram;
 use crate::packet::{NAK_NAMES, Packet};
@@ -8,82 +8,82 @@ use crate::series::{Interval, Series};
 /// Intervals kept per direction.
 const SERIES_LIMIT: usize = 64;
 
-/// Packets sent again, told apart where the capture decides.
+/// Retransmitted packets by cause, as far as the capture decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retransmissions {
-    /// After a NAK for a PSN sequence error.
+    /// After a NAK with a PSN sequence error.
     pub after_nak: u64,
     /// After an RNR NAK.
     pub after_rnr: u64,
-    /// READ requests issued again from the first response that is missing.
+    /// READ requests reissued from the first missing response.
     pub after_response_gap: u64,
     /// Without any NAK: a timeout (or a NAK that was lost).
     pub after_timeout: u64,
-    /// Although the capture shows them acknowledged before.
+    /// Although the capture shows that they were acknowledged.
     pub spurious: u64,
-    /// Cannot be told.
+    /// Undecided.
     pub ambiguous: u64,
 }
 
-/// Counters of the packets that one side sent.
+/// Statistics of the packets of one side.
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// Packets.
     pub packets: u64,
     /// Bytes on the wire (without preamble and FCS).
     pub wire_bytes: u64,
-    /// Message bytes of every data packet.
+    /// Message bytes of all data packets.
     pub payload_bytes: u64,
-    /// Message bytes of every complete message, once.
+    /// Message bytes of complete messages, without retransmissions.
     pub goodput_bytes: u64,
     /// Complete data messages (SEND, WRITE, ATOMIC WRITE, READ response).
     pub messages: u64,
-    /// Messages of which packets were never captured.
+    /// Messages with packets that were never captured.
     pub incomplete: u64,
-    /// READ, atomic and FLUSH requests, once each.
+    /// READ, atomic and FLUSH requests, without retransmissions.
     pub requests: u64,
-    /// Data packets whose PSN this sender had passed.
+    /// Data packets with a PSN that the sender had already passed.
     pub retransmitted: u64,
-    /// The same for packets without payload.
+    /// Packets without payload with such a PSN.
     pub retransmitted_requests: u64,
-    /// By cause; duplicates and reordered packets are in none.
+    /// Retransmissions by cause; duplicates and reordered packets are not among them.
     pub retransmissions: Retransmissions,
     /// Packets captured twice without the sender going back.
     pub duplicates: u64,
-    /// Jumps over PSNs.
+    /// Gaps in the PSNs.
     pub gaps: u64,
-    /// PSNs jumped over.
+    /// PSNs in the gaps.
     pub missing: u64,
-    /// Packets that came late into a gap, without the sender going back.
+    /// Late packets that fill a gap, without the sender going back.
     pub out_of_order: u64,
     /// Positive acknowledgements.
     pub acks: u64,
-    /// Messages acknowledged by them, to tell coalescing.
+    /// Messages that they acknowledge, which shows coalescing.
     pub acked_messages: u64,
-    /// NAKs by code; the last is all reserved codes.
+    /// NAKs by code; the last entry counts all reserved codes.
     pub naks: [u64; NAK_NAMES.len()],
     /// RNR NAKs.
     pub rnr: u64,
-    /// Least and greatest RNR timer, ns.
+    /// Smallest and largest RNR timer, ns.
     pub rnr_timer_ns: Option<(u64, u64)>,
-    /// Least and greatest credit code of the acknowledgements; 31: no limit.
+    /// Smallest and largest credit code of the acknowledgements; 31: no limit.
     pub credits: Option<(u8, u8)>,
-    /// Most PSNs unacknowledged at once.
+    /// Largest number of unacknowledged PSNs.
     pub max_outstanding: u32,
     /// Packets by ECN codepoint: not-ECT, ECT(1), ECT(0), CE.
     pub ecn: [u64; 4],
     /// Congestion notifications.
     pub cnp: u64,
-    /// Shortest time between two of them, ns.
+    /// Shortest time between two congestion notifications, ns.
     pub cnp_min_gap_ns: Option<u64>,
     pub(crate) cnp_last_ns: Option<i64>,
     /// DSCP of the first packet.
     pub dscp: u8,
-    /// Path MTU, from first and middle packets; 0: not seen.
+    /// Path MTU, from first and middle packets; 0: unknown.
     pub pmtu: u32,
-    /// It was only taken from the PSNs behind a READ, where a lost packet may have been.
+    /// The path MTU is a guess from the PSN after a READ; a lost packet may explain that PSN too.
     pub(crate) pmtu_guessed: bool,
-    /// From a message's last request packet to the response that answers it.
+    /// From the last request packet of a message to its response.
     pub latency: Histogram,
     /// Over time.
     pub series: Series,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The table of live directions: finds a packet's direction, pairs, evicts, and reports.
+//! The table of live directions: looks up, pairs, evicts and reports them.
 
 use std::collections::HashMap;
 
+use super::connection::{Connection, Endpoint};
 use super::context::Context;
 use super::direction::{Captured, Flow};
-use super::key::{CONNECTED, Folding, Key};
-use super::message::{Efficiency, Message};
-use super::pair::{PairedBy, Pairing};
-use super::report::{Connection, Endpoint};
-use super::steady::Stretch;
+use super::efficiency::Efficiency;
+use super::flow_key::{CONNECTED, Folding, Key};
+use super::message::Message;
+use super::pairing::{Candidate, PairedBy, Pairing};
+use super::run::Run;
 use super::verdict::{Verdict, Verdicts};
 use crate::cm;
 use crate::finding::{At, Findings, Rule};
@@ -17,28 +18,28 @@ use crate::icrc::Diagnosis;
 use crate::opcode::{Opcode, Service};
 use crate::packet::Packet;
 
-/// Limits and choices.
+/// Limits and options.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Live directions; beyond, the least recently used are dropped and counted.
+    /// Live directions; beyond this, the least recently used are evicted and counted.
     pub max_live: usize,
-    /// Connections reported; beyond, they are counted.
+    /// Connections reported; beyond this, they are counted.
     pub max_connections: usize,
-    /// Findings kept; beyond, they are counted.
+    /// Findings kept; beyond this, they are counted.
     pub max_findings: usize,
-    /// Hold Go-Back-N rules against selective repeat.
+    /// Breaches of Go-Back-N are errors.
     pub go_back_n: bool,
     /// Keep a row of each message for [`Tracker::take_messages`].
     pub keep_messages: bool,
-    /// Keep what is said of single packets for [`Tracker::take_verdicts`].
+    /// Keep the verdicts on single packets for [`Tracker::take_verdicts`].
     pub keep_verdicts: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            max_live: 1 << 14,
-            max_connections: 1 << 12,
+            max_live: 1 << 15,
+            max_connections: 1 << 14,
             max_findings: 1000,
             go_back_n: false,
             keep_messages: false,
@@ -48,6 +49,8 @@ impl Default for Config {
 }
 
 const RECENT: usize = 256;
+/// Candidates for the opposite direction that a direction keeps.
+const MAX_CANDIDATES: usize = 64;
 
 /// Follows all connections of a capture.
 #[derive(Debug)]
@@ -56,20 +59,20 @@ pub struct Tracker {
     flows: Vec<Option<Box<Flow>>>,
     free: Vec<u32>,
     table: HashMap<Key, u32, Folding>,
-    /// Slots of directions seen lately: most packets follow one of their own.
+    /// Slots of recent directions: most packets follow one of their own direction.
     recent: [Option<(Key, u32)>; RECENT],
-    /// The same by the packets' number.
-    steady: [(u64, u32); RECENT],
+    /// Slots by header number, for runs.
+    runs: [(u64, u32); RECENT],
     pairing: Pairing,
     next_id: u32,
-    /// What was found so far.
+    /// Findings so far.
     pub findings: Findings,
     /// Efficiency by message size.
     pub efficiency: Efficiency,
     messages: Vec<Message>,
     verdicts: Verdicts,
     done: Vec<Connection>,
-    /// Connections dropped from memory before the end.
+    /// Connections evicted before the end.
     pub evicted: u64,
     /// Connections beyond [`Config::max_connections`].
     pub unreported: u64,
@@ -87,7 +90,7 @@ impl Tracker {
             free: Vec::new(),
             table: HashMap::default(),
             recent: [None; RECENT],
-            steady: [(0, 0); RECENT],
+            runs: [(0, 0); RECENT],
             pairing: Pairing::default(),
             next_id: 0,
             findings,
@@ -105,17 +108,18 @@ impl Tracker {
         std::mem::take(&mut self.messages)
     }
 
-    /// What was said of single packets since the last call.
+    /// The verdicts on single packets since the last call.
     pub fn take_verdicts(&mut self) -> Vec<Verdict> {
         std::mem::take(&mut self.verdicts.list)
     }
 
-    /// Follow one packet; gives its connection's number. `alike` is the same number (not 0) for
-    /// packets of which [`crate::Memory`] recalls one as the other. `diagnosis`: its ICRC is wrong.
+    /// Follows one packet; returns the number of its connection. `headers` is a number (not 0) that
+    /// packets share if one is a hit of the other in [`crate::HeaderCache`]. `diagnosis`: the ICRC is
+    /// wrong.
     pub fn packet(
         &mut self,
         packet: &Packet,
-        alike: u64,
+        headers: u64,
         frame: &[u8],
         at: At,
         diagnosis: Option<Diagnosis>,
@@ -129,11 +133,11 @@ impl Tracker {
         };
         let key = key(packet, frame, op)?;
         let mut slot = self.slot(&key, packet, at, corrupt)?;
-        let captured = Captured { packet, alike, frame, op, at };
-        // what is in order is told of too
+        let captured = Captured { packet, headers, frame, op, at };
+        // verdicts are wanted on packets in order too
         let short = !corrupt && !self.config.keep_verdicts;
         if short && self.in_order(slot, &captured).is_some() {
-            self.steady[alike as usize % RECENT] = (alike, slot);
+            self.runs[headers as usize % RECENT] = (headers, slot);
             return self.flow(slot).map(|flow| flow.id);
         }
         let flow = self.flows.get(slot as usize)?.as_deref()?;
@@ -156,24 +160,24 @@ impl Tracker {
         self.follow(slot, &captured, corrupt)
     }
 
-    /// Take packets while they go on like the one before them of the same number, none of them with
-    /// a wrong ICRC; `at` and `icrc` tell the place and the ICRC of each. It does what
-    /// [`Self::packet`] would do, for less, and says how many.
+    /// Takes packets of a run as long as they continue the previous packet with these headers. None may
+    /// have a wrong ICRC; `at` and `icrc` give the place and the ICRC of each. The result is that of
+    /// [`Self::packet`], at less cost. Returns the number of packets taken.
     #[inline]
-    pub fn go_on(
+    pub fn continue_run(
         &mut self,
-        stretch: &Stretch,
+        run: &Run,
         at: impl Fn(usize) -> At,
         icrc: impl Fn(usize) -> u32,
     ) -> usize {
-        let (before, slot) = self.steady[stretch.alike as usize % RECENT];
-        if before != stretch.alike || self.learns_mtu(slot) != Some(false) {
+        let (before, slot) = self.runs[run.headers as usize % RECENT];
+        if before != run.headers || self.learns_mtu(slot) != Some(false) {
             return 0;
         }
-        self.flow(slot).map_or(0, |flow| flow.go_on(stretch, at, icrc))
+        self.flow(slot).map_or(0, |flow| flow.continue_run(run, at, icrc))
     }
 
-    /// [`Flow::in_order`]; `None`: [`Self::follow`] must do it.
+    /// [`Flow::in_order`]; `None`: [`Self::follow`] must take the packet.
     #[inline]
     fn in_order(&mut self, slot: u32, captured: &Captured<'_>) -> Option<()> {
         if self.learns_mtu(slot)? {
@@ -195,7 +199,7 @@ impl Tracker {
         flow.in_order(captured, &mut context).then_some(())
     }
 
-    /// The path MTU is to be taken over from the other direction first.
+    /// Whether the flow must first take the path MTU from the other direction.
     #[inline]
     fn learns_mtu(&self, slot: u32) -> Option<bool> {
         let flow = self.flows.get(slot as usize)?.as_deref()?;
@@ -213,7 +217,7 @@ impl Tracker {
             self.recent[place] = Some((*key, slot));
             return Some(slot);
         }
-        // the QP number of a corrupted packet may be wrong: it makes no connection
+        // the QPN of a corrupted packet may be wrong: it makes no connection
         if corrupt {
             return None;
         }
@@ -227,7 +231,8 @@ impl Tracker {
         };
         let how = if key.sqpn == CONNECTED { PairedBy::Cm } else { PairedBy::Deth };
         let peer = opposite.and_then(|opposite| self.table.get(&opposite).copied());
-        let mut flow = Box::new(Flow::new(*key, self.next_id, packet.net, at.time_ns));
+        let mut flow =
+            Box::new(Flow::new(*key, self.next_id, packet.net, packet.sport, at.time_ns));
         flow.paired_by = opposite.map(|_| how);
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -251,7 +256,7 @@ impl Tracker {
         self.flows.get_mut(slot as usize)?.as_deref_mut()
     }
 
-    /// Make `new` the other direction of `old`'s connection.
+    /// Makes `new` the other direction of the connection of `old`.
     fn join(&mut self, new: u32, old: u32, how: PairedBy) {
         let Some(elder) = self.flow(old) else { return };
         if elder.peer.is_some() {
@@ -260,32 +265,40 @@ impl Tracker {
         elder.peer = Some(new);
         elder.paired_by = Some(how);
         elder.candidates = None;
-        let (id, from_a, waited, key) = (elder.id, elder.from_a, elder.waits, elder.key);
-        elder.waits = false;
-        if waited {
-            self.pairing.stop_waiting(&key, old);
-        }
+        let (id, from_a) = (elder.id, elder.from_a);
+        self.leave_index(old);
         let Some(flow) = self.flow(new) else { return };
         flow.peer = Some(old);
         flow.paired_by = Some(how);
         flow.candidates = None;
         flow.id = id;
         flow.from_a = !from_a;
-        let (waited, key) = (flow.waits, flow.key);
-        flow.waits = false;
-        if waited {
-            self.pairing.stop_waiting(&key, new);
+        self.leave_index(new);
+    }
+
+    fn leave_index(&mut self, slot: u32) {
+        let Some(flow) = self.flows.get_mut(slot as usize).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        if let Some(indexed) = flow.indexed.take() {
+            self.pairing.remove(&flow.key, slot, indexed);
         }
     }
 
-    /// Find the requests that a response answers.
+    /// Finds the requests that a response answers.
     #[cold]
     fn pair_by_psn(&mut self, slot: u32, psn: u32) {
-        let Some(flow) = self.flows.get(slot as usize).and_then(Option::as_ref) else { return };
-        let key = flow.key;
-        let fits = |&candidate: &u32| {
-            candidate != slot
-                && self.flows.get(candidate as usize).and_then(Option::as_ref).is_some_and(
+        let Some(flow) = self.flow(slot) else { return };
+        let (key, port) = (flow.key, flow.port);
+        flow.searches = flow.searches.saturating_add(1);
+        let (searches, before) = (flow.searches, flow.candidates.take());
+        // many candidates mean that PSNs tell little: search less and less often
+        if before.is_none() && !searches.is_power_of_two() && searches > MAX_CANDIDATES as u32 {
+            return;
+        }
+        let fits = |candidate: &Candidate| {
+            candidate.slot != slot
+                && self.flows.get(candidate.slot as usize).and_then(Option::as_ref).is_some_and(
                     |other| {
                         other.peer.is_none()
                             && (other.key.src, other.key.dst) == (key.dst, key.src)
@@ -293,18 +306,28 @@ impl Tracker {
                     },
                 )
         };
-        let left: Vec<u32> = match &flow.candidates {
-            Some(before) => before.iter().copied().filter(fits).collect(),
-            None => self.pairing.candidates(&key).filter(fits).collect(),
+        let all = before.as_deref().unwrap_or_else(|| self.pairing.candidates(&key, psn));
+        let left: Vec<Candidate> = all.iter().copied().filter(fits).collect();
+        let same_port = |candidate: &&Candidate| port != 0 && candidate.port == port;
+        let found = match &left[..] {
+            [only] => Some((*only, PairedBy::Psn)),
+            _ => {
+                let mut same = left.iter().filter(same_port);
+                match (same.next(), same.next()) {
+                    (Some(only), None) => Some((*only, PairedBy::SourcePort)),
+                    _ => None,
+                }
+            }
         };
-        if let [only] = left[..] {
-            // the elder direction gives the connection its number
-            let elder_id = self.flow(only).map(|flow| flow.id);
+        if let Some((found, how)) = found {
+            // the connection keeps the number of the elder direction
+            let elder_id = self.flow(found.slot).map(|flow| flow.id);
             let own_id = self.flow(slot).map(|flow| flow.id);
-            let (new, old) = if elder_id <= own_id { (slot, only) } else { (only, slot) };
-            self.join(new, old, PairedBy::Psn);
+            let (new, old) =
+                if elder_id <= own_id { (slot, found.slot) } else { (found.slot, slot) };
+            self.join(new, old, how);
         } else if let Some(flow) = self.flow(slot) {
-            flow.candidates = (!left.is_empty()).then_some(left);
+            flow.candidates = (1..=MAX_CANDIDATES).contains(&left.len()).then_some(left);
         }
     }
 
@@ -315,7 +338,7 @@ impl Tracker {
         if service == Service::Ud {
             if let Some([a, b]) = cm::parse(packet, frame).and_then(|m| self.pairing.cm(packet, m))
             {
-                self.forget(a, b);
+                self.retire_pair(a, b);
             }
         }
         let paired = self.flow(slot)?.peer.is_some();
@@ -341,11 +364,11 @@ impl Tracker {
             response_gap: None,
         };
         flow.packet(peer.as_deref_mut(), captured, corrupt, &mut context);
-        let must_wait =
-            flow.peer.is_none() && !flow.waits && service.is_reliable() && flow.requests.started();
-        if must_wait {
-            flow.waits = true;
-            self.pairing.wait(&flow.key, slot);
+        if flow.peer.is_none() && service.is_reliable() {
+            if let Some(psns) = flow.requests.answerable() {
+                let candidate = Candidate { slot, port: flow.port };
+                self.pairing.add(&flow.key, candidate, &mut flow.indexed, psns);
+            }
         }
         let peer_slot = flow.peer;
         *self.flows.get_mut(slot as usize)? = Some(flow);
@@ -355,8 +378,8 @@ impl Tracker {
         Some(id)
     }
 
-    /// CM made a new connection of two QPs: what their numbers meant before is over.
-    fn forget(&mut self, a: ([u8; 16], u32), b: ([u8; 16], u32)) {
+    /// Ends the previous connection of two QPNs that CM has connected again.
+    fn retire_pair(&mut self, a: ([u8; 16], u32), b: ([u8; 16], u32)) {
         for (to, from) in [(a, b), (b, a)] {
             let key = Key { src: from.0, dst: to.0, dqpn: to.1, sqpn: CONNECTED };
             if let Some(&slot) = self.table.get(&key) {
@@ -365,7 +388,7 @@ impl Tracker {
         }
     }
 
-    /// Drop the least recently used eighth.
+    /// Evicts the least recently used eighth.
     #[cold]
     fn evict(&mut self) {
         let mut ages: Vec<(i64, u32)> = (0..)
@@ -384,7 +407,7 @@ impl Tracker {
         }
     }
 
-    /// End a connection and keep its row.
+    /// Ends a connection and keeps its row.
     fn retire(&mut self, slot: u32, evicted: bool) {
         let Some(mut flow) = self.flows.get_mut(slot as usize).and_then(Option::take) else {
             return;
@@ -394,8 +417,8 @@ impl Tracker {
             peer_slot.and_then(|peer| self.flows.get_mut(peer as usize)).and_then(Option::take);
         for (gone, slot) in [(Some(&flow), Some(slot)), (peer.as_ref(), peer_slot)] {
             let (Some(gone), Some(slot)) = (gone, slot) else { continue };
-            if gone.waits {
-                self.pairing.stop_waiting(&gone.key, slot);
+            if let Some(indexed) = gone.indexed {
+                self.pairing.remove(&gone.key, slot, indexed);
             }
             self.table.remove(&gone.key);
             self.free.push(slot);
@@ -441,7 +464,7 @@ impl Tracker {
         }
     }
 
-    /// End all connections; gives them by number.
+    /// Ends all connections; returns them by number.
     pub fn finish(&mut self) -> Vec<Connection> {
         let mut order: Vec<(u32, u32)> = (0..)
             .zip(&self.flows)
@@ -481,7 +504,7 @@ fn row(flow: Flow, peer: Option<Flow>, evicted: bool) -> Connection {
     }
 }
 
-/// Where [`Tracker::recent`] keeps a key. The two directions of a connection differ in most bits.
+/// The index of a key in [`Tracker::recent`]. The two directions of a connection differ in most bits.
 #[inline]
 const fn place(key: &Key) -> usize {
     let qpn = key.dqpn ^ key.dqpn >> 8;

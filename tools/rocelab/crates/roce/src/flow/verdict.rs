@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the tracker says of single packets, for those who write it beside them.
+//! Verdicts on single packets, for the annotated copy of a capture.
 //!
-//! Some of it is known only later: how a run of repeated packets ends tells why they were sent
-//! again, and a message has an end. Such packets name their run or message by its first packet, and
-//! the word follows.
+//! Some verdicts are known only later: how a retransmission ends decides its cause, and a message
+//! ends with its last packet. Packets then refer to the first packet of their retransmission or
+//! message, and the verdict on it follows.
 
 macro_rules! words {
     ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
-        /// What a packet's PSN is to its direction, as docs/formats/annotate.md has it.
+        /// How the PSN of a packet fits its direction; docs/formats/annotate.md defines the values.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PsnStatus { $($(#[$doc])* $variant),* }
 
         impl PsnStatus {
-            /// All of them, in the order of `as usize`.
+            /// All values, in the order of `as usize`.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// A word for files.
+            /// The name in files.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
@@ -25,37 +25,37 @@ macro_rules! words {
 }
 
 words! {
-    /// A request with the PSN that had to come, or the first of its direction.
+    /// A request with the expected PSN, or the first of its direction.
     New "new";
-    /// A request with a PSN not used before, behind some that the capture lacks.
+    /// A request with a new PSN after a gap.
     Gap "gap";
-    /// Sent again after a sequence NAK.
+    /// Retransmitted after a NAK with a PSN sequence error.
     AfterNak "retransmission_after_nak";
-    /// Sent again after an RNR NAK.
+    /// Retransmitted after an RNR NAK.
     AfterRnr "retransmission_after_rnr";
-    /// A READ issued again where a response is missing.
+    /// A READ reissued from a missing response.
     AfterResponseGap "retransmission_after_response_gap";
-    /// Sent again without a NAK.
+    /// Retransmitted without a NAK.
     AfterTimeout "retransmission_after_timeout";
-    /// Sent again though it was acknowledged before.
+    /// Retransmitted although it was acknowledged.
     Spurious "retransmission_spurious";
-    /// Sent again, and the capture cannot tell why.
+    /// Retransmitted; the capture does not show why.
     Ambiguous "retransmission_ambiguous";
-    /// The same packet twice: the sender did not go back.
+    /// Captured twice: the sender did not go back.
     Duplicate "duplicate";
-    /// Late, into a gap: the sender did not go back.
+    /// Late, and fills a gap: the sender did not go back.
     OutOfOrder "out_of_order";
-    /// Its bytes were changed on the way: the receiver does not take it.
+    /// Corrupted in transit: the receiver discards it.
     Corrupt "corrupt";
-    /// A response to something that had none yet.
+    /// The first response to a request.
     Answer "answer";
-    /// A READ response behind some that the capture lacks.
+    /// A READ response after a gap.
     AnswerGap "answer_gap";
     /// A response that acknowledges nothing new.
     AnswerAgain "answer_again";
-    /// A response to a PSN that the capture has not seen sent.
+    /// A response to a PSN that was not captured yet.
     AnswerEarly "answer_early";
-    /// A response whose requests were not captured, or not yet found.
+    /// A response whose requests were not captured or not yet paired.
     AnswerUnpaired "answer_unpaired";
     /// A NAK other than RNR.
     Nak "nak";
@@ -63,47 +63,47 @@ words! {
     RnrNak "rnr_nak";
 }
 
-/// One thing said of one packet. Packets are frame numbers of one file.
+/// A verdict on one packet. Packets are frame numbers of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its status.
+    /// The status of the packet.
     Status {
-        /// Which packet.
+        /// The packet.
         packet: u64,
-        /// What it is.
+        /// Its status.
         status: PsnStatus,
     },
-    /// It belongs to a run of repeated packets, whose status follows.
-    InRun {
-        /// Which packet.
+    /// The packet belongs to a retransmission, whose status follows.
+    Retransmitted {
+        /// The packet.
         packet: u64,
-        /// The run's first packet.
-        run: u64,
+        /// The first packet of the retransmission.
+        first: u64,
     },
-    /// How a run ended.
-    Run {
+    /// The status of a retransmission.
+    Retransmission {
         /// Its first packet.
-        run: u64,
+        first: u64,
         /// The status of all its packets.
         status: PsnStatus,
     },
-    /// It answers a request; only where one copy of the request comes into question.
+    /// The packet answers a request, of which only one copy was captured.
     Response {
         /// The response.
         packet: u64,
         /// The last packet of the request message.
         to: u64,
-        /// From that to the response.
+        /// The time from the request to the response.
         ns: i64,
     },
-    /// It is part of a message, whose end follows.
+    /// The packet belongs to a message, whose end follows.
     InMessage {
-        /// Which packet.
+        /// The packet.
         packet: u64,
-        /// The message's first packet.
+        /// The first packet of the message.
         first: u64,
     },
-    /// A message is whole.
+    /// A message is complete.
     Message {
         /// Its first packet.
         first: u64,
@@ -112,7 +112,7 @@ pub enum Verdict {
     },
 }
 
-/// Where verdicts go; nowhere, unless they are kept.
+/// Collects verdicts, if they are wanted.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     pub(super) keep: bool,
@@ -121,7 +121,7 @@ pub(super) struct Verdicts {
 
 impl Verdicts {
     #[inline]
-    pub(super) fn tell(&mut self, verdict: impl FnOnce() -> Verdict) {
+    pub(super) fn add(&mut self, verdict: impl FnOnce() -> Verdict) {
         if self.keep {
             self.list.push(verdict());
         }

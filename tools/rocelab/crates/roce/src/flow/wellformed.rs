@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Checks that need one packet, and little memory of its direction.
+//! Checks of single packets, with little state of their direction.
 
 use super::context::Context;
 use super::stats::Stats;
@@ -9,7 +9,7 @@ use crate::packet::{Net, Packet};
 
 const MAX_MTU: u32 = 4096;
 
-/// What a direction remembers for these checks.
+/// State of a direction for these checks.
 #[derive(Debug, Default)]
 pub(super) struct Constant {
     pkey: Option<u16>,
@@ -19,7 +19,7 @@ pub(super) struct Constant {
 }
 
 impl Constant {
-    /// [`Self::check`] would say nothing of this whole message in one packet, and change nothing.
+    /// Whether [`Self::check`] would report nothing about this message of one packet and change nothing.
     #[inline]
     pub(super) fn agrees(&self, packet: &Packet, stats: &Stats) -> bool {
         self.pkey == Some(packet.pkey)
@@ -108,7 +108,7 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
     }
     let bytes = packet.payload_len;
     if stats.pmtu_guessed && bytes > stats.pmtu {
-        // so the guess was wrong, not the packet
+        // the guess is wrong, not the packet
         stats.pmtu = 0;
         stats.pmtu_guessed = false;
     }
@@ -139,7 +139,7 @@ fn mtu_or_max(stats: &Stats) -> u32 {
 
 /// A congestion notification (annex A17.9.3): BECN set, 16 reserved bytes of zero.
 pub(super) fn cnp(packet: &Packet, frame: &[u8], at: At, context: &mut Context<'_>) {
-    let reserved = packet.header(frame, crate::opcode::Header::Cnp);
+    let reserved = packet.header(frame, crate::header::Header::Cnp);
     let zero = reserved.is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0));
     let is_cnp = packet.op().is_some_and(|op| op.class == Class::Congestion);
     if is_cnp && (!packet.becn() || !zero || packet.bad_length || packet.net == Net::V1) {

@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why an ICRC is wrong, found by trying what implementations have got wrong before.
+//! Diagnoses a wrong ICRC: tries the mistakes that implementations are known to make.
 
 use super::mask::mask;
 use super::{AFTER_LRH, crc32, expected, found};
-use crate::packet::{BTH_LEN, ICRC_LEN, Net, Packet, UDP_LEN};
+use crate::header::{BTH_LEN, ICRC_LEN, UDP_LEN};
+use crate::packet::{Net, Packet};
 
-/// The likely reason for a wrong ICRC, found by trying.
+/// The likely reason for a wrong ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
     /// All zero: captured before an offloading device filled it in.
     Zero,
-    /// Right, but stored with its most significant byte first.
+    /// Correct, but stored with its most significant byte first.
     ByteOrder,
-    /// DSCP, ECN (or the traffic class) were counted as they are.
+    /// DSCP and ECN (or the traffic class) were not masked.
     TclassIncluded,
-    /// TTL (or hop limit) was counted as it is.
+    /// The TTL (or hop limit) was not masked.
     HopLimitIncluded,
-    /// The IPv4 header checksum was counted as it is.
+    /// The IPv4 header checksum was not masked.
     IpChecksumIncluded,
-    /// The IPv6 flow label was counted as it is.
+    /// The IPv6 flow label was not masked.
     FlowLabelIncluded,
-    /// The UDP checksum was counted as it is.
+    /// The UDP checksum was not masked.
     UdpChecksumIncluded,
-    /// FECN, BECN and the reserved bits were counted as they are.
+    /// FECN, BECN and the reserved bits were not masked.
     Resv8aIncluded,
     /// No masked field was masked.
     NothingMasked,
     /// The dummy LRH was left out.
     LrhMissing,
-    /// The LRH's eight bytes were zeros, not ones.
+    /// The eight bytes of the LRH were zeros, not ones.
     LrhZero,
     /// The pad bytes were left out.
     PadExcluded,
-    /// The ICRC stands right behind the payload, before the pad.
+    /// The ICRC follows the payload immediately, before the pad.
     BeforePad,
-    /// The CRC covers only the headers, or ends before the payload does: a frame cut, then resent.
+    /// The CRC covers only the headers.
     HeadersOnly,
     /// The IPv4 options were left out.
     OptionsExcluded,
-    /// None of these: bytes were changed after the ICRC was made.
+    /// None of these: bytes changed after the ICRC was computed.
     Corrupted,
 }
 
 impl Diagnosis {
-    /// A word for files.
+    /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl Diagnosis {
         }
     }
 
-    /// The same for people.
+    /// A description that completes "the ICRC …".
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -90,7 +91,7 @@ impl Diagnosis {
     }
 }
 
-/// Find the likely reason for a wrong ICRC. `None` if it is right or cannot be checked.
+/// Finds the likely reason for a wrong ICRC. `None` if it is correct or cannot be checked.
 #[must_use]
 pub fn diagnose(packet: &Packet, frame: &[u8]) -> Option<Diagnosis> {
     let right = expected(packet, frame)?;
@@ -105,7 +106,7 @@ pub fn diagnose(packet: &Packet, frame: &[u8]) -> Option<Diagnosis> {
         return Some(Diagnosis::ByteOrder);
     }
     let trial = Trial::new(packet, frame)?;
-    // one field at a time, the likeliest first; a field that is all ones anyway proves nothing
+    // one field at a time, the likeliest first; a field that is all ones already proves nothing
     let net = packet.net;
     let fields: [(Diagnosis, &[(usize, usize)]); 6] = match net {
         Net::V2Ipv4 => [
@@ -153,7 +154,7 @@ pub fn diagnose(packet: &Packet, frame: &[u8]) -> Option<Diagnosis> {
     Some(if packet.pad() > 0 && before_pad { Diagnosis::BeforePad } else { Diagnosis::Corrupted })
 }
 
-/// Headers masked and as they are, to try mixtures of both.
+/// Headers with and without the mask, to try combinations of both.
 struct Trial<'a> {
     original: &'a [u8],
     masked: Vec<u8>,
@@ -174,7 +175,7 @@ impl<'a> Trial<'a> {
         Some(Self { original, masked, frame, rest, net: packet.net, bth })
     }
 
-    /// The CRC if `ranges` of the headers had not been masked.
+    /// The CRC with `ranges` of the headers not masked.
     fn with_original(&self, seed: u32, ranges: &[(usize, usize)]) -> Option<u32> {
         let mut headers = self.masked.clone();
         for &(from, to) in ranges {
@@ -188,7 +189,7 @@ impl<'a> Trial<'a> {
         (self.net != Net::V1).then(|| self.with_original(AFTER_LRH, &[checksum]))?
     }
 
-    /// The CRC if the covered bytes ended at frame offset `end`.
+    /// The CRC if it covered the frame only up to offset `end`.
     fn up_to(&self, packet: &Packet, end: usize) -> Option<u32> {
         let from = usize::from(packet.bth_off) + BTH_LEN;
         Some(crc32(crc32(AFTER_LRH, &self.masked), self.frame.get(from..end)?))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The fields that routers may change, which the ICRC counts as ones.
+//! Masks the fields that routers may change: the ICRC counts them as ones.
 
-use crate::packet::{GRH_LEN, Net, UDP_LEN};
+use crate::header::{GRH_LEN, UDP_LEN};
+use crate::packet::Net;
 
-/// Masked bytes of headers of their usual length, and as many zeros as make whole vectors of it: the
-/// CRC reads in the same vectors.
+/// The mask of headers of the usual length, padded with zeros to whole vectors, as the CRC reads them.
 struct Usual<const N: usize>([u8; N]);
 
-/// Ones where the ICRC takes ones: `bth` is the BTH's place behind the start of the network header.
+/// Ones for the masked fields; `bth` is the offset of the BTH from the network header.
 const fn usual<const N: usize>(net: Net, bth: usize) -> Usual<N> {
     let mut ones = [0; N];
     match net {
@@ -48,8 +48,8 @@ static USUAL_V1: Usual<64> = usual(Net::V1, GRH_LEN);
 static USUAL_V2_IPV4: Usual<48> = usual(Net::V2Ipv4, 20 + UDP_LEN);
 static USUAL_V2_IPV6: Usual<64> = usual(Net::V2Ipv6, 40 + UDP_LEN);
 
-/// Set the masked fields of a header copy to ones. `headers` starts at the network header; where it
-/// is longer than the header, that is quicker.
+/// Sets the masked fields of a header copy to ones. `headers` starts at the network header; if it is
+/// longer than the headers, masking is faster.
 #[inline]
 pub(super) fn mask(headers: &mut [u8], net: Net, bth: usize) {
     let done = match (net, bth) {
@@ -63,7 +63,7 @@ pub(super) fn mask(headers: &mut [u8], net: Net, bth: usize) {
     }
 }
 
-/// The same with IPv4 options or IPv6 extension headers before the BTH.
+/// Masks headers with IPv4 options or IPv6 extension headers before the BTH.
 #[cold]
 fn mask_unusual(headers: &mut [u8], net: Net, bth: usize) {
     let mut ones = |from: usize, to: usize| {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usual_headers_are_masked_like_unusual_ones() {
+    fn both_ways_of_masking_agree() {
         for (net, bth) in [(Net::V1, 40), (Net::V2Ipv4, 28), (Net::V2Ipv6, 48)] {
             let mut quick = [0x50; 80];
             let mut slow = quick;

@@ -2,9 +2,9 @@
 //! The invariant CRC (IBA volume 1, 7.8.1; for RoCE annexes A16 and A17.3.3).
 //!
 //! CRC-32 of Ethernet over an LRH of ones, the network header, UDP, BTH, extended headers, payload
-//! and pad. What routers may change counts as ones: traffic class, flow label and hop limit (TTL and
-//! header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with its
-//! least significant byte first.
+//! and pad. Fields that routers may change count as ones: traffic class, flow label and hop limit
+//! (TTL and header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with
+//! its least significant byte first.
 
 mod diagnosis;
 mod mask;
@@ -13,27 +13,28 @@ use mask::mask;
 use roce_crc::Crc32;
 
 pub use self::diagnosis::{Diagnosis, diagnose};
-use crate::packet::{BTH_LEN, ICRC_LEN, Icrc, Net, Packet};
+use crate::header::{BTH_LEN, ICRC_LEN};
+use crate::packet::{Icrc, Net, Packet};
 
 /// CRC-32 of the eight bytes 0xff that stand for the LRH.
 const AFTER_LRH: u32 = 0x2144_df1c;
-/// Up to here headers and payload are copied, so that the CRC runs once over one piece.
+/// Up to this length headers and payload are copied into one piece, so that the CRC runs once.
 const ONE_PIECE: usize = 320;
-/// Of longer packets so much is copied: the CRC's wide steps need a first piece that is not short.
+/// The copied part of longer packets: the wide steps of the CRC need a first piece of this length.
 const FIRST: usize = 128;
-/// IPv4 with all options, UDP and BTH; IPv6 extension headers can need more.
+/// Room for IPv4 with all options, UDP and BTH. IPv6 extension headers can need more.
 const MAX_PREFIX: usize = 1024;
 
-/// Where it is not computed for each packet.
+/// CRC-32 outside of the path that every packet takes.
 fn crc32(before: u32, bytes: &[u8]) -> u32 {
     Crc32::new().update(before, bytes)
 }
 
-/// Computes ICRCs one after the other, and keeps what they have in common.
+/// Computes many ICRCs; reuses its buffer and what it knows of the processor.
 #[derive(Debug)]
 pub struct Verifier {
     crc: Crc32,
-    /// Where headers are masked; only what was just written is ever read.
+    /// A buffer for masked headers; only bytes just written are read.
     scratch: [u8; MAX_PREFIX],
 }
 
@@ -44,7 +45,7 @@ impl Default for Verifier {
 }
 
 impl Verifier {
-    /// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+    /// The correct ICRC of a packet. `None` if not all of its bytes were captured.
     #[inline]
     pub fn expected(&mut self, packet: &Packet, frame: &[u8]) -> Option<u32> {
         if !packet.complete {
@@ -61,7 +62,7 @@ impl Verifier {
         Some(if rest.is_empty() { crc } else { self.crc.update(crc, rest) })
     }
 
-    /// Verify a packet's ICRC.
+    /// Verifies the ICRC of a packet.
     #[inline]
     pub fn check(&mut self, packet: &Packet, frame: &[u8]) -> Icrc {
         match (self.expected(packet, frame), found(packet, frame)) {
@@ -72,25 +73,26 @@ impl Verifier {
     }
 }
 
-/// What frames of one [`crate::shape::Shape`] have in common in their ICRCs: the CRC up to behind the
-/// BTH, if what is a frame's own there (IPv4 identification, AckReq, PSN) were zero. A CRC is linear:
-/// those bytes change it by as much as they would change a CRC of zeros.
+/// The CRC of headers with one [`crate::header_shape::Shape`], up to the end of the BTH, with the
+/// varying bytes (IPv4 identification, AckReq, PSN) set to zero. A CRC is linear: these bytes change
+/// it as they change a CRC of zeros.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Common(u32);
+pub(crate) struct HeaderCrc(u32);
 
-impl Common {
-    /// Of `headers` without options and extensions, from the network header to the end of the BTH.
+impl HeaderCrc {
+    /// The CRC of `headers` without options and extensions, from the network header to the end of
+    /// the BTH.
     pub(crate) fn new<const LEN: usize>(net: Net, headers: &[u8; LEN]) -> Self {
         let mut headers = *headers;
         mask(&mut headers, net, LEN - BTH_LEN);
-        let own = headers.iter_mut().rev();
-        for (byte, _) in own.zip(1..).filter(|&(_, behind)| is_own(net, behind)) {
+        let bytes = headers.iter_mut().rev();
+        for (byte, _) in bytes.zip(1..).filter(|&(_, from_end)| varies(net, from_end)) {
             *byte = 0;
         }
         Self(crc32(AFTER_LRH, &headers))
     }
 
-    /// The ICRC of a frame with such headers; `covered` is what it covers behind the BTH.
+    /// The ICRC of a frame with these headers; `covered` are the covered bytes after the BTH.
     #[inline]
     pub(crate) fn expected<const LEN: usize>(
         self,
@@ -99,33 +101,33 @@ impl Common {
         headers: &[u8; LEN],
         covered: &[u8],
     ) -> u32 {
-        let mut own = 0;
-        for (change, behind) in CHANGE.iter().zip(OWN) {
-            if is_own(net, behind) {
-                own ^= change[usize::from(headers[LEN - behind])];
+        let mut change = 0;
+        for (changes, from_end) in CHANGES.iter().zip(VARYING) {
+            if varies(net, from_end) {
+                change ^= changes[usize::from(headers[LEN - from_end])];
             }
         }
-        crc.update(self.0 ^ own, covered)
+        crc.update(self.0 ^ change, covered)
     }
 }
 
-/// Where a frame's own bytes are, counted back from the end of the BTH: AckReq and PSN; the
+/// Offsets of the varying bytes, counted back from the end of the BTH: AckReq and PSN, and the
 /// identification of an IPv4 header without options.
-const OWN: [usize; 6] = [4, 3, 2, 1, 36, 35];
+const VARYING: [usize; 6] = [4, 3, 2, 1, 36, 35];
 
-const fn is_own(net: Net, behind: usize) -> bool {
-    behind <= 4 || (matches!(net, Net::V2Ipv4) && (behind == 36 || behind == 35))
+const fn varies(net: Net, from_end: usize) -> bool {
+    from_end <= 4 || (matches!(net, Net::V2Ipv4) && (from_end == 36 || from_end == 35))
 }
 
-/// By how much each of [`OWN`] changes a CRC that ends with the BTH.
-static CHANGE: [[u32; 256]; OWN.len()] = {
-    let mut tables = [[0; 256]; OWN.len()];
+/// By how much each byte of [`VARYING`] changes a CRC that ends with the BTH.
+static CHANGES: [[u32; 256]; VARYING.len()] = {
+    let mut tables = [[0; 256]; VARYING.len()];
     let mut table = 0;
     while table < tables.len() {
         let mut byte = 0;
         while byte < 256 {
             let mut crc = byte as u32;
-            let mut bits = 8 * OWN[table];
+            let mut bits = 8 * VARYING[table];
             while bits > 0 {
                 crc = crc >> 1 ^ if crc & 1 == 1 { POLYNOMIAL } else { 0 };
                 bits -= 1;
@@ -138,16 +140,16 @@ static CHANGE: [[u32; 256]; OWN.len()] = {
     tables
 };
 
-/// CRC-32's (IEEE 802.3), least significant bit first.
+/// The polynomial of CRC-32 (IEEE 802.3), least significant bit first.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
-/// The ICRC that the packet should carry. `None` if not all of its bytes were captured.
+/// The correct ICRC of a packet. `None` if not all of its bytes were captured.
 #[must_use]
 pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
     Verifier::default().expected(packet, frame)
 }
 
-/// The ICRC found in the frame.
+/// The ICRC in the frame.
 #[must_use]
 #[inline]
 pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
@@ -155,7 +157,7 @@ pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
     frame.get(at..at + ICRC_LEN)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// Verify one packet's ICRC; a [`Verifier`] is faster for many.
+/// Verifies the ICRC of one packet; a [`Verifier`] is faster for many.
 #[must_use]
 pub fn check(packet: &Packet, frame: &[u8]) -> Icrc {
     Verifier::default().check(packet, frame)

@@ -4,14 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use super::stage_times::{RX_STAGES, StageTimes, TX_STAGES};
 use crate::packet::Net;
 
-/// Stages of a sent packet, in the order in which they follow each other.
-pub const TX_STAGES: [&str; 8] = ["wqe", "alloc", "bth", "route", "net", "copy", "icrc", "xmit"];
-/// Stages of a received packet.
-pub const RX_STAGES: [&str; 7] = ["parse", "icrc", "queue", "exec", "copy", "cqe", "reply"];
-/// As many stages as either direction has at most.
-pub const STAGES_MAX: usize = 8;
 /// Longer ones are no comment of rxedump.
 const LONGEST: usize = 4096;
 /// Names of nodes, devices and reasons are short; a file may not fill our memory with them.
@@ -72,32 +67,6 @@ impl Reject {
     }
 }
 
-/// Nanoseconds by stage; a stage that was not measured is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stages {
-    ns: [u64; STAGES_MAX],
-    present: u8,
-}
-
-impl Stages {
-    /// Nanoseconds in a stage, by its index in [`TX_STAGES`] or [`RX_STAGES`].
-    #[must_use]
-    pub fn get(&self, stage: usize) -> Option<u64> {
-        let present = stage < STAGES_MAX && self.present >> stage & 1 == 1;
-        self.ns.get(stage).copied().filter(|_| present)
-    }
-
-    fn set(&mut self, stage: usize, ns: u64) -> Result<(), Reject> {
-        let slot = self.ns.get_mut(stage).ok_or(Reject::Range)?;
-        if self.present >> stage & 1 == 1 {
-            return Err(Reject::Repeated);
-        }
-        *slot = ns;
-        self.present |= 1 << stage;
-        Ok(())
-    }
-}
-
 /// A comment, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment<'a> {
@@ -116,7 +85,7 @@ pub struct Comment<'a> {
     /// The PSN of the BTH; absent likewise.
     pub psn: Option<u32>,
     /// What the driver spent.
-    pub stages: Stages,
+    pub stages: StageTimes,
     /// Between the two parts of the record: hand-over and device, or arrival and queue.
     pub gap_ns: Option<u64>,
     /// The task was switched out in between.
@@ -218,8 +187,8 @@ struct Draft<'a> {
     loopback: Option<bool>,
     gap: Option<u64>,
     drop: Option<Cow<'a, str>>,
-    tx: Stages,
-    rx: Stages,
+    tx: StageTimes,
+    rx: StageTimes,
 }
 
 impl<'a> Draft<'a> {
@@ -255,10 +224,10 @@ impl<'a> Draft<'a> {
         }
         let ns = duration(value)?;
         if let Some(at) = tx {
-            self.tx.set(at, ns)?;
+            set(&mut self.tx, at, ns)?;
         }
         if let Some(at) = rx {
-            self.rx.set(at, ns)?;
+            set(&mut self.rx, at, ns)?;
         }
         Ok(())
     }
@@ -291,6 +260,10 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Reject> {
         None => Ok(()),
         Some(_) => Err(Reject::Repeated),
     }
+}
+
+fn set(times: &mut StageTimes, stage: usize, ns: u64) -> Result<(), Reject> {
+    if times.set(stage, ns) { Ok(()) } else { Err(Reject::Repeated) }
 }
 
 fn index(stages: &[&str], name: &str) -> Option<usize> {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::cause::{Received, Sent};
 use super::comment::{Comment, Dir, Reject};
-use super::group::{End, Ends, Group};
-use super::key::{Key, Print};
-use super::row::{Record, Row, WireFrame};
+use super::joined_row::{Record, Row, WireFrame};
+use super::packet_key::{Key, Print};
+use super::sightings::{End, Ends, Group};
 use crate::finding::At;
 use crate::icrc;
 use crate::packet::{Icrc, Packet};

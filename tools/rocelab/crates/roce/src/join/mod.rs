@@ -9,13 +9,15 @@
 
 mod cause;
 mod comment;
-mod group;
+mod joined_row;
 mod joiner;
-mod key;
-mod row;
+mod packet_key;
+mod sightings;
+mod stage_times;
 
 pub use cause::{Received, Sent};
-pub use comment::{Comment, Dir, RX_STAGES, Reject, STAGES_MAX, Stages, TX_STAGES, escape};
+pub use comment::{Comment, Dir, Reject, escape};
+pub use joined_row::{Record, Row, WireFrame};
 pub use joiner::{Config, Joiner, Place, Tally, Trace};
-pub use key::{Key, Print};
-pub use row::{Record, Row, WireFrame};
+pub use packet_key::{Key, Print};
+pub use stage_times::{RX_STAGES, StageTimes, TX_STAGES};

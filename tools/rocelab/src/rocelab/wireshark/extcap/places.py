@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocelab.errors import RocelabError, UsageError
-from rocelab.node.prepare import device_of
-from rocelab.node.ssh import SshTarget
-from rocelab.provider.qemu.state import State
-from rocelab.provider.ssh import inventory
-from rocelab.provider.ssh.connect import target_of
-from rocelab.provider.testbeds import of
+from rocelab.testbed.by_name import from_state
+from rocelab.testbed.node.prepare_node import device_of
+from rocelab.testbed.node.ssh_node import SshTarget
+from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.ssh import inventory
+from rocelab.testbed.ssh.connect import target_of
 
 _DEVICES = Path("/sys/class/infiniband")
 _NOT_SHARED = Path("none")
@@ -50,7 +50,7 @@ def _here() -> Iterator[Place]:
 
 
 def _testbed(state: State) -> Iterator[Place]:
-    testbed = of(state)
+    testbed = from_state(state)
     for name, device in ((node.name, device_of(node)) for node in testbed.nodes):
         target = testbed.target(name)
         yield Place(

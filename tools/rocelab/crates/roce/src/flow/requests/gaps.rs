@@ -3,8 +3,8 @@
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
+use crate::flow::assembly::Piece;
 use crate::flow::context::Context;
-use crate::flow::message::Piece;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 
@@ -23,7 +23,8 @@ pub(super) struct Hole {
 impl Requests {
     /// The capture has a packet of this PSN.
     pub(super) fn seen(&self, at: u32) -> bool {
-        psn::before(at, self.cursor) || self.find_ahead(at).is_ok()
+        let passed = psn::before(at, self.cursor) && !psn::before(at, self.origin);
+        passed || self.find_ahead(at).is_ok()
     }
 
     pub(super) fn hole_at(&self, at: u32) -> Option<usize> {
@@ -112,7 +113,7 @@ impl Requests {
                 break;
             }
             self.holes.pop_front();
-            self.inexact = true;
+            self.note_inexact();
             let last = psn::add(hole.to, u32::MAX);
             context.find(Rule::CaptureGap, hole.at, false, || {
                 format!(

@@ -6,22 +6,22 @@
 //! the two wait in `ahead`. When the sender returns to a PSN that it had passed, a *run* begins; how
 //! the run ends tells a go-back from a duplicate or a reordered packet.
 
-mod again;
-mod answers;
+mod acknowledgement;
 mod gaps;
 mod reads;
+mod retransmission;
 
 use std::collections::VecDeque;
 
-use again::{End, Run};
-pub(super) use answers::Acked;
-use answers::{Nak, Rnr};
+pub(super) use acknowledgement::Acked;
+use acknowledgement::{Nak, Rnr};
 use gaps::{Hole, MAX_HOLES};
 use reads::PATH_MTUS;
 pub(super) use reads::Read;
+use retransmission::{End, Retransmission};
 
+use super::assembly::{Assembly, Piece};
 use super::context::Context;
-use super::message::{Assembly, Piece};
 use super::psn;
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
@@ -65,13 +65,13 @@ pub(super) struct Requests {
     cursor: u32,
     acked: u32,
     /// `next` behind a READ whose number of responses is not known yet: its PSN and length.
-    elastic: Option<(u32, u32)>,
+    open_read: Option<(u32, u32)>,
     ahead: VecDeque<Piece>,
     holes: VecDeque<Hole>,
     outstanding: VecDeque<Outstanding>,
     reads: VecDeque<Read>,
     assembly: Assembly,
-    run: Option<Run>,
+    retransmission: Option<Retransmission>,
     nak: Option<Nak>,
     /// The NAK before it, if sending had not started again when the next one came.
     older_nak: Option<Nak>,
@@ -86,10 +86,18 @@ pub(super) struct Requests {
     unsent: Option<(u32, At)>,
     corrupt: Option<(u32, At)>,
     last: Option<(u32, u32, i64)>,
-    /// Something is missing since the last exact acknowledgement.
-    inexact: bool,
+    /// Up to this PSN the capture may lack messages: the MSNs of their ACKs cannot be checked.
+    inexact_to: Option<u32>,
+    /// The first PSN that was captured; the sender may have begun earlier.
+    origin: u32,
+    /// An ACK advanced `acked`, which is `origin` until then.
+    confirmed: bool,
+    /// Messages acknowledged; `None` once one may be missing.
+    acked_in_order: Option<u32>,
+    /// The capture has the connection from its first message on.
+    from_start: bool,
     /// Nothing is pending between messages: only the next PSN is of interest.
-    calm: bool,
+    idle: bool,
 }
 
 impl Requests {
@@ -97,10 +105,22 @@ impl Requests {
         self.started
     }
 
-    /// The PSN lies where a response to recent requests may.
+    /// Whether a response to recent requests may have this PSN.
     pub(super) fn expects(&self, psn: u32) -> bool {
-        let slack = self.elastic.map_or(0, |(_, len)| (len / 256) as i32);
-        self.started && psn::diff(psn, self.next) < slack.max(1) && psn::diff(psn, self.acked) >= -1
+        self.started
+            && psn::diff(psn, psn::add(self.next, self.slack())) < 0
+            && psn::diff(psn, self.acked) >= -1
+    }
+
+    /// The PSNs that [`Self::expects`], first and last.
+    pub(super) fn answerable(&self) -> Option<(u32, u32)> {
+        let from = psn::add(self.acked, psn::MASK);
+        self.started.then(|| (from, psn::add(self.next, self.slack())))
+    }
+
+    /// PSNs after `next` that a READ may have, as long as the path MTU is unknown; at least 1.
+    fn slack(&self) -> u32 {
+        self.open_read.map_or(1, |(_, len)| (len / 256).clamp(1, 1 << 22))
     }
 
     /// No request with this PSN was captured.
@@ -116,7 +136,7 @@ impl Requests {
     /// A packet came with its bytes changed; the receiver will not have taken it.
     pub(super) fn note_corrupt(&mut self, at_psn: u32, at: At) {
         self.corrupt = Some((at_psn, at));
-        self.inexact = true;
+        self.note_inexact();
     }
 
     pub(super) fn packet(
@@ -125,20 +145,23 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
-        self.calm = false;
+        self.idle = false;
         if !self.started {
             self.started = true;
             self.reliable = request.reliable;
             self.next = request.psn;
             self.cursor = request.psn;
             self.acked = request.psn;
-            self.inexact = true;
+            self.origin = request.psn;
+            // the first ACK may also be for messages from before the capture
+            self.inexact_to = Some(psn::add(request.psn, 1));
+            self.acked_in_order = Some(0);
         }
         if stats.pmtu != self.mtu {
             self.learn_mtu(stats.pmtu);
         }
         let mut ahead = psn::diff(request.psn, self.next);
-        if ahead > 0 && self.stretch(request.psn, stats) {
+        if ahead > 0 && self.close_open_read(request.psn, stats) {
             ahead = 0;
         }
         let span = self.span(request, stats.pmtu);
@@ -149,7 +172,7 @@ impl Requests {
         if ahead >= 0 {
             self.new_packet(request, span, ahead as u32, stats, context);
         } else {
-            self.passed_packet(request, span, stats, context);
+            self.resent_packet(request, span, stats, context);
         }
         let icrc_and_time = (request.psn, request.icrc, request.at.time_ns);
         self.last = Some(icrc_and_time);
@@ -164,23 +187,23 @@ impl Requests {
 
     /// Between messages, and nothing is pending: only the next PSN is of interest.
     #[inline]
-    pub(super) fn is_calm(&mut self, pmtu: u32) -> bool {
-        pmtu == self.mtu && (self.calm || self.calms_down())
+    pub(super) fn is_idle(&mut self, pmtu: u32) -> bool {
+        pmtu == self.mtu && (self.idle || self.becomes_idle())
     }
 
-    fn calms_down(&mut self) -> bool {
-        self.calm = self.started
+    fn becomes_idle(&mut self) -> bool {
+        self.idle = self.started
             && self.next == self.cursor
-            && self.run.is_none()
+            && self.retransmission.is_none()
             && self.unsent.is_none()
-            && self.elastic.is_none()
+            && self.open_read.is_none()
             && self.ahead.is_empty()
             && self.holes.is_empty()
             && self.assembly.is_between();
-        self.calm
+        self.idle
     }
 
-    /// Take the next `count` (not 0) packets, all whole messages, while [`Self::is_calm`]. `at` tells
+    /// Take the next `count` (not 0) packets, all whole messages, while [`Self::is_idle`]. `at` tells
     /// the place of each, `icrc` is the last one's.
     #[inline]
     pub(super) fn advance(
@@ -196,7 +219,7 @@ impl Requests {
             let excess = (self.outstanding.len() + count).saturating_sub(MAX_OUTSTANDING);
             if excess > 0 {
                 self.outstanding.drain(..excess.min(self.outstanding.len()));
-                self.inexact = true;
+                self.note_inexact();
             }
             let kept = count.saturating_sub(MAX_OUTSTANDING)..count;
             let kept = kept.map(|index| Outstanding { key: key(index), at: at(index) });
@@ -214,11 +237,23 @@ impl Requests {
         stats.max_outstanding = stats.max_outstanding.max(window);
     }
 
+    /// Messages up to `next` may be missing in the capture.
+    fn note_inexact(&mut self) {
+        self.inexact_to = Some(self.next);
+        self.acked_in_order = None;
+    }
+
+    /// Compares the MSN of an ACK with the messages of the capture: a connection counts from 0, so
+    /// equal numbers show that the capture has all of them.
+    pub(super) fn note_msn(&mut self, msn: u32) {
+        self.from_start |= self.acked_in_order == Some(msn);
+    }
+
     #[inline]
     fn note_outstanding(&mut self, key: u32, at: At) {
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
-            self.inexact = true;
+            self.note_inexact();
         }
         self.outstanding.push_back(Outstanding { key, at });
     }
@@ -231,12 +266,14 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
-        self.end_run(End::New, stats, context);
+        self.end_retransmission(End::New, stats, context);
         let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
-        context.verdicts.tell(|| Verdict::Status { packet: request.at.packet, status });
+        context.verdicts.add(|| Verdict::Status { packet: request.at.packet, status });
         if let Some((acked, at)) = self.unsent.take() {
             if jumped == 0 && !psn::before(acked, request.psn) {
-                context.find(Rule::AckUnsent, at, false, || {
+                // a capture that starts in mid-traffic does not have what was sent before
+                let ambiguous = !self.from_start;
+                context.find(Rule::AckUnsent, at, ambiguous, || {
                     format!(
                         "acknowledges PSN {acked}, which was sent only in packet {}",
                         request.at.packet
@@ -247,7 +284,6 @@ impl Requests {
         if jumped > 0 {
             stats.gaps += 1;
             stats.missing += u64::from(jumped);
-            self.inexact = true;
             if self.holes.len() >= MAX_HOLES {
                 self.give_up_hole(context);
             }
@@ -255,7 +291,10 @@ impl Requests {
             self.holes.push_back(hole);
         }
         self.next = psn::add(request.psn, span);
-        self.elastic = match (request.op.class, request.reth) {
+        if jumped > 0 {
+            self.note_inexact();
+        }
+        self.open_read = match (request.op.class, request.reth) {
             (Class::ReadRequest, Some(reth)) if stats.pmtu == 0 && reth.len > PATH_MTUS[0] => {
                 Some((request.psn, reth.len))
             }
@@ -269,7 +308,7 @@ impl Requests {
 
     /// No more packets will come.
     pub(super) fn finish(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
-        self.end_run(End::Capture, stats, context);
+        self.end_retransmission(End::Capture, stats, context);
         if let Some((acked, at)) = self.unsent.take() {
             context.find(Rule::AckUnsent, at, true, || {
                 format!("acknowledges PSN {acked}, which the capture has not seen sent")

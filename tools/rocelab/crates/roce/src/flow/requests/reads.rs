@@ -66,8 +66,8 @@ impl Requests {
     }
 
     /// The PSNs after a READ tell the path MTU where no data packet has told it yet.
-    pub(super) fn stretch(&mut self, to: u32, stats: &mut Stats) -> bool {
-        let Some((from, len)) = self.elastic.take() else { return false };
+    pub(super) fn close_open_read(&mut self, to: u32, stats: &mut Stats) -> bool {
+        let Some((from, len)) = self.open_read.take() else { return false };
         let fits = |&mtu: &u32| psn::add(from, len.div_ceil(mtu)) == to;
         let Some(mtu) = PATH_MTUS.into_iter().rev().find(fits) else { return false };
         self.set_span(from, len, mtu);
@@ -90,11 +90,11 @@ impl Requests {
     /// The path MTU became known: READs that came before span what they must.
     pub(in crate::flow) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
-        self.calm = false;
+        self.idle = false;
         if mtu == 0 {
             return;
         }
-        if let Some((from, len)) = self.elastic.take() {
+        if let Some((from, len)) = self.open_read.take() {
             self.set_span(from, len, mtu);
         }
         for index in 0..self.reads.len() {
@@ -110,7 +110,8 @@ impl Requests {
             } else if psn::before(end, short) {
                 // an MTU guessed too small: what seemed the READ's was a packet that is missing
                 read.end = end;
-                self.inexact = true;
+                self.note_inexact();
+                self.assembly.doubt();
             }
         }
     }

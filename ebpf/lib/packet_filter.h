@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Options of the probes that watch packets: which ones. */
+#ifndef ROCELAB_PACKET_FILTER_H
+#define ROCELAB_PACKET_FILTER_H
+
+#include "options.h"
+
+struct packet_filter {
+	const char *device;  /* NULL: all */
+	__u32 qpn;	     /* 0: all */
+	bool tx, rx;	     /* directions wanted */
+	const char *opcodes; /* as they were given; NULL: all */
+	bool chosen[256];    /* opcodes wanted */
+};
+
+/* All packets. */
+void packet_filter_init(struct packet_filter *f);
+/* an option_part's; into: a struct packet_filter */
+int packet_filter_take(void *into, int letter, char *value);
+/* An opcode that passes, for calibration. */
+__u8 packet_filter_opcode(const struct packet_filter *f);
+
+#endif /* ROCELAB_PACKET_FILTER_H */

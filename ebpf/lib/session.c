@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "session.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "accel.h"
+
+void session_init(struct session *s, const struct session_options *options)
+{
+	memset(s, 0, sizeof(*s));
+	s->node = options->node;
+	s->accelerator = accelerator();
+	s->bpf_stats = options->bpf_stats;
+	s->stats_fd = -1;
+}
+
+int session_inspect(struct session *s)
+{
+	int status = load_begin();
+
+	if (!status)
+		driver_inspect(&s->driver);
+	return status;
+}
+
+int session_attach(struct session *s, const struct bpf_object *object,
+		   bool (*wanted)(const struct bpf_program *program, const void *context),
+		   const void *context)
+{
+	int status = s->bpf_stats ? load_enable_stats(&s->stats_fd) : 0;
+
+	return status ?: attach_backwards(&s->attached, object, wanted, context);
+}
+
+void session_detach(struct session *s)
+{
+	attach_undo(&s->attached);
+}
+
+void session_account(struct session *s, const struct bpf_object *object)
+{
+	s->nprograms = load_program_stats(object, s->programs, SESSION_PROGRAMS);
+}
+
+__u64 session_missed(const struct session *s, bool (*counts)(const char *name))
+{
+	__u64 missed = 0;
+
+	for (int i = 0; i < s->nprograms; i++) {
+		if (!counts || counts(s->programs[i].name))
+			missed += s->programs[i].missed;
+	}
+	return missed;
+}
+
+void session_close(struct session *s)
+{
+	session_detach(s);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	s->stats_fd = -1;
+}

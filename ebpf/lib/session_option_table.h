@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The rows of session_options.h, and those that options.h takes itself. */
+OPTION('n', "node", "NAME", "name of this machine (default: its host name)")
+OPTION(OPT_BPF_STATS, "bpf-stats", NULL, "make the kernel time each run of our programs")
+OPTION('h', "help", NULL, "print this help and exit")
+OPTION('V', "version", NULL, "print the version and exit")

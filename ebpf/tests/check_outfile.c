@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Result files: a plain file is replaced as a whole; anything else is written in place. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "outfile.h"
+
+static char folder[] = "/tmp/check_outfile.XXXXXX";
+
+/* a name in our folder; the buffer of the call before last is overwritten */
+static const char *in_folder(const char *name)
+{
+	static char paths[2][PATH_MAX];
+	static int next;
+
+	next = !next;
+	snprintf(paths[next], PATH_MAX, "%s/%s", folder, name);
+	return paths[next];
+}
+
+static bool has_content(const char *path, const char *expected)
+{
+	char content[64] = "";
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(content, 1, sizeof(content) - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	return f && n == strlen(expected) && !strcmp(content, expected);
+}
+
+static mode_t type_of(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) ? 0 : st.st_mode & S_IFMT;
+}
+
+static int write_result(const char *path, const char *text)
+{
+	struct outfile f = {};
+	int status = outfile_open(&f, path);
+
+	if (status)
+		return status;
+	fputs(text, f.stream);
+	return outfile_commit(&f);
+}
+
+static void check_plain(void)
+{
+	const char *path = in_folder("plain");
+	struct outfile f = {};
+
+	CHECK(!outfile_open(&f, path), "a new file");
+	fputs("one", f.stream);
+	fflush(f.stream);
+	CHECK(!type_of(path), "it is not there before it is whole");
+	CHECK(!outfile_commit(&f) && has_content(path, "one"), "a new file");
+	CHECK(!outfile_open(&f, path), "a file that is there");
+	fputs("two", f.stream);
+	outfile_discard(&f);
+	CHECK(has_content(path, "one"), "a result that is given up leaves the old one");
+	CHECK(!write_result(path, "three") && has_content(path, "three"), "the next result");
+}
+
+static void check_pipe(void)
+{
+	const char *path = in_folder("pipe");
+	char got[16] = "";
+	int fds[2];
+	pid_t reader;
+
+	CHECK(!mkfifo(path, 0600) && !pipe(fds), "a pipe");
+	reader = fork();
+	if (!reader) {
+		int fd = open(path, O_RDONLY);
+
+		alarm(10); /* if nothing arrives, the pipe was replaced */
+		_exit(fd < 0 || read(fd, got, sizeof(got)) < 0 ||
+		      write(fds[1], got, strlen(got)) < 0);
+	}
+	close(fds[1]);
+	CHECK(!write_result(path, "result"), "into a pipe");
+	CHECK(type_of(path) == S_IFIFO, "the pipe is still one");
+	if (type_of(path) != S_IFIFO)
+		kill(reader, SIGKILL);
+	CHECK(read(fds[0], got, sizeof(got) - 1) == 6 && !strcmp(got, "result"),
+	      "its reader got: %s", got);
+	close(fds[0]);
+	waitpid(reader, NULL, 0);
+}
+
+static void check_symlinks(void)
+{
+	const char *target = in_folder("target"), *link = in_folder("link");
+
+	CHECK(!write_result(target, "old and long") && !symlink(target, link), "a link");
+	CHECK(!write_result(link, "new"), "through a link");
+	CHECK(type_of(link) == S_IFLNK, "the link is still one");
+	CHECK(has_content(target, "new"), "its target is written");
+	CHECK(!unlink(target) && !write_result(link, "made"), "through a link to nothing yet");
+	CHECK(type_of(link) == S_IFLNK && has_content(target, "made"), "its target is made");
+}
+
+/* a terminal stands for all devices: not even root can replace it by a rename */
+static void check_device(void)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	const char *path = NULL;
+	char got[16] = "";
+
+	if (terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal))
+		path = ptsname(terminal);
+	CHECK(path, "a terminal");
+	if (!path)
+		return;
+	CHECK(!write_result(path, "result"), "on a device");
+	CHECK(type_of(path) == S_IFCHR, "the device is still one");
+	fcntl(terminal, F_SETFL, O_NONBLOCK);
+	CHECK(read(terminal, got, sizeof(got) - 1) == 6 && !strcmp(got, "result"), "it got: %s",
+	      got);
+	close(terminal);
+}
+
+static void check_stdout(void)
+{
+	struct outfile f = {};
+
+	CHECK(!chdir(folder) && !outfile_open(&f, "-") && f.stream == stdout, "- is stdout");
+	CHECK(!outfile_commit(&f) && !type_of("-"), "and no file");
+}
+
+static void check_refused(void)
+{
+	struct outfile f = {};
+
+	fprintf(stderr, "outfile: two errors follow, as they should\n");
+	CHECK(outfile_open(&f, folder) == 2, "a folder");
+	CHECK(outfile_open(&f, in_folder("none/file")) == 2, "in a folder that is not there");
+}
+
+int main(void)
+{
+	char command[PATH_MAX];
+
+	CHECK(mkdtemp(folder), "%s", folder);
+	check_plain();
+	check_pipe();
+	check_symlinks();
+	check_device();
+	check_stdout();
+	check_refused();
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	CHECK(!system(command), "%s", command);
+	return check_end("outfile");
+}

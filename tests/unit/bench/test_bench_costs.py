@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The arithmetic of `make bench`: what is compared with what, and how a miss is told."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).parents[3] / "tools" / "rocelab" / "bench" / "costs.py"
+
+
+@pytest.fixture(scope="module")
+def costs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("rocelab_bench_costs", BENCH)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their module
+    spec.loader.exec_module(module)
+    return module
+
+
+def samples(costs: ModuleType) -> dict[str, list[float]]:
+    """Two loads of each module; the second of ours is steadily 1,900 dearer."""
+    return {
+        costs.STOCK: [20000, 20010],
+        costs.BPFTRACE: [50000, 50010],
+        costs.BARE: [20060, 20070],
+        costs.OFF: [20080, 21980],
+        costs.EMPTY: [22080, 23980],
+        costs.STAT: [23080, 24980],
+    }
+
+
+def test_additions_are_within_one_load(costs: ModuleType) -> None:
+    rows = {row.name: row for row in costs.rows(samples(costs))}
+    assert rows[costs.STAT].added == rows[costs.STAT].added_high == 3000
+    assert rows[costs.BPFTRACE].added == 30000
+    assert rows[costs.OFF].added == (21980 + 20080) / 2 - 20005
+    assert costs.LIBBPF not in rows
+
+
+def test_a_missed_target_names_the_largest_contributor(costs: ModuleType) -> None:
+    found = samples(costs)
+    document = {"probe_ns": {"tx": 200.0, "xmit": 50.0, "rx": 100.0, "done": None}}
+    parts = costs.parts_of(found, document)
+    assert dict(parts[costs.STAT])["rxestat's programs"] == 700
+    bounds = {target.what: target for target in costs.targets(found, parts)}
+    assert dict(parts[costs.OFF]) == {
+        "the events' branches and stamps": 60,
+        "RoCE v1 and the fixes": 1025 - 60,
+    }
+    share = bounds["rxestat, of the path"]
+    assert share.found == 3000 / 20005
+    assert not share.met
+    assert share.contributor.endswith(": 2,000")
+    assert bounds["rxestat, of bpftrace"].met
+    printed = costs.text(64, found, list(bounds.values()))
+    assert "MISSED; largest contributor: the driver's clock reads" in printed
+    assert "+3,000" in printed

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each rule has a sample that breaks it: it is found at that packet, and nothing else is found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corpus import CAPTURES
+from rocelab import capture
+
+Found = tuple[str, int, bool]
+"""Rule, packet, ambiguous."""
+
+BREACHES: dict[str, list[Found]] = {
+    "ack-regress": [("ack-regress", 6, True)],
+    "ack-unsent": [("ack-unsent", 3, False)],
+    "bth-version": [("bth-version", 1, False)],
+    "cnp-format": [("cnp-format", 2, False)],
+    "length": [("length", 1, False)],
+    "nak-psn": [("nak-psn", 3, False)],
+    "qpn-reuse": [("qpn-reuse", 3, True)],
+    "read-reissue": [("read-reissue", 4, False)],
+    "read-replay": [("read-replay", 4, True)],
+    # the NAK itself reports the loss
+    "retransmit-start": [("loss", 3, False), ("retransmit-start", 4, False)],
+    "udp-source-port": [("udp-source-port", 3, False)],
+}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_only_the_planted_breach_is_found(name: str) -> None:
+    result = capture.analyze([str(CAPTURES / f"{name}.pcap")]).result
+    found = [(row["rule"], row["packet"], row["ambiguous"]) for row in result["findings"]]
+    assert found == BREACHES[name]
+    assert result["findings_total"] == len(found)
+    assert result["icrc"]["bad"] == 0
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_the_rule_is_found_in_no_other_sample(rule: str) -> None:
+    for golden in (CAPTURES / "golden").glob("*.json"):
+        if golden.name == f"{rule}.pcap.json":
+            continue
+        rules = {row["rule"] for row in json.loads(golden.read_text())["findings"]}
+        assert rule not in rules, golden.name
+
+
+def test_a_legal_read_reissue_is_no_finding() -> None:
+    """A READ may be reissued from its middle, and its responses repeated."""
+    assert capture.analyze([str(CAPTURES / "read-reissued.pcap")]).result["findings"] == []
+
+
+def test_go_back_n_rules_become_errors() -> None:
+    options = capture.Options(go_back_n=True)
+    result = capture.analyze([str(CAPTURES / "retransmit-start.pcap")], options).result
+    severities = {row["rule"]: row["severity"] for row in result["findings"]}
+    assert severities == {"loss": "warning", "retransmit-start": "error"}

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab analyze` for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from corpus import CAPTURES, files, frames
+from rocelab import capture
+from rocelab.cli.analyze import analyze
+from rocelab.errors import ExitCode, UsageError
+
+Net = frames.Net
+
+app = typer.Typer()
+app.command()(analyze)
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def as_json(*words: str | Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(run("--json", *words).stdout)
+    return result
+
+
+def test_json_has_all_documented_keys() -> None:
+    found = as_json(CAPTURES / "fault-corrupt.pcap")
+    assert found["schema"] == "rocelab.analysis/1"
+    wanted = {
+        "input": "files packets bytes truncated first_ns last_ns",
+        "roce": "packets v1 v2_ipv4 v2_ipv6 vlan",
+        "icrc": "ok bad unchecked bad_packets",
+        "overhead": "wire_bytes payload_bytes by_header",
+    }
+    for key, names in wanted.items():
+        assert set(names.split()) <= set(found[key])
+    (bad,) = found["icrc"]["bad_packets"]
+    assert {"file", "packet", "expected", "found", "diagnosis"} <= set(bad)
+    connection = found["connections"][0]
+    assert {"id", "service", "paired_by", "certainty", "a", "b", "directions"} <= set(connection)
+    assert set(connection["a"]) == {"address", "qpn"}
+    names = (
+        "from packets payload_bytes goodput_bytes messages retransmitted duplicates gaps "
+        "out_of_order acks naks rnr latency_ns"
+    )
+    for direction in connection["directions"]:
+        assert set(names.split()) <= set(direction)
+        assert {"count", "p50", "p99", "max"} <= set(direction["latency_ns"])
+    for finding in found["findings"]:
+        assert {"rule", "severity", "file", "packet", "connection", "detail"} <= set(finding)
+
+
+def test_every_json_key_is_documented() -> None:
+    text = (CAPTURES.parent / "docs/formats/analysis.md").read_text()
+
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(keys, value)) if value else set()
+        if not isinstance(value, dict):
+            return set()
+        return set(value) | set().union(*map(keys, value.values())) if value else set()
+
+    found = as_json(CAPTURES / "fault-corrupt.pcap")
+    for part in ("opcodes", "congestion"):
+        found[part] = {}
+    found["overhead"]["by_header"] = {}
+    missing = {key for key in keys(found) if f"`{key}`" not in text}
+    assert not missing
+
+
+def test_every_rule_has_a_page() -> None:
+    pages = {path.stem for path in (CAPTURES.parent / "docs/checks").glob("*.md")} - {"README"}
+    source = (CAPTURES.parent / "tools/rocelab/crates/roce/src/finding.rs").read_text()
+    table = source.split("rules! {")[1].split("}")[0]
+    assert {line.split('"')[1] for line in table.splitlines() if '"' in line} == pages
+
+
+def test_exit_codes() -> None:
+    assert run(CAPTURES / "rc-v1.pcap").exit_code == ExitCode.OK
+    assert run(CAPTURES / "timeout.pcap").exit_code == ExitCode.OK
+    assert run(CAPTURES / "icrc-dscp.pcap").exit_code == ExitCode.FINDINGS
+    with pytest.raises(UsageError) as caught:
+        capture.analyze(["/dev/null"])
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_profile_gbn_turns_notes_into_errors() -> None:
+    path = CAPTURES / "selective-repeat.pcap"
+    assert run(path).exit_code == ExitCode.OK
+    assert run(path, "--profile", "gbn").exit_code == ExitCode.FINDINGS
+
+
+def test_findings_beyond_the_limit_are_counted() -> None:
+    found = as_json(CAPTURES / "malformed-sequence.pcap", "--max-findings", "1")
+    assert len(found["findings"]) == 1
+    assert found["findings_total"] == 3
+    assert run(CAPTURES / "malformed-sequence.pcap", "--max-findings", "0").exit_code == 1
+
+
+def test_no_icrc() -> None:
+    found = as_json(CAPTURES / "icrc-dscp.pcap", "--no-icrc")
+    assert found["icrc"]["unchecked"] == 1
+    assert found["findings"] == []
+
+
+def test_packets_are_numbered_as_in_wireshark() -> None:
+    found = as_json(CAPTURES / "rnr-backoff.pcap")
+    assert {row["rule"]: row["packet"] for row in found["findings"]} == {
+        "rnr": 2, "rnr-backoff": 3,
+    }  # fmt: skip
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    evil = tmp_path / "a\x1b[31mred\x07\u202e.pcap"
+    evil.write_bytes((CAPTURES / "cut.pcap").read_bytes())
+    text = run(evil).stdout
+    assert "red" in text.replace("\n", "")
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+def test_rich_markup_in_file_names_is_printed_literally(tmp_path: Path) -> None:
+    odd = tmp_path / "[bold]x.pcap"
+    odd.write_bytes((CAPTURES / "cut.pcap").read_bytes())
+    result = run(odd)
+    assert result.exit_code == 0, result.exception
+    assert "[bold]x.pcap" in "".join(line.strip() for line in result.stdout.splitlines())
+
+
+def test_summary_fits_a_screen() -> None:
+    text = run(CAPTURES / "fault-drop-before.pcap").stdout
+    head = text.split("connections\n")[0]
+    assert len(head.splitlines()) <= 24
+    assert "findings" in head
+
+
+def test_parquet_equals_the_tables_of_read(tmp_path: Path) -> None:
+    path = CAPTURES / "rc-v2-ipv6.pcap"
+    assert run(path, "--parquet", tmp_path / "out").exit_code == 0
+    found = capture.read(path)
+    for name in ("packets", "messages", "connections", "findings"):
+        table = pl.DataFrame(getattr(found, name))
+        assert pl.read_parquet(tmp_path / "out" / f"{name}.parquet").equals(table), name
+    assert sorted(item.name for item in (tmp_path / "out").iterdir()) == [
+        "connections.parquet", "findings.parquet", "messages.parquet", "packets.parquet",
+    ]  # fmt: skip
+
+
+def test_tables_reach_pyarrow_without_a_copy() -> None:
+    import pyarrow as pa
+
+    found = capture.read(CAPTURES / "rc-v1.pcap")
+    table = pa.table(found.packets)
+    assert table.num_rows == 11 == len(found.packets)
+    assert table["opcode_name"][0].as_py() == "RC_SEND_ONLY"
+    again = pa.table(found.packets)
+    column = table["psn"].chunk(0).buffers()[1]
+    assert column.address == again["psn"].chunk(0).buffers()[1].address
+
+
+def two_connections(path: Path) -> Path:
+    packets = []
+    for index, (net, qpn) in enumerate(((Net(), 7), (Net(a="10.0.0.3"), 9))):
+        wire = frames.transport("RC_SEND_ONLY", qpn, 1, b"", b"abcd")
+        packets.append((index * 10**9, frames.frame(net, "a", wire)))
+    path.write_bytes(files.pcap(packets))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("terms", "qpns"),
+    [
+        ("", {7, 9}), ("qpn=7", {7}), ("conn=1", {9}), ("addr=10.0.0.3", {9}),
+        ("time=0.5..", {9}), ("time=..0.5", {7}), ("addr=10.0.0.2, qpn=9", {9}),
+    ],
+)  # fmt: skip
+def test_filter(terms: str, qpns: set[int], tmp_path: Path) -> None:
+    found = as_json(two_connections(tmp_path / "two.pcap"), "--filter", terms)
+    assert {row["b"]["qpn"] for row in found["connections"]} == qpns
+
+
+def two_faults(path: Path) -> Path:
+    """Connection 0 breaks no rule; connection 1 sends a P_Key of zero, which is an error."""
+    good = frames.transport("RC_SEND_ONLY", 7, 1, b"", b"abcd", pkey=0xFFFF)
+    bad = frames.transport("RC_SEND_ONLY", 9, 1, b"", b"abcd", pkey=0)
+    path.write_bytes(files.pcap([
+        (0, frames.frame(Net(), "a", good)), (1000, frames.frame(Net(a="10.0.0.3"), "a", bad)),
+    ]))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize(
+    ("terms", "errors"), [("", 1), ("conn=0", 0), ("conn=1", 1), ("qpn=7", 0), ("qpn=9", 1)]
+)
+def test_filter_restricts_counts_and_exit_code(terms: str, errors: int, tmp_path: Path) -> None:
+    path = two_faults(tmp_path / "two.pcap")
+    found = as_json(path, "--filter", terms)
+    assert found["findings_total"] == len(found["findings"]) == errors
+    assert sum(row["count"] for row in found["finding_counts"]) == errors
+    assert found["findings_unfiltered"] == (1 if terms else None)
+    assert run(path, "--filter", terms).exit_code == (ExitCode.FINDINGS if errors else ExitCode.OK)
+
+
+def test_filtered_findings_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    path = two_faults(tmp_path / "two.pcap")
+    found = as_json(path, "--filter", "qpn=9", "--max-findings", "0")
+    assert found["findings"] == []
+    assert found["findings_total"] == 1
+    assert run(path, "--filter", "qpn=9", "--max-findings", "0").exit_code == ExitCode.FINDINGS
+
+
+def test_l1_counts_bytes_that_captures_leave_out() -> None:
+    path = CAPTURES / "rc-v2-ipv4.pcap"
+    without, with_it = (as_json(path, *words)["overhead"] for words in ((), ("--l1",)))
+    assert with_it["by_header"].pop("preamble_fcs_gap") == 24 * 11
+    assert with_it["by_header"] == without["by_header"]
+    assert with_it["wire_bytes"] == without["wire_bytes"] + 24 * 11
+    for one, more in zip(without["by_message_size"], with_it["by_message_size"], strict=True):
+        assert more["wire_bytes"] == one["wire_bytes"] + 24 * one["packets"]
+        assert more["efficiency"] < one["efficiency"]
+    # SEND, WRITE of three packets, READ response of two
+    assert sum(row["packets"] for row in without["by_message_size"]) == 6
+
+
+def test_filter_by_opcode_chooses_packets() -> None:
+    select = capture.parse_filter("opcode=read_response")
+    found = capture.read(CAPTURES / "rc-v1.pcap", options=capture.Options(select=select))
+    names = pl.DataFrame(found.packets)["opcode_name"].to_list()
+    assert names == ["RC_RDMA_READ_RESPONSE_FIRST", "RC_RDMA_READ_RESPONSE_LAST"]
+
+
+@pytest.mark.parametrize(
+    "terms", ["x=1", "qpn=abc", "qpn=16777216", "addr=host", "time=5", "time=2..1", "opcode=NO"]
+)
+def test_an_invalid_filter_is_refused_with_its_cause(terms: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        capture.parse_filter(terms)
+    assert caught.value.cause
+    assert "addr=ADDRESS" in caught.value.action

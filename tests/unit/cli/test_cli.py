@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: manual page, exit codes, and error messages."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import in_process as rocelab
+from requirements import missing
+from rocelab.cli import manpage
+from rocelab.cli.app import EXIT_CODES
+from rocelab.errors import ExitCode
+from rocelab.terminal import console
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_manual_page_equals_the_help_texts() -> None:
+    """docs/man/rocelab.1.md is generated from the commands' help."""
+    written = (ROOT / "docs/man/rocelab.1.md").read_text()
+    renew = "python -m rocelab.cli.manpage docs/man/rocelab.1.md"
+    assert written == manpage.page(), f"renew it: {renew}"
+    blocks = written.split("```")[1::2]
+    assert max(len(line) for block in blocks for line in block.splitlines()) <= 80
+
+
+def test_every_exit_code_is_documented() -> None:
+    """The table of exit codes is complete."""
+    assert set(EXIT_CODES) == set(ExitCode)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["bogus"], 2, "No such command"),
+        (["up", "--mtu", "5"], 2, "--mtu"),
+        (["up", "--line", "5.4"], 2, "no kernel line '5.4'"),
+        (["up", "--name", "../x"], 2, "cannot be a testbed's name"),
+        (["up", "--name", "huge", "--memory", "99999999"], 3, "MiB of memory"),
+        (["ssh", "--name", "nowhere", "n1"], 2, "no testbed nowhere is up"),
+        (["down", "--name", "nowhere"], 2, "no testbed nowhere is up"),
+        (["run"], 2, "give either a PLAN or --resume RUN"),
+        (["run", "no-such-plan"], 2, "no-such-plan"),
+        (["run", "--resume", "/nonexistent"], 2, "/nonexistent"),
+        (["report", "/nonexistent"], 2, "/nonexistent"),
+        (["analyze", "/nonexistent"], 2, "/nonexistent"),
+    ],
+)
+def test_bad_input(words: list[str], code: int, says: str) -> None:
+    """Bad input gives one message, the documented exit code and no traceback."""
+    answer = rocelab(*words)
+    assert answer.returncode == code, answer.stderr
+    assert says in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert "internal error" not in answer.stderr
+
+
+def test_too_little_disk(tmp_path: Path) -> None:
+    """`rocelab up` refuses a full disk before it boots anything."""
+    mount = f"mount -t tmpfs -o size=1M tmpfs {tmp_path}"
+    command = f"{mount} && exec {sys.executable} -m rocelab up --name full"
+    namespace = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if subprocess.run([*namespace, mount], capture_output=True, check=False).returncode:
+        missing("user and mount namespaces are off on this machine")
+    answer = subprocess.run(
+        [*namespace, command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+    )
+    assert answer.returncode == 3, answer.stderr
+    assert "MiB free" in answer.stderr
+    assert "Free some space" in answer.stderr
+
+
+def test_version_is_that_of_the_package() -> None:
+    """The command and the package's metadata agree."""
+    declared = re.search(
+        r'^version = "(.*)"', (ROOT / "tools/rocelab/pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert declared
+    assert rocelab("--version").stdout == f"rocelab {declared[1]}\n"
+
+
+def test_control_characters_are_made_visible() -> None:
+    """Untrusted text cannot control the terminal."""
+    assert console.clean("a\x1b[2Jb\rc\x9bd\u202ee\n\tf") == "a\\x1b[2Jb\\x0dc\\x9bd\\x202ee\n\tf"
+
+
+@pytest.mark.parametrize("command", ["mmdebstrap", "qemu-system-x86_64"])
+def test_doctor_names_a_missing_program(command: str, tmp_path: Path) -> None:
+    """doctor names the missing program and its package, and exits with 3."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "rocelab", "doctor"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+    )
+    assert answer.returncode == 3
+    assert f"{command} is not installed" in answer.stdout
+    assert "apt-get install" in answer.stdout

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab join` for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from rocelab.cli.join import join
+from rocelab.correlate import find
+from rocelab.errors import ExitCode, UsageError
+from rocelab.terminal import join_tables
+from two_drivers import Lab, schedule
+
+app = typer.Typer()
+app.command()(join)
+ROOT = Path(__file__).parents[3]
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(word) for word in words])
+
+
+def cell(folder: Path, lab: Lab, provider: str = "qemu") -> Path:
+    """A run folder with one cell of one size, and another cell without traces."""
+    (folder / "run.json").write_text(
+        json.dumps({"schema": "rocelab.run/1", "plan": {"testbed": {"provider": provider}}}),
+        "utf-8",
+    )
+    place = folder / "cells" / "perftest-write_lat.rxe-v2.r01" / "64"
+    place.mkdir(parents=True)
+    lab.write(place)
+    other = folder / "cells" / "qperf-tcp_lat.tcp.r01" / "64"
+    other.mkdir(parents=True)
+    (other / "wire.pcap").write_bytes((place / "wire.pcap").read_bytes())
+    return place
+
+
+def test_join_takes_a_run_a_cell_a_size_or_a_capture(tmp_path: Path) -> None:
+    place = cell(tmp_path, schedule(1, messages=20, faults=0))
+    for where in (tmp_path, place.parent, place):
+        found = run("--json", where)
+        assert found.exit_code == ExitCode.OK, found.output
+        document = json.loads(found.stdout)
+        assert document["schema"] == "rocelab.join/1"
+        (one,) = document["places"]
+        assert one["wire"]["frames"] == 40
+        assert one["one_clock"] is False
+    traces = [word for node in ("n1", "n2") for word in ("--trace", place / f"{node}.pcapng")]
+    (one,) = json.loads(run("--json", place / "wire.pcap", *traces).stdout)["places"]
+    assert one["wire"]["sent"] == {"matched": 40}
+
+
+def test_the_provider_decides_whether_nodes_share_a_clock(tmp_path: Path) -> None:
+    place = cell(tmp_path, schedule(1, messages=2, faults=0), provider="veth")
+    assert [one.one_clock for one in find(tmp_path)] == [True]
+    assert [one.one_clock for one in find(place)] == [True]
+
+
+def test_output_fits_the_screen_and_names_every_cause(tmp_path: Path) -> None:
+    cell(tmp_path, schedule(3, messages=80, faults=0.5))
+    found = run(tmp_path)
+    assert found.exit_code == ExitCode.OK
+    assert max(map(len, found.output.splitlines())) <= 80, found.output
+    (one,) = json.loads(run("--json", tmp_path).stdout)["places"]
+    for words, counts in (
+        (join_tables.SENT, one["wire"]["sent"]),
+        (join_tables.SENT, one["records"]["tx_alone"]),
+        (join_tables.RECEIVED, one["wire"]["received"]),
+        (join_tables.RECEIVED, one["records"]["rx_alone"]),
+    ):
+        for cause, count in counts.items():
+            if cause != "matched":
+                assert f" {count} {words[cause]}" in " ".join(found.output.split())
+
+
+def test_an_unexplained_frame_is_a_finding(tmp_path: Path) -> None:
+    lab = schedule(1, messages=20, faults=0)
+    del lab.trace["a"].packets[2]
+    cell(tmp_path, lab)
+    found = run(tmp_path)
+    assert found.exit_code == ExitCode.FINDINGS
+    assert "no known reason" in found.output
+    assert "97.5 %" in found.output
+
+
+@pytest.mark.parametrize("what", ["empty", "untraced", "absent"])
+def test_a_path_with_nothing_to_join_is_refused(tmp_path: Path, what: str) -> None:
+    for name in ("run", "empty"):
+        (tmp_path / name).mkdir()
+    place = cell(tmp_path / "run", Lab(1))
+    where = {
+        "empty": tmp_path / "empty",
+        "untraced": place / "wire.pcap",
+        "absent": tmp_path / "absent",
+    }[what]
+    with pytest.raises(UsageError) as caught:
+        find(where)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.action
+
+
+def test_parquet(tmp_path: Path) -> None:
+    cell(tmp_path, schedule(1, messages=20, faults=0))
+    assert run(tmp_path, "--parquet", tmp_path / "out").exit_code == ExitCode.OK
+    folder = tmp_path / "out" / "perftest-write_lat.rxe-v2.r01" / "64"
+    assert len(pl.read_parquet(folder / "packets.parquet")) == 40
+    assert len(pl.read_parquet(folder / "messages.parquet")) == 20
+
+
+def test_every_json_key_and_cause_is_documented(tmp_path: Path) -> None:
+    text = (ROOT / "docs/formats/join.md").read_text("utf-8")
+
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(keys, value)) if value else set()
+        if not isinstance(value, dict):
+            return set()
+        return set(value) | set().union(*map(keys, value.values())) if value else set()
+
+    cell(tmp_path, schedule(1, messages=20, faults=0))
+    (one,) = json.loads(run("--json", tmp_path).stdout)["places"]
+    assert one["median_message"]["of"] == 20
+    assert {"tx", "rx", "answer_tx", "answer_rx"} == set(one["median_message"]["stages_ns"])
+    for part in ("nodes", "median_message"):
+        one[part] = {}
+    one["records"]["lost"] = {}
+    missing = {key for key in keys(one) if f"`{key}`" not in text}
+    assert not missing
+    for cause in {*join_tables.SENT, *join_tables.RECEIVED}:
+        assert f"`{cause}`" in text, cause

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kernel/scripts: what is fetched, applied, refused and named. No kernel is built here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+KERNEL = Path(__file__).parents[3] / "kernel"
+SCRIPTS = KERNEL / "scripts"
+RXE = "drivers/infiniband/sw/rxe"
+# a driver of our own, so that the test needs no kernel's: a folder with this file is an rxe folder
+SOURCE = "".join(f"int line{number};\n" for number in range(1, 41))
+PATCH = f"""\
+--- a/{RXE}/rxe_net.c
++++ b/{RXE}/rxe_net.c
+@@ -18,7 +18,7 @@
+ int line18;
+ int line19;
+ int line20;
+-int line21;
++int patched21;
+ int line22;
+ int line23;
+ int line24;
+"""
+
+
+def script(name: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run one of the scripts."""
+    return subprocess.run(
+        ["sh", str(SCRIPTS / f"{name}.sh"), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},
+    )
+
+
+@pytest.fixture
+def pristine(tmp_path: Path) -> Path:
+    """A tree with a driver in it."""
+    folder = tmp_path / "pristine" / RXE
+    folder.mkdir(parents=True)
+    (folder / "rxe_net.c").write_text(SOURCE)
+    return tmp_path / "pristine"
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> Path:
+    """A patch that applies to it."""
+    path = tmp_path / "0001-patch.patch"
+    path.write_text(PATCH)
+    return path
+
+
+def net(tree: Path) -> Path:
+    """The file that is patched."""
+    return tree / RXE / "rxe_net.c"
+
+
+def test_apply(pristine: Path, patch: Path, tmp_path: Path) -> None:
+    """The tree is the source with the patch and the shared files; the source stays pristine."""
+    shared = tmp_path / "shared.h"
+    shared.write_text("/* shared */\n")
+    done = script(
+        "apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", str(shared), str(patch)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "int patched21;" in net(tmp_path / "tree").read_text()
+    assert (tmp_path / "tree" / RXE / "shared.h").exists()
+    assert net(pristine).read_text() == SOURCE
+
+
+def test_apply_moved_lines(pristine: Path, patch: Path, tmp_path: Path) -> None:
+    """Lines that only moved are found: that is no fuzz."""
+    net(pristine).write_text("int new;\n" * 5 + SOURCE)
+    done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", "", str(patch))
+    assert done.returncode == 0, done.stderr
+    assert "int patched21;" in net(tmp_path / "tree").read_text()
+
+
+@pytest.mark.parametrize("line", ["line19", "line21", "line24"])
+def test_apply_refuses_fuzz(pristine: Path, patch: Path, tmp_path: Path, line: str) -> None:
+    """A changed line, in the context or not, stops it: with file, hunk, patch and version."""
+    net(pristine).write_text(SOURCE.replace(f"int {line};", f"long {line};"))
+    done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.999-1", "", str(patch))
+    assert done.returncode != 0
+    assert f"{RXE}/rxe_net.c" in done.stderr
+    assert re.search(r"Hunk #1 FAILED at 18", done.stderr)
+    assert "0001-patch.patch does not apply to rxe 6.12.999-1" in done.stderr
+    assert "what to do" in done.stderr
+
+
+def test_apply_names_the_patch(pristine: Path, patch: Path, tmp_path: Path) -> None:
+    """Of a series the patch that failed is named, the first one too."""
+    second = tmp_path / "0002-patch.patch"
+    second.write_text(PATCH.replace("21", "23"))
+    net(pristine).write_text(SOURCE.replace("int line21;", "long line21;"))
+    series = str(patch), str(second)
+    done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.999-1", "", *series)
+    assert done.returncode != 0
+    assert "0001-patch.patch does not apply to rxe 6.12.999-1" in done.stderr
+
+
+def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Path) -> None:
+    """A source that has the series already is taken as it is, and said to be."""
+    net(pristine).write_text(SOURCE.replace("int line21;", "int patched21;"))
+    done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", "", str(patch))
+    assert done.returncode == 0, done.stderr
+    assert "applied in the source already" in done.stdout
+    assert net(tmp_path / "tree").read_text() == net(pristine).read_text()
+
+
+@pytest.mark.parametrize("variable", ["RXE_SRC", "KSRC"])
+def test_fetch_from_a_tree(pristine: Path, tmp_path: Path, variable: str) -> None:
+    """A kernel tree gives its driver and its version."""
+    (pristine / "Makefile").write_text(
+        "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 34\nEXTRAVERSION =\n"
+    )
+    out = tmp_path / "out"
+    done = script("fetch", "6.12", "6.12.34-x", str(out), **{variable: str(pristine)})
+    assert done.returncode == 0, done.stderr
+    assert net(out).read_text() == SOURCE
+    assert (out / "version").read_text() == "6.12.34\n"
+
+
+def test_fetch_from_the_folder(pristine: Path, tmp_path: Path) -> None:
+    """The rxe folder itself will do."""
+    out = tmp_path / "out"
+    done = script("fetch", "6.12", "6.12.34-x", str(out), RXE_SRC=str(pristine / RXE))
+    assert done.returncode == 0, done.stderr
+    assert net(out).read_text() == SOURCE
+
+
+def test_fetch_from_debian_tarball(pristine: Path, tmp_path: Path) -> None:
+    """What the linux-source package installs: one tar.xz, of which the driver is taken, whole."""
+    (pristine / RXE / "Makefile").write_text("obj-m += rdma_rxe.o\n")
+    (pristine / "drivers/other.c").write_text("int other;\n")
+    pristine.rename(tmp_path / "linux-source-6.12")
+    sources = tmp_path / "src"
+    sources.mkdir()
+    tarball = sources / "linux-source-6.12.tar.xz"
+    subprocess.run(["tar", "-cJf", tarball, "-C", tmp_path, "linux-source-6.12"], check=True)
+    out = tmp_path / "out"
+    done = script("fetch", "6.12", "6.12.34-x", str(out), SOURCES=str(sources))
+    assert done.returncode == 0, done.stderr
+    taken = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert taken == [f"{RXE}/Makefile", f"{RXE}/rxe_net.c", "version"]
+    # cut short: an error, and no half of a driver
+    tarball.write_bytes(tarball.read_bytes()[:-40])
+    shutil.rmtree(out)
+    done = script("fetch", "6.12", "6.12.34-x", str(out), SOURCES=str(sources))
+    assert done.returncode != 0
+    assert f"cannot unpack {tarball}" in done.stderr
+    assert not out.exists()
+
+
+def test_fetch_from_elsewhere(tmp_path: Path) -> None:
+    """A folder without the driver is an error that says so, and nothing is made."""
+    done = script("fetch", "6.12", "6.12.34-x", str(tmp_path / "out"), RXE_SRC=str(tmp_path))
+    assert done.returncode != 0
+    assert f"no rxe driver in {tmp_path}" in done.stderr
+    assert "what to do" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def patch_id(base: Path) -> str:
+    """The id of a copy of the kernel folder's series."""
+    files = [
+        *sorted((base / "patches/6.12").glob("*.patch")),
+        *sorted((base / "src").glob("*.[ch]")),
+    ]
+    done = script("patch-id", str(base), *map(str, files))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_patch_id(tmp_path: Path) -> None:
+    """It is 12 hexadecimal digits, the same anywhere, and another for any change."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    for copy in (first, second):
+        shutil.copytree(KERNEL, copy)
+    known = patch_id(first)
+    assert re.fullmatch(r"[0-9a-f]{12}", known)
+    assert patch_id(second) == known
+    with (second / "src/rxe_stage.c").open("a") as file:
+        file.write("\n")
+    assert patch_id(second) != known
+    (first / "src/rxe_stage.c").rename(first / "src/rxe_staged.c")
+    assert patch_id(first) != known
+
+
+def test_unknown_line_and_variant() -> None:
+    """What cannot be built is said at once."""
+    make = ["make", "-C", str(KERNEL), "KVER=5.10.0-amd64"]
+    done = subprocess.run(make, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "No patch series for kernel line 5.10" in done.stderr
+    done = subprocess.run([*make, "VARIANT=fast"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "VARIANT=fast is not one of: instrumented stock delay" in done.stderr
+
+
+def host(sys: Path, call: str) -> subprocess.CompletedProcess[str]:
+    """Call a function of host.sh, with a folder in the place of /sys."""
+    return subprocess.run(
+        ["sh", "-c", f". {SCRIPTS}/host.sh; {call}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "SYS": str(sys)},
+    )
+
+
+def test_enforced_signatures(tmp_path: Path) -> None:
+    """Secure Boot, the kernel's own parameter, lockdown: each is seen; none of them is nothing."""
+
+    def enforced() -> bool:
+        return host(tmp_path, "signatures_enforced").returncode == 0
+
+    assert not enforced()
+    efi = tmp_path / "firmware/efi/efivars"
+    efi.mkdir(parents=True)
+    variable = efi / "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    variable.write_bytes(b"\x06\0\0\0\0")
+    assert not enforced()
+    variable.write_bytes(b"\x06\0\0\0\1")
+    assert enforced()
+    variable.unlink()
+    parameter = tmp_path / "module/module/parameters/sig_enforce"
+    parameter.parent.mkdir(parents=True)
+    parameter.write_text("N\n")
+    assert not enforced()
+    parameter.write_text("Y\n")
+    assert enforced()
+    parameter.unlink()
+    lockdown = tmp_path / "kernel/security/lockdown"
+    lockdown.parent.mkdir(parents=True)
+    lockdown.write_text("[none] integrity confidentiality\n")
+    assert not enforced()
+    lockdown.write_text("none [integrity] confidentiality\n")
+    assert enforced()
+
+
+def test_a_signature_is_seen(tmp_path: Path) -> None:
+    """What the kernel puts at the end of a signed module."""
+    module = tmp_path / "rdma_rxe.ko"
+    module.write_bytes(b"\x7fELF" + bytes(100))
+    assert host(tmp_path, f"is_signed {module}").returncode != 0
+    module.write_bytes(b"\x7fELF" + bytes(100) + b"~Module signature appended~\n")
+    assert host(tmp_path, f"is_signed {module}").returncode == 0
+
+
+def test_a_loaded_module_is_told(tmp_path: Path) -> None:
+    """Which module goes on, what holds it, and the commands to change over; else nothing."""
+    assert host(tmp_path, "say_loaded").stdout == ""
+    (tmp_path / "module/rdma_rxe").mkdir(parents=True)
+    idle = host(tmp_path, "say_loaded").stdout
+    assert "is loaded (the stock one)" in idle
+    assert "modprobe -r rdma_rxe && modprobe rdma_rxe" in idle
+    assert "rdma link" not in idle
+    for device, netdev in (("rxe0", "eth0"), ("rxe1", "eth1")):
+        parent = tmp_path / "class/infiniband" / device / "parent"
+        parent.parent.mkdir(parents=True)
+        parent.write_text(f"{netdev}\n")
+    # a device of other hardware has no parent of that kind
+    (tmp_path / "class/infiniband/mlx5_0").mkdir()
+    (tmp_path / "module/rdma_rxe/version").write_text("rocelab-0123456789ab\n")
+    busy = host(tmp_path, "say_loaded").stdout
+    assert "is loaded (rocelab-0123456789ab)" in busy
+    assert "in use: rxe0 on eth0, rxe1 on eth1" in busy
+    order = ["rdma link delete rxe0", "rdma link delete rxe1", "modprobe -r rdma_rxe"]
+    order += ["rdma link add rxe0 type rxe netdev eth0", "rdma link add rxe1 type rxe netdev eth1"]
+    places = [busy.index(words) for words in order]
+    assert places == sorted(places)
+
+
+BOOT_HEADER = 0x1F1
+
+
+def boot_image(payload: bytes) -> bytes:
+    """A bzImage of x86 as far as base-btf.sh reads it: one set-up sector."""
+    head = bytearray(1024)
+    head[BOOT_HEADER] = 1
+    head[0x202:0x206] = b"HdrS"
+    head[0x248:0x24C] = (16).to_bytes(4, "little")
+    head[0x24C:0x250] = (len(payload) + 4).to_bytes(4, "little")
+    # behind the data stands its size
+    return bytes(head) + bytes(16) + payload + b"\x99\0\0\0" + b"what follows"
+
+
+@pytest.mark.parametrize("name", ["xz", "gzip", "zstd"])
+def test_base_btf_of_a_boot_image(tmp_path: Path, name: str) -> None:
+    """The kernel in a boot image is unpacked, and its BTF taken out."""
+    types = tmp_path / "types"
+    types.write_bytes(b"\x9f\xeb\x01\0" + b"types of a kernel")
+    kernel = tmp_path / "vmlinux"
+    shutil.copy("/bin/true", kernel)
+    subprocess.run(["objcopy", "--add-section", f".BTF={types}", kernel], check=True)
+    packed = subprocess.run([name, "-c", kernel], capture_output=True, check=True).stdout
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(boot_image(packed))
+    out = tmp_path / "base.btf"
+    done = script("base-btf", "6.1.0-0-test", str(out), VMLINUZ=str(image))
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == types.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "base.btf", "types", "vmlinux", "vmlinuz",
+    ]  # fmt: skip
+
+
+def test_base_btf_refuses(tmp_path: Path) -> None:
+    """No image, no boot header, an unknown compression: each is told, with what to do."""
+    image = tmp_path / "vmlinuz"
+
+    def refusal() -> str:
+        done = script("base-btf", "6.1.0-0-test", str(tmp_path / "out"), VMLINUZ=str(image))
+        assert done.returncode == 1
+        assert "what to do" in done.stderr
+        return done.stderr
+
+    assert f"no {image}" in refusal()
+    image.write_bytes(bytes(4096))
+    assert "no boot header" in refusal()
+    image.write_bytes(boot_image(b"something else"))
+    assert "starts with 736f6d65" in refusal()
+    image.write_bytes(boot_image(b"\x1f\x8b\x08 damaged"))
+    assert "the kernel in it has no BTF" in refusal()
+
+
+def test_fetch_without_debian(tmp_path: Path) -> None:
+    """Where there is no dpkg, the way is KSRC."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "sed", "dirname"):
+        found = shutil.which(name)
+        assert found
+        (tools / name).symlink_to(found)
+    done = script(
+        "fetch", "6.12", "6.12.34-x", str(tmp_path / "o"), PATH=str(tools), SOURCES=str(tmp_path)
+    )
+    assert done.returncode == 1
+    assert "set KSRC" in done.stderr
+
+
+def test_fetch_without_headers(tmp_path: Path) -> None:
+    """The source must be that of the headers: without them no version is guessed."""
+    (tmp_path / "dpkg-query").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "dpkg-query").chmod(0o755)
+    out = tmp_path / "out"
+    path = f"{tmp_path}:/usr/bin:/bin"
+    done = script("fetch", "6.12", "6.12.34-x", str(out), PATH=path, SOURCES=str(tmp_path))
+    assert done.returncode == 1
+    assert "the headers of kernel 6.12.34-x are not installed" in done.stderr
+    assert "apt-get install linux-headers-6.12.34-x" in done.stderr
+    assert not out.exists()
+
+
+def test_build_without_headers(tmp_path: Path) -> None:
+    """A kernel of one's own has its headers elsewhere: KDIR is named beside the package."""
+    out = tmp_path / "rdma_rxe.ko"
+    done = script("build", str(tmp_path / "none"), "6.12.34-x", str(tmp_path), str(out), "")
+    assert done.returncode == 1
+    assert f"no kernel headers in {tmp_path / 'none'}" in done.stderr
+    assert "apt-get install linux-headers-6.12.34-x, or set KDIR" in done.stderr
+    assert not out.exists()
+
+
+def test_dkms_conf() -> None:
+    """What DKMS is told fits the Makefile: its variables, and the lines that have a series."""
+    text = (KERNEL / "dkms.conf").read_text()
+    assert 'PACKAGE_VERSION="@VERSION@"' in text
+    for variable in re.findall(r" (\w+)=\$", text):
+        assert re.search(rf"^{variable} \?=", (KERNEL / "Makefile").read_text(), re.MULTILINE)
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', text, re.MULTILINE)
+    assert found
+    releases = {"6.1.0-56-amd64": "6.1", "6.12.117+deb13-amd64": "6.12", "7.3.4-amd64": "7.x"}
+    for release, line in releases.items():
+        assert re.match(found[1], release)
+        assert (KERNEL / "patches" / line).is_dir()
+    for release in ("6.10.3-amd64", "6.13.1-amd64", "5.10.0-amd64"):
+        assert not re.match(found[1], release)
+
+
+def test_series_form() -> None:
+    """Each patch can be mailed: numbered, signed off, about the driver alone."""
+    patches = sorted((KERNEL / "patches").glob("*/*.patch"))
+    assert patches
+    for path in patches:
+        text = path.read_text()
+        assert re.match(r"\d{4}-RDMA-rxe-", path.name)
+        assert "\nSigned-off-by: " in text
+        assert re.search(r"^Subject: \[PATCH\] RDMA/rxe: [A-Z]", text, re.MULTILINE)
+        touched = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
+        assert touched
+        assert all(name.startswith(f"{RXE}/") for name in touched)

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The runner on a fake testbed: order of cells, atomic cells, resume, interruption."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from fake_testbed import MESSAGES, QPERF, FakeTestbed
+from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
+from rocelab.measure import results, runner
+from rocelab.measure.progress import Estimate, Silent
+from rocelab.plans import plan_file
+from rocelab.plans.plan import Cell
+from rocelab.record import results_table
+from rocelab.record.folder import RunFolder, plan_of
+from rocelab.terminal import run_tables
+
+PLAN = plan_file.from_toml(
+    f"""
+[plan]
+name = "fake"
+repetitions = 3
+transports = ["tcp", "rxe-v2"]
+probes = []
+[[benchmark]]
+tool = "qperf"
+test = "tcp_lat"
+sizes = [64]
+transports = ["tcp"]
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = {MESSAGES}
+transports = ["rxe-v2"]
+""",
+    "fake.toml",
+)
+CELLS = [cell.name for cell in PLAN.cells()]
+
+
+class Watcher(Silent):
+    """Records progress."""
+
+    def __init__(self) -> None:
+        self.finished: list[tuple[str, bool]] = []
+        self.kept = -1
+        self.notes: list[str] = []
+
+    def run_started(self, run: str, *, cells: int, kept: int) -> None:
+        self.kept = kept
+
+    def cell_finished(
+        self, cell: Cell, *, error: RocelabError | None, seconds: float, left: float | None
+    ) -> None:
+        self.finished.append((cell.name, error is None))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def cells_on_disk(run: Path) -> list[str]:
+    return sorted(path.name for path in (run / "cells").iterdir())
+
+
+def record(run: Path, cell: str) -> dict[str, object]:
+    found = json.loads((run / "cells" / cell / "cell.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_run_from_end_to_end(tmp_path: Path) -> None:
+    watcher = Watcher()
+    outcome = runner.run(PLAN, FakeTestbed(), tmp_path / "runs", progress=watcher)
+    assert outcome.exit_code is ExitCode.OK
+    assert (outcome.ok, outcome.failed, outcome.missing) == (6, (), 0)
+    assert watcher.finished == [(name, True) for name in CELLS]
+    assert cells_on_disk(outcome.path) == sorted(CELLS)
+    meta = json.loads((outcome.path / "run.json").read_text())
+    assert meta["status"] == "complete"
+    assert meta["cells"] == CELLS
+    assert plan_file.from_dict(meta["plan"], "run.json") == PLAN
+    step = outcome.path / "cells" / "perftest-send_bw.rxe-v2.r01" / "64"
+    assert {path.name for path in step.iterdir()} == {
+        *("client.out", "client.err", "server.out", "server.err", "wire.pcap"),
+    }
+    table = pl.read_parquet(outcome.path / "results.parquet")
+    assert table.schema == results_table.SCHEMA
+    mean = table.filter(pl.col("metric") == "latency.mean")
+    assert mean["value"].to_list() == [8778.32106] * 3
+    assert mean["kind"].unique().to_list() == ["one_way_half_rtt"]
+    frames = table.filter(
+        (pl.col("metric") == "wire.frames")
+        & (pl.col("kind") == "roce_v2")
+        & (pl.col("transport") == "rxe-v2")
+    )
+    assert frames["value"].to_list() == [2.0 * MESSAGES] * 3
+    # 14 Ethernet, 20 IPv4, 8 UDP, 12 BTH, 4 ICRC
+    headers = table.filter((pl.col("metric") == "wire.header_bytes") & (pl.col("kind") == "roce"))
+    assert headers["value"].to_list() == [58.0] * 3
+
+
+def test_each_benchmark_is_warmed_up_once_per_transport(tmp_path: Path) -> None:
+    bed = FakeTestbed()
+    runner.run(PLAN, bed, tmp_path)
+    assert len(bed.clients) == 6 + 2
+    short = [argv for argv in bed.clients if "ib_send_bw" in argv]
+    assert [argv[argv.index("-n") + 1] for argv in short] == ["50", *["1000"] * 3]
+
+
+def test_each_server_has_its_own_port_and_ends(tmp_path: Path) -> None:
+    bed = FakeTestbed()
+    runner.run(PLAN, bed, tmp_path)
+    ports = [argv[argv.index("-p") + 1] for argv in bed.clients if "-p" in argv]
+    assert len(set(ports)) == len(ports)
+    assert all(process.killed for process in bed.started)
+
+
+def test_the_run_continues_after_a_failing_benchmark(tmp_path: Path) -> None:
+    def broken(_: FakeTestbed, argv: tuple[str, ...]) -> str | None:
+        return "\x1b[31mnonsense" if "qperf" in argv else None
+
+    watcher = Watcher()
+    outcome = runner.run(PLAN, FakeTestbed(on_client=broken), tmp_path, progress=watcher)
+    assert outcome.exit_code is ExitCode.CELL
+    assert outcome.status == "complete"
+    assert outcome.failed == tuple(name for name in CELLS if name.startswith("qperf"))
+    found = record(outcome.path, "qperf-tcp_lat.tcp.r01")
+    assert found["status"] == "error"
+    assert found["error"]["kind"] == "benchmark"  # type: ignore[index]
+    # its output is kept
+    kept = outcome.path / "cells" / "qperf-tcp_lat.tcp.r01" / "64" / "client.out"
+    assert kept.read_text() == "\x1b[31mnonsense"
+    table = pl.read_parquet(outcome.path / "results.parquet")
+    assert table["tool"].unique().to_list() == ["perftest"]
+
+
+def test_traffic_that_took_another_path_is_an_error_with_its_proof(tmp_path: Path) -> None:
+    def looped_back(bed: FakeTestbed, argv: tuple[str, ...]) -> str | None:
+        if "ib_send_bw" in argv:
+            bed.nodes[0].sent += 1
+            bed.nodes[0].received += 1
+        return None
+
+    outcome = runner.run(PLAN, FakeTestbed(on_client=looped_back), tmp_path)
+    assert outcome.exit_code is ExitCode.CELL
+    found = record(outcome.path, "perftest-send_bw.rxe-v2.r02")
+    assert found["error"]["kind"] == "proof"  # type: ignore[index]
+    assert "RoCE v2 frames on the wire is 2000, expected 2001" in found["error"]["what"]  # type: ignore[index]
+    assert found["steps"][0]["proof"]["ok"] is False  # type: ignore[index]
+
+
+class AfterCells:
+    """Raises an exception after a number of client runs (including warm-ups)."""
+
+    def __init__(self, clients: int, act: BaseException | None = None) -> None:
+        self.left = clients
+        self.act = act
+
+    def __call__(self, bed: FakeTestbed, _: tuple[str, ...]) -> str | None:
+        self.left -= 1
+        if self.left == 0:
+            if self.act:
+                raise self.act
+            bed.dead = True
+            raise TestbedError("node n1 does not answer")
+        return None
+
+
+def test_ctrl_c_keeps_finished_cells_and_nothing_else(tmp_path: Path) -> None:
+    bed = FakeTestbed(on_client=AfterCells(5, KeyboardInterrupt()))
+    outcome = runner.run(PLAN, bed, tmp_path)
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert outcome.status == "interrupted"
+    assert cells_on_disk(outcome.path) == sorted(CELLS[: outcome.ok])
+    assert outcome.missing == 6 - outcome.ok > 0
+    assert json.loads((outcome.path / "run.json").read_text())["status"] == "interrupted"
+    assert results_table.load(outcome.path)["repetition"].max() is not None
+    assert all(process.killed for process in bed.started)
+
+
+@pytest.mark.parametrize("moment", ["begin", "commit"])
+def test_ctrl_c_at_a_cell_s_edges_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A signal may arrive just when the cell's folder is created or about to be renamed."""
+    begin = RunFolder.begin
+
+    def interrupted(folder: RunFolder, cell: Cell, *_: object) -> Path:
+        if moment == "begin":
+            begin(folder, cell)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, moment, interrupted)
+    outcome = runner.run(PLAN, FakeTestbed(), tmp_path)
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert list((outcome.path / "cells").iterdir()) == []
+
+
+def test_resume_runs_only_failed_and_missing_cells(tmp_path: Path) -> None:
+    first = runner.run(PLAN, FakeTestbed(on_client=AfterCells(5, KeyboardInterrupt())), tmp_path)
+    kept = {
+        name: (first.path / "cells" / name / "cell.json").stat().st_mtime_ns
+        for name in cells_on_disk(first.path)
+    }
+    # make one of them an error, and leave the folder of an interrupted attempt
+    bad = min(kept)
+    RunFolder(first.path).begin(PLAN.cells()[-1])
+    path = first.path / "cells" / bad / "cell.json"
+    path.write_text(path.read_text().replace('"ok"', '"error"', 1))
+    started = json.loads((first.path / "run.json").read_text())["started"]
+
+    watcher = Watcher()
+    assert plan_of(first.path) == PLAN
+    second = runner.run(PLAN, FakeTestbed(), tmp_path, resume=first.path, progress=watcher)
+    assert second.exit_code is ExitCode.OK
+    assert second.path == first.path
+    assert watcher.kept == len(kept) - 1
+    assert {name for name, _ in watcher.finished} == set(CELLS) - (set(kept) - {bad})
+    assert cells_on_disk(second.path) == sorted(CELLS)
+    for name in set(kept) - {bad}:
+        assert (second.path / "cells" / name / "cell.json").stat().st_mtime_ns == kept[name]
+    assert record(second.path, bad)["status"] == "ok"
+    assert json.loads((first.path / "run.json").read_text())["started"] == started
+
+
+def test_resume_follows_the_plan_in_the_run(tmp_path: Path) -> None:
+    first = runner.run(PLAN, FakeTestbed(), tmp_path)
+    other = plan_file.load("demo")
+    watcher = Watcher()
+    second = runner.run(other, FakeTestbed(), tmp_path, resume=first.path, progress=watcher)
+    assert (second.ok, watcher.finished) == (6, [])
+
+
+def test_resume_on_another_testbed_is_refused(tmp_path: Path) -> None:
+    first = runner.run(PLAN, FakeTestbed(), tmp_path)
+    with pytest.raises(UsageError, match=r"kernel of n1 was .* and is"):
+        runner.run(PLAN, FakeTestbed(kernel="other"), tmp_path, resume=first.path)
+    with pytest.raises(UsageError, match="accelerator was 'tcg', and is 'kvm'"):
+        runner.run(PLAN, FakeTestbed(accelerator="kvm"), tmp_path, resume=first.path)
+
+
+def test_resume_of_other_folders_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a run folder"):
+        runner.run(PLAN, FakeTestbed(), tmp_path, resume=tmp_path)
+    (tmp_path / "run.json").write_text('{"schema": "rocelab.run/9"}')
+    with pytest.raises(UsageError, match="another version"):
+        plan_of(tmp_path)
+
+
+def test_a_dead_node_costs_one_cell_when_the_testbed_can_be_remade(tmp_path: Path) -> None:
+    watcher = Watcher()
+    outcome = runner.run(
+        PLAN,
+        FakeTestbed(on_client=AfterCells(4)),
+        tmp_path,
+        progress=watcher,
+        remake=FakeTestbed,
+    )
+    assert outcome.status == "complete"
+    assert outcome.ok == 5
+    (failed,) = outcome.failed
+    error = record(outcome.path, failed)["error"]
+    assert error["kind"] == "testbed"  # type: ignore[index]
+    assert "Oops: panic" in error["cause"]  # type: ignore[index]
+    assert outcome.exit_code is ExitCode.CELL
+    assert any("making a new testbed" in note for note in watcher.notes)
+
+
+def test_a_dead_node_stops_the_run_when_the_testbed_cannot_be_remade(tmp_path: Path) -> None:
+    outcome = runner.run(PLAN, FakeTestbed(on_client=AfterCells(4)), tmp_path)
+    assert outcome.exit_code is ExitCode.TESTBED
+    assert outcome.status == "stopped"
+    assert outcome.error is not None
+    assert "--resume" in outcome.error.action
+    assert outcome.ok >= 1
+    assert len(outcome.failed) == 1
+    assert outcome.ok + 1 + outcome.missing == 6
+    assert json.loads((outcome.path / "run.json").read_text())["reason"] == "node n1 died"
+
+
+def test_a_death_in_the_last_cell_is_reported(tmp_path: Path) -> None:
+    last = FakeTestbed(on_client=AfterCells(8))
+    outcome = runner.run(PLAN, last, tmp_path)
+    assert (outcome.exit_code, outcome.ok, outcome.missing) == (ExitCode.TESTBED, 5, 0)
+
+
+def test_a_node_that_recovers_costs_only_its_cell(tmp_path: Path) -> None:
+    stutter = AfterCells(4, TestbedError("the command did not end within 60 s"))
+    outcome = runner.run(PLAN, FakeTestbed(on_client=stutter), tmp_path)
+    assert (outcome.exit_code, outcome.ok, outcome.status) == (ExitCode.CELL, 5, "complete")
+
+
+def test_a_testbed_that_keeps_dying_stops_the_run(tmp_path: Path) -> None:
+    made = []
+
+    def remake() -> FakeTestbed:
+        made.append(1)
+        return FakeTestbed(on_client=AfterCells(1))
+
+    outcome = runner.run(PLAN, FakeTestbed(on_client=AfterCells(1)), tmp_path, remake=remake)
+    assert outcome.exit_code is ExitCode.TESTBED
+    assert len(made) == 1
+    assert len(outcome.failed) == 2
+
+
+def test_a_full_disk_stops_the_run(tmp_path: Path) -> None:
+    full = FakeTestbed(on_client=AfterCells(4, OSError(28, "No space left on device")))
+    outcome = runner.run(PLAN, full, tmp_path)
+    assert outcome.exit_code is ExitCode.MISSING
+    assert outcome.ok >= 1
+    assert cells_on_disk(outcome.path) == sorted(CELLS[: outcome.ok])
+
+
+def test_results_can_be_rebuilt(tmp_path: Path) -> None:
+    outcome = runner.run(PLAN, FakeTestbed(), tmp_path)
+    table = outcome.path / "results.parquet"
+    before = table.read_bytes()
+    table.unlink()
+    with pytest.raises(UsageError, match="cannot be read"):
+        results_table.load(outcome.path)
+    assert results.rebuild(outcome.path).read_bytes() == before
+    (outcome.path / "cells" / CELLS[0] / "64" / "client.out").write_text("")
+    with pytest.raises(UsageError, match="cannot be read again"):
+        results.rebuild(outcome.path)
+
+
+def test_the_summary_fits_a_terminal(tmp_path: Path) -> None:
+    def hostile(_: FakeTestbed, argv: tuple[str, ...]) -> str | None:
+        return QPERF.replace("8778.32106", "\x1b]0;owned\x07") if "qperf" in argv else None
+
+    for bed in (FakeTestbed(), FakeTestbed(on_client=hostile)):
+        outcome = runner.run(PLAN, bed, tmp_path)
+        screen = io.StringIO()
+        run_tables.show(outcome.path, Console(width=80, file=screen))
+        text = screen.getvalue()
+        assert max(map(len, text.splitlines())) <= 80
+        assert "these count instructions, not time" in text
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+
+def test_three_transports_fit_a_terminal_too() -> None:
+    """They are listed in rows: no number or interval is truncated."""
+    plan = replace(PLAN, transports=("tcp", "rxe-v1", "rxe-v2"))
+    benchmark = plan.benchmarks[0]
+    rows = [
+        {
+            "metric": "latency.mean", "kind": "one_way_half_rtt", "tool": benchmark.tool,
+            "test": benchmark.title, "size": size, "transport": transport, "value": value * 1e6,
+        }
+        for size in benchmark.sizes
+        for transport in plan.transports
+        for value in (1079.4, 1179.4, 1302.4)
+    ]  # fmt: skip
+    screen = io.StringIO()
+    parts = run_tables._comparison(pl.DataFrame(rows), plan, "latency.mean", "Latency, µs", 1e-3)
+    Console(width=80, file=screen).print(*parts, sep="\n")
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    for transport in plan.transports:
+        mine = [line for line in lines if transport in line.split()]
+        assert len(mine) == len(benchmark.sizes)
+        assert all("1,179,400 (1,079,400 to 1,302,400)" in line for line in mine)
+
+
+def test_two_runs_in_the_same_second_get_two_folders(tmp_path: Path) -> None:
+    paths = {RunFolder.create(tmp_path, PLAN).path for _ in range(5)}
+    assert len(paths) == 5
+
+
+def test_a_run_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot make a run folder"):
+        runner.run(PLAN, FakeTestbed(), tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan": []},
+        {"plan": {"plan": {"name": "../../x", "transports": ["tcp"]}}},
+        {"nodes": []},
+        {"nodes": {"n1": 5}},
+        {"accelerator": None},
+    ],
+)
+def test_a_hostile_run_json_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    first = runner.run(PLAN, FakeTestbed(), tmp_path)
+    path = first.path / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UsageError):
+        runner.run(PLAN, FakeTestbed(), tmp_path, resume=first.path)
+
+
+def test_links_in_a_hostile_run_are_not_followed(tmp_path: Path) -> None:
+    first = runner.run(PLAN, FakeTestbed(), tmp_path / "runs")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("")
+    (first.path / "cells" / ".x").symlink_to(precious)
+    (first.path / "cells" / ".y").write_text("")
+    RunFolder.open(first.path)
+    assert (precious / "file").exists()
+    assert cells_on_disk(first.path) == sorted(CELLS)
+
+
+def test_remaining_time_is_estimated_from_similar_cells() -> None:
+    cells = list(PLAN.cells())
+    slow = next(cell for cell in cells if cell.transport.name == "rxe-v2")
+    fast = next(cell for cell in cells if cell.transport.name == "tcp")
+    estimate = Estimate()
+    assert estimate.left(cells) is None
+    estimate.add(slow, 10)
+    assert estimate.left([fast]) == 10
+    estimate.add(fast, 2)
+    assert estimate.left([slow, fast, fast]) == 14
+    assert estimate.left([]) == 0

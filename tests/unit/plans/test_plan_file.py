@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plans: strict reading, round trip through run.json, and the order of cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocelab.errors import ExitCode, UsageError
+from rocelab.plans import plan_file
+from rocelab.plans.catalog import TESTS, TRANSPORTS, measured_by
+
+GOOD = """
+[plan]
+name = "small"
+repetitions = 2
+transports = ["tcp", "rxe-v2"]
+[testbed]
+provider = "qemu"
+line = "6.12"
+mtu = 4200
+[[benchmark]]
+tool = "perftest"
+test = "write_lat"
+sizes = [2, 64]
+iterations = 100
+"""
+
+
+def test_every_built_in_plan_is_valid() -> None:
+    assert "demo" in plan_file.built_in()
+    for name in plan_file.built_in():
+        assert plan_file.load(name).name == name
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    plan = plan_file.from_toml(
+        '[plan]\nname = "p"\ntransports = ["tcp"]\n'
+        '[[benchmark]]\ntool = "qperf"\ntest = "tcp_lat"\nsizes = [1]\n',
+        "p.toml",
+    )
+    assert plan.repetitions == 10
+    assert plan.seed == 1
+    assert (plan.testbed.provider, plan.testbed.line, plan.testbed.mtu) == ("qemu", "6.12", 4200)
+    assert plan.probes == ("rxestat",)
+    assert plan.benchmarks[0].transports == ("tcp",)
+    assert not plan.warnings()
+
+
+def test_few_repetitions_are_warned_about() -> None:
+    assert "confidence interval" in plan_file.from_toml(GOOD, "p.toml").warnings()[0]
+
+
+def test_a_plan_survives_run_json() -> None:
+    plan = plan_file.load("demo")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("repetitions", "repetition", "p.toml: plan.repetition: unknown key (did you mean 'repet"),
+        ("[testbed]", "[testbad]", "p.toml: testbad: unknown key (did you mean 'testbed'?)"),
+        ("mtu =", "mut =", "p.toml: testbed.mut: unknown key (did you mean 'mtu'?)"),
+        ("iterations", "iters", "p.toml: benchmark[1].iters: unknown key"),
+        (
+            '"rxe-v2"',
+            '"rxe-v3"',
+            "plan.transports: unknown value 'rxe-v3' (did you mean 'rxe-v2'?)",
+        ),
+        (
+            '"perftest"',
+            '"perfest"',
+            "benchmark[1].tool: unknown value 'perfest' (did you mean 'perf",
+        ),
+        (
+            '"write_lat"',
+            '"write_lag"',
+            "benchmark[1].test: unknown value 'write_lag' (did you mean",
+        ),
+        ('"qemu"', '"vmware"', "testbed.provider: unknown value 'vmware'"),
+        ('"6.12"', '"6.13"', "testbed.line: unknown value '6.13'"),
+        ('"6.12"', "6.12", "testbed.line: unknown value 6.12"),
+        ("[2, 64]", "[2, 0]", "benchmark[1].sizes: 0 is out of range"),
+        ("[2, 64]", "[2, 2]", "benchmark[1].sizes: 2 appears twice"),
+        ("[2, 64]", "[2, true]", "benchmark[1].sizes: True is not a whole number"),
+        ("[2, 64]", "[]", "benchmark[1].sizes: the list is empty"),
+        ("[2, 64]", "64", "benchmark[1].sizes: 64 is not a list"),
+        ("= 2\n", "= 0\n", "plan.repetitions: 0 is out of range"),
+        ("= 4200", "= 90000", "testbed.mtu: 90000 is out of range"),
+        ('"small"', '"../small"', "plan.name: '../small' cannot name a folder"),
+        ('"small"', '"a\\u001b[31m"', "plan.name: 'a\\x1b[31m' cannot name a folder"),
+        ('name = "small"\n', "", "plan.name: is missing"),
+        ("write_lat", "read_lat", "perftest read_lat has no counterpart over tcp"),
+        ("iterations = 100", "path_mtu = 1500", "benchmark[1].path_mtu: unknown value 1500"),
+        ("[[benchmark]]", "[benchmark]", "benchmark: is not a list of tables"),
+        ("[plan]", "[plan", "p.toml: not valid TOML"),
+    ],
+)
+def test_bad_plans_are_refused_by_name(old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError) as caught:
+        plan_file.from_toml(GOOD.replace(old, new, 1), "p.toml")
+    assert message in str(caught.value)
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_errors_list_the_allowed_values() -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_file.from_toml(GOOD.replace("rxe-v2", "roce"), "p.toml")
+    for transport in TRANSPORTS:
+        assert transport in caught.value.action
+
+
+def test_duplicate_benchmarks_are_refused() -> None:
+    twin = GOOD[GOOD.index("[[benchmark]]") :]
+    with pytest.raises(UsageError, match="perftest write_lat appears twice"):
+        plan_file.from_toml(GOOD + twin, "p.toml")
+
+
+def test_a_missing_plan_names_the_built_in_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_file.load(str(tmp_path / "none.toml"))
+    assert "demo" in caught.value.action
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        plan_file.load(str(path))
+    path.write_bytes(b"#" * (1 << 20) + b"#")
+    with pytest.raises(UsageError, match="too large"):
+        plan_file.load(str(path))
+    with pytest.raises(UsageError, match="cannot read"):
+        plan_file.load(str(tmp_path) + "/")
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(
+        st.sampled_from(["plan", "testbed", "benchmark", "name", "sizes"]) | st.text(), inner
+    ),
+))  # fmt: skip
+def test_any_document_is_a_plan_or_a_usage_error(document: object) -> None:
+    with pytest.raises(UsageError):
+        plan_file.from_dict(
+            document if isinstance(document, dict) else {"plan": document}, "p.toml"
+        )
+
+
+@given(seed=st.integers(0, 2**63 - 1), repetitions=st.integers(1, 12))
+def test_each_repetition_has_every_cell_once(seed: int, repetitions: int) -> None:
+    text = GOOD.replace("repetitions = 2", f"repetitions = {repetitions}\nseed = {seed}")
+    text += '[[benchmark]]\ntool = "qperf"\ntest = "tcp_bw"\nsizes = [9]\ntransports = ["tcp"]\n'
+    cells = plan_file.from_toml(text, "p.toml").cells()
+    assert len(cells) == repetitions * 3
+    for number in range(repetitions):
+        block = cells[number * 3 : number * 3 + 3]
+        assert {cell.repetition for cell in block} == {number + 1}
+        assert len({(cell.benchmark.tool, cell.transport.name) for cell in block}) == 3
+
+
+def test_the_order_is_fixed_by_the_seed() -> None:
+    # written down, so that a new Python or a refactoring cannot silently reorder a plan
+    names = [cell.name for cell in plan_file.from_toml(GOOD, "p.toml").cells()]
+    assert names == [
+        "perftest-write_lat.rxe-v2.r01",
+        "perftest-write_lat.tcp.r01",
+        "perftest-write_lat.rxe-v2.r02",
+        "perftest-write_lat.tcp.r02",
+    ]
+
+
+def test_seeds_interleave_transports() -> None:
+    first = Counter(
+        plan_file.from_toml(GOOD.replace("= 2\n", f"= 1\nseed = {seed}\n", 1), "p")
+        .cells()[0]
+        .transport.name
+        for seed in range(200)
+    )
+    assert min(first["tcp"], first["rxe-v2"]) > 60
+
+
+def test_counterparts_measure_the_same_kind() -> None:
+    for test in TESTS.values():
+        if test.tcp_counterpart is not None:
+            other = TESTS[test.tcp_counterpart]
+            assert (other.quantity, other.kind, other.family) == (test.quantity, test.kind, "tcp")
+        for transport in TRANSPORTS.values():
+            measuring = measured_by(test, transport)
+            assert measuring is None or measuring.family in ("mpi", transport.family)
+
+
+def test_only_perftests_bandwidth_tests_report_cpu_utilization() -> None:
+    text = """
+[plan]
+name = "p"
+transports = ["rxe-v2"]
+[[benchmark]]
+tool = "perftest"
+test = "write_bw"
+sizes = [64]
+cpu_util = true
+"""
+    plan = plan_file.from_toml(text, "p.toml")
+    assert plan.benchmarks[0].cpu_util
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    with pytest.raises(UsageError, match="perftest write_lat reports no CPU utilization"):
+        plan_file.from_toml(text.replace("write_bw", "write_lat"), "p.toml")
+
+
+def test_the_documentation_prints_the_catalog() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "formats" / "plan.md").read_text()
+    for test in TESTS.values():
+        low, high = test.sizes
+        tcp = measured_by(test, TRANSPORTS["tcp"])
+        row = [
+            *(test.tool, test.name, test.quantity, str(test.kind)),
+            f"{low}" if low == high else f"{low} to {high}",
+            tcp.program if tcp else "–",  # noqa: RUF001
+        ]
+        assert f"| {' | '.join(row)} |" in page
+    for transport in TRANSPORTS:
+        assert f"| `{transport}` |" in page
+    example = page.split("```toml\n")[1].split("```")[0]
+    assert plan_file.from_toml(example, "plan.md").repetitions == 10

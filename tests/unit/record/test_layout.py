@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Only record/ knows what the files of a run folder are called, and how a metric's name is made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rocelab
+from rocelab.record import layout
+
+ROOT = Path(rocelab.__file__).parent
+FILES = {
+    layout.RUN, layout.CELL, layout.RESULTS, layout.WIRE_CAPTURE, layout.CELLS,
+    layout.RUN_SCHEMA, layout.CELL_SCHEMA,
+}  # fmt: skip
+READERS = {"read_parquet", "scan_parquet"}
+ELSEWHERE = {
+    "report/export.py": {layout.RESULTS},  # a copy, in a folder of the user's
+    "capture/analysis.py": READERS,  # its own parts, while it writes
+}
+
+
+def found(path: Path) -> Iterator[str]:
+    """File names and readers that a module mentions, docstrings apart."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and node.value in FILES - {layout.CELLS}:
+            yield str(node.value)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            right = node.right
+            if isinstance(right, ast.Constant) and right.value in FILES:
+                yield str(right.value)
+        elif isinstance(node, ast.Attribute) and node.attr in READERS:
+            yield node.attr
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sorted(ROOT.rglob("*.py")) if p.parent.name != "record"],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_the_layout_is_known_in_one_place(path: Path) -> None:
+    allowed = ELSEWHERE.get(str(path.relative_to(ROOT)), set())
+    assert set(found(path)) <= allowed

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The joint view of costs: each number recomputed from results.parquet, each absence a dash."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab import units
+from rocelab.report import build
+from study_results import Line, table, write_run
+from synthetic_run import Synthetic
+
+RUN = Synthetic(
+    transports=("tcp", "rxe-v2"),
+    tests=("write_lat", "write_bw"),
+    sizes=(64, 4096),
+    accelerator="native",
+    timed=True,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
+
+
+def rows(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    [section] = page.all("section", id="costs")
+    return {
+        (row["benchmark"], row["size"], row["transport"]): row
+        for row in section.all("table")[0].table()
+    }
+
+
+def medians(results: pl.DataFrame, **where: object) -> list[float]:
+    """One median over the repetitions for each node and kind."""
+    groups = results.filter(**where).group_by("node", "kind", maintain_order=True)
+    return [statistics.median(group["value"]) for _, group in groups]
+
+
+def test_each_cost(folder: Path) -> None:
+    results = pl.read_parquet(folder / "results.parquet")
+    found = rows(folder)
+    assert len(found) == 8
+    for test, size, transport in itertools.product(RUN.tests, RUN.sizes, RUN.transports):
+        row = found[f"perftest {test}", units.size(size), transport]
+        here = {"test": test, "size": size, "transport": transport}
+        if test == "write_lat":
+            [time] = medians(results, metric="latency.mean", **here)
+        else:
+            [rate] = medians(results, metric="message_rate", **here)
+            time = 1e9 / rate
+        assert row["message"] == units.number(time)
+        assert row["byte"] == units.number(time / size)
+        kernel = sum(medians(results, metric="cpu.per_message", kind="kernel", **here))
+        assert row["kernel CPU"] == units.number(kernel)
+        assert row["kernel CPU per byte"] == units.number(kernel / size)
+        every = sum(medians(results, metric="cpu.per_message", kind="communication", **here))
+        assert row["all CPU"] == units.number(every)
+        [header] = medians(results, metric="wire.header_bytes", **here)
+        assert row["header bytes"] == units.number(header)
+        if transport == "tcp":
+            assert row["encapsulation"] == units.ABSENT
+
+
+def test_encapsulation_is_weighted_by_packets(folder: Path) -> None:
+    """Classes and nodes with more packets weigh more."""
+    results = pl.read_parquet(folder / "results.parquet")
+    here = results.filter(test="write_lat", transport="rxe-v2", size=64)
+    total = packets = 0.0
+    for (node, kind), group in here.filter(metric="encapsulation.mean").group_by("node", "kind"):
+        [count] = medians(here, metric="stage.tx.bth.count", node=node, kind=kind)
+        total += statistics.median(group["value"]) * count
+        packets += count
+    row = rows(folder)["perftest write_lat", units.size(64), "rxe-v2"]
+    assert row["encapsulation"] == units.number(total / packets)
+
+
+def test_a_column_of_dashes_is_left_out(tmp_path: Path) -> None:
+    lines = [Line("latency", "rxe-v2", "latency.mean", {4: 8000.0, 1024: 9000.0}, exact=True)]
+    folder = write_run(tmp_path / "run", table(lines))
+    row = rows(folder)["mpibench latency", units.size(1024), "rxe-v2"]
+    assert row["message"] == units.number(9000)
+    assert not {"kernel CPU", "frames", "encapsulation"} & row.keys()
+
+
+def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
+    """No size can claim it, and it is not lost: a row, stages and a CPU split of its own."""
+    run = Synthetic(tests=("write_lat",), sizes=(64,), accelerator="native", timed=True)
+    folder = run.write(tmp_path / run.run)
+    results = pl.read_parquet(folder / "results.parquet")
+    measured = pl.col("metric").str.contains(r"^(latency\.|bandwidth|message_rate)")
+    per_message = pl.col("kind") == "per_message"
+    together = results.with_columns(
+        size=pl.when(measured).then("size"),
+        kind=pl.when(per_message).then(pl.lit("per_packet")).otherwise("kind"),
+    ).filter(pl.col("metric") != "cpu.per_message")
+    together.write_parquet(folder / "results.parquet")
+    found = rows(folder)
+    sized = found["perftest write_lat", units.size(64), "rxe-v2"]
+    whole = found["perftest write_lat", "all sizes", "rxe-v2"]
+    assert (whole["message"], whole["byte"]) == (units.ABSENT, units.ABSENT)
+    assert (sized["encapsulation"], sized["header bytes"]) == (units.ABSENT, units.ABSENT)
+    here = results.filter(transport="rxe-v2")
+    [header] = medians(here, metric="wire.header_bytes")
+    assert whole["header bytes"] == units.number(header)
+    packet = medians(here, metric="cpu.per_packet", kind="kernel")
+    assert whole["kernel CPU per packet"] == units.number(statistics.fmean(packet))
+    page = html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    for section in ("stages", "cpu", "headers"):
+        [part] = page.all("section", id=section)
+        assert "all sizes" in part.text, section
+    [split] = page.all("section", id="cpu")
+    assert "CPU time of a packet: perftest write_lat" in split.text
+    assert not page.all("section", id="stage-curves")
+
+
+def test_emulated_costs_are_called_so(tmp_path: Path) -> None:
+    lines = [Line("latency", "tcp", "latency.mean", {4: 8000.0})]
+    folder = write_run(tmp_path / "run", table(lines, accelerator="tcg"))
+    page: Element = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    [section] = page.all("section", id="costs")
+    assert "emulated ns" in section.all("caption")[0].text

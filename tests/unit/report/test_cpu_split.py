@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report's CPU split: its numbers, its honesty, and that it is absent without the probe."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab import units
+from rocelab.report import build
+from synthetic_run import Synthetic
+
+SIZES = (64, 4096)
+
+
+def report(folder: Path, accelerator: str, *, timed: bool = True) -> Element:
+    run = Synthetic(
+        transports=("tcp", "rxe-v1", "rxe-v2"),
+        tests=("write_bw",),
+        sizes=SIZES,
+        accelerator=accelerator,
+        timed=timed,
+    )
+    build(run.write(folder / run.run))
+    return html_tree.parse((folder / run.run / "report.html").read_text(encoding="utf-8"))
+
+
+def figure(page: Element, accelerator: str) -> Element:
+    [found] = page.all("div", id=f"cpu-perftest-write-bw-{accelerator}")
+    return found
+
+
+@pytest.mark.parametrize("accelerator", ["tcg", "native"])
+def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> None:
+    """The table has each account's mean; the bars' legend has owner and context."""
+    page = report(tmp_path, accelerator)
+    found = figure(page, accelerator)
+    rows = found.all("table")[0].table()
+    results = pl.read_parquet(next(tmp_path.glob("*/results.parquet")))
+    for transport in ("tcp", "rxe-v1", "rxe-v2"):
+        for node in ("n1", "n2"):
+            for size in SIZES:
+                here = results.filter(transport=transport, node=node, size=size, kind="per_message")
+                for metric in here["metric"].unique():
+                    _, context, owner = metric.split(".")
+                    [row] = [
+                        row
+                        for row in rows
+                        if (row["transport"], row["node"], row["size"])
+                        == (transport, node, units.size(size))
+                        and row["owner and context"] == f"{owner}, {context}, per message"
+                    ]
+                    mean = statistics.fmean(here.filter(metric=metric)["value"])
+                    assert row["mean"] == units.number(mean / 1e3, 4)
+    for words in ("rxe, kernel threads", "network, system calls", "benchmark, user mode"):
+        assert words in found.text
+    assert f"Accelerator: {accelerator}" in found.text
+
+
+@pytest.mark.slow
+def test_no_share_of_emulated_time(tmp_path: Path) -> None:
+    """A utilization is a share of time: of real time only."""
+    assert "utilization per core" in figure(report(tmp_path / "real", "native"), "native").text
+    emulated = figure(report(tmp_path / "emulated", "tcg"), "tcg")
+    assert "utilization" not in emulated.text
+    assert "emulated" in emulated.text
+
+
+@pytest.mark.slow
+def test_beside_the_correlation(tmp_path: Path) -> None:
+    """Kernel time per packet stands in the table of the fit; without the probe there is none."""
+    page = report(tmp_path / "timed", "native")
+    assert "kernel CPU per packet" in page.text
+    bare = report(tmp_path / "bare", "native", timed=False)
+    assert "kernel CPU per packet" not in bare.text
+    assert "CPU split" not in bare.text
+
+
+@pytest.mark.parametrize("accelerator", ["native", "tcg"])
+def test_perftest_s_own_utilization_stands_beside_rxecpu_s(
+    tmp_path: Path, accelerator: str
+) -> None:
+    """With the reasons why they differ; under emulation neither is a share of time."""
+    run = Synthetic(
+        transports=("rxe-v2",),
+        tests=("write_bw",),
+        sizes=(64,),
+        accelerator=accelerator,
+        timed=True,
+    )
+    folder = run.write(tmp_path / run.run)
+    table = pl.read_parquet(folder / "results.parquet")
+    ours = table.filter(metric="cpu.utilization", node="n1")
+    theirs = ours.with_columns(kind=pl.lit("proc_stat"), value=pl.lit(0.75))
+    pl.concat([table, theirs]).write_parquet(folder / "results.parquet")
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    rows = [
+        (row["owner and context"], row["node"], row["mean"])
+        for row in figure(page, accelerator).all("table")[0].table()
+        if "0 to 1" in row["owner and context"]
+    ]
+    if accelerator == "native":
+        assert ("utilization by perftest's --cpu_util (0 to 1, not a time)", "n1", "0.7500") in rows
+        assert len(rows) == 3
+    else:
+        assert not rows
+    [section] = page.all("section", id="cpu")
+    assert "charges each tick to whatever runs at that moment" in section.text

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exports, and that nothing but results.parquet has a figure's numbers in it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from command_line import in_process as rocelab
+from rocelab.errors import UsageError
+from rocelab.report import build, export
+from synthetic_run import Synthetic
+
+RUN = Synthetic(tests=("write_lat",), sizes=(64, 4096), timed=True, traced=False)
+RAW = ("s64/client.out", "s64/wire.pcap", "s64/rxestat.n1.json", "s64/rxecpu.n1.json", "n1.pcapng")
+MADE_OF = {"run.json", "results.parquet", "cell.json"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with raw output in its cells."""
+    folder = RUN.write(tmp_path / RUN.run)
+    for cell in (folder / "cells").iterdir():
+        for name in RAW:
+            (cell / name).parent.mkdir(exist_ok=True)
+            (cell / name).write_text("raw output\n")
+    return folder
+
+
+def made(folder: Path) -> dict[str, bytes]:
+    """Every file of the report."""
+    build(folder)
+    files = [folder / "report.html", *sorted((folder / "figures").iterdir())]
+    return {path.name: path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+def test_the_report_outlives_the_raw_output(folder: Path) -> None:
+    """Without raw files, and from a clean folder, it is the same byte for byte."""
+    before = made(folder)
+    assert len(before) > 4
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_file() and path.name not in MADE_OF:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+    left = {path.name for path in folder.rglob("*") if path.is_file()}
+    assert left == MADE_OF
+    assert made(folder) == before
+
+
+def garbled(value: object, dice: random.Random) -> object:
+    """The same JSON with every number replaced."""
+    if isinstance(value, dict):
+        return {key: garbled(item, dice) for key, item in value.items()}
+    if isinstance(value, list):
+        return [garbled(item, dice) for item in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return dice.randrange(1, 10**6)
+    return value
+
+
+@pytest.mark.slow
+def test_figures_are_of_results_alone(folder: Path) -> None:
+    """Other numbers in every cell.json change no figure."""
+    before = {name: data for name, data in made(folder).items() if name.endswith(".svg")}
+    dice = random.Random(3)
+    for path in folder.glob("cells/*/cell.json"):
+        content = json.loads(path.read_text())
+        content["steps"] = garbled(content["steps"], dice)
+        path.write_text(json.dumps(content))
+    after = made(folder)
+    assert {name: data for name, data in after.items() if name.endswith(".svg")} == before
+
+
+@pytest.mark.slow
+def test_figures_follow_results(folder: Path) -> None:
+    """Twice the values: every figure is another one."""
+    before = made(folder)
+    path = folder / "results.parquet"
+    pl.read_parquet(path).with_columns(pl.col("value") * 3.3).write_parquet(path)
+    after = made(folder)
+    assert set(before) == set(after)
+    assert [name for name in before if before[name] == after[name]] == []
+
+
+def test_what_is_exported(folder: Path, tmp_path: Path) -> None:
+    into = tmp_path / "paper" / "figures"
+    written = {path.name: path for path in export(folder, into)}
+    build(folder)
+    slugs = {path.stem for path in (folder / "figures").iterdir()}
+    assert set(written) == {
+        "results.csv", "results.parquet", *(f"{s}.svg" for s in slugs), *(f"{s}.pdf" for s in slugs)
+    }  # fmt: skip
+    table = pl.read_parquet(folder / "results.parquet")
+    assert_frame_equal(pl.read_parquet(written["results.parquet"]), table)
+    assert_frame_equal(pl.read_csv(written["results.csv"], schema=table.schema), table)
+    for slug in slugs:
+        drawing = (into / f"{slug}.svg").read_bytes()
+        assert drawing == (folder / "figures" / f"{slug}.svg").read_bytes()
+        ElementTree.fromstring(drawing)
+        pdf = (into / f"{slug}.pdf").read_bytes()
+        assert pdf.startswith(b"%PDF-")
+        assert b"/Font" in pdf
+        assert b"/Subtype /Image" not in pdf
+
+
+@pytest.mark.slow
+def test_an_export_can_be_repeated_and_fails_with_words(folder: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+
+    def exported() -> dict[str, bytes]:
+        # the objects of a PDF are in an order of the writer's own
+        return {p.name: p.read_bytes() for p in export(folder, into) if p.suffix != ".pdf"}
+
+    first = exported()
+    (into / "mine.txt").write_text("kept")
+    assert exported() == first
+    assert (into / "mine.txt").read_text() == "kept"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot export"):
+        export(folder, tmp_path / "file")
+
+
+def test_the_option(folder: Path, tmp_path: Path) -> None:
+    answer = rocelab("report", str(folder), "--export", str(tmp_path / "out"))
+    assert answer.returncode == 0, answer.stderr
+    assert (tmp_path / "out" / "results.csv").exists()
+    assert answer.stdout == f"{folder / 'report.html'}\n"

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report's pages on single packets and on correlation, recomputed from results.parquet."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab import stage_table, units
+from rocelab.record import read
+from rocelab.report import build, correlation_figures, life_figures, stage_curves
+from synthetic_run import Synthetic
+
+RUN = Synthetic(
+    transports=("tcp", "rxe-v2"), tests=("write_lat", "write_bw"), sizes=(64, 1024, 4096),
+    repetitions=6,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(folder / "results.parquet")
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Element:
+    return html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def figure(page: Element, slug: str) -> Element:
+    [found] = page.all("div", id=slug)
+    return found
+
+
+def section(page: Element, anchor: str) -> Element:
+    [found] = page.all("section", id=anchor)
+    return found
+
+
+def number(text: str) -> float:
+    return float(text.replace(units.NARROW_SPACE, "").replace(units.MINUS, "-"))
+
+
+def test_the_life_is_one_real_message(page: Element, results: pl.DataFrame) -> None:
+    """All parts of a size come from one repetition, the one with the middle total."""
+    rows = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("table")[0].table()
+    here = results.filter(pl.col("test") == "write_lat", pl.col("transport") == "rxe-v2")
+    for size in RUN.sizes:
+        lived = here.filter(pl.col("size") == size)
+        totals = lived.filter(metric="life.span.requester").sort("value")
+        repetition = totals["repetition"][(len(totals) - 1) // 2]
+        lived = lived.filter(pl.col("repetition") == repetition)
+        shown = {row["part"]: row for row in rows if row["size"] == units.size(size)}
+        for stage in stage_table.TX:
+            expected = lived.filter(metric=f"life.tx.{stage}")["value"].item() / 1e3
+            row = shown[f"request, sending: {stage}"]
+            assert number(row["emulated µs"]) == pytest.approx(expected, rel=1e-3)
+            assert row["clock"] == "the requester's"
+        whole = shown["from the first stage to the end of the answer"]["emulated µs"]
+        expected = lived.filter(metric="life.span.requester")["value"].item() / 1e3
+        assert number(whole) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_rest_goes_up_to_the_measured_latency(page: Element, results: pl.DataFrame) -> None:
+    rows = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("table")[0].table()
+    here = results.filter(test="write_lat", transport="rxe-v2", metric="latency.mean")
+    for size in RUN.sizes:
+        shown = {r["part"]: r["emulated µs"] for r in rows if r["size"] == units.size(size)}
+        measured = number(shown["measured, mean, one way, as half of a round trip"])
+        assert any(
+            value / 1e3 == pytest.approx(measured, rel=1e-3)
+            for value in here.filter(pl.col("size") == size)["value"]
+        )
+        rest = number(shown["the rest, up to the measured latency"])
+        assert rest == pytest.approx(measured - 21.0, abs=0.1)
+    bandwidth = figure(page, "life-perftest-write-bw-rxe-v2-tcg").all("table")[0].text
+    assert "measured" not in bandwidth
+
+
+def test_the_life_says_what_clocks_cannot(page: Element) -> None:
+    caption = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("figcaption")[0].text
+    assert "unknown" in caption
+    assert "Accelerator: tcg" in caption
+    assert "rdma_rxe rocelab-0123456789ab" in caption
+    panels = figure(page, "life-perftest-write-lat-rxe-v2-tcg").all("div", class_="panel")
+    assert len(panels) == len(RUN.sizes) + 1
+
+
+def test_shares_of_frames(page: Element) -> None:
+    rows = section(page, "life").all("table")[-1].table()
+    assert [row["benchmark"] for row in rows] == ["perftest write_lat", "perftest write_bw"]
+    for row in rows:
+        assert row["frames"] == units.grouped(1998 * len(RUN.sizes) * RUN.repetitions)
+        assert row["sender"] == row["receiver"] == "100.00%"
+        assert row["without, and why"] == f"{2 * len(RUN.sizes) * RUN.repetitions} before device"
+        assert row["unexplained"] == "0"
+
+
+def stages_per_message(here: pl.DataFrame, size: int, *, waits: bool) -> float:
+    """Stage sums of everything but acknowledgements, by the messages on the wire."""
+    left_out = ["stage.rx.reply.sum"] + ([] if waits else ["stage.rx.queue.sum"])
+    sums = here.filter(
+        pl.col("metric").str.contains(r"^stage\..*\.sum$"),
+        ~pl.col("metric").is_in(left_out),
+        pl.col("kind") != "ACKNOWLEDGE",
+    )
+    messages = here.filter(metric="wire.payload_bytes")["value"].sum() / size
+    return float(sums["value"].sum() / messages)
+
+
+@pytest.mark.parametrize(
+    ("test", "slug"),
+    [
+        ("write_lat", "correlation-latency-one-way-half-rtt-tcg"),
+        ("write_bw", "correlation-inverse-bandwidth-one-way-tcg"),
+    ],
+)
+def test_fit_and_rest(page: Element, results: pl.DataFrame, test: str, slug: str) -> None:
+    here = results.filter(pl.col("test") == test, pl.col("transport") == "rxe-v2")
+    points = []
+    for (size, _), step in here.group_by("size", "repetition"):
+        assert isinstance(size, int)
+        if test == "write_lat":
+            measured = step.filter(metric="latency.mean")["value"].item()
+        else:
+            measured = 1e9 / step.filter(metric="message_rate")["value"].item()
+        stages = stages_per_message(step, size, waits=test == "write_lat")
+        points.append((size, stages, measured))
+    slope, base = statistics.linear_regression([p[1] for p in points], [p[2] for p in points])
+    table = figure(page, slug).all("table")[0]
+    rows = table.table()
+    unit = 1e3
+    assert len(rows) == len(RUN.sizes)
+    for row in rows:
+        assert number(row["factor"]) == pytest.approx(slope, rel=2e-3)
+        assert number(row["base"]) == pytest.approx(base / unit, rel=2e-3, abs=2e-3)
+        some = [p for p in points if units.size(p[0]) == row["size"]]
+        rest = statistics.fmean([measured - stages for _, stages, measured in some]) / unit
+        assert number(row["rest"]) == pytest.approx(rest, rel=2e-3)
+        assert row["points"] == str(len(points))
+    # three intervals: of the rest, the base and the factor
+    assert " to " in table.text
+    assert "explained" not in table.text, "no share of time under emulation"
+
+
+def test_shares_only_where_time_is_time(tmp_path: Path) -> None:
+    folder = Synthetic(accelerator="native", tests=("write_lat",), repetitions=2).write(tmp_path)
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    rows = figure(page, "correlation-latency-one-way-half-rtt-native").all("table")[0].table()
+    assert all(row["explained"].endswith("%") for row in rows)
+    caption = figure(page, "correlation-latency-one-way-half-rtt-native").all("figcaption")[0].text
+    assert "No intervals: they need at least 6 repetitions" in caption
+
+
+def test_stage_curves_are_the_stages_means(page: Element, results: pl.DataFrame) -> None:
+    rows = figure(page, "stage-curves-perftest-write-lat-rxe-v2-tcg").all("table")[0].table()
+    means = results.filter(
+        test="write_lat", transport="rxe-v2", node="n1", kind="RDMA_WRITE",
+        metric="stage.tx.icrc.mean",
+    )  # fmt: skip
+    for size in RUN.sizes:
+        expected = means.filter(pl.col("size") == size)["value"].mean()
+        assert isinstance(expected, float)
+        [row] = [
+            row
+            for row in rows
+            if (row["packets"], row["stage"], row["size"])
+            == ("n1 sends RDMA WRITE", "icrc", units.size(size))
+        ]
+        assert number(row["mean"]) == pytest.approx(expected / 1e3, rel=1e-3)
+
+
+def test_without_rxedump_the_page_says_what_is_missing(tmp_path: Path) -> None:
+    folder = Synthetic(traced=False, tests=("write_lat",), repetitions=1).write(tmp_path)
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    lives = section(page, "life")
+    assert "rxedump" in lives.text
+    assert not lives.all("figure")
+    folder = Synthetic(transports=("tcp",), tests=("write_lat",)).write(tmp_path / "tcp")
+    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    assert "nothing to correlate" in section(page, "correlation").text
+    assert not page.all("section", id="stage-curves")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [1e300, -1e300, 0.0, -1.0, 5e-324])
+@pytest.mark.parametrize(
+    "metric",
+    ["latency.mean", "message_rate", "stage.tx.icrc.sum", "wire.payload_bytes",
+     "life.span.requester", "life.tx.copy", "life.of", "join.frames"],
+)  # fmt: skip
+def test_hostile_numbers_break_nothing(tmp_path: Path, metric: str, value: float) -> None:
+    folder = Synthetic(tests=("write_lat", "write_bw"), sizes=(64, 4096), repetitions=2).write(
+        tmp_path
+    )
+    path = folder / "results.parquet"
+    chosen = pl.col("metric") == metric
+    pl.read_parquet(path).with_columns(
+        pl.when(chosen).then(value).otherwise(pl.col("value")).alias("value")
+    ).write_parquet(path)
+    run = read.load(folder)
+    for made in (
+        life_figures.section(run),
+        correlation_figures.section(run),
+        stage_curves.section(run),
+    ):
+        for drawn in made.figures if made else ():
+            for panel in drawn.panels:
+                json.dumps(panel.chart, allow_nan=False)
+
+
+def test_hostile_names_break_nothing(tmp_path: Path) -> None:
+    folder = Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1).write(tmp_path)
+    path = folder / "results.parquet"
+    rows = pl.read_parquet(path)
+    odd = rows.filter(pl.col("metric").str.starts_with("life.tx."))
+    junk = [
+        odd.with_columns(pl.lit(name).alias("metric"))
+        for name in ("life.tx.<script>", "life.tx", "life.", "life.span.x", "join.tx.'\"&", "join.")
+    ]
+    pl.concat([rows, *junk]).write_parquet(path)
+    text = build(folder).read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert html_tree.parse(text).all("section", id="life")[0].all("figure")

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every number of the report, recomputed from results.parquet by other means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import html_tree
+from html_tree import Element
+from rocelab import units
+from rocelab.report import build
+from rocelab.stage_table import RX, STAGES, TX
+from synthetic_run import Synthetic
+
+RUN = Synthetic(
+    transports=("tcp", "rxe-v2"), tests=("write_lat", "write_bw"), sizes=(64, 4096), repetitions=7
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(folder / "results.parquet")
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Element:
+    return html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def table(page: Element, slug: str) -> list[dict[str, str]]:
+    [figure] = page.all("div", id=slug)
+    return figure.all("table")[0].table()
+
+
+def values(results: pl.DataFrame, **where: object) -> list[float]:
+    return results.filter(**where)["value"].to_list()
+
+
+def shown(value: float) -> str:
+    return units.number(value, 4)
+
+
+@pytest.mark.parametrize(
+    ("slug", "metric", "divisor"),
+    [
+        ("latency-one-way-half-rtt-tcg", "latency.mean", 1e3),
+        ("bandwidth-one-way-tcg", "bandwidth", 1e6),
+    ],
+)
+def test_lines(
+    page: Element, results: pl.DataFrame, slug: str, metric: str, divisor: float
+) -> None:
+    rows = table(page, slug)
+    assert len(rows) == 4  # two transports at two sizes
+    for row in rows:
+        size = {units.size(64): 64, units.size(4096): 4096}[row["size"]]
+        [test] = {row["benchmark"].removeprefix("perftest ")}
+        found = sorted(
+            values(results, metric=metric, test=test, transport=row["transport"], size=size)
+        )
+        frame = pl.Series(found) / divisor
+        assert row["repetitions"] == "7"
+        assert row["median"] == shown(frame.median())  # type: ignore[arg-type]
+        assert row["mean"] == shown(frame.mean())  # type: ignore[arg-type]
+        assert row["st. dev."] == shown(frame.std())  # type: ignore[arg-type]
+        assert row["smallest"] == shown(found[0] / divisor)
+        assert row["largest"] == shown(found[-1] / divisor)
+        # of seven values, only the whole range covers the median with 95 % or more
+        assert row["95 % CI"] == f"{shown(found[0] / divisor)} to {shown(found[-1] / divisor)}"
+        if metric == "bandwidth":
+            rate = pl.Series(
+                values(results, metric="message_rate", transport=row["transport"], size=size)
+            )
+            middle = rate.median()
+            assert isinstance(middle, float)
+            assert row["messages"] == f"{shown(middle / 1e3)} emulated k/s"
+        if metric == "latency.mean" and row["transport"] == "rxe-v2":
+            p99 = pl.Series(values(results, metric="latency.p99", size=size)) / divisor
+            assert row["p99 of messages"] == shown(p99.median())  # type: ignore[arg-type]
+
+
+def test_stages(page: Element, results: pl.DataFrame) -> None:
+    rows = table(page, "stages-perftest-write-lat-rxe-v2-packets-tcg")
+    assert len(rows) == 2 * 2 * len(STAGES)  # nodes, sizes
+    for row in rows:
+        where = {
+            "test": "write_lat",
+            "transport": "rxe-v2",
+            "kind": row["packets"],
+            "node": row["node"],
+            "size": {units.size(64): 64, units.size(4096): 4096}[row["size"]],
+        }
+        metric = f"stage.{row['direction']}.{row['stage']}"
+        per_stage = values(results, metric=f"{metric}.mean", **where)
+        sums = values(results, metric=f"{metric}.sum", **where)
+        counts = values(results, metric=f"{metric}.count", **where)
+        assert row["in the stage, mean"] == shown(sum(per_stage) / 7 / 1e3)
+        # a bar is made of 1000 packets; only some of them pass through cqe
+        assert row["per packet, mean"] == shown(sum(sums) / 7 / 1000 / 1e3)
+        assert row["packets measured"] == units.grouped(int(sum(counts)))
+        assert row["smallest"] == shown(min(sums) / 1000 / 1e3)
+        p99 = pl.Series(values(results, metric=f"{metric}.p99", **where)) / 1e3
+        assert row["p99"] == shown(p99.median())  # type: ignore[arg-type]
+
+
+def test_columns_beside_the_bars(page: Element, results: pl.DataFrame) -> None:
+    [figure] = page.all("div", id="stages-perftest-write-lat-rxe-v2-packets-tcg")
+    panels = {p.all("h4")[0].text: p for p in figure.all("div", class_="panel")}
+    assert list(panels) == [
+        "n1 sends RDMA WRITE",
+        "n2 receives RDMA WRITE",
+        "n2 sends RDMA WRITE",
+        "n1 receives RDMA WRITE",
+    ]
+    for title, panel in panels.items():
+        node, direction = title[:2], "tx" if "sends" in title else "rx"
+        drawn = {element.text for element in panel.all("text")}
+        for size in (64, 4096):
+            where = {"test": "write_lat", "kind": "RDMA_WRITE", "node": node, "size": size}
+            work = [s for s in TX + RX if s not in {"queue", "reply"}]
+            parts = [
+                sum(values(results, metric=f"stage.{direction}.{stage}.sum", **where)) / 7000
+                for stage in dict.fromkeys(work)
+            ]
+            assert units.number(sum(parts) / 1e3) in drawn
+            name = "encapsulation" if direction == "tx" else "decapsulation"
+            capsule = values(results, metric=f"{name}.mean", **where)
+            assert units.number(sum(capsule) / 7 / 1e3) in drawn
+            if direction == "rx":
+                waits = values(results, metric="stage.rx.queue.mean", **where)
+                assert units.number(sum(waits) / 7 / 1e3) in drawn
+
+
+def test_bars_are_as_long_as_their_numbers(page: Element) -> None:
+    [figure] = page.all("div", id="stages-perftest-write-lat-rxe-v2-packets-tcg")
+    lengths: list[tuple[float, float]] = []
+    for panel in figure.all("div", class_="panel"):
+        for path in panel.all("path"):
+            [label] = [title.text for title in path.all("title")] or [""]
+            if label:
+                _, _, right = path.attributes["d"].partition("h")
+                width = float(right.partition("v")[0])
+                lengths.append((width, float(label.split(": ")[1].split()[0])))
+    assert len(lengths) == 2 * 2 * (len(STAGES) - 2)
+    widest = max(lengths)
+    scale = widest[0] / widest[1]
+    for width, value in lengths:
+        assert width == pytest.approx(value * scale, abs=0.3)
+
+
+def test_coverage(page: Element, results: pl.DataFrame) -> None:
+    rows = table(page, "coverage-one-way-half-rtt-tcg")
+    assert len(rows) == 6
+    means: dict[tuple[str, str], float] = {}
+    for row in rows:
+        size = {units.size(64): 64, units.size(4096): 4096}[row["size"]]
+        found = values(results, metric=f"coverage.{row['part']}", size=size)
+        means[row["size"], row["part"]] = sum(found) / len(found)
+        assert row["mean"] == shown(sum(found) / len(found) / 1e3)
+    for name in (units.size(64), units.size(4096)):
+        assert means[name, "total"] == pytest.approx(means[name, "stages"] + means[name, "outside"])
+
+
+def test_wire(page: Element, results: pl.DataFrame) -> None:
+    rows = table(page, "wire-tcg")
+    assert len(rows) == 8
+    for row in rows:
+        size = {units.size(64): 64, units.size(4096): 4096}[row["size"]]
+        where = {
+            "test": row["benchmark"].removeprefix("perftest "),
+            "transport": row["transport"],
+            "size": size,
+        }
+        [header] = set(values(results, metric="wire.header_bytes", **where))
+        payload = sum(values(results, metric="wire.payload_bytes", **where))
+        frames = sum(values(results, metric="wire.data_frames", **where))
+        assert row["header bytes"] == shown(header)
+        assert row["message bytes"] == shown(payload / frames)
+        assert row["efficiency"] == f"{payload / (payload + frames * header):.2%}"
+
+
+def test_proof(page: Element) -> None:
+    [section] = page.all("section", id="proof")
+    rows = {row["cell"]: row for row in section.all("table")[0].table()}
+    assert len(rows) == 28
+    rxe = rows["perftest-write_lat.rxe-v2.r01"]
+    assert (rxe["verdict"], rxe["checks passed"]) == ("proven", "2 of 2")
+    packets = units.grouped(5000)  # 2500 at each of two sizes, from both nodes
+    assert [rxe[name] for name in ("sent_pkts", "rcvd_pkts", "RoCE v2 frames")] == [packets] * 3
+    tcp = rows["perftest-write_lat.tcp.r07"]
+    assert [tcp[name] for name in ("sent_pkts", "rcvd_pkts", "RoCE v2 frames")] == ["0"] * 3
+    assert tcp["TCP frames"] == packets
+
+
+def test_the_probes_own_account(page: Element) -> None:
+    [section] = page.all("section", id="stages")
+    rows = section.all("table")[-1].table()
+    assert {row["records"] for row in rows} == {units.grouped(3 * 1003 * 2 * 7)}
+    assert {row["switched out"] for row in rows} == {units.grouped(3 * 3 * 2 * 7)}
+    assert {row["records lost"] for row in rows} == {"0"}
+    assert {row["one clock reading"] for row in rows} == {"44 emulated ns"}
+
+
+def test_the_testbed_is_described(page: Element) -> None:
+    [section] = page.all("section", id="where")
+    assert {"fact": "qemu", "value": "7.2.22"} in section.all("table")[1].table()
+
+
+@pytest.mark.slow
+def test_versions_side_by_side(tmp_path: Path, page: Element) -> None:
+    assert not page.all("section", id="versions")  # this run has no v1
+    run = Synthetic(transports=("rxe-v1", "rxe-v2"), tests=("write_lat",), sizes=(2, 64, 4096))
+    build(run.write(tmp_path))
+    results = pl.read_parquet(tmp_path / "results.parquet")
+    other = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
+    [section] = other.all("section", id="versions")
+    assert "skips routing and netfilter" in section.text
+    rows = table(other, "versions-perftest-write-lat-tcg")
+    assert {row["size"] for row in rows} == {units.size(64), units.size(4096)}
+    [row] = [
+        row
+        for row in rows
+        if (row["node"], row["size"], row["stage"]) == ("n2", units.size(4096), "encapsulation")
+    ]
+    means = {
+        version: sum(found) / len(found)
+        for version in ("v1", "v2")
+        if (
+            found := values(
+                results,
+                metric="encapsulation.mean",
+                kind="RDMA_WRITE",
+                node="n2",
+                size=4096,
+                transport=f"rxe-{version}",
+            )
+        )
+    }
+    assert row["v1"] == shown(means["v1"] / 1e3)
+    assert row["v2"] == shown(means["v2"] / 1e3)
+    assert row[f"v2 {units.MINUS} v1"] == shown((means["v2"] - means["v1"]) / 1e3)
+    wire = section.all("table")[-1].table()
+    assert [(row["header bytes, v1"], row["header bytes, v2"]) for row in wire] == [
+        ("82", "74")
+    ] * 3

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every kernel line of tables/kernel_lines.csv has a patch series and a node image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocelab import kernel_lines
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_each_line_has_its_series_and_its_image() -> None:
+    series = {path.name for path in (ROOT / "kernel/patches").iterdir()}
+    images = {path.stem for path in (ROOT / "tools/node/lines").iterdir()}
+    assert series == images == set(kernel_lines.LINES)
+
+
+def test_one_line_is_the_default() -> None:
+    table = (ROOT / "tables/kernel_lines.csv").read_text()
+    assert table.count(",yes\n") == 1
+    assert kernel_lines.DEFAULT_LINE in kernel_lines.LINES

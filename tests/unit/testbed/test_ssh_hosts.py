@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider ssh without a network: command lines, and the parsing of what a host prints."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fake_testbed import FakeProcess, pcap, roce_v2
+from rocelab.errors import TestbedError
+from rocelab.record import frames
+from rocelab.testbed.hosts import source_archive
+from rocelab.testbed.hosts.host_state import HostState
+from rocelab.testbed.node import Completed, DataLink
+from rocelab.testbed.node.ssh_node import SshTarget
+from rocelab.testbed.ssh import data_interface as link
+from rocelab.testbed.ssh.ssh_testbed import SshTestbed
+
+CONTROL = Path("/run/x/n1")
+LINK = {
+    "ifname": "eth1",
+    "flags": ["BROADCAST", "UP"],
+    "mtu": 9000,
+    "address": "52:54:00:00:00:01",
+    "addr_info": [
+        {"family": "inet6", "local": "fe80::1", "scope": "link"},
+        {"family": "inet", "local": "10.0.0.1", "scope": "global"},
+    ],
+}
+
+
+def test_ssh_decides_what_the_inventory_leaves_out() -> None:
+    options = SshTarget("node1", CONTROL).options()
+    assert "-F" not in options
+    assert "-p" not in options
+    assert "-l" not in options
+    assert not any(option.startswith("Identit") for option in options)
+    assert "StrictHostKeyChecking=yes" in options
+    assert "BatchMode=yes" in options
+
+
+@dataclass
+class Host:
+    """A host on which linktap captures `captured`; records how linktap was started."""
+
+    name: str
+    captured: bytes
+    link: DataLink = field(default=DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 1500))
+    taps: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def root(self) -> Host:
+        return self
+
+    def run(self, argv: Sequence[str], **_: object) -> Completed:
+        return Completed(tuple(argv), 0, f"/tmp/{self.name}.pcap" if "mktemp" in argv else "", "")
+
+    def start(self, argv: Sequence[str]) -> FakeProcess:
+        self.taps.append(tuple(argv))
+        return FakeProcess(tuple(argv))
+
+    def get(self, remote: str, local: Path) -> None:
+        assert remote == f"/tmp/{self.name}.pcap"
+        local.write_bytes(self.captured)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_traffic_between_any_two_hosts_is_captured(tmp_path: Path, count: int) -> None:
+    """One of two hosts captures everything; each of more captures what it receives."""
+    frame, _ = roce_v2(0x04, 64)
+    hosts = [Host(f"n{i}", pcap([(frame, len(frame))] * i)) for i in range(1, count + 1)]
+    testbed = SshTestbed(hosts, ExitStack())  # type: ignore[arg-type]
+    with testbed.capture(tmp_path / "wire.pcap", snaplen=128):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["wire.pcap"]
+    seen = frames.count(tmp_path / "wire.pcap")
+    started = [tap for host in hosts for tap in host.taps]
+    if count == 2:
+        assert seen.roce_v2 == 1
+        assert [tap[-3:] for tap in started] == [("-s", "128", "eth1")]
+    else:
+        assert seen.roce_v2 == sum(range(count + 1))
+        assert [tap[-5:] for tap in started] == [("-s", "128", "-Q", "in", "eth1")] * count
+    assert ("every host" in testbed.environment()["witness"]) == (count > 2)
+
+
+def test_only_root_commands_use_sudo() -> None:
+    target = SshTarget("node1", CONTROL, user="me", is_root=False)
+    assert target.command(["uname", "-r"])[-1] == "uname -r"
+    assert (
+        target.as_root().command(["rmmod", "a b; reboot"])[-1] == "sudo -n -- rmmod 'a b; reboot'"
+    )
+    assert target.as_root().as_root() == target.as_root()
+    root = SshTarget("node1", CONTROL, user="root")
+    assert root.as_root() is root
+
+
+def test_the_data_interface_is_parsed() -> None:
+    found = link.parse(json.dumps([LINK]), "eth1", host="n1")
+    assert (found.ipv4, found.mac, found.mtu) == ("10.0.0.1", "52:54:00:00:00:01", 9000)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"ifname": "eth2"}, "cannot find the interface eth1 on n1"),
+        ({"flags": []}, "is down"),
+        ({"addr_info": []}, "has no IPv4 address"),
+        ({"addr_info": [{"family": "inet", "local": "$(reboot)", "scope": "global"}]}, "cannot"),
+        ({"address": "; reboot"}, "cannot find"),
+        ({"mtu": None}, "cannot find"),
+    ],
+)
+def test_malformed_addresses_are_refused(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(TestbedError, match=message):
+        link.parse(json.dumps([{**LINK, **changed}]), "eth1", host="n1")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[1]", '[{"ifname": "eth1"}]'])
+def test_unusable_output_of_ip_is_an_error(text: str) -> None:
+    with pytest.raises(TestbedError, match="cannot find the interface"):
+        link.parse(text, "eth1", host="n1")
+
+
+def test_a_kernel_release_cannot_point_outside_its_folder() -> None:
+    assert "/updates/rdma_rxe.ko" in HostState("6.12.1+deb13-amd64", None, (), ()).touched[0]
+    for release in ("../../etc", "a/b", "", ".."):
+        with pytest.raises(ValueError, match="strange kernel release"):
+            HostState(release, None, (), ())
+
+
+def test_the_source_archive_has_only_what_a_build_needs(tmp_path: Path) -> None:
+    archive = tmp_path / "source.tar.gz"
+    source_archive.pack(archive)
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+        assert {"kernel/Makefile", "ebpf/Makefile", "tables/stages.csv"} <= set(names)
+        assert all(name.split("/")[0] in {"kernel", "ebpf", "tables", "tools"} for name in names)
+        assert all(info.isfile() or info.isdir() for info in tar.getmembers())

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""MPI between two machines that are given as SSH hosts, under names that are not their own.
+
+alpha (n1) ctl0 ─ SSH, a network for each    peer0 ─ common    data0 ─ common, the data link
+beta  (n2) ctl0 ─ of them                    peer0 ─           data0 ─
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from command_line import rocelab
+from rocelab.errors import CellError, ExitCode
+from rocelab.measure import runner
+from rocelab.measure.mpi import launch
+from rocelab.plans import plan_file
+from rocelab.testbed import artifacts, linktap
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import install_probes
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testbed.ssh import inventory, ssh_testbed
+from vmlab import LINE
+
+PLAN = """
+[plan]
+name = "mpi-hosts"
+repetitions = 1
+probes = []
+transports = {transports}
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "mpibench"
+test = "latency"
+sizes = [4, 4096]
+iterations = 10
+timeout = 240
+"""
+
+
+@pytest.fixture
+def hosts(testbed: QemuTestbed, tmp_path: Path) -> Path:
+    """An inventory that calls n1 alpha and n2 beta."""
+    tables = []
+    for name, node in zip(("alpha", "beta"), testbed.nodes, strict=True):
+        install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
+        tables.append(
+            f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
+            f'user = "root"\nnetdev = "{node.link.netdev}"\n'
+            f'identity = "{node.target.identity}"\nknown_hosts = "{node.target.known_hosts}"\n'
+        )
+    path = tmp_path / "hosts.toml"
+    path.write_text("".join(tables))
+    return path
+
+
+@contextmanager
+def without(interface: str, nodes: list[Node]) -> Iterator[None]:
+    """Take an interface down on some nodes."""
+    for node in nodes:
+        node.run(["ip", "link", "set", interface, "down"])
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.run(["ip", "link", "set", interface, "up"])
+
+
+@contextmanager
+def up(hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
+    """Log in to the hosts of an inventory."""
+    found = ssh_testbed.up(inventory.load(hosts), needs_driver=True)
+    try:
+        yield found
+    finally:
+        found.down()
+
+
+def test_as_a_user_runs_it(hosts: Path, tmp_path: Path) -> None:
+    """Both transports are measured and proven; the daemons met on the network in common."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.format(transports='["tcp", "rxe-v2"]'))
+    words = ("run", str(plan), "--inventory", str(hosts), "--out", str(tmp_path))
+    done = rocelab(*words, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (run,) = tmp_path.glob("*-mpi-hosts")
+    for transport in ("tcp", "rxe-v2"):
+        cell = json.loads((run / f"cells/mpibench-latency.{transport}.r01/cell.json").read_text())
+        (step,) = cell["steps"]
+        assert step["proof"]["ok"]
+        assert set(step["ends"]) == {"alpha", "beta"}
+        assert step["mpi"]["job"]["PRTE_MCA_prte_if_include"] == "peer0"
+
+
+def test_one_interface_for_control_and_data(
+    testbed: QemuTestbed, hosts: Path, tmp_path: Path
+) -> None:
+    """What the daemons say to each other next to RoCE is counted apart, and fails no cell."""
+    plan = plan_file.from_toml(PLAN.format(transports='["rxe-v2"]'), "hosts.toml")
+    with without("peer0", list(testbed.nodes)), up(hosts) as two:
+        assert {end.netdev for end in two.control} == {"data0"}
+        outcome = runner.run(plan, two, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    (path,) = outcome.path.glob("cells/*/cell.json")
+    (step,) = json.loads(path.read_text())["steps"]
+    assert step["frames"]["control"] > 0
+    assert step["frames"]["control_payload_bytes"] > 0
+
+
+def test_a_named_network_that_one_host_lacks(testbed: QemuTestbed, hosts: Path) -> None:
+    hosts.write_text('control = ["172.31.0.0/24"]\n' + hosts.read_text())
+    with (
+        without("peer0", [testbed.nodes[1]]),
+        up(hosts) as two,
+        pytest.raises(CellError, match=r"beta has no address on the control network"),
+    ):
+        assert two.control
+
+
+def test_two_hosts_of_one_name(testbed: QemuTestbed, hosts: Path, tmp_path: Path) -> None:
+    """Open MPI would take them for one machine, and hang."""
+    plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
+    second = testbed.nodes[1]
+    second.run(["hostname", "n1.example.org"])
+    try:
+        with up(hosts) as two:
+            outcome = runner.run(plan, two, tmp_path)
+    finally:
+        second.run(["hostname", "n2"])
+    (path,) = outcome.path.glob("cells/*/cell.json")
+    error = json.loads(path.read_text())["error"]
+    assert "alpha and beta have the same host name" in error["what"]
+    assert "hostnamectl set-hostname" in error["action"]
+
+
+def test_a_firewall_between_mpirun_and_its_daemon(
+    testbed: QemuTestbed, hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Low ports answer, those of mpirun do not: the error names hosts, network and command."""
+    monkeypatch.setattr(launch, "EMULATED_LAUNCH_SECONDS", 45)
+    plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
+    first = testbed.nodes[0]
+    first.run(["tc", "qdisc", "add", "dev", "peer0", "clsact"])
+    rule = "protocol ip flower ip_proto tcp dst_port 1024-65535 action drop"
+    first.run(["tc", "filter", "add", "dev", "peer0", "ingress", *rule.split()])
+    try:
+        with up(hosts) as two:
+            outcome = runner.run(plan, two, tmp_path)
+    finally:
+        first.run(["tc", "qdisc", "del", "dev", "peer0", "clsact"])
+    (path,) = outcome.path.glob("cells/*/cell.json")
+    error = json.loads(path.read_text())["error"]
+    assert "no MPI rank started within 45 s" in error["what"]
+    assert "beta does not reach mpirun on alpha at 172.31.0.1 (peer0)" in error["what"]
+    assert "ping 172.31.0.1" in error["action"]

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The pipeline: reads blocks, decodes and verifies them in parallel, follows connections in order.
+
+use std::sync::Arc;
+
+use roce::finding::{At, Rule};
+use roce::flow::{Config, Connection, Message, Run, Tracker};
+use roce::icrc::{self, Diagnosis};
+use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
+
+use crate::batch::{Batch, DecodeOptions, PacketRun};
+use crate::filter::Filter;
+use crate::read::{Block, Input, Merge, ReadError, Reader, Record};
+use crate::tables::PacketColumns;
+use crate::totals::Totals;
+use crate::workers::Workers;
+
+/// Bytes read at a time: a batch fits into the cache of a core.
+const PIECE: usize = 128 << 10;
+/// Batches per worker: enough that no thread waits for another.
+const BATCHES_PER_WORKER: usize = 4;
+const SERIES_LIMIT: usize = 512;
+
+/// What to analyse and what to keep.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// UDP ports of RoCE v2 in addition to 4791.
+    pub ports: Vec<u16>,
+    /// Verify ICRCs.
+    pub icrc: bool,
+    /// Worker threads.
+    pub threads: usize,
+    /// Keep a row of each packet.
+    pub packets: bool,
+    /// Which packets are analysed and which are listed.
+    pub filter: Filter,
+    /// Limits of the tracker.
+    pub tracker: Config,
+}
+
+/// A packet with a wrong ICRC.
+#[derive(Clone, Copy, Debug)]
+pub struct BadIcrc {
+    /// The packet.
+    pub at: At,
+    /// The correct ICRC.
+    pub expected: u32,
+    /// The ICRC in the frame.
+    pub found: u32,
+    /// The likely reason.
+    pub diagnosis: Diagnosis,
+}
+
+/// An analysis in progress.
+pub struct Analyzer {
+    options: Options,
+    decoding: Arc<DecodeOptions>,
+    merge: Merge,
+    /// Threads in addition to the caller, which reads and follows.
+    workers: Option<Workers>,
+    idle: Vec<Batch>,
+    started: bool,
+    /// The next header number, see [`Tracker::packet`].
+    headers: u64,
+    /// Sums; complete after [`Analyzer::finish`].
+    pub totals: Totals,
+    /// Connections and findings.
+    pub tracker: Tracker,
+    /// Wrong ICRCs, as many as findings are kept.
+    pub bad: Vec<BadIcrc>,
+    /// RoCE packets over time.
+    pub series: Series,
+    /// Smallest and largest time, ns since 1970.
+    pub times: Option<(i64, i64)>,
+    last_ns: i64,
+    /// The frame number of the last packet that was followed.
+    pub followed: u64,
+    /// Packets whose time is before that of the previous packet.
+    pub backwards: u64,
+    /// Rows of packets that were not taken yet.
+    pub packets: PacketColumns,
+}
+
+impl Analyzer {
+    /// Starts an analysis of opened captures.
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, options: Options) -> Self {
+        let piece = if inputs.len() > 8 { PIECE / 2 } else { PIECE };
+        let readers = (0..).zip(inputs).map(|(file, input)| Reader::new(input, file, piece));
+        let workers = options.threads.max(1) - 1;
+        Self {
+            decoding: Arc::new(DecodeOptions {
+                ports: Ports::with(&options.ports),
+                icrc: options.icrc,
+                filter: options.filter.clone(),
+            }),
+            merge: Merge::new(readers.collect(), PIECE),
+            workers: None,
+            idle: (0..(workers * BATCHES_PER_WORKER).max(1)).map(|_| Batch::default()).collect(),
+            started: false,
+            // 0 is not a header number
+            headers: 1,
+            totals: Totals::default(),
+            tracker: Tracker::new(options.tracker.clone()),
+            bad: Vec::new(),
+            series: Series::new(SERIES_LIMIT),
+            times: None,
+            last_ns: i64::MIN,
+            followed: 0,
+            backwards: 0,
+            packets: PacketColumns::default(),
+            options,
+        }
+    }
+
+    /// Errors while reading, by file.
+    #[must_use]
+    pub fn errors(&self) -> &[(u16, ReadError)] {
+        &self.merge.errors
+    }
+
+    /// Analyses one block; `false` at the end.
+    pub fn step(&mut self) -> bool {
+        while let Some(mut batch) = self.idle.pop() {
+            if !self.merge.fill(&mut batch.block) {
+                self.idle.push(batch);
+                break;
+            }
+            if !self.started {
+                self.start(&batch);
+            }
+            let Some(workers) = &mut self.workers else {
+                batch.decode(&self.decoding);
+                self.follow(&batch);
+                self.idle.push(batch);
+                return true;
+            };
+            workers.submit(batch);
+        }
+        let Some(batch) = self.workers.as_mut().and_then(Workers::next) else { return false };
+        self.follow(&batch);
+        self.idle.push(batch);
+        true
+    }
+
+    /// Sets the time of the first packet, from which a filter counts, and starts the workers.
+    fn start(&mut self, batch: &Batch) {
+        self.started = true;
+        let first_ns = batch.block.records.first().map_or(0, |record| record.time_ns);
+        if let Some(options) = Arc::get_mut(&mut self.decoding) {
+            options.filter.begin(first_ns);
+        }
+        let count = self.options.threads.max(1) - 1;
+        if count > 0 {
+            // without threads the result is the same, only later
+            self.workers = Workers::new(count, &self.decoding).ok();
+        }
+    }
+
+    fn follow(&mut self, batch: &Batch) {
+        self.followed = batch.block.records.last().map_or(self.followed, |record| record.number);
+        if let Some(times) = batch.times {
+            self.backwards += times.backwards + u64::from(times.first < self.last_ns);
+            self.last_ns = times.last;
+            let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
+            self.times = Some((least.min(times.least), greatest.max(times.greatest)));
+        }
+        self.count_over_time(batch);
+        let first = self.headers;
+        self.headers += batch.packets.len() as u64;
+        for run in &batch.runs {
+            self.run(batch, run, first + u64::from(run.packet));
+        }
+    }
+
+    fn run(&mut self, batch: &Batch, run: &PacketRun, headers: u64) {
+        let Some((packet, _)) = batch.packets.get(run.packet as usize) else { return };
+        let varying_of = |record| Varying::of(packet, batch.block.frame(record));
+        // packets that are listed or wrong are taken one by one
+        let short = !self.options.packets && run.icrc != Icrc::Bad;
+        let in_time = batch.times.is_some_and(|times| times.backwards == 0);
+        let (mut records, mut varying) = (batch.records(run), run.varying);
+        while let Some((first, others)) = records.split_first() {
+            let mut taken = 0;
+            if short {
+                let run = Run { headers, psn: varying.psn, count: records.len(), in_time };
+                let record = |index| records.get(index).unwrap_or(first);
+                let icrc = |index| varying_of(record(index)).icrc;
+                taken = self.tracker.continue_run(&run, |index| at(record(index)), icrc);
+            }
+            if taken == 0 {
+                // copied whole, which is faster than field by field
+                let mut packet = *packet;
+                (packet.psn, packet.apsn, packet.icrc) = (varying.psn, varying.apsn, run.icrc);
+                self.packet(&packet, headers, &batch.block, first);
+                records = others;
+            } else {
+                records = records.get(taken..).unwrap_or_default();
+            }
+            varying = records.first().map(varying_of).unwrap_or_default();
+        }
+    }
+
+    /// Adds the batch to the series: at once if the whole block lies within one interval.
+    fn count_over_time(&mut self, batch: &Batch) {
+        let current = |time_ns| self.series.is_current(time_ns);
+        if batch.times.is_some_and(|times| current(times.least) && current(times.greatest)) {
+            self.series.add_to_current(Interval {
+                packets: batch.count,
+                retransmitted: 0,
+                payload_bytes: batch.payload_bytes,
+            });
+            return;
+        }
+        for run in &batch.runs {
+            let Some((packet, _)) = batch.packets.get(run.packet as usize) else { break };
+            let interval = |packets: u32| Interval {
+                packets,
+                retransmitted: 0,
+                payload_bytes: u64::from(packet.payload_len) * u64::from(packets),
+            };
+            let mut records = batch.records(run);
+            while let Some((first, others)) = records.split_first() {
+                self.series.turn_to(first.time_ns);
+                let current = |record: &&Record| self.series.is_current(record.time_ns);
+                let count = others.iter().take_while(current).count();
+                self.series.add_to_current(interval(count as u32 + 1));
+                records = others.get(count..).unwrap_or_default();
+            }
+        }
+    }
+
+    fn packet(&mut self, packet: &Packet, headers: u64, block: &Block, record: &Record) {
+        let bytes = block.frame(record);
+        let at = at(record);
+        let diagnosis = if packet.icrc == Icrc::Bad { icrc::diagnose(packet, bytes) } else { None };
+        let connection = self.tracker.packet(packet, headers, bytes, at, diagnosis);
+        if let Some(diagnosis) = diagnosis {
+            self.bad_icrc(packet, bytes, at, diagnosis, connection);
+        }
+        if self.options.packets && self.options.filter.lists(packet, bytes, connection) {
+            self.packets.push(packet, bytes, block.comment(record), record.len, at, connection);
+        }
+    }
+
+    #[cold]
+    fn bad_icrc(
+        &mut self,
+        packet: &Packet,
+        bytes: &[u8],
+        at: At,
+        diagnosis: Diagnosis,
+        connection: Option<u32>,
+    ) {
+        let (Some(expected), Some(found)) =
+            (icrc::expected(packet, bytes), icrc::found(packet, bytes))
+        else {
+            return;
+        };
+        if self.bad.len() < self.options.tracker.max_findings {
+            self.bad.push(BadIcrc { at, expected, found, diagnosis });
+        }
+        let rule = if diagnosis == Diagnosis::Zero { Rule::IcrcZero } else { Rule::IcrcBad };
+        self.tracker.findings.add(rule, at, connection, false, || {
+            format!("ICRC {found:#010x}, expected {expected:#010x}: it {}", diagnosis.text())
+        });
+    }
+
+    /// Messages completed since the last call.
+    pub fn take_messages(&mut self) -> Vec<Message> {
+        self.tracker.take_messages()
+    }
+
+    /// Ends all connections.
+    pub fn finish(&mut self) -> Vec<Connection> {
+        for batch in &mut self.idle {
+            let mut totals = std::mem::take(&mut batch.totals);
+            totals.settle();
+            self.totals.merge(&totals);
+        }
+        self.tracker.finish()
+    }
+}
+
+fn at(record: &Record) -> At {
+    At { file: record.file, packet: record.number, time_ns: record.time_ns }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The analysis and the join run ahead over the capture; the copy follows a window behind them.
+
+use std::io::Write;
+
+use roce::flow;
+use roce::join::{Dir, Row};
+
+use super::capture_copy::{Copier, CopyError};
+use super::packet_notes::Notes;
+use crate::analyzer::Analyzer;
+use crate::filter::Filter;
+use crate::join::CaptureJoin;
+use crate::read::Input;
+
+/// Packets that the join takes in at a time.
+const JOIN_STEP: usize = 1 << 12;
+/// Findings of one step; the core forgets more, and counts them.
+const MAX_FINDINGS: usize = 1 << 16;
+
+/// How to annotate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// UDP ports of RoCE v2 besides 4791.
+    pub ports: Vec<u16>,
+    /// Worker threads.
+    pub threads: usize,
+    /// Hold Go-Back-N rules against selective repeat.
+    pub go_back_n: bool,
+    /// Packets that the copy stays behind the analysis.
+    pub window: usize,
+}
+
+/// An annotation under way. The capture is opened two or three times: whoever analyses, joins and
+/// copies it reads it apart.
+pub struct Annotator<W> {
+    /// The analysis.
+    pub analyzer: Analyzer,
+    /// The join, if there are traces.
+    pub join: Option<CaptureJoin>,
+    /// What was told, and not written yet.
+    pub notes: Notes,
+    /// The copy.
+    pub copier: Copier<W>,
+    window: u64,
+    /// Why the copy ended early.
+    pub error: Option<CopyError>,
+}
+
+impl<W: Write> Annotator<W> {
+    /// Start on opened captures (plain bytes).
+    #[must_use]
+    pub fn new(
+        analysed: Input,
+        copied: Input,
+        output: W,
+        join: Option<CaptureJoin>,
+        options: &Options,
+    ) -> Self {
+        let tracker = flow::Config {
+            max_findings: MAX_FINDINGS,
+            max_connections: 0,
+            go_back_n: options.go_back_n,
+            keep_messages: false,
+            keep_verdicts: true,
+            ..flow::Config::default()
+        };
+        let analysis = crate::analyzer::Options {
+            ports: options.ports.clone(),
+            icrc: true,
+            threads: options.threads,
+            packets: false,
+            filter: Filter::default(),
+            tracker,
+        };
+        Self {
+            analyzer: Analyzer::new(vec![analysed], analysis),
+            join,
+            notes: Notes::default(),
+            copier: Copier::new(copied, output),
+            window: options.window as u64,
+            error: None,
+        }
+    }
+
+    /// Go on for one block.
+    ///
+    /// # Errors
+    /// Only what writing gives; what reading gives ends the copy, and is kept.
+    pub fn step(&mut self) -> Result<bool, CopyError> {
+        let more = self.analyzer.step();
+        if more {
+            self.collect();
+            let ahead = self.analyzer.followed;
+            self.join_to(ahead);
+            self.copy(ahead.saturating_sub(self.window))?;
+        } else {
+            self.analyzer.finish();
+            self.collect();
+            self.join_to(u64::MAX);
+            if let Some(join) = &mut self.join {
+                join.finish();
+            }
+            self.collect_rows();
+            self.copy(u64::MAX)?;
+        }
+        Ok(more)
+    }
+
+    fn join_to(&mut self, packet: u64) {
+        loop {
+            let Some(join) = &mut self.join else { return };
+            let more = join.seen < packet && join.step(JOIN_STEP);
+            self.collect_rows();
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        let now = self.analyzer.followed;
+        for verdict in self.analyzer.tracker.take_verdicts() {
+            self.notes.verdict(verdict, now);
+        }
+        for finding in std::mem::take(&mut self.analyzer.tracker.findings.list) {
+            self.notes.finding(&finding);
+        }
+        self.analyzer.bad.clear();
+    }
+
+    fn collect_rows(&mut self) {
+        let Some(join) = &mut self.join else { return };
+        let rows: Vec<Row> = std::mem::take(&mut join.rows);
+        for row in &rows {
+            let Some(wire) = row.wire else { continue };
+            for (dir, record) in [(Dir::Tx, row.tx), (Dir::Rx, row.rx)] {
+                let comment = record.and_then(|record| join.comment(row, &record, dir));
+                if let Some(comment) = comment {
+                    self.notes.driver(wire.at.packet, dir, comment.text(row.key.net));
+                }
+            }
+        }
+    }
+
+    fn copy(&mut self, packets: u64) -> Result<(), CopyError> {
+        let notes = &mut self.notes;
+        match self.copier.copy(packets, &mut |packet| notes.take(packet)) {
+            Err(CopyError::Write(error)) => Err(CopyError::Write(error)),
+            Err(error) => {
+                self.error = Some(error);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One batch of the pipeline: a block of records, decoded and verified by any thread.
+
+use roce::icrc::Verifier;
+use roce::{HeaderCache, Hit, Icrc, Kind, Packet, Ports, Varying, decode_into};
+
+use crate::filter::Filter;
+use crate::read::{Block, Record};
+use crate::totals::Totals;
+
+/// Options of decoding, the same for all batches.
+#[derive(Debug)]
+pub(crate) struct DecodeOptions {
+    pub(crate) ports: Ports,
+    pub(crate) icrc: bool,
+    pub(crate) filter: Filter,
+}
+
+/// Times of the records of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) least: i64,
+    pub(crate) greatest: i64,
+    /// Records whose time is before that of the previous one.
+    pub(crate) backwards: u64,
+}
+
+/// Consecutive RoCE packets with the same headers: one packet, or several with consecutive PSNs and no
+/// wrong ICRC.
+#[derive(Clone, Copy)]
+pub(crate) struct PacketRun {
+    /// Index of the first record.
+    pub(crate) from: u32,
+    pub(crate) count: u32,
+    /// Index of a packet with the same headers except [`Varying`].
+    pub(crate) packet: u32,
+    /// The varying fields of the first packet.
+    pub(crate) varying: Varying,
+    pub(crate) icrc: Icrc,
+}
+
+/// A block and its packets. Batches are reused.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) block: Block,
+    /// RoCE packets in capture order.
+    pub(crate) runs: Vec<PacketRun>,
+    /// The packets that [`PacketRun::packet`] refers to, and how many the batch has of each.
+    pub(crate) packets: Vec<(Packet, u64)>,
+    pub(crate) times: Option<Times>,
+    /// Number of RoCE packets.
+    pub(crate) count: u32,
+    /// Message bytes of the RoCE packets.
+    pub(crate) payload_bytes: u64,
+    /// Sums over all blocks that this batch has held.
+    pub(crate) totals: Totals,
+    verifier: Verifier,
+    cache: HeaderCache,
+}
+
+impl Batch {
+    pub(crate) fn decode(&mut self, options: &DecodeOptions) {
+        self.runs.clear();
+        self.packets.clear();
+        self.cache.clear();
+        self.count = 0;
+        self.payload_bytes = 0;
+        self.times = Times::of(&self.block.records);
+        let mut from = 0;
+        while let Some(&Record { len, wire_len, .. }) = self.block.records.get(from) {
+            let count = self.take(from, options);
+            from += count;
+            self.totals.packets += count as u64;
+            self.totals.bytes += count as u64 * u64::from(wire_len);
+            self.totals.truncated += if len < wire_len { count as u64 } else { 0 };
+        }
+        for (packet, count) in &self.packets {
+            self.totals.roce(packet, *count);
+        }
+    }
+
+    /// Takes the frame at `from` and the frames that continue its run; returns their number.
+    #[inline]
+    fn take(&mut self, from: usize, options: &DecodeOptions) -> usize {
+        let Self { block, runs, packets, totals, verifier, cache, .. } = self;
+        let Some((record, others)) = block.records.get(from..).and_then(<[_]>::split_first) else {
+            return 0;
+        };
+        let frame = block.frame(record);
+        let hit = match cache.lookup(record.link, frame, record.wire_len, options.icrc) {
+            Some(hit) => hit,
+            None => match decode(record, frame, options, packets, cache, verifier) {
+                Ok(decoded) => decoded,
+                Err(kind) => {
+                    totals.not_roce(kind);
+                    return 1;
+                }
+            },
+        };
+        let Hit { index, varying, icrc } = hit;
+        let Some((packet, same)) = packets.get_mut(index as usize) else { return 1 };
+        let all = options.filter.admits_all();
+        if !all && !options.filter.admits(packet, record.time_ns) {
+            totals.other += 1;
+            return 1;
+        }
+        let mut count = 1;
+        // flows that alternate mostly differ in packet length
+        let same_length = others
+            .first()
+            .is_some_and(|next| (next.len, next.wire_len) == (record.len, record.wire_len));
+        if same_length && all && icrc != Icrc::Bad {
+            let frames =
+                others.iter().map(|record| (record.link, block.frame(record), record.wire_len));
+            count += cache.run(hit, frames, options.icrc);
+        }
+        if icrc == packet.icrc {
+            *same += count as u64;
+        } else {
+            totals.roce(&Packet { icrc, ..*packet }, count as u64);
+        }
+        runs.push(PacketRun {
+            from: from as u32,
+            count: count as u32,
+            packet: index,
+            varying,
+            icrc,
+        });
+        self.count += count as u32;
+        self.payload_bytes += u64::from(packet.payload_len) * count as u64;
+        count
+    }
+
+    pub(crate) fn records(&self, run: &PacketRun) -> &[Record] {
+        let from = run.from as usize;
+        self.block.records.get(from..from + run.count as usize).unwrap_or_default()
+    }
+}
+
+/// Decodes a frame whose headers are not cached.
+#[inline(never)]
+fn decode(
+    record: &Record,
+    frame: &[u8],
+    options: &DecodeOptions,
+    packets: &mut Vec<(Packet, u64)>,
+    cache: &mut HeaderCache,
+    verifier: &mut Verifier,
+) -> Result<Hit, Kind> {
+    let index = packets.len() as u32;
+    // decoded in place: a packet is too large to move
+    packets.push((Packet::default(), 0));
+    let Some((packet, _)) = packets.last_mut() else { return Err(Kind::Other) };
+    let kind = decode_into(record.link, frame, record.wire_len, &options.ports, packet);
+    if kind != Kind::Roce {
+        packets.pop();
+        return Err(kind);
+    }
+    cache.insert(record.link, frame, packet, index);
+    if options.icrc {
+        packet.icrc = verifier.check(packet, frame);
+    }
+    Ok(Hit { index, varying: Varying::of(packet, frame), icrc: packet.icrc })
+}
+
+impl Times {
+    fn of(records: &[Record]) -> Option<Self> {
+        let (first, last) = (records.first()?.time_ns, records.last()?.time_ns);
+        let pairs = records.iter().zip(records.iter().skip(1));
+        let backwards = pairs.map(|(one, next)| u64::from(next.time_ns < one.time_ns)).sum();
+        let mut times = Self { first, last, least: first, greatest: last, backwards };
+        if backwards > 0 {
+            for Record { time_ns, .. } in records {
+                times.least = times.least.min(*time_ns);
+                times.greatest = times.greatest.max(*time_ns);
+            }
+        }
+        Some(times)
+    }
+}

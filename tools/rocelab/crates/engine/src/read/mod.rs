@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Reads capture files as blocks of records: pcap and pcapng, compressed or not, one or many.
+//!
+//! Files are read in large pieces, never mapped: a file that is truncated meanwhile only ends early.
+
+mod decompress;
+mod merge;
+mod parse_step;
+mod pcap;
+mod pcapng;
+mod read_error;
+mod reader;
+mod record_block;
+
+pub use decompress::{Counter, Input, open_compressed};
+pub use merge::Merge;
+pub use read_error::ReadError;
+pub use reader::Reader;
+pub use record_block::{Block, NO_COMMENT, Record};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The classic format (draft-ietf-opsawg-pcap): µs or ns, either byte order.
+
+use roce::Link;
+
+use super::read_error::ReadError;
+use super::record_block::{NO_COMMENT, Record};
+
+const MICRO: u32 = 0xa1b2_c3d4;
+const NANO: u32 = 0xa1b2_3c4d;
+const RECORD_HEADER: usize = 16;
+/// libpcap's own limit (MAXIMUM_SNAPLEN) is 256 KiB; USB captures may have more.
+pub(super) const MAX_RECORD: u32 = 16 << 20;
+
+pub(super) struct Pcap {
+    big: bool,
+    scale: i64,
+    link: Link,
+}
+
+impl Pcap {
+    pub(super) const HEADER: usize = 24;
+
+    pub(super) fn is_magic(magic: [u8; 4]) -> bool {
+        [u32::from_le_bytes(magic), u32::from_be_bytes(magic)]
+            .iter()
+            .any(|&number| number == MICRO || number == NANO)
+    }
+
+    pub(super) fn new(header: &[u8; Self::HEADER]) -> Option<Self> {
+        let magic = *header.first_chunk::<4>()?;
+        let big = matches!(u32::from_be_bytes(magic), MICRO | NANO);
+        let mut pcap = Self { big, scale: 1000, link: Link::Other };
+        if pcap.u32(header, 0)? == NANO {
+            pcap.scale = 1;
+        }
+        // the upper bits tell the length of an FCS
+        pcap.link = Link::from_number(pcap.u32(header, 20)? & 0x03ff_ffff);
+        Some(pcap)
+    }
+
+    #[inline]
+    fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
+        let raw = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(if self.big { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) })
+    }
+
+    /// Seconds, their fraction, bytes captured, bytes on the wire.
+    #[inline]
+    fn header<const BIG: bool>(bytes: &[u8]) -> Option<[u32; 4]> {
+        let raw = bytes.first_chunk::<RECORD_HEADER>()?;
+        Some([0, 4, 8, 12].map(|at| {
+            let word = [raw[at], raw[at + 1], raw[at + 2], raw[at + 3]];
+            if BIG { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+        }))
+    }
+
+    /// Take records from `at` on while they are whole; says where the first one is that
+    /// is not, and how many bytes that one needs.
+    pub(super) fn run(
+        &self,
+        data: &[u8],
+        at: usize,
+        file: u16,
+        packets: &mut u64,
+        records: &mut Vec<Record>,
+    ) -> Result<(usize, usize), ReadError> {
+        if self.big {
+            self.run_in::<true>(data, at, file, packets, records)
+        } else {
+            self.run_in::<false>(data, at, file, packets, records)
+        }
+    }
+
+    fn run_in<const BIG: bool>(
+        &self,
+        data: &[u8],
+        mut at: usize,
+        file: u16,
+        packets: &mut u64,
+        records: &mut Vec<Record>,
+    ) -> Result<(usize, usize), ReadError> {
+        let (mut number, scale, link) = (*packets, self.scale, self.link);
+        let mut rest = data.get(at..).unwrap_or_default();
+        let mut need = RECORD_HEADER;
+        let mut whole = || {
+            let [seconds, fraction, len, wire_len] = Self::header::<BIG>(rest)?;
+            need = RECORD_HEADER.saturating_add(len as usize);
+            rest = rest.get(need..)?;
+            let offset = (at + RECORD_HEADER) as u32;
+            at += need;
+            need = RECORD_HEADER;
+            number += 1;
+            Some(Record {
+                offset,
+                len,
+                // some writers leave 0 here
+                wire_len: wire_len.max(len),
+                comment: NO_COMMENT,
+                file,
+                link,
+                time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * scale,
+                number,
+            })
+        };
+        records.extend(std::iter::from_fn(&mut whole));
+        *packets = number;
+        if need > RECORD_HEADER + MAX_RECORD as usize {
+            return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
+        }
+        Ok((at, need))
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A piece of a capture and its records.
+
+use roce::Link;
+
+/// Value of [`Record::comment`] for a record without one.
+pub const NO_COMMENT: (u32, u16) = (0, 0);
+
+/// One captured frame within a [`Block`].
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Offset of its bytes in the block.
+    pub offset: u32,
+    /// Bytes captured.
+    pub len: u32,
+    /// Bytes on the wire.
+    pub wire_len: u32,
+    /// Its comment in the block: offset and length.
+    pub comment: (u32, u16),
+    /// Index of the file.
+    pub file: u16,
+    /// Link layer.
+    pub link: Link,
+    /// Nanoseconds since 1970.
+    pub time_ns: i64,
+    /// Wireshark's frame number in that file, from 1.
+    pub number: u64,
+}
+
+/// A piece of a capture and the records in it; reused from piece to piece.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// Raw bytes, as read.
+    pub data: Vec<u8>,
+    /// The frames that lie wholly in `data`.
+    pub records: Vec<Record>,
+}
+
+impl Block {
+    /// The captured bytes of a record of this block.
+    #[must_use]
+    #[inline]
+    pub fn frame(&self, record: &Record) -> &[u8] {
+        let from = record.offset as usize;
+        self.data.get(from..from + record.len as usize).unwrap_or_default()
+    }
+
+    /// The record's comment, if it has one.
+    #[must_use]
+    pub fn comment(&self, record: &Record) -> Option<&[u8]> {
+        let (from, len) = record.comment;
+        if record.comment == NO_COMMENT {
+            return None;
+        }
+        self.data.get(from as usize..from as usize + usize::from(len))
+    }
+
+    /// Appends a copy of a record of another block.
+    pub fn copy(&mut self, other: &Self, record: &Record) {
+        let mut copy = *record;
+        copy.offset = self.data.len() as u32;
+        self.data.extend_from_slice(other.frame(record));
+        if let Some(comment) = other.comment(record) {
+            copy.comment.0 = self.data.len() as u32;
+            self.data.extend_from_slice(comment);
+        }
+        self.records.push(copy);
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Sums over packets in any order: each batch has its own, and they are merged at the end.
+
+use roce::opcode;
+use roce::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, Net, Packet, UDP_LEN};
+
+/// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
+pub const ETHERNET_EXTRA: u64 = 24;
+const CLASSES: usize = 8;
+
+/// The fields of a packet that the sums depend on. A capture alternates between few of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shape {
+    lengths: (u32, u32),
+    offsets: (u16, u16),
+    opcode: u8,
+    tclass: u8,
+    vlans: u8,
+    pad: u8,
+    net: Net,
+    icrc: Icrc,
+}
+
+impl Shape {
+    #[inline]
+    fn of(packet: &Packet) -> Self {
+        Self {
+            lengths: (packet.wire_len, packet.payload_len),
+            offsets: (packet.l3_off, packet.bth_off),
+            opcode: packet.opcode,
+            tclass: packet.tclass,
+            vlans: packet.vlans,
+            pad: packet.pad() as u8,
+            net: packet.net,
+            icrc: packet.icrc,
+        }
+    }
+}
+
+const SHAPES: usize = 8;
+
+/// Counts of packets and bytes; complete after [`Totals::settle`].
+#[derive(Clone, Debug)]
+pub struct Totals {
+    /// Recent shapes by opcode, and how many of their packets are not yet counted below.
+    shapes: [(Shape, u64); SHAPES],
+    /// Frames read.
+    pub packets: u64,
+    /// Bytes of these frames on the wire.
+    pub bytes: u64,
+    /// Frames that were not captured completely.
+    pub truncated: u64,
+    /// RoCE by the outer headers, but cut before the end of the BTH.
+    pub cut: u64,
+    /// Frames that are neither RoCE nor flow control.
+    pub other: u64,
+    /// RoCE packets by [`Net`].
+    pub roce: [u64; 3],
+    /// RoCE packets with VLAN tags.
+    pub vlan: u64,
+    /// ICRCs: unchecked, correct, wrong.
+    pub icrc: [u64; 3],
+    /// Packets by index in the opcode table.
+    pub opcodes: Vec<u64>,
+    /// Packets with opcodes that the specification does not define, by opcode.
+    pub unknown: Vec<u64>,
+    /// Packets by ECN codepoint.
+    pub ecn: [u64; 4],
+    /// Packets by DSCP.
+    pub dscp: Vec<u64>,
+    /// Priority flow control frames.
+    pub pfc: u64,
+    /// How many of them enable each class.
+    pub pfc_classes: [u64; CLASSES],
+    /// 802.3x PAUSE frames.
+    pub pause: u64,
+    /// RoCE bytes on the wire.
+    pub wire_bytes: u64,
+    /// Message bytes.
+    pub payload_bytes: u64,
+    link: u64,
+    vlan_bytes: u64,
+    ip: [u64; 3],
+    padding: u64,
+    trailer: u64,
+    malformed: u64,
+    well_formed: [u64; 3],
+    /// Like `opcodes`, without packets of inconsistent lengths.
+    headers: Vec<u64>,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            shapes: [(Shape::default(), 0); SHAPES],
+            packets: 0,
+            bytes: 0,
+            truncated: 0,
+            cut: 0,
+            other: 0,
+            roce: [0; 3],
+            vlan: 0,
+            icrc: [0; 3],
+            opcodes: vec![0; opcode::all().len()],
+            unknown: vec![0; 256],
+            ecn: [0; 4],
+            dscp: vec![0; 64],
+            pfc: 0,
+            pfc_classes: [0; CLASSES],
+            pause: 0,
+            wire_bytes: 0,
+            payload_bytes: 0,
+            link: 0,
+            vlan_bytes: 0,
+            ip: [0; 3],
+            padding: 0,
+            trailer: 0,
+            malformed: 0,
+            well_formed: [0; 3],
+            headers: vec![0; opcode::all().len()],
+        }
+    }
+}
+
+fn add(to: &mut [u64], from: &[u64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += from;
+    }
+}
+
+impl Totals {
+    /// Counts RoCE packets with the fields of this one.
+    #[inline]
+    pub fn roce(&mut self, packet: &Packet, count: u64) {
+        let shape = Shape::of(packet);
+        let slot = &mut self.shapes[usize::from(packet.opcode) % SHAPES];
+        if slot.0 == shape {
+            slot.1 += count;
+        } else {
+            let (before, counted) = std::mem::replace(slot, (shape, count));
+            self.add(before, counted);
+        }
+    }
+
+    /// Counts the packets that are pending in `shapes`.
+    pub fn settle(&mut self) {
+        for (shape, count) in std::mem::take(&mut self.shapes) {
+            self.add(shape, count);
+        }
+    }
+
+    fn add(&mut self, shape: Shape, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let net = shape.net as usize;
+        self.roce[net] += count;
+        self.vlan += if shape.vlans > 0 { count } else { 0 };
+        self.icrc[match shape.icrc {
+            Icrc::Unchecked => 0,
+            Icrc::Ok => 1,
+            Icrc::Bad => 2,
+        }] += count;
+        self.ecn[usize::from(shape.tclass & 3)] += count;
+        self.dscp[usize::from(shape.tclass >> 2)] += count;
+        let op = opcode::lookup(shape.opcode);
+        match op {
+            Some(op) => self.opcodes[op.index()] += count,
+            None => self.unknown[usize::from(shape.opcode)] += count,
+        }
+        let (wire_len, payload_len) = shape.lengths;
+        let (l3_off, bth_off) = shape.offsets;
+        self.wire_bytes += count * u64::from(wire_len);
+        let headers = op.map_or(BTH_LEN, |op| usize::from(op.header_len));
+        let behind = usize::from(bth_off) + headers + usize::from(shape.pad) + ICRC_LEN;
+        let Some(trailer) = u64::from(wire_len).checked_sub(behind as u64 + u64::from(payload_len))
+        else {
+            self.malformed += count * u64::from(wire_len);
+            return;
+        };
+        if let Some(op) = op {
+            self.headers[op.index()] += count;
+        }
+        let tags = 4 * u64::from(shape.vlans);
+        self.well_formed[net] += count;
+        self.vlan_bytes += count * tags;
+        self.link += count * (u64::from(l3_off) - tags);
+        self.ip[net] += count * u64::from(bth_off - l3_off);
+        self.payload_bytes += count * u64::from(payload_len);
+        self.padding += count * u64::from(shape.pad);
+        self.trailer += count * trailer;
+    }
+
+    /// Counts a frame that is not a RoCE packet.
+    pub fn not_roce(&mut self, kind: Kind) {
+        match kind {
+            Kind::Cut => self.cut += 1,
+            Kind::Pfc(classes) => self.pfc(classes),
+            Kind::Pause => self.pause += 1,
+            Kind::Roce | Kind::Other => self.other += 1,
+        }
+    }
+
+    /// Counts a PFC frame by its class-enable vector.
+    pub fn pfc(&mut self, classes: u8) {
+        self.pfc += 1;
+        for (class, count) in self.pfc_classes.iter_mut().enumerate() {
+            *count += u64::from(classes >> class & 1);
+        }
+    }
+
+    /// Adds other sums, which must be settled.
+    pub fn merge(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.truncated += other.truncated;
+        self.cut += other.cut;
+        self.other += other.other;
+        add(&mut self.roce, &other.roce);
+        self.vlan += other.vlan;
+        add(&mut self.icrc, &other.icrc);
+        add(&mut self.opcodes, &other.opcodes);
+        add(&mut self.unknown, &other.unknown);
+        add(&mut self.ecn, &other.ecn);
+        add(&mut self.dscp, &other.dscp);
+        self.pfc += other.pfc;
+        add(&mut self.pfc_classes, &other.pfc_classes);
+        self.pause += other.pause;
+        self.wire_bytes += other.wire_bytes;
+        self.payload_bytes += other.payload_bytes;
+        self.link += other.link;
+        self.vlan_bytes += other.vlan_bytes;
+        add(&mut self.ip, &other.ip);
+        self.padding += other.padding;
+        self.trailer += other.trailer;
+        self.malformed += other.malformed;
+        add(&mut self.well_formed, &other.well_formed);
+        add(&mut self.headers, &other.headers);
+    }
+
+    /// Bytes by kind of header; with the payload they add up to `wire_bytes`.
+    #[must_use]
+    pub fn by_header(&self) -> Vec<(&'static str, u64)> {
+        let [v1, v2_ipv4, v2_ipv6] = self.well_formed;
+        let udp = UDP_LEN as u64;
+        let all = v1 + v2_ipv4 + v2_ipv6;
+        let mut rows = vec![
+            ("link", self.link),
+            ("vlan", self.vlan_bytes),
+            ("grh", v1 * GRH_LEN as u64),
+            ("ipv4", self.ip[Net::V2Ipv4 as usize] - v2_ipv4 * udp),
+            ("ipv6", self.ip[Net::V2Ipv6 as usize] - v2_ipv6 * udp),
+            ("udp", (v2_ipv4 + v2_ipv6) * udp),
+            ("bth", all * BTH_LEN as u64),
+        ];
+        for header in Header::ALL {
+            let count: u64 = opcode::all()
+                .iter()
+                .filter(|op| op.offset(header).is_some())
+                .map(|op| self.headers[op.index()])
+                .sum();
+            rows.push((header.key(), count * header.size() as u64));
+        }
+        rows.extend([
+            ("padding", self.padding),
+            ("icrc", all * ICRC_LEN as u64),
+            ("trailer", self.trailer),
+            ("malformed", self.malformed),
+        ]);
+        rows.retain(|&(_, bytes)| bytes > 0);
+        rows
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! [`Analysis`]: the analyzer, step by step.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow_array::RecordBatch;
+use engine::read::{Counter, Input, open_compressed};
+use engine::{Analyzer, ConnectionColumns, Filter, FindingColumns, MessageColumns, Options};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use roce::flow::{Config, Connection};
+
+use crate::analysis_result::result_dict;
+use crate::arrow_table::{Table, bug};
+
+/// Between two steps Python looks at its signals, at progress, and at full tables.
+const BLOCKS_PER_STEP: usize = 8;
+
+/// An analysis in progress. Call `step` until it returns False, then `finish`.
+#[pyclass(module = "rocelab._core")]
+pub(crate) struct Analysis {
+    analyzer: Analyzer,
+    taken: Vec<Counter>,
+    connections: Vec<Connection>,
+    messages: MessageColumns,
+    batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl Analysis {
+    /// Opens captures by path; `-` is standard input. OSError if one cannot be opened.
+    #[new]
+    #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
+        messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
+        addresses=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
+        connections=Vec::new()))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        paths: Vec<std::path::PathBuf>,
+        ports: Vec<u16>,
+        icrc: bool,
+        threads: usize,
+        packets: bool,
+        messages: bool,
+        max_findings: usize,
+        max_connections: usize,
+        go_back_n: bool,
+        addresses: Vec<[u8; 16]>,
+        time_ns: Option<(i64, i64)>,
+        qpns: Vec<u32>,
+        opcodes: Vec<u8>,
+        connections: Vec<u32>,
+    ) -> PyResult<Self> {
+        if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
+            return Err(PyValueError::new_err("between 1 and 65535 captures"));
+        }
+        let mut inputs = Vec::new();
+        let mut taken = Vec::new();
+        for path in &paths {
+            let raw: Input = if path.as_os_str() == "-" {
+                Box::new(io::stdin())
+            } else {
+                Box::new(File::open(path)?)
+            };
+            let counter = Counter::default();
+            inputs.push(open_compressed(raw, Arc::clone(&counter))?);
+            taken.push(counter);
+        }
+        let mut filter = Filter::default();
+        filter.addresses = addresses;
+        filter.time_ns = time_ns;
+        filter.qpns = qpns;
+        filter.opcodes = opcodes;
+        filter.connections = connections;
+        let tracker = Config {
+            max_findings,
+            max_connections,
+            go_back_n,
+            keep_messages: messages,
+            ..Config::default()
+        };
+        let options = Options { ports, icrc, threads, packets, filter, tracker };
+        Ok(Self {
+            analyzer: Analyzer::new(inputs, options),
+            taken,
+            connections: Vec::new(),
+            messages: MessageColumns::default(),
+            batches: Vec::new(),
+        })
+    }
+
+    /// Analyses the next blocks; False at the end.
+    fn step(&mut self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let mut more = true;
+            for _ in 0..BLOCKS_PER_STEP {
+                more = self.analyzer.step();
+                for message in self.analyzer.take_messages() {
+                    self.messages.push(&message);
+                }
+                if !more {
+                    break;
+                }
+            }
+            more
+        })
+    }
+
+    /// Bytes read from the files, before decompression.
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.taken.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Rows that `take_packets` would return.
+    #[getter]
+    fn pending_packets(&self) -> usize {
+        self.analyzer.packets.len()
+    }
+
+    /// Rows that `take_messages` would return.
+    #[getter]
+    fn pending_messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The packet rows since the last call.
+    fn take_packets(&mut self) -> PyResult<Table> {
+        Table::new(vec![self.analyzer.packets.take().map_err(bug)?])
+    }
+
+    /// The message rows since the last call.
+    fn take_messages(&mut self) -> PyResult<Table> {
+        Table::new(vec![self.messages.take().map_err(bug)?])
+    }
+
+    /// Keeps the packet rows so far as a batch of [`Self::packets`].
+    fn keep_packets(&mut self) -> PyResult<()> {
+        self.batches.push(self.analyzer.packets.take().map_err(bug)?);
+        Ok(())
+    }
+
+    /// All batches kept by `keep_packets`.
+    fn packets(&mut self) -> PyResult<Table> {
+        self.keep_packets()?;
+        Table::new(std::mem::take(&mut self.batches))
+    }
+
+    /// Ends all connections and returns the result, as documented in docs/formats/analysis.md
+    /// (without `schema`, and `file` as an index).
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.connections = self.analyzer.finish();
+        for message in self.analyzer.take_messages() {
+            self.messages.push(&message);
+        }
+        result_dict(py, &self.analyzer, &self.connections)
+    }
+
+    /// The connection table; after `finish`.
+    fn connections(&self) -> PyResult<Table> {
+        let mut columns = ConnectionColumns::default();
+        for connection in &self.connections {
+            columns.push(connection);
+        }
+        Table::new(vec![columns.take().map_err(bug)?])
+    }
+
+    /// The finding table; after `finish`.
+    fn findings(&self) -> PyResult<Table> {
+        let mut columns = FindingColumns::default();
+        for finding in &self.analyzer.tracker.findings.list {
+            columns.push(finding);
+        }
+        Table::new(vec![columns.take().map_err(bug)?])
+    }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The result of an analysis as Python dictionaries (docs/formats/analysis.md).
+
+use engine::{Analyzer, ETHERNET_EXTRA};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use roce::finding::Finding;
+use roce::flow::{Connection, Stats};
+use roce::{NAK_NAMES, Net, Series, address, opcode};
+
+pub(crate) fn result_dict<'py>(
+    py: Python<'py>,
+    analyzer: &Analyzer,
+    connections: &[Connection],
+) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    result.set_item("input", input(py, analyzer)?)?;
+    result.set_item("roce", roce(py, analyzer)?)?;
+    result.set_item("icrc", icrc(py, analyzer)?)?;
+    result.set_item("opcodes", opcode_counts(py, analyzer)?)?;
+    result.set_item("congestion", congestion(py, analyzer)?)?;
+    result.set_item("overhead", overhead(py, analyzer)?)?;
+    result.set_item("series", series(py, &analyzer.series)?)?;
+    let rows = PyList::empty(py);
+    for connection in connections {
+        rows.append(connection_row(py, connection)?)?;
+    }
+    result.set_item("connections", rows)?;
+    let tracker = &analyzer.tracker;
+    result.set_item("connections_unreported", tracker.unreported)?;
+    result.set_item("connections_evicted", tracker.evicted)?;
+    let rows = PyList::empty(py);
+    for finding in &tracker.findings.list {
+        rows.append(finding_row(py, finding)?)?;
+    }
+    result.set_item("findings", rows)?;
+    result.set_item("findings_total", tracker.findings.total())?;
+    result.set_item("findings_ambiguous", tracker.findings.ambiguous())?;
+    let counts = PyList::empty(py);
+    for (rule, severity, count) in tracker.findings.counts() {
+        let row = PyDict::new(py);
+        row.set_item("rule", rule.name())?;
+        row.set_item("severity", severity.name())?;
+        row.set_item("count", count)?;
+        counts.append(row)?;
+    }
+    result.set_item("finding_counts", counts)?;
+    Ok(result)
+}
+
+fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let totals = &analyzer.totals;
+    let input = PyDict::new(py);
+    input.set_item("packets", totals.packets)?;
+    input.set_item("bytes", totals.bytes)?;
+    input.set_item("truncated", totals.truncated)?;
+    input.set_item("cut_headers", totals.cut)?;
+    input.set_item("other", totals.other)?;
+    input.set_item("first_ns", analyzer.times.map(|times| times.0))?;
+    input.set_item("last_ns", analyzer.times.map(|times| times.1))?;
+    input.set_item("times_backwards", analyzer.backwards)?;
+    let errors = PyList::empty(py);
+    for (file, error) in analyzer.errors() {
+        let row = PyDict::new(py);
+        row.set_item("file", file)?;
+        row.set_item("error", error.to_string())?;
+        errors.append(row)?;
+    }
+    input.set_item("errors", errors)?;
+    Ok(input)
+}
+
+fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let totals = &analyzer.totals;
+    let roce = PyDict::new(py);
+    roce.set_item("packets", totals.roce.iter().sum::<u64>())?;
+    for net in [Net::V1, Net::V2Ipv4, Net::V2Ipv6] {
+        roce.set_item(net.name(), totals.roce[net as usize])?;
+    }
+    roce.set_item("vlan", totals.vlan)?;
+    Ok(roce)
+}
+
+fn icrc<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let [unchecked, ok, bad] = analyzer.totals.icrc;
+    let icrc = PyDict::new(py);
+    icrc.set_item("ok", ok)?;
+    icrc.set_item("bad", bad)?;
+    icrc.set_item("unchecked", unchecked)?;
+    let rows = PyList::empty(py);
+    for one in &analyzer.bad {
+        let row = PyDict::new(py);
+        row.set_item("file", one.at.file)?;
+        row.set_item("packet", one.at.packet)?;
+        row.set_item("expected", format!("0x{:08x}", one.expected))?;
+        row.set_item("found", format!("0x{:08x}", one.found))?;
+        row.set_item("diagnosis", one.diagnosis.name())?;
+        rows.append(row)?;
+    }
+    icrc.set_item("bad_packets", rows)?;
+    Ok(icrc)
+}
+
+fn opcode_counts<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let totals = &analyzer.totals;
+    let counts = PyDict::new(py);
+    for op in opcode::all() {
+        let count = totals.opcodes[op.index()];
+        if count > 0 {
+            counts.set_item(op.name, count)?;
+        }
+    }
+    for (code, &count) in totals.unknown.iter().enumerate() {
+        if count > 0 {
+            counts.set_item(format!("UNKNOWN_0x{code:02x}"), count)?;
+        }
+    }
+    Ok(counts)
+}
+
+fn congestion<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let totals = &analyzer.totals;
+    let [not_ect, ect1, ect0, ce] = totals.ecn;
+    let congestion = PyDict::new(py);
+    let ecn = PyDict::new(py);
+    for (name, count) in [("not_ect", not_ect), ("ect0", ect0), ("ect1", ect1), ("ce", ce)] {
+        ecn.set_item(name, count)?;
+    }
+    congestion.set_item("ecn", ecn)?;
+    let dscp = PyDict::new(py);
+    for (codepoint, &count) in totals.dscp.iter().enumerate() {
+        if count > 0 {
+            dscp.set_item(codepoint.to_string(), count)?;
+        }
+    }
+    congestion.set_item("dscp", dscp)?;
+    congestion.set_item("pfc", totals.pfc)?;
+    congestion.set_item("pfc_classes", totals.pfc_classes.to_vec())?;
+    congestion.set_item("pause", totals.pause)?;
+    Ok(congestion)
+}
+
+fn overhead<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let totals = &analyzer.totals;
+    let overhead = PyDict::new(py);
+    overhead.set_item("wire_bytes", totals.wire_bytes)?;
+    overhead.set_item("payload_bytes", totals.payload_bytes)?;
+    let headers = PyDict::new(py);
+    for (key, bytes) in totals.by_header() {
+        headers.set_item(key, bytes)?;
+    }
+    overhead.set_item("by_header", headers)?;
+    let packets: u64 = totals.roce.iter().sum();
+    overhead.set_item("preamble_fcs_gap_bytes", packets * ETHERNET_EXTRA)?;
+    let rows = PyList::empty(py);
+    for (net, up_to, class) in analyzer.tracker.efficiency.rows() {
+        let row = PyDict::new(py);
+        row.set_item("net", net.name())?;
+        row.set_item("message_bytes_up_to", up_to)?;
+        row.set_item("messages", class.messages)?;
+        row.set_item("packets", class.packets)?;
+        row.set_item("payload_bytes", class.payload_bytes)?;
+        row.set_item("wire_bytes", class.wire_bytes)?;
+        row.set_item("efficiency", class.payload_bytes as f64 / class.wire_bytes.max(1) as f64)?;
+        rows.append(row)?;
+    }
+    overhead.set_item("by_message_size", rows)?;
+    Ok(overhead)
+}
+
+fn series<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    let some = !series.intervals.is_empty();
+    result.set_item("start_ns", some.then_some(series.start_ns))?;
+    result.set_item("step_ns", series.step_ns)?;
+    let column =
+        |of: fn(&roce::Interval) -> u64| -> Vec<u64> { series.intervals.iter().map(of).collect() };
+    result.set_item("packets", column(|one| one.packets.into()))?;
+    result.set_item("payload_bytes", column(|one| one.payload_bytes))?;
+    result.set_item("retransmitted", column(|one| one.retransmitted.into()))?;
+    Ok(result)
+}
+
+fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("id", one.id)?;
+    row.set_item("service", one.service.name())?;
+    row.set_item("net", one.net.name())?;
+    row.set_item("paired_by", one.paired_by.map(roce::flow::PairedBy::name))?;
+    row.set_item("certainty", one.certainty())?;
+    for (name, end) in [("a", one.a), ("b", one.b)] {
+        let side = PyDict::new(py);
+        side.set_item("address", address(end.address).to_string())?;
+        side.set_item("qpn", end.qpn)?;
+        row.set_item(name, side)?;
+    }
+    row.set_item("first_ns", one.first_ns)?;
+    row.set_item("last_ns", one.last_ns)?;
+    row.set_item("evicted", one.evicted)?;
+    let directions = PyList::empty(py);
+    for (from, stats) in ["a", "b"].into_iter().zip(&one.directions) {
+        if let Some(stats) = stats {
+            directions.append(direction_row(py, from, stats)?)?;
+        }
+    }
+    row.set_item("directions", directions)?;
+    Ok(row)
+}
+
+fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("from", from)?;
+    let counters = [
+        ("packets", stats.packets),
+        ("wire_bytes", stats.wire_bytes),
+        ("payload_bytes", stats.payload_bytes),
+        ("goodput_bytes", stats.goodput_bytes),
+        ("messages", stats.messages),
+        ("incomplete_messages", stats.incomplete),
+        ("requests", stats.requests),
+        ("retransmitted", stats.retransmitted),
+        ("retransmitted_requests", stats.retransmitted_requests),
+        ("duplicates", stats.duplicates),
+        ("gaps", stats.gaps),
+        ("missing", stats.missing),
+        ("out_of_order", stats.out_of_order),
+        ("acks", stats.acks),
+        ("acked_messages", stats.acked_messages),
+        ("rnr", stats.rnr),
+        ("cnp", stats.cnp),
+        ("max_outstanding", u64::from(stats.max_outstanding)),
+        ("path_mtu", u64::from(stats.pmtu)),
+        ("dscp", u64::from(stats.dscp)),
+    ];
+    for (name, value) in counters {
+        row.set_item(name, value)?;
+    }
+    let causes = PyDict::new(py);
+    let by_cause = &stats.retransmissions;
+    for (name, value) in [
+        ("after_nak", by_cause.after_nak),
+        ("after_rnr", by_cause.after_rnr),
+        ("after_response_gap", by_cause.after_response_gap),
+        ("after_timeout", by_cause.after_timeout),
+        ("spurious", by_cause.spurious),
+        ("ambiguous", by_cause.ambiguous),
+    ] {
+        causes.set_item(name, value)?;
+    }
+    row.set_item("retransmissions", causes)?;
+    let naks = PyDict::new(py);
+    for (name, &count) in NAK_NAMES.iter().zip(&stats.naks) {
+        if count > 0 {
+            naks.set_item(name, count)?;
+        }
+    }
+    row.set_item("naks", naks)?;
+    row.set_item("rnr_timer_ns", stats.rnr_timer_ns.map(|(min, max)| [min, max]))?;
+    row.set_item("credit_codes", stats.credits.map(|(min, max)| [u32::from(min), u32::from(max)]))?;
+    row.set_item("ce", stats.ecn[3])?;
+    row.set_item("cnp_min_gap_ns", stats.cnp_min_gap_ns)?;
+    let latency = PyDict::new(py);
+    let histogram = &stats.latency;
+    let some = |value: u64| (histogram.count() > 0).then_some(value);
+    latency.set_item("count", histogram.count())?;
+    latency.set_item("mean", some(histogram.mean()))?;
+    latency.set_item("p50", some(histogram.quantile(0.5)))?;
+    latency.set_item("p99", some(histogram.quantile(0.99)))?;
+    latency.set_item("max", some(histogram.max()))?;
+    latency.set_item("buckets", histogram.buckets().collect::<Vec<_>>())?;
+    row.set_item("latency_ns", latency)?;
+    row.set_item("series", series(py, &stats.series)?)?;
+    Ok(row)
+}
+
+fn finding_row<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("rule", finding.rule.name())?;
+    row.set_item("severity", finding.severity.name())?;
+    row.set_item("ambiguous", finding.ambiguous)?;
+    row.set_item("file", finding.at.file)?;
+    row.set_item("packet", finding.at.packet)?;
+    row.set_item("time_ns", finding.at.time_ns)?;
+    row.set_item("connection", finding.connection)?;
+    row.set_item("detail", &finding.detail)?;
+    Ok(row)
+}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files of a folder that a stranger may have filled: nothing in it leads out of it, or blocks.
+
+Every entry is reached by its name in an open directory, never by a path. Symbolic links are not
+followed, only regular files are opened, reads have a limit, and a new file gets a random name
+before it takes its place. The path of the folder itself is the user's own: links in it are
+followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Self
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# without O_NONBLOCK, opening a FIFO waits for its writer
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_RANDOM = 8
+"""Bytes of randomness in a temporary name."""
+
+
+class Directory:
+    """An open folder. All methods raise OSError; a name that is a path is a ValueError."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._fd = descriptor
+        self.path = path
+        """Where it was found, for messages."""
+
+    @classmethod
+    def open(cls, path: Path, *, make: bool = False) -> Self:
+        """Open the folder that a user names; with `make`, create it and its parents."""
+        if make:
+            path.mkdir(parents=True, exist_ok=True)
+        return cls(os.open(path, _FOLDER), path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def folder(self, name: str, *, make: bool = False) -> Directory:
+        """Open a folder in this one; with `make`, create it unless it is there."""
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(_entry(name), dir_fd=self._fd)
+        try:
+            found = os.open(_entry(name), _FOLDER | os.O_NOFOLLOW, dir_fd=self._fd)
+        except NotADirectoryError as error:
+            what = "is a symbolic link" if self._is(name, stat.S_ISLNK) else "is not a folder"
+            raise NotADirectoryError(errno.ENOTDIR, f"{name} {what}", name) from error
+        return Directory(found, self.path / name)
+
+    def names(self) -> list[str]:
+        """The names of all entries, sorted."""
+        return sorted(os.listdir(self._fd))  # noqa: PTH208 -- a path would leave the descriptor
+
+    def is_file(self, name: str) -> bool:
+        """Say whether there is a regular file of that name."""
+        return self._is(name, stat.S_ISREG)
+
+    def is_folder(self, name: str) -> bool:
+        """Say whether there is a folder of that name."""
+        return self._is(name, stat.S_ISDIR)
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is anything of that name, were it a broken link."""
+        return self._is(name, lambda _: True)
+
+    def _is(self, name: str, kind: Callable[[int], bool]) -> bool:
+        try:
+            return kind(os.stat(_entry(name), dir_fd=self._fd, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return False
+
+    def open_file(self, name: str, *, limit: int) -> BinaryIO:
+        """Open a regular file of at most `limit` bytes for reading."""
+        # looking first spares a device the opening; looking again after it makes sure
+        if self.exists(name) and not self.is_file(name):
+            raise _irregular(name)
+        return _regular(
+            os.open(_entry(name), _FILE | os.O_NOFOLLOW, dir_fd=self._fd), name, limit=limit
+        )
+
+    def read(self, name: str, *, limit: int) -> bytes:
+        """Read a regular file of at most `limit` bytes."""
+        with self.open_file(name, limit=limit) as file:
+            return _whole(file, name, limit)
+
+    def write(
+        self, name: str, content: bytes | Callable[[BinaryIO], object], *, durable: bool = False
+    ) -> None:
+        """Put a file in place of whatever has this name, whole or not at all.
+
+        `content` is its bytes, or writes them. With `durable`, it is on the disk on return.
+        """
+        part = f".{_entry(name)}.{secrets.token_hex(_RANDOM)}.part"
+        with os.fdopen(os.open(part, _NEW, 0o666, dir_fd=self._fd), "wb") as file:
+            try:
+                if isinstance(content, bytes):
+                    file.write(content)
+                else:
+                    content(file)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+                os.replace(part, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            except BaseException:
+                os.unlink(part, dir_fd=self._fd)
+                raise
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename an entry; a link is renamed, not what it leads to."""
+        os.rename(_entry(old), _entry(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, a link or a folder with all that is in it; nothing there is fine."""
+        if self.is_folder(name):
+            # its walk holds descriptors, too, and follows no links
+            shutil.rmtree(_entry(name), dir_fd=self._fd)
+        elif self.exists(name):
+            os.unlink(_entry(name), dir_fd=self._fd)
+
+    def remove_parts(self) -> None:
+        """Remove what an interrupted `write` left here."""
+        for name in self.names():
+            if _is_part(name) and self.is_file(name):
+                os.unlink(name, dir_fd=self._fd)
+
+
+def read_named(path: Path, *, limit: int) -> bytes:
+    """Read the regular file that a user names; links are the user's own. Raises OSError."""
+    if path.exists() and not path.is_file():
+        raise _irregular(str(path))
+    with _regular(os.open(path, _FILE), str(path), limit=limit) as file:
+        return _whole(file, str(path), limit)
+
+
+def _entry(name: str) -> str:
+    """The name of an entry. Raises ValueError when it leads elsewhere."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"{name!a:.60} is not a file's name")
+    return name
+
+
+def _is_part(name: str) -> bool:
+    head, _, token = name.removesuffix(".part").rpartition(".")
+    random = len(token) == 2 * _RANDOM and set(token) <= set("0123456789abcdef")
+    return name.startswith(".") and name.endswith(".part") and bool(head) and random
+
+
+def _irregular(name: str) -> OSError:
+    return OSError(errno.EINVAL, "it is not a regular file", name)
+
+
+def _too_large(name: str, limit: int) -> OSError:
+    return OSError(errno.EFBIG, f"it is too large (over {limit >> 20} MiB)", name)
+
+
+def _regular(descriptor: int, name: str, *, limit: int) -> BinaryIO:
+    file = os.fdopen(descriptor, "rb")
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        file.close()
+        raise _irregular(name)
+    if found.st_size > limit:
+        file.close()
+        raise _too_large(name, limit)
+    return file
+
+
+def _whole(file: BinaryIO, name: str, limit: int) -> bytes:
+    content = file.read(limit + 1)
+    if len(content) > limit:  # it grew
+        raise _too_large(name, limit)
+    return content

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure one cell: all sizes of one benchmark over one transport, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocelab.errors import CellError, RocelabError, TestbedError
+from rocelab.measure import pair_step
+from rocelab.measure.mpi import mpi_step
+from rocelab.measure.pair_step import ProofError
+from rocelab.measure.probes.probe_process import ProbeError
+from rocelab.measure.rig import Rig
+from rocelab.plans.plan import Cell
+from rocelab.record import layout
+from rocelab.record.folder import now
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node import Node
+
+_DEATH_TIMEOUT = 20.0
+"""Seconds after a node stops answering within which the testbed notices that it died."""
+_POLL_INTERVAL = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a cell ended; `record` becomes its cell.json."""
+
+    record: Mapping[str, Any]
+    error: RocelabError | None
+    node_died: bool = False
+
+
+def measure(
+    cell: Cell,
+    rig: Rig,
+    folder: Path,
+    *,
+    observe: Sequence[str] = (),
+    warm: bool = False,
+    on_step: Callable[[int], None] = lambda _: None,
+) -> Outcome:
+    """Measure a cell into `folder`; return errors in the outcome instead of raising them.
+
+    `observe` names the probes to run; in a cell without verbs only rxecpu sees anything. With
+    `warm`, run the benchmark once before without recording it, to fill caches and to translate
+    code under emulation.
+    """
+    started = now()
+    steps: list[Mapping[str, Any]] = []
+    error: RocelabError | None = None
+    size: int | None = None
+    died = False
+    try:
+        rig = rig.first(cell.benchmark.nodes, cell.transport.by)
+        one = _mpi_step(cell, rig) if cell.benchmark.mpi else _pair_step(cell, rig, warm=warm)
+        for sizes in cell.benchmark.steps():
+            size = sizes[0] if len(sizes) == 1 else None
+            on_step(sizes[-1])
+            into = folder / layout.step(size)
+            into.mkdir()
+            done = one(sizes, into, observe)
+            steps.append(done.record)
+            done.check(cell.name)
+    except CellError as caught:
+        error = caught
+    except TestbedError as caught:
+        error, died = _post_mortem(rig.testbed, caught)
+    record = {
+        "cell": cell.name,
+        "tool": cell.benchmark.tool,
+        "test": cell.benchmark.test,
+        "transport": cell.transport.name,
+        "repetition": cell.repetition,
+        "program": cell.test.program,
+        "status": "ok" if error is None else "error",
+        "error": None if error is None else _error_record(error, size),
+        "started": started,
+        "ended": now(),
+        "client": rig.nodes[0].name,
+        "server": rig.nodes[1].name,
+        "steps": steps,
+    }
+    return Outcome(record, error, died)
+
+
+_Measure = Callable[[tuple[int, ...], Path, Sequence[str]], pair_step.Step]
+"""Measures a step: its sizes, its folder, the probes."""
+
+
+def _pair_step(cell: Cell, rig: Rig, *, warm: bool) -> _Measure:
+    """Return the measurement of a tool with a client and a server: one size per step."""
+    ends = rig.ends(cell.transport)
+    if warm:
+        pair_step.warm_up(cell, rig, ends)
+
+    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
+        return pair_step.measure(cell, sizes[0], rig, ends, into=into, observe=observe)
+
+    return one
+
+
+def _mpi_step(cell: Cell, rig: Rig) -> _Measure:
+    """Return the measurement of an MPI suite; these warm up by themselves."""
+
+    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
+        return mpi_step.measure(cell, sizes, rig, into=into, observe=observe)
+
+    return one
+
+
+def _post_mortem(testbed: Testbed, error: TestbedError) -> tuple[RocelabError, bool]:
+    """Find out whether a node died; return that error, or else the original one.
+
+    A node stops answering shortly before the testbed notices its death, so we wait for one that
+    does not answer.
+    """
+    deadline = time.monotonic() + _DEATH_TIMEOUT
+    while True:
+        try:
+            testbed.alive()
+        except TestbedError as dead:
+            return dead, True
+        if all(_answers(node) for node in testbed.nodes):
+            return error, False
+        if time.monotonic() > deadline:
+            return error, True
+        time.sleep(_POLL_INTERVAL)
+
+
+def _answers(node: Node) -> bool:
+    try:
+        node.run(("true",), timeout=30)
+    except TestbedError:
+        return False
+    return True
+
+
+def _error_record(error: RocelabError, size: int | None) -> dict[str, Any]:
+    """Return an error as stored in cell.json."""
+    kinds = ((ProofError, "proof"), (ProbeError, "probe"), (CellError, "benchmark"))
+    kind = next((name for cls, name in kinds if isinstance(error, cls)), "testbed")
+    return {
+        "what": error.what,
+        "cause": error.cause,
+        "action": error.action,
+        "size": size,
+        "kind": kind,
+    }

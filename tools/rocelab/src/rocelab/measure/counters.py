@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read the counters of a node's driver and interface with one command, and subtract them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rocelab.errors import CellError
+from rocelab.plans.catalog import Maker
+from rocelab.record import adapter
+from rocelab.testbed.node import Node
+from rocelab.testbed.shaping import dropped
+from rocelab.testbed.verbs import VerbsPort
+
+_LINE = re.compile(
+    r"^/sys/class/(?:net/[^/]+|infiniband/[^/]+/ports/\d+)/(statistics|hw_counters|counters)/"
+    r"([A-Za-z0-9_]{1,64}):(-?\d{1,20})$"
+)
+# hw_counters contains the driver's counters and one setting
+_SETTINGS = frozenset({"lifespan"})
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counters by name, of the interface and of the verbs device, if there is one."""
+
+    rxe: Mapping[str, int]
+    netdev: Mapping[str, int]
+    link: Mapping[str, int] = field(default_factory=dict)
+    """`dropped`: packets that the plan's link dropped before the wire; empty if not shaped."""
+    adapter: Mapping[str, int] = field(default_factory=dict)
+    """All counters of a device that is not rxe: `hw.…`, `port.…` and `ethtool.…`."""
+
+    @property
+    def dropped(self) -> int:
+        """Packets that never reached the wire because the plan's link dropped them."""
+        return self.link.get("dropped", 0)
+
+    def as_json(self) -> dict[str, dict[str, int]]:
+        """Return the counters for cell.json, without the empty optional groups."""
+        always = {"rxe": dict(self.rxe), "netdev": dict(self.netdev)}
+        others = {"link": dict(self.link), "adapter": dict(self.adapter)}
+        return always | {name: values for name, values in others.items() if values}
+
+    def since(self, before: Counters) -> Counters:
+        """Return each counter's increase. Raises CellError if one decreased (driver reloaded)."""
+        return Counters(
+            _moved(before.rxe, self.rxe),
+            _moved(before.netdev, self.netdev),
+            _moved(before.link, self.link),
+            adapter.since(before.adapter, self.adapter),
+        )
+
+
+def command(netdev: str, port: VerbsPort | None) -> tuple[str, ...]:
+    """Return the command whose output `parse` reads."""
+    paths = [f"/sys/class/net/{netdev}/statistics"]
+    if port is not None:
+        base = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
+        paths += [f"{base}/hw_counters", f"{base}/counters"]
+    # -r follows symbolic links given as arguments; -s suppresses errors about unreadable files
+    return ("grep", "-rs", "", *paths)
+
+
+def parse(listing: str) -> Counters:
+    """Parse lines `path:value`; skip others, such as those of counters without a value.
+
+    The device's hw_counters go into `rxe`, and all of its counters also into `adapter`.
+    """
+    found: dict[str, dict[str, int]] = {"statistics": {}, "hw_counters": {}, "counters": {}}
+    for line in listing.splitlines():
+        match = _LINE.match(line)
+        if match is not None and match[2] not in _SETTINGS:
+            found[match[1]][match[2]] = int(match[3])
+    hw, port = found["hw_counters"], found["counters"]
+    device = {f"hw.{name}": value for name, value in hw.items()}
+    device |= {f"port.{name}": value for name, value in port.items()}
+    return Counters(rxe=hw, netdev=found["statistics"], adapter=device)
+
+
+def read(
+    node: Node, port: VerbsPort | None, *, is_shaped: bool = False, by: Maker = "rxe"
+) -> Counters:
+    """Read the counters of a node's data interface and verbs port. Raises CellError.
+
+    `by` says what makes the cell's packets, and so which counters must exist.
+    """
+    # grep fails if it cannot read a single file, so we check its output instead
+    done = node.run(command(node.link.netdev, port), check=False)
+    counters = parse(done.stdout)
+    lacks = by == "rxe" and port is not None and "sent_pkts" not in counters.rxe
+    if not counters.netdev or lacks:
+        raise CellError(
+            f"{node.name} has no counters of {port.device if port else node.link.netdev}",
+            cause=done.stderr.strip()[-200:] or "the device was removed",
+            action=f"On {node.name}: look at `rdma link` and `ip link`.",
+        )
+    if by == "adapter":
+        listing = node.root.run(("ethtool", "-S", node.link.netdev), check=False).stdout
+        nic = {f"ethtool.{n}": v for n, v in adapter.ethtool_statistics(listing).items()}
+        counters = replace(counters, rxe={}, adapter={**counters.adapter, **nic})
+    else:
+        counters = replace(counters, adapter={})
+    return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
+
+
+def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    moved = {name: value - before[name] for name, value in after.items() if name in before}
+    for name, difference in moved.items():
+        if difference < 0:
+            raise CellError(
+                f"counter {name} decreased by {-difference}",
+                cause="the device was recreated while the benchmark ran",
+                action="Run it again, and leave the devices and the driver alone meanwhile.",
+            )
+    return moved

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Set up what a file transfer needs on its two nodes, and clean it up afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from rocelab.errors import CellError
+from rocelab.plans.benchmarks.file_copy import CONFIG, EMPTY, SOURCE, TARGET
+from rocelab.plans.benchmarks.tool import End, Job, Transfer
+from rocelab.plans.catalog import Transport
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machines
+
+_MODES = "/sys/kernel/config/rdma_cm"
+_WRITE = 'printf %s "$2" > "$1"'
+
+
+@contextmanager
+def prepared(
+    transfer: Transfer, job: Job, transport: Transport, client: Node, server: Node
+) -> Iterator[Job]:
+    """Make a file of random bytes at the client, and a folder for it at the server.
+
+    Yields the job with the folder's name, which is the same on both nodes; removes everything on
+    exit. Raises CellError when the setup fails, TestbedError when a node does not answer.
+    """
+    # in memory and owned by root; the server's user can write into one of its folders only
+    created = client.root.run(("mktemp", "-d", "/run/rocelab-file.XXXXXX"))
+    ready = replace(job, folder=created.stdout.strip())
+    try:
+        with ExitStack() as stack:
+            if transfer.by == "rdma_cm":
+                for node, end in ((client, job.client), (server, job.server)):
+                    stack.enter_context(_rdma_cm(node))
+                    if transport.gid_type:
+                        stack.enter_context(_roce_mode(node, end, transport.gid_type))
+            _make_folders(ready, transfer, client, server)
+            yield ready
+    finally:
+        for machine in machines((client, server)):
+            machine.root.run(("rm", "-rf", ready.folder), check=False)
+
+
+def verify(job: Job, client: Node, server: Node) -> str:
+    """Check that the file arrived unchanged; return its SHA-256. Raises CellError."""
+    sent = _hash(client, f"{job.folder}/{SOURCE}")
+    arrived = _hash(server, f"{job.folder}/{TARGET}")
+    if sent != arrived:
+        raise CellError(
+            f"{job.test.program}, {job.size} bytes: the received file differs from the sent one",
+            cause=f"SHA-256 {sent} at {client.name}, {arrived} at {server.name}",
+            action="Look for corrupted packets: `rocelab analyze` on the cell's wire.pcap.",
+        )
+    return sent
+
+
+def _make_folders(job: Job, transfer: Transfer, client: Node, server: Node) -> None:
+    source, target = (f"{job.folder}/{path}" for path in (SOURCE, TARGET))
+    root = server.root
+    root.run(("mkdir", "-p", "-m", "0711", job.folder))
+    # mkdir does not change the mode of an existing folder, as when both nodes share a machine
+    root.run(("chmod", "0711", job.folder))
+    root.run(("mkdir", target.rpartition("/")[0], f"{job.folder}/{EMPTY}"))
+    if root.run(("chown", transfer.user, target.rpartition("/")[0]), check=False).returncode:
+        raise CellError(
+            f"{server.name} has no user {transfer.user}",
+            cause="the server's package creates it, and is not installed",
+            action="Install Debian's packages vsftpd and rdmacm-utils on all nodes.",
+        )
+    if transfer.config is not None:
+        root.run(("tee", f"{job.folder}/{CONFIG}"), stdin=transfer.config(job))
+    client.root.run(("chmod", "0711", job.folder))
+    client.root.run(("mkdir", source.rpartition("/")[0]))
+    client.root.run(
+        (
+            *("dd", "if=/dev/urandom", f"of={source}", "bs=64K", "status=none"),
+            *("iflag=fullblock,count_bytes", f"count={job.size}"),
+        )
+    )
+    client.root.run(("chmod", "0711", source.rpartition("/")[0]))
+    client.root.run(("chmod", "0644", source))
+
+
+def _hash(node: Node, path: str) -> str:
+    done = node.root.run(("sha256sum", path), check=False)
+    if done.returncode:
+        raise CellError(
+            f"the transferred file is missing on {node.name}",
+            cause=done.stderr.strip()[-200:],
+            action="Look at client.err and server.err in the cell's folder.",
+        )
+    return done.stdout.split()[0]
+
+
+@contextmanager
+def _rdma_cm(node: Node) -> Iterator[None]:
+    """Load rdma_ucm, through which programs use rdma_cm, unless it is loaded."""
+    was_loaded = not node.run(("test", "-d", "/sys/module/rdma_ucm"), check=False).returncode
+    node.root.run(("modprobe", "rdma_ucm"))
+    try:
+        yield
+    finally:
+        if not was_loaded:
+            node.root.run(("modprobe", "-r", "rdma_ucm"), check=False)
+
+
+@contextmanager
+def _roce_mode(node: Node, end: End, gid_type: str) -> Iterator[None]:
+    """Set the RoCE version that rdma_cm uses by default, because rcopy cannot choose one."""
+    device = f"{_MODES}/{end.device}"
+    mode = f"{device}/ports/{end.port}/default_roce_mode"
+    existed = not node.run(("test", "-d", device), check=False).returncode
+    node.root.run(("mkdir", "-p", device))
+    try:
+        before = node.run(("cat", mode)).stdout.strip()
+        node.root.run(("sh", "-c", _WRITE, "sh", mode, gid_type))
+        try:
+            yield
+        finally:
+            node.root.run(("sh", "-c", _WRITE, "sh", mode, before), check=False)
+    finally:
+        if not existed:
+            node.root.run(("rmdir", device), check=False)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Start mpirun on the first node and its daemons on the others; nodes need no keys for each other.
+
+Open MPI runs a launch agent, usually ssh, to start its daemon on another node. Our agent only
+prints the command. rocelab, which can log in to every node, reads it and starts the daemon there.
+So no node can log in to another, and nothing is left on them. The daemons connect over the
+control network.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import NoReturn
+
+from rocelab.errors import CellError, TestbedError
+from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.benchmarks.mpi.suite import MpiJob, Suite
+from rocelab.plans.plan import MpiPlan
+from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.node import Completed, Node, Process
+from rocelab.testbed.node.endpoint import machine_of, machines
+
+_AGENT_MARK = "rocelab-agent: "
+_DAEMONS = {"prted", "orted"}
+_TIMED_OUT = 124
+
+_RANK_MARK = "rocelab-rank: started"
+LAUNCH_SECONDS = 20
+"""From mpirun's start to the first rank's, on hosts in real time."""
+EMULATED_LAUNCH_SECONDS = 120
+_IF_INCLUDE = {"oob_tcp_if_include", "prte_if_include"}
+# the port in `…;tcp://192.0.2.1,198.51.100.1:46255:24` (Open MPI 5) or without `:24` (Open MPI 4)
+_URI_PORT = re.compile(r"tcp6?://(?:\[[^\]]*\]|[^:;\"\s]*):(\d{1,5})\b")
+
+_AGENT = f"""#!/bin/sh
+# stands in for ssh: rocelab reads this line and starts the daemon
+echo "{_AGENT_MARK}$*" >&2
+"""
+# OSU 7.2 and later install into subfolders: standard, blocking
+_OSU = "/usr/local/libexec/osu-micro-benchmarks/mpi"
+_PATH = ":".join((
+    *("PATH=/usr/local/bin:$PATH", f"{_OSU}/pt2pt", f"{_OSU}/collective"),
+    *(f"{_OSU}/pt2pt/standard", f"{_OSU}/collective/blocking", "/usr/local/libexec/npb"),
+))  # fmt: skip
+_FIND = f"""#!/bin/sh
+# print the first of these programs that a rank would find on this machine
+{_PATH}
+for name; do command -v "$name" >/dev/null && echo "$name" && exit; done
+exit 1
+"""
+# Ranks are numbered in blocks: rank / (ranks per node) is the index of the node. They run in the
+# job's folder, because some suites read and write files with fixed names.
+_RANK = f"""#!/bin/sh
+per_node=$1 here=$2
+shift 2
+set -a
+. "$here/node.$((OMPI_COMM_WORLD_RANK / per_node))"
+{_PATH}
+[ "$OMPI_COMM_WORLD_RANK" != 0 ] || echo "{_RANK_MARK}" >&2
+cd "$here" && exec "$@"
+"""
+
+Keep = Callable[[Completed], None]
+
+
+@contextmanager
+def prepared(
+    nodes: Sequence[Node],
+    settings: Sequence[Mapping[str, str]],
+    suite_files: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Put the files that ranks need into a temporary folder on every machine; yield its path.
+
+    `settings[i]` are the settings of the ranks on `nodes[i]`.
+    """
+    first = machine_of(nodes[0])
+    # not in /run: only root can write there, and many hosts mount it noexec
+    folder = first.run(("mktemp", "-d", "-t", "rocelab-mpi.XXXXXX")).stdout.strip()
+    programs = {"agent": _AGENT, "rank": _RANK, "find": _FIND}
+    files = {**suite_files, **programs}
+    files |= {f"node.{i}": recipe.as_file(each) for i, each in enumerate(settings)}
+    try:
+        for machine in machines(nodes):
+            machine.run(("mkdir", "-p", "-m", "0700", folder))
+            for name, text in files.items():
+                machine.run(("tee", f"{folder}/{name}"), stdin=text)
+            machine.run(("chmod", "0700", *(f"{folder}/{name}" for name in programs)))
+        yield folder
+    finally:
+        for machine in machines(nodes):
+            machine.run(("rm", "-rf", folder), check=False)
+
+
+def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:
+    """Return the name of the suite's program on these nodes. Raises CellError if one lacks it."""
+    names = suite.programs(job)
+    found = {
+        machine.name: machine.run((f"{folder}/find", *names), check=False).stdout.strip()
+        for machine in machines(nodes)
+    }
+    lacking = [name for name, program in found.items() if program not in names]
+    if lacking:
+        raise CellError(
+            f"{suite.source.title}: no {' or '.join(names)} on {' and '.join(lacking)}",
+            cause="the suite is not installed there, or not in the search path of the ranks",
+            action=f"{suite.source.get} docs/howto/mpi.md lists the search path.",
+        )
+    if len(set(found.values())) > 1:
+        raise CellError(
+            f"{suite.source.title}: the nodes have different programs, {sorted(found.values())}",
+            cause="a different version is installed on each",
+            action="Install the same version on each node.",
+        )
+    return next(iter(found.values()))
+
+
+def run(
+    program: Sequence[str],
+    mpi: MpiPlan,
+    nodes: Sequence[Node],
+    folder: str,
+    *,
+    control: Sequence[ControlEnd] | None,
+    timeout: int,
+    launch_seconds: int = EMULATED_LAUNCH_SECONDS,
+    keep: Keep = lambda _: None,
+) -> Completed:
+    """Run `program` as the ranks of an MPI job and return the completed mpirun.
+
+    `control[i]` is where the daemon of `nodes[i]` talks. `keep` gets mpirun's output first, even if
+    it failed. Raises CellError when no rank starts within `launch_seconds`, or when mpirun fails or
+    takes longer than `timeout` seconds, TestbedError when a node does not answer.
+    """
+    hosts = machines(nodes)
+    names = tuple(host.name for host in hosts)
+    _check_host_names(hosts)
+    ends = tuple(control or ())[: len(hosts)] if len(hosts) > 1 else ()
+    settings = recipe.for_job(
+        mpi,
+        f"{folder}/agent",
+        control=ends[0].netdev if ends else None,
+        ipv6=bool(ends) and ":" in ends[0].address,
+    )
+    command = (
+        *("env", *(f"{name}={value}" for name, value in settings.items())),
+        *("timeout", "--kill-after=5", str(timeout)),
+        *recipe.mpirun(mpi, names),
+        *(("--leave-session-attached",) if len(hosts) > 1 else ()),
+        *(f"{folder}/rank", str(mpi.ranks_per_node), folder, *program),
+    )
+    with ExitStack() as stack:
+        process = stack.enter_context(_running(hosts[0], command))
+        if ends:
+            _start_daemons(process, hosts, ends, launch_seconds, stack)
+        try:
+            done = process.wait(timeout=timeout + 60)
+        except TestbedError as error:
+            raise CellError(f"mpirun: {error.what}", cause=error.cause) from error
+    keep(done)
+    if done.returncode:
+        _raise_failed(done, timeout)
+    return done
+
+
+def _check_host_names(hosts: Sequence[Node]) -> None:
+    """Open MPI takes hosts whose names are equal up to the first dot for one machine, and hangs."""
+    owners: dict[str, Node] = {}
+    for host in hosts:
+        name = host.run(("uname", "-n")).stdout.strip()
+        other = owners.setdefault(name.partition(".")[0], host)
+        if other is not host:
+            raise CellError(
+                f"{other.name} and {host.name} have the same host name, {name!a:.64}",
+                cause="Open MPI takes hosts for one machine if their names are equal up to the "
+                "first dot",
+                action=f"On {host.name}: `hostnamectl set-hostname` with another name.",
+            )
+
+
+def _start_daemons(
+    process: Process,
+    hosts: Sequence[Node],
+    ends: Sequence[ControlEnd],
+    launch_seconds: int,
+    stack: ExitStack,
+) -> None:
+    deadline = time.monotonic() + launch_seconds
+    names = recipe.host_names(tuple(host.name for host in hosts))
+    for host, end, name in zip(hosts[1:], ends[1:], names[1:], strict=True):
+        try:
+            line = process.wait_for_line(f"{_AGENT_MARK}{name} ", timeout=_left(deadline))
+        except TestbedError as error:
+            raise CellError(
+                f"mpirun did not start a daemon on {host.name}",
+                cause=error.cause,
+                action="Start mpirun by hand: docs/howto/mpi.md shows how.",
+            ) from error
+        stack.enter_context(_running(host, daemon(line, end.netdev)))
+    try:
+        process.wait_for_line(_RANK_MARK, timeout=_left(deadline))
+    except TestbedError as error:
+        if time.monotonic() < deadline:
+            return  # mpirun ended early: its own output says why
+        first, others = hosts[0], " and ".join(host.name for host in hosts[1:])
+        raise CellError(
+            f"no MPI rank started within {launch_seconds} s: a daemon on {others} does not reach "
+            f"mpirun on {first.name} at {ends[0].address} ({ends[0].netdev})",
+            cause=f"a firewall or a missing route; {error.cause}",
+            action=f"On {others}, try `ping {ends[0].address}`; allow TCP from there to any port, "
+            "or name another network with `control` in the inventory.",
+        ) from error
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
+
+
+def control_ports(done: Completed) -> frozenset[int]:
+    """Return the TCP ports on which mpirun listened for its daemons, from the agent's lines."""
+    asked = (line for line in done.stderr.splitlines() if _AGENT_MARK in line)
+    return frozenset(int(port) for line in asked for port in _URI_PORT.findall(line))
+
+
+def daemon(line: str, netdev: str) -> tuple[str, ...]:
+    """Parse the daemon's command from the line that the agent printed. Raises CellError.
+
+    `netdev` takes the place of the first node's control interface, whose name may differ.
+
+    The line is shell text that first sets variables, `… ; export … ; /usr/bin/prted …`. We take
+    only the last command, split into words, and only if it is Open MPI's daemon.
+    """
+    try:
+        lexer = shlex.shlex(line.partition(_AGENT_MARK)[2], posix=True, punctuation_chars=";")
+        lexer.whitespace_split = True
+        words = list(lexer)[1:]
+    except ValueError as error:
+        raise CellError(
+            f"cannot parse mpirun's command for its daemon: {line!a:.120}",
+            cause=f"{error}",
+            action="Run `mpirun --version` on the first node: it must be Open MPI.",
+        ) from error
+    while ";" in words:
+        words = words[words.index(";") + 1 :]
+    if not words or PurePosixPath(words[0]).name not in _DAEMONS:
+        raise CellError(
+            f"mpirun asked for a command that is not its daemon: {line!a:.120}",
+            cause="this Open MPI names its daemon differently, or the output is not mpirun's",
+            action="Run `mpirun --version` on the first node: it must be Open MPI.",
+        )
+    for index, word in enumerate(words[:-1]):
+        if word in _IF_INCLUDE:
+            words[index + 1] = netdev
+    return tuple(words)
+
+
+@contextmanager
+def _running(node: Node, argv: Sequence[str]) -> Iterator[Process]:
+    process = node.start(argv)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def _raise_failed(done: Completed, timeout: int) -> NoReturn:
+    what = f"exited with {done.returncode}"
+    if done.returncode == _TIMED_OUT:
+        what = f"did not end within {timeout} s"
+    lines = [
+        line
+        for line in (done.stdout + done.stderr).splitlines()
+        if line.strip(" -") and _AGENT_MARK not in line and line != _RANK_MARK
+    ]
+    raise CellError(
+        f"mpirun {what}",
+        cause="\n".join(lines[-12:])[-1500:],
+        action="Run `rocelab doctor --mpi`: it says which setting to change.",
+    )

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Check whether nodes can run MPI over a transport, and say what to change if they cannot."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocelab.errors import CellError
+from rocelab.measure.cell import measure
+from rocelab.measure.rig import Rig
+from rocelab.plans import plan_file
+from rocelab.plans.benchmarks.mpi.diagnosis import diagnose
+from rocelab.plans.catalog import Transport
+from rocelab.testbed import control_network
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machines
+
+_ENOUGH_LOCKED_KIB = 64 * 1024
+"""UCX registers its buffers when it starts; Debian's default of 8 MiB is too small for them."""
+_LOCKED = "ulimit -l; grep CapEff /proc/self/status"
+_CAP_IPC_LOCK = 14
+"""capabilities(7): a process with this capability, such as root's, has no limit."""
+_EXCHANGE = """
+[plan]
+name = "doctor"
+repetitions = 1
+transports = ["{transport}"]
+probes = []
+[[benchmark]]
+tool = "mpibench"
+test = "latency"
+sizes = [4, 4096]
+iterations = 10
+timeout = 90
+"""
+
+
+@dataclass(frozen=True)
+class LaunchCheck:
+    """One requirement; `run` returns what the nodes have, or raises RocelabError."""
+
+    name: str
+    run: Callable[[], str]
+
+
+def launch_checks(rig: Rig, transport: Transport) -> list[LaunchCheck]:
+    """Checks for everything that an MPI cell over `transport` needs, the quick ones first."""
+    hosts = machines(rig.nodes)
+    checks = [
+        LaunchCheck("Open MPI", lambda: _each(hosts, _open_mpi)),
+        LaunchCheck("MTU", lambda: _mtu(rig)),
+    ]
+    if transport.family == "verbs":
+        checks += [
+            LaunchCheck("pml ucx", lambda: _each(hosts, _pml_ucx)),
+            LaunchCheck("locked memory", lambda: _each(hosts, _locked_memory)),
+            LaunchCheck("GID", lambda: _gids(rig, transport)),
+        ]
+    if len(hosts) > 1:
+        checks.append(LaunchCheck("control network", lambda: _control(hosts, rig)))
+    checks.append(LaunchCheck("exchange", lambda: _exchange(rig, transport)))
+    return checks
+
+
+def _each(hosts: list[Node], check: Callable[[Node], str]) -> str:
+    results = {host.name: check(host) for host in hosts}
+    if len(set(results.values())) == 1:
+        return next(iter(results.values()))
+    return ", ".join(f"{name}: {text}" for name, text in results.items())
+
+
+def _open_mpi(node: Node) -> str:
+    done = node.run(("mpirun", "--version"), check=False)
+    version = re.search(r"\(Open MPI\) (\d[\w.]*)", done.stdout)
+    if version is None:
+        raise CellError(
+            f"{node.name} has no Open MPI: `mpirun --version` does not name it",
+            cause=done.stderr.strip()[-200:],
+            action=f"On {node.name}: apt-get install openmpi-bin.",
+        )
+    return f"Open MPI {version[1]}"
+
+
+def _pml_ucx(node: Node) -> str:
+    # ompi_info, unlike mpirun, needs no --allow-run-as-root
+    done = node.run(("ompi_info", "--parsable"), check=False)
+    if not re.search(r"^mca:pml:ucx:", done.stdout, re.MULTILINE):
+        raise CellError(
+            f"Open MPI on {node.name} has no pml ucx",
+            cause="it was built without UCX, so it would silently send everything over TCP",
+            action=f"On {node.name}: install an Open MPI built with UCX, such as Debian's, "
+            "and libucx0.",
+        )
+    return "available"
+
+
+def _locked_memory(node: Node) -> str:
+    limit, _, status = node.run(("sh", "-c", _LOCKED)).stdout.partition("\n")
+    capabilities = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
+    if capabilities and int(capabilities[1], 16) >> _CAP_IPC_LOCK & 1:
+        return "no limit (CAP_IPC_LOCK)"
+    if limit != "unlimited" and not (limit.isdecimal() and int(limit) >= _ENOUGH_LOCKED_KIB):
+        raise CellError(
+            f"a process on {node.name} may lock only {limit[:20]!a} KiB of memory",
+            cause="verbs buffers are locked in memory, and UCX uses tens of MiB of them",
+            action=f"On {node.name}: put `* - memlock unlimited` in /etc/security/limits.d/.",
+        )
+    return limit if limit == "unlimited" else f"{limit} KiB"
+
+
+def _mtu(rig: Rig) -> str:
+    mtus = {
+        node.name: node.run(("cat", f"/sys/class/net/{node.link.netdev}/mtu")).stdout.strip()
+        for node in rig.nodes
+    }
+    if len(set(mtus.values())) > 1:
+        listed = ", ".join(f"{name}: {mtu[:10]}" for name, mtu in mtus.items())
+        raise CellError(
+            f"the MTUs of the data interfaces differ ({listed})",
+            cause="a node drops packets that are larger than its own MTU",
+            action="Set the same MTU on all nodes: `ip link set … mtu …`.",
+        )
+    return f"{next(iter(mtus.values()))} bytes"
+
+
+def _gids(rig: Rig, transport: Transport) -> str:
+    places = rig.places(transport)
+    return ", ".join(
+        f"{place.node}: index {place.gid_index} of {place.device}:{place.port}" for place in places
+    )
+
+
+def _control(hosts: list[Node], rig: Rig) -> str:
+    """Check that each node has its own address on the control network."""
+    ends = (rig.testbed.control or ())[: len(hosts)]
+    has = {host.name: _addresses(host) for host in hosts}
+    for host, end in zip(hosts, ends, strict=True):
+        if end.address not in has[host.name]:
+            raise CellError(
+                f"{host.name} does not have its control address {end.address}",
+                cause=f"{end.netdev} does not exist, or has lost its address",
+                action=f"On {host.name}: look at `ip addr`.",
+            )
+        for other in hosts:
+            if other is not host and end.address in has[other.name]:
+                raise CellError(
+                    f"{host.name} and {other.name} share the control address {end.address}",
+                    cause="each daemon takes the other's address for its own, and hangs",
+                    action=f"On {other.name}: remove it, or give it another address.",
+                )
+    return ", ".join(f"{host.name} {end.address}" for host, end in zip(hosts, ends, strict=True))
+
+
+def _addresses(host: Node) -> set[str]:
+    listing = host.run(control_network.LISTING).stdout or "[]"
+    return {str(own.ip) for _, own in control_network.addresses(listing)}
+
+
+def _exchange(rig: Rig, transport: Transport) -> str:
+    """Run two ranks that exchange some messages, and prove the transport."""
+    plan = plan_file.from_toml(_EXCHANGE.format(transport=transport.name), "doctor")
+    (cell,) = plan.cells()
+    with tempfile.TemporaryDirectory(prefix="rocelab-doctor-") as folder:
+        outcome = measure(cell, rig, Path(folder))
+        error = outcome.error
+        if error is None:
+            return f"two ranks over {transport.name}, proven by the wire"
+        output = "".join(
+            path.read_text("utf-8") for path in sorted(Path(folder).glob("*/mpirun.*"))
+        )
+    advice = diagnose(output)
+    if advice is None:
+        raise error
+    raise CellError(error.what, cause=advice.cause, action=advice.action) from error

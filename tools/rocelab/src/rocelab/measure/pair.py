@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a benchmark's server and client on two nodes; wait until the server listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import NoReturn
+
+from rocelab.errors import CellError, TestbedError
+from rocelab.plans.benchmarks.file_copy import TIMED
+from rocelab.plans.benchmarks.tool import Job, Tool
+from rocelab.testbed.node import Completed, Node, Process
+
+_LISTEN_TIMEOUT = 60
+"""Seconds; under emulation a program may take several seconds to start."""
+_END_TIMEOUT = 60
+_TIMED_OUT = 124
+"""The status that timeout(1) exits with."""
+# Reading /proc is ten times faster than ss(8). Columns: local address:port, remote address:port,
+# state (0A: listening).
+_LISTENS_BY_TCP = 'grep -qE ":$(printf %04X "$1") 0+:0000 0A " /proc/net/tcp /proc/net/tcp6'
+_LISTENS_BY_RDMA_CM = 'rdma resource show cm_id | grep -qE "state LISTEN .*:$1( |$)"'
+# The loop runs on the node, which takes one round trip instead of one per iteration. A server that
+# is missing for twenty iterations in a row has ended, or never started.
+_UNTIL_LISTENING = """
+missed=0
+until {}; do
+    if pgrep -x "$2" >/dev/null; then missed=0; else missed=$((missed + 1)); fi
+    [ "$missed" -lt 20 ] || exit 3
+    sleep 0.05
+done
+"""
+
+
+def run(
+    tool: Tool,
+    job: Job,
+    client: Node,
+    server: Node,
+    *,
+    timeout: int,
+    keep: Callable[[str, Completed], None] = lambda _name, _done: None,
+) -> Completed:
+    """Start the server, wait until it listens, run the client, and wait for the server to end.
+
+    Returns the completed client. `keep` gets each process (`client`, `server`) as soon as it has
+    ended, even if it failed, to save its output. Raises CellError when either fails or the client
+    takes longer than `timeout` seconds, TestbedError when a node does not answer.
+    """
+    process = _start(tool, job, server)
+    try:
+        _wait_until_listening(process, tool, job, server)
+        # timeout(1) runs on the node, so that nothing keeps running there
+        around = TIMED if tool.transfer else ()
+        limited = ("timeout", "--kill-after=5", str(timeout), *around, *tool.client(job))
+        done = client.run(limited, timeout=timeout + 60, check=False)
+        keep("client", done)
+        if done.returncode:
+            _raise_failed(job, done, timeout)
+        ended = _wait_for_end(process, tool, job, server)
+        keep("server", ended)
+        if ended.returncode and not tool.transfer:
+            raise CellError(
+                f"{job.test.program}: the server on {server.name} exited with {ended.returncode}",
+                cause=_tail(ended),
+                action="Look at server.out and server.err in the cell's folder.",
+            )
+        return done
+    finally:
+        process.kill()
+
+
+def _start(tool: Tool, job: Job, server: Node) -> Process:
+    """Start the server; file servers start as root and then drop to another user.
+
+    A server with a configuration file does that itself; for others setpriv(1) does.
+    """
+    if tool.transfer is None:
+        return server.start(tool.server(job))
+    become: tuple[str, ...] = ()
+    if tool.transfer.config is None:
+        user = tool.transfer.user
+        become = ("setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs")
+    return server.root.start((*become, *tool.server(job)))
+
+
+def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:
+    by_rdma_cm = tool.transfer is not None and tool.transfer.by == "rdma_cm"
+    script = _UNTIL_LISTENING.format(_LISTENS_BY_RDMA_CM if by_rdma_cm else _LISTENS_BY_TCP)
+    port, program = str(job.tcp_port), PurePosixPath(tool.server(job)[0]).name
+    waited = server.run(
+        ("timeout", str(_LISTEN_TIMEOUT), "sh", "-c", script, "sh", port, program),
+        timeout=_LISTEN_TIMEOUT + 60,
+        check=False,
+    )
+    if waited.returncode:
+        output = ""
+        process.kill()
+        try:
+            ended = process.wait(timeout=5)
+            output = _tail(ended)
+        except TestbedError:
+            pass
+        raise CellError(
+            f"{job.test.program}: the server on {server.name} never listened on {job.tcp_port}",
+            cause=output or "it hangs, or another program uses the port",
+            action=f"Start it by hand: `rocelab ssh {server.name} {program} …`.",
+        )
+
+
+def _wait_for_end(process: Process, tool: Tool, job: Job, server: Node) -> Completed:
+    if tool.transfer:
+        process.kill()  # file servers wait for the next client
+    try:
+        return process.wait(timeout=_END_TIMEOUT)
+    except TestbedError as error:
+        raise CellError(
+            f"{job.test.program}: the server on {server.name} did not end after its client",
+            cause=error.cause,
+            action="Look at server.out and server.err in the cell's folder.",
+        ) from error
+
+
+def _raise_failed(job: Job, done: Completed, timeout: int) -> NoReturn:
+    what = f"exited with {done.returncode}"
+    if done.returncode == _TIMED_OUT:
+        what = f"did not end within {timeout} s"
+    raise CellError(
+        f"{job.test.program}, {job.size} bytes: the client {what}",
+        cause=_tail(done),
+        action="If it was only slow, use fewer iterations or a larger `timeout` in the plan.",
+    )
+
+
+def _tail(done: Completed) -> str:
+    """Return the last lines that a command printed."""
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return "\n".join(lines[-3:])[-500:]

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure one size of a cell: a client and a server, observed by the probes and the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rocelab.directory import Directory
+from rocelab.errors import CellError
+from rocelab.measure import file_server, pair, snaplen, transport_proof
+from rocelab.measure.counters import Counters
+from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
+from rocelab.measure.probes.probe_process import ProbeError
+from rocelab.measure.rig import Rig
+from rocelab.measure.transport_proof import Check, Proof
+from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.benchmarks.tool import End, Job, Tool
+from rocelab.plans.plan import Cell
+from rocelab.record import frames, layout, rxestat_document
+from rocelab.testbed.node import Completed
+
+_WARM_UP_ITERATIONS = 50
+
+
+class ProofError(CellError):
+    """Counters and capture contradict the transport in the cell's name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measured size; `check` decides whether its numbers may be used."""
+
+    record: Mapping[str, Any]
+    """Its entry in cell.json."""
+    proof: Proof
+    probe: tuple[Check, ...]
+
+    def check(self, cell: str) -> None:
+        """Raise ProofError or ProbeError when the numbers must not be used."""
+        size = self.record["size"]
+        place = cell if size is None else f"{cell}, {size} bytes"
+        if not self.proof.ok:
+            raise ProofError(
+                f"{place}: not proven to have used {self.proof.transport}: {self.proof.failures()}",
+                cause="packets took another path or were lost, or others used the link",
+                action="Look at wire.pcap and cell.json in the cell's folder.",
+            )
+        if wrong := transport_proof.failures(self.probe):
+            raise ProbeError(
+                f"{place}: {wrong}",
+                cause="the probe missed packets, so its stage times do not represent all of them",
+                action="Run it again, with fewer or smaller messages if it happens often.",
+            )
+
+
+def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
+    """Run the first size once, briefly and without recording it, to fill caches.
+
+    Raises what `measure` raises.
+    """
+    tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
+    short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
+    with _ready(tool, short, cell, rig) as ready:
+        pair.run(tool, ready, *rig.nodes[:2], timeout=cell.benchmark.timeout)
+
+
+def measure(
+    cell: Cell,
+    size: int,
+    rig: Rig,
+    ends: tuple[End, End],
+    *,
+    into: Path,
+    observe: Sequence[str],
+) -> Step:
+    """Measure one size; write raw output, capture and stages into the folder `into`.
+
+    Raises CellError when there is no result, TestbedError when a node does not answer.
+    """
+    tool = TOOLS[cell.test.tool]
+    capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
+
+    def keep(end: str, done: Completed) -> None:
+        (into / layout.output(end)).write_text(done.stdout, "utf-8")
+        (into / layout.errors(end)).write_text(done.stderr, "utf-8")
+
+    with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
+        before = rig.counters()
+        with (
+            rig.testbed.capture(capture, snaplen=kept),
+            observed(
+                rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
+            ),
+            timed(rig, (tool.client(job), tool.server(job)), into, observe),
+        ):
+            done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)
+            moved = rig.settled(before)
+        same = {"sha256": file_server.verify(job, *rig.nodes[:2])} if tool.transfer else {}
+    results = tool.parse(job, done.stdout)
+    seen = frames.count(capture, control_ports=rig.testbed.control_ports)
+    proven = transport_proof.prove(cell.transport, moved, seen, results)
+    checks = tuple(probed(moved, into))
+    names = [node.name for node in rig.nodes]
+    record = {
+        "size": size,
+        "client": list(tool.client(job)),
+        "server": list(tool.server(job)),
+        "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
+        "path_mtu": results.path_mtu,
+        **same,
+        "counters": {name: c.as_json() for name, c in moved.items()},
+        "capture": snaplen.record(kept),
+        "frames": asdict(seen),
+        "proof": {**asdict(proven), "ok": proven.ok},
+        "probe": [asdict(check) for check in checks],
+    }
+    return Step(record, proven, checks)
+
+
+def job_of(
+    cell: Cell, size: int, *, tcp_port: int = 0, ends: tuple[End, End] = (End(""), End(""))
+) -> Job:
+    """What a step of a cell runs; without a port and ends, enough to parse its output."""
+    return Job(
+        test=cell.test,
+        size=size,
+        iterations=cell.benchmark.iterations,
+        seconds=cell.benchmark.seconds,
+        qp_timeout=cell.benchmark.qp_timeout,
+        tcp_port=tcp_port,
+        client=ends[0],
+        server=ends[1],
+        path_mtu=cell.benchmark.path_mtu,
+        cpu_util=cell.benchmark.cpu_util,
+    )
+
+
+def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
+    return job_of(cell, size, tcp_port=next(rig.tcp_ports), ends=ends)
+
+
+@contextmanager
+def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
+    """Set up what the job needs on its nodes, and yield the job."""
+    if tool.transfer is None:
+        yield job
+        return
+    with file_server.prepared(tool.transfer, job, cell.transport, *rig.nodes[:2]) as ready:
+        yield ready
+
+
+@contextmanager
+def observed(
+    rig: Rig, devices: Sequence[str], folder: Path, observe: Sequence[str]
+) -> Iterator[None]:
+    """Run rxestat and rxedump if `observe` names them; `devices[i]` is the device of node i."""
+    with ExitStack() as stack:
+        for name, probe in (("rxestat", run_rxestat.rxestat), ("rxedump", run_rxedump.rxedump)):
+            if name in observe:
+                stack.enter_context(probe(rig.nodes, devices, folder))
+        yield
+
+
+@contextmanager
+def timed(
+    rig: Rig, commands: Sequence[Sequence[str]], folder: Path, observe: Sequence[str]
+) -> Iterator[None]:
+    """Run rxecpu if `observe` names it, around the benchmark alone, whose `commands` it looks for.
+
+    The other probes attach before it and end after it.
+    """
+    if "rxecpu" not in observe:
+        yield
+        return
+    programs = sorted({Path(argv[0]).name for argv in commands})
+    with run_rxecpu.rxecpu(rig.nodes, programs, folder):
+        yield
+
+
+def probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
+    """Compare what rxestat saw with what the driver counted, on every node where it ran."""
+    with Directory.open(folder) as step:
+        return [
+            check
+            for node, counted in moved.items()
+            if step.exists(rxestat_document.file_name(node))
+            for check in transport_proof.check_probe(
+                node, rxestat_document.read(step, node), counted
+            )
+        ]

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make results.parquet from a run folder (docs/formats/results.md), always the same one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rocelab import metrics
+from rocelab.directory import Directory
+from rocelab.errors import CellError, UsageError
+from rocelab.measure import join_values
+from rocelab.measure.mpi import mpi_step
+from rocelab.measure.pair_step import job_of
+from rocelab.plans.benchmarks.mpi.suites import SUITES
+from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.benchmarks.tool import Value
+from rocelab.plans.catalog import Family, Kind
+from rocelab.plans.plan import Cell
+from rocelab.record import adapter, layout, read, results_table, rxecpu_document, rxestat_document
+from rocelab.record.folder import RunFolder
+from rocelab.record.rxecpu_document import Traffic
+from rocelab.record.rxestat_document import Stages
+
+_RXE_PACKETS = ("sent_pkts", "rcvd_pkts")
+
+
+def rebuild(run_dir: Path) -> Path:
+    """Write results.parquet from the run's good cells; return its path.
+
+    Raises UsageError when the folder is no run, or the files of a good cell cannot be read again.
+    """
+    folder = RunFolder(run_dir)
+    meta = folder.meta()
+    rows = [row for cell in folder.plan().cells() for row in _cell_rows(folder, meta, cell)]
+    try:
+        return results_table.write(folder.path, rows)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {folder.path / layout.RESULTS}: {error.strerror}",
+            cause="the folder is not yours to write, or the disk is full",
+            action="Make room, or copy the run folder to a place of your own.",
+        ) from error
+
+
+def repair(run_dir: Path) -> bool:
+    """Rebuild results.parquet where it is missing or damaged; return whether it was.
+
+    Raises UsageError when that takes raw output that is not there. Nothing is written then.
+    """
+    try:
+        read.results(run_dir)
+    except results_table.UnreadableError as damage:
+        try:
+            rebuild(run_dir)
+        except UsageError as error:
+            raise UsageError(
+                damage.what,
+                cause=f"{damage.cause}; and it cannot be made again: {error.what}",
+                action="Copy results.parquet again from where the run was measured.",
+            ) from error
+        return True
+    return False
+
+
+def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterator[tuple[Any, ...]]:
+    record = folder.record(cell.name)
+    if record is None or record.get("status") != "ok":
+        return
+    try:
+        for step in record["steps"]:
+            driver = _driver(meta, cell, record["client"])
+            for size, node, value in _step_values(folder, cell, record, step):
+                if math.isfinite(value.value):
+                    yield (
+                        *(folder.name, cell.benchmark.tool, cell.benchmark.title),
+                        *(cell.transport.name, cell.repetition, size, node),
+                        *(value.metric, str(value.kind), float(value.value), value.unit),
+                        *(meta["accelerator"], driver, cell.test.program),
+                    )
+    except (CellError, OSError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{cell.name} cannot be read again: {error!a:.200}",
+            cause="its files were changed or taken away after it was measured",
+            action=f"Remove {folder.cell(cell.name)} and run with --resume.",
+        ) from error
+
+
+def _step_values(
+    folder: RunFolder, cell: Cell, record: Mapping[str, Any], step: Mapping[str, Any]
+) -> Iterator[tuple[int | None, str, Value]]:
+    """(size, node, value) of one step; size is None for what is of all its sizes together."""
+    size = None if step["size"] is None else int(step["size"])
+    with folder.step(cell.name, size) as raw:
+        if cell.benchmark.mpi is None:
+            measured = _reparse(cell, int(step["size"]), raw)
+            yield from ((size, record["client"], value) for value in measured)
+        else:
+            measured = ()
+            for of, values in _reparse_mpi(cell, step, raw).items():
+                yield from ((of, record["client"], value) for value in values)
+        for node, value in _watched_values(cell, record, step, raw, measured):
+            yield size, node, value
+
+
+def _watched_values(
+    cell: Cell,
+    record: Mapping[str, Any],
+    step: Mapping[str, Any],
+    raw: Directory,
+    measured: Iterable[Value],
+) -> Iterator[tuple[str, Value]]:
+    """(node, value) of what was watched during one step."""
+    for node, counters in step["counters"].items():
+        yield from ((node, value) for value in _counter_values(counters))
+    yield from (
+        (results_table.WIRE, value) for value in _wire_values(step["frames"], cell.transport.family)
+    )
+    seen = {
+        node: rxestat_document.read(raw, node)
+        for node in step["counters"]
+        if raw.exists(rxestat_document.file_name(node))
+    }
+    for node, found in seen.items():
+        yield from ((node, value) for value in found.values())
+    yield from join_values.values(raw)
+    for machine, nodes, split in rxecpu_document.found(raw, tuple(step["counters"])):
+        traffic = _traffic(cell, step, nodes)
+        yield from ((machine, value) for value in split.values(traffic))
+    if len(seen) == 2:
+        yield from (
+            (record["client"], value) for value in _coverage(cell, step, measured, seen.values())
+        )
+
+
+def _reparse(cell: Cell, size: int, raw: Directory) -> tuple[Value, ...]:
+    text = raw.read(layout.output("client"), limit=layout.LARGEST_OUTPUT).decode("utf-8")
+    return TOOLS[cell.test.tool].parse(job_of(cell, size), text).values
+
+
+def _reparse_mpi(
+    cell: Cell, step: Mapping[str, Any], raw: Directory
+) -> Mapping[int, tuple[Value, ...]]:
+    job = mpi_step.job_of(cell, tuple(int(size) for size in step["sizes"]))
+    suite = SUITES[cell.test.tool]
+    return suite.parse(job, mpi_step.said(suite, raw)).values
+
+
+def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:
+    for name, moved in counters["rxe"].items():
+        yield _counted("driver", name, moved)
+    for name, moved in counters["netdev"].items():
+        yield _counted("netdev", name, moved)
+    for name, moved in counters.get("link", {}).items():
+        yield _counted("link", name, moved)
+    for name, moved in counters.get("adapter", {}).items():
+        yield _counted("adapter", name, moved)
+
+
+def _counted(group: str, name: str, moved: int) -> Value:
+    metric = metrics.Counter(group, name)
+    return Value(metric.name, "counter", moved, metric.unit)
+
+
+def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:
+    for kind in ("roce_v1", "roce_v2", "tcp", "other"):
+        yield Value(metrics.WIRE_FRAMES, kind, frames[kind], "1")
+    # of the benchmark's own packets: what TCP carries in a RoCE cell is the rendezvous
+    kind = "tcp" if family == "tcp" else "roce"
+    data, payload = frames[f"{kind}_data"], frames[f"{kind}_payload_bytes"]
+    yield Value(metrics.DATA_FRAMES, kind, data, "1")
+    yield Value(metrics.PAYLOAD_BYTES, kind, payload, "bytes")
+    if data:
+        headers = (frames[f"{kind}_data_bytes"] - payload) / data
+        yield Value(metrics.HEADER_BYTES, kind, headers, "bytes")
+
+
+def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str]) -> Traffic:
+    """What CPU time is divided by; a node's packets are the driver's, or for TCP its interface's.
+
+    The rendezvous of a RoCE benchmark is not in its driver's counters, nor in the payload.
+    """
+    tcp = cell.transport.family == "tcp"
+    if cell.transport.by == "adapter" and not tcp:
+        said = [adapter.moved(step["counters"][node].get("adapter", {})) for node in nodes]
+        packets = sum((each.sent or 0) + (each.received or 0) for each in said)
+        # what the packets held is on no capture
+        return Traffic(packets=packets, messages=0, megabytes=0)
+    group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
+    payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
+    return Traffic(
+        packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
+        # a step of many sizes has no size of its own
+        messages=0 if step["size"] is None else payload / int(step["size"]),
+        megabytes=payload / 1e6,
+    )
+
+
+def _coverage(
+    cell: Cell, step: Mapping[str, Any], measured: Iterable[Value], seen: Iterable[Stages]
+) -> Iterator[Value]:
+    """How much of a one-packet message's latency the stages at both ends explain.
+
+    Half a round trip is one message there or one back: each is a packet sent by one node and
+    received by the other, so the mean of both directions is half the sum over both nodes.
+    """
+    data = cell.test.data_class
+    latency = next((v.value for v in measured if v.metric == metrics.LATENCY), None)
+    one_packet = step["path_mtu"] is not None and int(step["size"]) <= int(step["path_mtu"])
+    if data is None or latency is None or not one_packet or cell.test.kind is Kind.ROUND_TRIP:
+        return
+    explained = sum(found.on_the_way(data) for found in seen) / 2
+    for name, value in (
+        ("total", latency),
+        ("stages", explained),
+        ("outside", latency - explained),
+    ):
+        yield Value(metrics.Coverage(name).name, str(cell.test.kind), value, "ns")
+
+
+def _driver(meta: Mapping[str, Any], cell: Cell, node: str) -> str:
+    """The driver whose numbers these are, as the column `driver` names it."""
+    facts = meta["nodes"][node]
+    if cell.transport.by == "adapter":
+        device = facts.get("adapter") or facts["verbs"] or {}
+        return str(device.get("driver") or facts["nic"]["driver"] or "unknown")
+    if cell.transport.is_rxe:
+        return f"rdma_rxe {facts['driver']['version'] or '(stock)'}"
+    return str(facts["nic"]["driver"] or "unknown")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rig that cells run on: a testbed's nodes, their verbs ports and the link between them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rocelab.errors import CellError, TestbedError
+from rocelab.measure import counters
+from rocelab.measure.counters import Counters
+from rocelab.plans.benchmarks.mpi.recipe import Place
+from rocelab.plans.benchmarks.tool import End
+from rocelab.plans.catalog import Maker, Transport
+from rocelab.plans.plan import UNSHAPED, LinkPlan
+from rocelab.testbed import verbs
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.verbs import Ports
+
+_SETTLE_TIMEOUT = 3.0
+"""Seconds within which a node counts the last packet that another one sent."""
+_QUIET = 0.5
+_FIRST_PORT, _PORTS = 18515, 1000
+"""perftest's default port and the following ones. Each step uses a new one, so that it never
+meets a stale server."""
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Nodes ready to measure: client, server and, for MPI, possibly more."""
+
+    testbed: Testbed
+    nodes: tuple[Node, ...]
+    ports: tuple[Ports, ...]
+    """Their verbs ports on the data link."""
+    tcp_ports: Iterator[int]
+    link: LinkPlan = UNSHAPED
+    """How the plan shapes the link: packets may be delayed or dropped."""
+    by: Maker = "rxe"
+    """What makes the packets, and so whose counters are read."""
+
+    @classmethod
+    def on(cls, testbed: Testbed, link: LinkPlan = UNSHAPED) -> Rig:
+        """Make a rig of a testbed's nodes, the client first, then the server.
+
+        Raises TestbedError.
+        """
+        if len(testbed.nodes) < 2:
+            raise TestbedError(
+                "the testbed has fewer than two nodes",
+                cause="a benchmark needs a client and a server",
+                action="Bring up a testbed with at least two nodes.",
+            )
+        nodes = tuple(testbed.nodes)
+        ports = tuple(at_once(verbs.find, nodes))
+        numbers = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS))
+        return cls(testbed, nodes, ports, numbers, link)
+
+    def first(self, count: int, by: Maker = "rxe") -> Rig:
+        """Return a rig of the first `count` nodes. Raises CellError if there are fewer."""
+        if len(self.nodes) < count:
+            raise CellError(
+                f"the benchmark needs {count} nodes, and the testbed has {len(self.nodes)}",
+                cause="the plan's ranks do not fit on the testbed's nodes",
+                action="Give the plan's testbed more nodes, or put more ranks on each.",
+            )
+        return replace(self, nodes=self.nodes[:count], ports=self.ports[:count], by=by)
+
+    def ends(self, transport: Transport) -> tuple[End, End]:
+        """Return both ends of a benchmark over `transport`. Raises CellError."""
+        client, server = at_once(
+            lambda i: verbs.end(self.nodes[i], self.ports[i], transport), (0, 1)
+        )
+        return client, server
+
+    def places(self, transport: Transport) -> list[Place]:
+        """Return what MPI needs to know of each node. Raises CellError."""
+        return at_once(lambda i: verbs.place(self.nodes[i], self.ports[i], transport), self._each)
+
+    def counters(self) -> list[Counters]:
+        """Read the counters of all nodes. Raises CellError."""
+        return at_once(
+            lambda i: counters.read(
+                self.nodes[i], self.ports[i].of(self.by), is_shaped=self.link.is_shaped, by=self.by
+            ),
+            self._each,
+        )
+
+    def settled(self, before: list[Counters]) -> dict[str, Counters]:
+        """Wait until everything sent has arrived, and return the counters' increase by node.
+
+        After a timeout, return it anyway: the proof will report what is missing.
+        """
+        began = still = time.monotonic()
+        quiet, last = self._quiet(), (-1, -1)
+        while True:
+            moved = [then.since(first) for then, first in zip(self.counters(), before, strict=True)]
+            sent = sum(c.rxe.get("sent_pkts", 0) for c in moved)
+            received = sum(c.rxe.get("rcvd_pkts", 0) for c in moved)
+            now = time.monotonic()
+            if (sent, received) != last:
+                last, still = (sent, received), now
+            arrived = sent == received if quiet is None else now - still > quiet
+            if arrived or now - began > _SETTLE_TIMEOUT + 4 * (quiet or 0):
+                return {node.name: c for node, c in zip(self.nodes, moved, strict=True)}
+
+    def _quiet(self) -> float | None:
+        """Seconds without a packet after which nothing is left on a lossy link.
+
+        None if the link loses nothing: then we wait until everything sent has arrived.
+        """
+        return _QUIET + 2e-6 * self.link.delay_us if self.link.loss_ppm else None
+
+    @property
+    def _each(self) -> range:
+        return range(len(self.nodes))

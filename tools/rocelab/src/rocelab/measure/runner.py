@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a plan: every cell once, in order, each completely on disk before the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocelab import __version__
+from rocelab.errors import ExitCode, MissingError, RocelabError, TestbedError, UsageError
+from rocelab.measure import environment, results
+from rocelab.measure.cell import measure
+from rocelab.measure.progress import Estimate, Progress, Silent
+from rocelab.measure.rig import Rig
+from rocelab.plans.plan import Cell, Plan
+from rocelab.record.folder import RunFolder, now
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.shaping import shaped
+
+_MAX_DEATHS = 2
+"""The run stops when a node has died in this many consecutive cells."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended. Finished cells are on disk in any case."""
+
+    path: Path
+    """The run folder."""
+    status: str
+    """`complete`, `interrupted` or `stopped`."""
+    ok: int
+    failed: tuple[str, ...]
+    """Names of the cells that failed; their cell.json says why."""
+    missing: int
+    """Cells that never ran."""
+    error: RocelabError | None = None
+    """Why the run stopped, if it did."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of `rocelab run`."""
+        if self.error is not None:
+            return self.error.exit_code
+        if self.status == "interrupted":
+            return ExitCode.INTERRUPTED
+        return ExitCode.CELL if self.failed else ExitCode.OK
+
+
+def run(
+    plan: Plan,
+    testbed: Testbed,
+    out_dir: Path,
+    *,
+    resume: Path | None = None,
+    progress: Progress | None = None,
+    remake: Callable[[], Testbed] | None = None,
+) -> RunOutcome:
+    """Run `plan` on `testbed` into a new folder in `out_dir`, or continue the run in `resume`.
+
+    A resumed run follows the plan in its own run.json, keeps the cells that succeeded, and runs
+    the failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then
+    return a working testbed, and without it the run stops. Ctrl-C ends the run; the outcome says
+    so, and nothing is raised.
+
+    Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
+    different testbed.
+    """
+    progress = progress or Silent()
+    described = _describe(testbed)
+    if resume is None:
+        folder = RunFolder.create(out_dir, plan)
+        meta = _new_meta(folder, plan, described)
+    else:
+        folder = RunFolder.open(resume)
+        plan = folder.plan()
+        meta = folder.meta()
+        _refuse_other_testbed(meta, described)
+    meta |= {"status": "running", "reason": "", "ended": None}
+    folder.write_meta(meta)
+    return _Run(folder, plan, meta, progress, remake).execute(testbed)
+
+
+class _Run:
+    def __init__(
+        self,
+        folder: RunFolder,
+        plan: Plan,
+        meta: dict[str, Any],
+        progress: Progress,
+        remake: Callable[[], Testbed] | None,
+    ) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._meta = meta
+        self._progress = progress
+        self._remake = remake
+        self._estimate = Estimate()
+        self._warm: set[tuple[str, str]] = set()
+        self._deaths = 0
+
+    def execute(self, testbed: Testbed) -> RunOutcome:
+        cells = self._plan.cells()
+        pending = [cell for cell in cells if self._status(cell) != "ok"]
+        self._progress.run_started(
+            self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
+        )
+        for warning in self._plan.warnings():
+            self._progress.note(warning)
+        status, error = "complete", None
+        try:
+            self._cells(testbed, cells, pending)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        except RocelabError as caught:
+            status, error = "stopped", caught
+        except OSError as caught:
+            status = "stopped"
+            error = MissingError(
+                f"cannot write to {self._folder.path}: {caught.strerror}",
+                cause="the disk is full, or the folder was removed",
+                action=f"Free some space, then: rocelab run --resume {self._folder.path}",
+            )
+        return self._finish(cells, status, error)
+
+    def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
+        left = list(pending)
+        while left:
+            died = self._run_until_death(testbed, cells, left)
+            if died is not None and (left or self._remake is None):
+                testbed = self._remade(died)
+                self._warm.clear()
+
+    def _run_until_death(
+        self, testbed: Testbed, cells: tuple[Cell, ...], left: list[Cell]
+    ) -> RocelabError | None:
+        """Run cells and remove them from `left`; stop and return the error when a node dies."""
+        link = self._plan.testbed.link
+        with shaped(testbed.nodes, link):
+            rig = Rig.on(testbed, link)
+            while left:
+                cell = left.pop(0)
+                self._progress.cell_started(cell, number=cells.index(cell) + 1)
+                died = self._cell(rig, cell, left)
+                if died is not None:
+                    return died
+        return None
+
+    def _cell(self, rig: Rig, cell: Cell, rest: list[Cell]) -> RocelabError | None:
+        """Run one cell and put it into the run folder; return the error if a node died."""
+        began = time.monotonic()
+        part = self._folder.begin(cell)
+        kind = (cell.test.program, cell.transport.name)
+        outcome = measure(
+            cell,
+            rig,
+            part,
+            observe=self._plan.probes,
+            warm=kind not in self._warm,
+            on_step=lambda size: self._progress.step_started(cell, size=size),
+        )
+        self._folder.commit(cell, outcome.record)
+        seconds = time.monotonic() - began
+        if outcome.error is None:
+            self._warm.add(kind)
+            self._estimate.add(cell, seconds)
+        self._deaths = self._deaths + 1 if outcome.node_died else 0
+        self._progress.cell_finished(
+            cell, error=outcome.error, seconds=seconds, left=self._estimate.left(rest)
+        )
+        return outcome.error if outcome.node_died else None
+
+    def _remade(self, died: RocelabError) -> Testbed:
+        """Return a new testbed. Raises TestbedError when that is not possible or not useful."""
+        if self._remake is None or self._deaths >= _MAX_DEATHS:
+            raise TestbedError(
+                died.what,
+                cause=died.cause,
+                action=f"Continue with: rocelab run --resume {self._folder.path}",
+            ) from died
+        self._progress.note("a node died; making a new testbed")
+        return self._remake()
+
+    def _finish(
+        self, cells: tuple[Cell, ...], status: str, error: RocelabError | None
+    ) -> RunOutcome:
+        reason = "Ctrl-C" if status == "interrupted" else error.what if error else ""
+        self._meta |= {"status": status, "reason": reason, "ended": now()}
+        self._folder.sweep()
+        self._folder.write_meta(self._meta)
+        results.rebuild(self._folder.path)
+        states = {cell.name: self._status(cell) for cell in cells}
+        return RunOutcome(
+            path=self._folder.path,
+            status=status,
+            ok=sum(state == "ok" for state in states.values()),
+            failed=tuple(name for name, state in states.items() if state == "error"),
+            missing=sum(state is None for state in states.values()),
+            error=error,
+        )
+
+    def _status(self, cell: Cell) -> str | None:
+        record = self._folder.record(cell.name)
+        if record is None:
+            return None
+        return "ok" if record.get("status") == "ok" else "error"
+
+
+def _describe(testbed: Testbed) -> dict[str, Any]:
+    return {
+        "accelerator": testbed.accelerator,
+        "testbed": testbed.environment(),
+        "nodes": environment.describe(testbed.nodes),
+    }
+
+
+def _new_meta(folder: RunFolder, plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "run": folder.name,
+        "rocelab": __version__,
+        "status": "running",
+        "reason": "",
+        "started": now(),
+        "ended": None,
+        "plan": plan.to_dict(),
+        "cells": [cell.name for cell in plan.cells()],
+        **described,
+    }
+
+
+def _refuse_other_testbed(meta: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+    """Refuse to mix numbers from different kernels, drivers or machines in one run."""
+    before, after = _identity(meta), _identity(described)
+    for what, value in after.items():
+        if before.get(what) != value:
+            raise UsageError(
+                f"this is not the testbed of the run: {what} was {before.get(what)!a:.60}, "
+                f"and is {value!a:.60}",
+                cause="the kernel, the driver or the machine has changed since the run began",
+                action="Start a new run.",
+            )
+
+
+def _identity(described: Mapping[str, Any]) -> dict[str, Any]:
+    identity = {"accelerator": described.get("accelerator")}
+    nodes = described.get("nodes")
+    for name, node in (nodes if isinstance(nodes, dict) else {}).items():
+        facts = node if isinstance(node, dict) else {}
+        for key, what in (("kernel", "kernel"), ("cpu", "CPU"), ("driver", "driver")):
+            identity[f"{what} of {name}"] = facts.get(key)
+    return identity

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Choose the testbed that a plan runs on, and make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rocelab.errors import UsageError
+from rocelab.plans.plan import Plan
+from rocelab.testbed import by_name
+from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
+from rocelab.testbed.node.prepare_node import offer_roce_v1
+from rocelab.testbed.prepare_testbed import prepare_testbed
+from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.ssh import ssh_testbed
+from rocelab.testbed.ssh.inventory import Host
+from rocelab.testbed.veth import native as native_testbed
+
+Say = Callable[[str], None]
+
+
+def move_plan(plan: Plan, provider: str | None, *, icount: bool, native: bool) -> Plan:
+    """Return the plan with its benchmarks moved to another testbed. Raises UsageError.
+
+    `provider` is None to keep the plan's; `icount` and `native` imply provider `veth`.
+    """
+    if native and (icount or provider not in (None, "veth")):
+        raise UsageError(
+            "--native runs both ends on this machine: it excludes other providers and --icount",
+            action="leave out --native, or the other option",
+        )
+    if icount and provider not in (None, "veth"):
+        raise UsageError(
+            f"--icount cannot be used with --provider {provider}",
+            cause="it counts the instructions of one machine, which all nodes must share",
+            action="leave out --icount or --provider",
+        )
+    asked = str(provider) if provider else plan.testbed.provider
+    chosen = "veth" if icount or native else asked
+    counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
+    here = native or (plan.testbed.native and chosen == "veth" and not icount)
+    # your own hosts are cabled already: a plan for another provider cannot say how
+    if chosen == "ssh":
+        between = plan.testbed.switches if plan.testbed.provider == "ssh" else None
+    else:
+        between = plan.testbed.switches or 0
+    where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
+    if where.lacks_switch:
+        raise UsageError(
+            f"{where.nodes} nodes need a switch, but the plan asks for none",
+            cause="it was written for hosts that have a switch between them",
+            action="set switches = 1 in a copy of the plan",
+        )
+    return replace(plan, testbed=where)
+
+
+def running(plan: Plan, name: str, say: Say) -> VirtualTestbed | None:
+    """Return the named testbed if it is up and is what the plan asks for, else None."""
+    if plan.testbed.native or plan.testbed.provider == "ssh" or not State(name).alive():
+        return None
+    testbed = by_name.attach(name)
+    spec, asked = testbed.spec, plan.testbed
+    found = (spec.provider, spec.line, spec.nodes[0].mtu, spec.accelerator == "icount")
+    fits = (
+        found == (asked.provider, asked.line, asked.mtu, asked.icount)
+        and spec.ends >= asked.nodes
+        and spec.switches == asked.switches
+    )
+    if not fits:
+        say(
+            f"testbed {name} differs from the plan in provider, line, MTU, icount, nodes or "
+            "switches; booting another"
+        )
+        return None
+    testbed.alive()
+    _add_roce_v1(plan, testbed)
+    return testbed
+
+
+def make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
+    """Make the plan's testbed; a virtual one gets `name` and ends with this process.
+
+    `hosts` are those of the inventory, for provider ssh.
+    """
+    testbed = _make(plan, name, hosts, say)
+    try:
+        _add_roce_v1(plan, testbed)
+    except BaseException:
+        if isinstance(testbed, TransientTestbed):
+            testbed.down()
+        raise
+    return testbed
+
+
+def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
+    where = plan.testbed
+    if where.provider == "ssh":
+        say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
+        return ssh_testbed.up(hosts, needs_driver=plan.rxe, nodes=where.nodes)
+    if where.native:
+        return native_testbed.up(
+            mtu=where.mtu,
+            verbs=plan.rxe,
+            nodes=where.nodes,
+            switches=where.switches or 0,
+            say=say,
+        )
+    virtual = by_name.up(
+        name,
+        provider="veth" if where.provider == "veth" else "qemu",
+        line=where.line,
+        mtu=where.mtu,
+        icount=where.icount,
+        nodes=where.nodes,
+        switches=where.switches or 0,
+        lifeline=True,
+        say=say,
+    )
+    prepare_testbed(virtual, where.line, say)
+    return virtual
+
+
+def _add_roce_v1(plan: Plan, testbed: AnyTestbed) -> None:
+    """Let the testbed's devices offer RoCE v1 if the plan needs it."""
+    if plan.roce_v1:
+        offer_roce_v1(testbed.nodes)

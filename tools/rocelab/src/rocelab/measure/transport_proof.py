@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prove from counters and frames that a cell used the transport in its name. Pure functions.
+
+docs/formats/run.md says why the counts are compared exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rocelab.measure.counters import Counters
+from rocelab.plans.benchmarks.tool import Measurement
+from rocelab.plans.catalog import Transport
+from rocelab.record import adapter
+from rocelab.record.frames import Frames
+from rocelab.record.rxestat_document import Stages
+
+RENDEZVOUS_BYTES = 64 * 1024
+"""TCP payload that a verbs benchmark may use to set up its connection (perftest: below 4 KiB)."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition, with the expected and the found number."""
+
+    check: str
+    expected: str
+    found: int
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All conditions of one step."""
+
+    transport: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all conditions hold."""
+        return all(check.ok for check in self.checks)
+
+    def failures(self) -> str:
+        """Describe the conditions that do not hold."""
+        return failures(self.checks)
+
+
+def failures(checks: Iterable[Check]) -> str:
+    """Describe the conditions that do not hold; empty if all do."""
+    return "; ".join(
+        f"{check.check} is {check.found}, expected {check.expected}"
+        for check in checks
+        if not check.ok
+    )
+
+
+def prove(
+    transport: Transport,
+    moved: Mapping[str, Counters],
+    frames: Frames,
+    measured: Measurement,
+    *,
+    max_loopback: int = 0,
+) -> Proof:
+    """Check all conditions of one step.
+
+    `moved`: each node's counter increases. `frames`: the frames captured meanwhile. `measured`:
+    the least that the benchmark says it sent. `max_loopback`: the most packets that devices may
+    have sent to themselves, within the driver.
+    """
+    if transport.by == "adapter":
+        rules = _ipoib if transport.family == "tcp" else _by_adapter
+        return Proof(transport.name, tuple(rules(transport, moved, frames, measured)))
+    if transport.family == "tcp":
+        return Proof(transport.name, tuple(_tcp(moved, frames, measured)))
+    return Proof(transport.name, tuple(_roce(transport, moved, frames, measured, max_loopback)))
+
+
+def check_probe(node: str, seen: Stages, counters: Counters) -> tuple[Check, ...]:
+    """Check that rxestat saw every packet that the driver counted, except records it lost."""
+    checks = []
+    for event, counter in (("tx", "sent_pkts"), ("rx", "rcvd_pkts")):
+        found = sum(count for (name, _), (count, _) in seen.packets.items() if name == event)
+        high = counters.rxe.get(counter, 0)
+        low = max(0, high - seen.lost)
+        expected = f"{high}" if low == high else f"{low} to {high}"
+        name = f"{node} {event} packets in rxestat"
+        checks.append(Check(name, expected, found, low <= found <= high))
+    return tuple(checks)
+
+
+def _roce(
+    transport: Transport,
+    moved: Mapping[str, Counters],
+    frames: Frames,
+    measured: Measurement,
+    max_loopback: int,
+) -> list[Check]:
+    sent = {node: counters.rxe.get("sent_pkts", 0) for node, counters in moved.items()}
+    received = sum(counters.rxe.get("rcvd_pkts", 0) for counters in moved.values())
+    dropped = sum(counters.dropped for counters in moved.values())
+    right, wrong = frames.roce_v2, frames.roce_v1
+    names = ("v2", "v1")
+    if transport.roce == 1:
+        right, wrong, names = wrong, right, ("v1", "v2")
+    return [
+        *(_above(f"{node} sent_pkts", count, 0) for node, count in sent.items()),
+        _less(
+            f"RoCE {names[0]} frames on the wire",
+            right,
+            sum(sent.values()),
+            dropped + max_loopback,
+        ),
+        # packets that netem dropped are not on the wire; looped-back packets are received too
+        _less("sum of rcvd_pkts", received, right + max_loopback, max_loopback)
+        if dropped
+        else _equal("sum of rcvd_pkts", received, sum(sent.values())),
+        _equal(f"RoCE {names[1]} frames on the wire", wrong, 0),
+        _at_least("RoCE data packets on the wire", frames.roce_data, max(measured.messages, 1)),
+        _at_least(
+            "RoCE payload bytes on the wire", frames.roce_payload_bytes, measured.payload_bytes
+        ),
+        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
+        _equal("undecoded frames", frames.undecoded, 0),
+    ]
+
+
+def _by_adapter(
+    transport: Transport, moved: Mapping[str, Counters], frames: Frames, measured: Measurement
+) -> list[Check]:
+    """Check an adapter's traffic, which a capture on the host cannot see, by counters at both ends.
+
+    These are not exact to the packet: others use the port, and some counters lag. So we check
+    lower bounds, and that the traffic did not cross the interface instead.
+    """
+    traffic = {node: adapter.moved(counters.adapter) for node, counters in moved.items()}
+    sent_bytes = [each.sent_bytes for each in traffic.values() if each.sent_bytes is not None]
+    received = sum(each.received or 0 for each in traffic.values())
+    checks = [
+        *(_above(f"{node} packets sent by the device", each.sent or 0, 0)
+          for node, each in traffic.items()),
+        _at_least("packets received by the devices", received, max(measured.messages, 1)),
+        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
+    ]  # fmt: skip
+    if sent_bytes:
+        least = measured.payload_bytes
+        checks.append(_at_least("bytes sent by the devices", sum(sent_bytes), least))
+    if transport.roce:
+        wrong = frames.roce_v2 if transport.roce == 1 else frames.roce_v1
+        checks.append(_equal("RoCE frames of the other version on the wire", wrong, 0))
+    return checks
+
+
+def _ipoib(
+    _: Transport, moved: Mapping[str, Counters], frames: Frames, measured: Measurement
+) -> list[Check]:
+    """Check IPoIB by the interface's counters, because its frames are not Ethernet frames."""
+    del frames
+    sent = sum(counters.netdev.get("tx_bytes", 0) for counters in moved.values())
+    return [
+        *(
+            _above(f"{node} {name}", counters.netdev.get(name, 0), 0)
+            for node, counters in moved.items()
+            for name in ("tx_packets", "rx_packets")
+        ),
+        _at_least("bytes sent by the interfaces", sent, max(measured.payload_bytes, 1)),
+    ]
+
+
+def _tcp(moved: Mapping[str, Counters], frames: Frames, measured: Measurement) -> list[Check]:
+    return [
+        *(
+            _equal(f"{node} {name}", counters.rxe.get(name, 0), 0)
+            for node, counters in moved.items()
+            for name in ("sent_pkts", "rcvd_pkts")
+        ),
+        _equal("RoCE frames on the wire", frames.roce_v1 + frames.roce_v2, 0),
+        _at_least(
+            "TCP payload bytes on the wire",
+            frames.tcp_payload_bytes,
+            max(measured.payload_bytes, 1),
+        ),
+    ]
+
+
+def _equal(check: str, found: int, bound: int) -> Check:
+    return Check(check, f"{bound}", found, found == bound)
+
+
+def _less(check: str, found: int, bound: int, by: int) -> Check:
+    """Allow up to `by` fewer: some of the packets that netem dropped may not be RoCE."""
+    low = max(0, bound - by)
+    return Check(check, f"{low} to {bound}" if by else f"{bound}", found, low <= found <= bound)
+
+
+def _above(check: str, found: int, bound: int) -> Check:
+    return Check(check, f"more than {bound}", found, found > bound)
+
+
+def _at_least(check: str, found: int, bound: int) -> Check:
+    return Check(check, f"at least {bound}", found, found >= bound)
+
+
+def _at_most(check: str, found: int, bound: int) -> Check:
+    return Check(check, f"at most {bound}", found, found <= bound)

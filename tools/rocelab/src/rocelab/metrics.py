@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The names of metrics in results.parquet (docs/formats/results.md): made and parsed here only.
+
+A family of metrics is a named tuple: its fields are the parts of the name, `name` joins them, and
+`parse` returns them from a name, or None for a metric of another family.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Self
+
+from rocelab import stage_table
+
+LATENCY = "latency.mean"
+BANDWIDTH = "bandwidth"
+MESSAGE_RATE = "message_rate"
+
+WIRE_FRAMES = "wire.frames"
+DATA_FRAMES = "wire.data_frames"
+PAYLOAD_BYTES = "wire.payload_bytes"
+HEADER_BYTES = "wire.header_bytes"
+
+PROBE_LOST = "probe.lost"
+PROBE_CLOCK = "probe.clock"
+
+CPU_IDLE = "cpu.idle"
+CPU_WALL = "cpu.wall"
+CPU_CORES = "cpu.cores"
+CPU_BUSY_CORES = "cpu.busy_cores"
+CPU_UTILIZATION = "cpu.utilization"
+CPU_EVENTS = "cpu.events"
+CPU_EVENTS_LOST = "cpu.events.lost"
+CPU_EVENTS_LATE = "cpu.events.late"
+
+LIFE_OF = "life.of"
+
+_CPU = "cpu."
+_STAGE = re.compile(r"stage\.(tx|rx)\.([a-z]+)\.([a-z0-9]+)")
+_ACCOUNT = re.compile(r"cpu\.([a-z]+(?:\.[a-z_]+)?)\.([a-z]+)")
+_LIFE = re.compile(r"life\.(tx|rx|answer_tx|answer_rx)\.(.+)")
+_JOIN = re.compile(r"join\.(?:(tx|rx)\.)?([^.]+)")
+_PACKETS = re.compile(r"packets\.([^.]+)(\.switched)?")
+
+
+class Stage(NamedTuple):
+    """A figure of one stage of the driver; kind: the opcode class."""
+
+    direction: str
+    stage: str
+    figure: str
+    """`count`, or a time: `sum`, `min`, `max`, `mean`, `p50`, `p99`."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"stage.{self.direction}.{self.stage}.{self.figure}"
+
+    @property
+    def unit(self) -> str:
+        """Of the figure."""
+        return "1" if self.figure == "count" else "ns"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        match = _STAGE.fullmatch(name)
+        return cls(*match.groups()) if match else None
+
+
+class Capsule(NamedTuple):
+    """Mean time of encapsulation or decapsulation, ns; kind: the opcode class."""
+
+    whole: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"{self.whole}.mean"
+
+    @property
+    def direction(self) -> str:
+        """Of the packets."""
+        return stage_table.CAPSULES[self.whole][0]
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        whole = name.removesuffix(".mean")
+        return cls(whole) if whole != name and whole in stage_table.CAPSULES else None
+
+
+class Packets(NamedTuple):
+    """Packets that rxestat saw; kind: the opcode class."""
+
+    event: str
+    """`tx`, `rx` or `done`."""
+    switched: bool = False
+    """Only those whose task was switched out in between."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"packets.{self.event}{'.switched' if self.switched else ''}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        match = _PACKETS.fullmatch(name)
+        return cls(match[1], match[2] is not None) if match else None
+
+
+class Account(NamedTuple):
+    """CPU time by context and owner, ns; kind: `time`, `per_message` or `per_packet`."""
+
+    context: str
+    """Of softirqs also with their kind: `softirq.net_rx`."""
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"{_CPU}{self.context}.{self.owner}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        match = _ACCOUNT.fullmatch(name)
+        other = name in (CPU_EVENTS_LOST, CPU_EVENTS_LATE)
+        return cls(*match.groups()) if match and not other else None
+
+
+class CpuPer(NamedTuple):
+    """CPU time divided by what moved, ns; kind: `communication` or `kernel`."""
+
+    amount: str
+    """`packet`, `message` or `mb`."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"{_CPU}per_{self.amount}"
+
+
+class Coverage(NamedTuple):
+    """Latency inside and outside the driver, ns; kind: that of the latency."""
+
+    part: str
+    """`total`, `stages` or `outside`."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"coverage.{self.part}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        return cls(name.removeprefix("coverage.")) if name.startswith("coverage.") else None
+
+
+class Joined(NamedTuple):
+    """Frames and records of a join, counted; kind: `counter`."""
+
+    way: str | None
+    """Whether of sent or of received packets; None: of all."""
+    what: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return ".".join(("join", *filter(None, (self.way, self.what))))
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        match = _JOIN.fullmatch(name)
+        return cls(match[1], match[2]) if match else None
+
+
+class LifeStage(NamedTuple):
+    """A stage of the median message, ns; kind: `median_message`."""
+
+    place: str
+    """`tx`, `rx`, `answer_tx` or `answer_rx`."""
+    stage: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"life.{self.place}.{self.stage}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        match = _LIFE.fullmatch(name)
+        return cls(*match.groups()) if match else None
+
+
+class LifeSpan(NamedTuple):
+    """A span of time of the median message, ns; kind: `median_message`."""
+
+    span: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"life.span.{self.span}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        return cls(name.removeprefix("life.span.")) if name.startswith("life.span.") else None
+
+
+class Application(NamedTuple):
+    """A figure that an application benchmark reports; kind: `application`."""
+
+    figure: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"application.{self.figure}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        return cls(name.removeprefix("application.")) if name.startswith("application.") else None
+
+
+class Counter(NamedTuple):
+    """Increase of a counter; kind: `counter`."""
+
+    group: str
+    """`driver`, `netdev`, `link` or `adapter`."""
+    counter: str
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"{self.group}.{self.counter}"
+
+    @property
+    def unit(self) -> str:
+        """By its name; the driver's and the link's counters are of packets."""
+        of_bytes = {
+            "netdev": "bytes" in self.counter,
+            "adapter": self.counter.endswith("bytes"),
+        }
+        return "bytes" if of_bytes.get(self.group) else "1"
+
+    @classmethod
+    def parse(cls, name: str, group: str) -> Self | None:
+        """Return the parts of a name of this group."""
+        prefix = f"{group}."
+        return cls(group, name.removeprefix(prefix)) if name.startswith(prefix) else None
+
+
+def is_share_of_time(name: str) -> bool:
+    """Say whether a metric depends on time whatever its unit is."""
+    return name.startswith(_CPU)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A file over TCP (vsftpd and curl) and over RoCE (rdma-core's rcopy): command lines and output.
+
+rcopy can only send, so both tools send from the client to the server. We time both with the node's
+clock, from the start of the client to its end. rcopy itself prints the seconds of the data alone,
+in steps of 0.01 (show_perf in rdma-core's librdmacm/examples/rcopy.c). curl prints the time before
+the transfer and the total time, to the microsecond.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rocelab.plans.benchmarks.tool import (
+    Argv,
+    Job,
+    Measurement,
+    Tool,
+    Transfer,
+    Value,
+    bad_output,
+    positive,
+)
+
+_TIMED: Final = 'began=$EPOCHREALTIME; "$@"; status=$?; echo "rocelab-times $began $EPOCHREALTIME"'
+TIMED: Argv = ("bash", "-c", f"{_TIMED}; exit $status", "bash")
+"""Put before the client's command; prints its start and end, in seconds, as the last line."""
+SOURCE, TARGET = "out/file", "in/file"
+"""The file in the transfer's folder, at the client and at the server."""
+NOBODY = "65534"
+"""The user and the group that own nothing; their names differ between systems."""
+EMPTY, CONFIG = "empty", "vsftpd.conf"
+
+_TIMES = re.compile(r"^rocelab-times (\d+[.,]\d{6}) (\d+[.,]\d{6})$", re.MULTILINE)
+_CURL = re.compile(r"^curl (\d+) (\d+\.\d+) (\d+\.\d+) (\d+)$", re.MULTILINE)
+_RCOPY = re.compile(r"(\d+) bytes in (\d+\.\d\d) seconds = ")
+_STORED = "226"
+"""FTP's reply to a complete transfer."""
+
+
+def _ftp_server(job: Job) -> Argv:
+    return ("vsftpd", f"{job.folder}/{CONFIG}")
+
+
+def _ftp_client(job: Job) -> Argv:
+    address = f"ftp://{job.server.ipv4}:{job.tcp_port}/{TARGET}"
+    said = "curl %{size_upload} %{time_pretransfer} %{time_total} %{response_code}\\n"
+    return (
+        # -q: ignore the user's settings, which may name a proxy
+        *("curl", "-q", "--silent", "--show-error", "--noproxy", "*"),
+        *("--write-out", said, "--upload-file", f"{job.folder}/{SOURCE}", address),
+    )
+
+
+def _ftp_config(job: Job) -> str:
+    """Allow one session, on the data link, to put a file into one folder without a password."""
+    settings = {
+        "listen": "YES",
+        "listen_ipv6": "NO",
+        "listen_address": job.server.ipv4,
+        "listen_port": str(job.tcp_port),
+        "background": "NO",
+        "max_clients": "1",
+        "anonymous_enable": "YES",
+        "no_anon_password": "YES",
+        "local_enable": "NO",
+        "anon_root": job.folder,
+        "write_enable": "YES",
+        "anon_upload_enable": "YES",
+        "anon_umask": "077",
+        "xferlog_enable": "NO",
+        # the sandbox forbids system calls of newer C libraries
+        "seccomp_sandbox": "NO",
+        "secure_chroot_dir": f"{job.folder}/{EMPTY}",
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _ftp_parse(job: Job, stdout: str) -> Measurement:
+    found = _CURL.search(stdout)
+    if found is None:
+        bad_output(job, "curl does not say what it sent")
+    if found[4] != _STORED:
+        bad_output(job, f"the FTP server answered {found[4]}")
+    data = float(found[3]) - float(found[2])
+    return _measured(job, stdout, int(found[1]), data)
+
+
+def _rcopy_server(job: Job) -> Argv:
+    return ("rcopy", "-p", str(job.tcp_port))
+
+
+def _rcopy_client(job: Job) -> Argv:
+    there = f"{job.server.ipv4}:{job.folder}/{TARGET}"
+    return ("rcopy", f"{job.folder}/{SOURCE}", there, "-p", str(job.tcp_port))
+
+
+def _rcopy_parse(job: Job, stdout: str) -> Measurement:
+    found = _RCOPY.search(stdout)
+    if found is None:
+        bad_output(job, "rcopy does not say what it sent")
+    return _measured(job, stdout, int(found[1]), float(found[2]), messages=1)
+
+
+def _measured(
+    job: Job, stdout: str, sent: int, data_seconds: float, messages: int = 0
+) -> Measurement:
+    if sent != job.size:
+        bad_output(job, f"it sent {sent} bytes")
+    found = _TIMES.findall(stdout)
+    if not found:
+        bad_output(job, "no times of its start and its end")
+    began, ended = (float(each.replace(",", ".")) for each in found[-1])
+    seconds = positive(job, "its time", ended - began)
+    # rcopy rounds
+    if data_seconds < 0 or data_seconds > seconds + 0.01:
+        bad_output(job, f"its data took {data_seconds} s of {seconds:.6f} s")
+    values = [
+        Value("bandwidth", job.test.kind, job.size / seconds, "bytes/s"),
+        Value("transfer.time", "whole", seconds * 1e9, "ns"),
+    ]
+    if data_seconds:
+        values.append(Value("transfer.time", "data", data_seconds * 1e9, "ns"))
+    return Measurement(tuple(values), job.size, messages=messages)
+
+
+FTP = Tool(_ftp_server, _ftp_client, _ftp_parse, Transfer(by="tcp", user="ftp", config=_ftp_config))
+RCOPY = Tool(_rcopy_server, _rcopy_client, _rcopy_parse, Transfer(by="rdma_cm", user=NOBODY))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""iperf3 (TCP bandwidth): command lines and JSON output, as of 3.18."""
+
+from __future__ import annotations
+
+import json
+
+from rocelab.plans.benchmarks.tool import Job, Measurement, Tool, Value, bad_output, positive
+
+_OMITTED_SECONDS = "1"
+"""iperf3 leaves this time out of the result: slow start, cold caches."""
+
+
+def server(job: Job) -> tuple[str, ...]:
+    """Return the server's command line; it serves one client."""
+    return (
+        "iperf3",
+        "--server",
+        "--one-off",
+        "--bind",
+        job.server.ipv4,
+        "--port",
+        str(job.tcp_port),
+    )
+
+
+def client(job: Job) -> tuple[str, ...]:
+    """Return the client's command line; it sends and measures."""
+    return (
+        *("iperf3", "--client", job.server.ipv4, "--port", str(job.tcp_port), "--json"),
+        *("--time", str(job.seconds), "--omit", _OMITTED_SECONDS, "--length", str(job.size)),
+    )
+
+
+def parse(job: Job, stdout: str) -> Measurement:
+    """Parse what the receiver got. Raises CellError."""
+    try:
+        document = json.loads(stdout)
+    except (ValueError, RecursionError):
+        bad_output(job, "its output is not JSON")
+    if isinstance(document, dict) and "error" in document:
+        bad_output(job, f"it says {str(document['error'])!a:.120}")
+    size = _at(job, document, "start", "test_start", "blksize")
+    if size != job.size:
+        bad_output(job, f"results are for {size!a:.20} bytes")
+    received = _at(job, document, "end", "sum_received", "bytes")
+    seconds = _at(job, document, "end", "sum_received", "seconds")
+    carried = positive(job, "received bytes", received)
+    bandwidth = carried / positive(job, "seconds", seconds)
+    # no message rate: TCP is a stream, and iperf3 counts bytes, not writes
+    return Measurement((Value("bandwidth", job.test.kind, bandwidth, "bytes/s"),), int(carried))
+
+
+def _at(job: Job, document: object, *keys: str) -> object:
+    for key in keys:
+        if not isinstance(document, dict) or key not in document:
+            bad_output(job, f"no {'.'.join(keys)}")
+        document = document[key]
+    return document
+
+
+IPERF3 = Tool(server, client, parse)

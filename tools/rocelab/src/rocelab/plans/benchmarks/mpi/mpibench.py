@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mpibench (tools/mpibench): command line and JSON, docs/formats/mpibench.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.tool import Argv, Value
+
+SCHEMA = "rocelab.mpibench/1"
+PROGRAM = "mpibench"
+
+
+def argv(job: MpiJob) -> Argv:
+    """The command that each rank runs."""
+    return (
+        *(PROGRAM, "--json", "--method", job.mpi.method, "--iterations", str(job.iterations)),
+        *("--window", str(job.mpi.window), "--sizes", ",".join(map(str, job.sizes))),
+        job.test.name,
+    )
+
+
+def parse(job: MpiJob, stdout: str) -> Sweep:
+    """Figures by size. Raises CellError."""
+    document = _document(job, stdout)
+    try:
+        if (document["method"], document["ranks"]) != (job.mpi.method, job.mpi.ranks):
+            bad_output(job, "its method or its ranks are not those that were asked for")
+        rows = {int(row["size"]): row for row in document["results"]}
+        wrong = {row["test"] for row in rows.values()} != {job.test.name}
+        if wrong or sorted(rows) != sorted(job.sizes):
+            bad_output(job, f"results are for {sorted(rows)!a:.60} bytes")
+        return Sweep(
+            {size: tuple(_values(job, row)) for size, row in rows.items()},
+            payload_bytes=sum(int(row["across"]["bytes"]) for row in rows.values()),
+            messages=sum(int(row["across"]["messages"]) for row in rows.values()),
+            facts={
+                **{key: document[key] for key in ("version", "mpi", "method", "nodes", "cvars")},
+                "iterations": {
+                    str(size): [int(row["warmup"]), int(row["iterations"])]
+                    for size, row in rows.items()
+                },
+            },
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        bad_output(job, f"its document lacks or garbles {error!a:.60}")
+
+
+def _document(job: MpiJob, stdout: str) -> dict[str, Any]:
+    """The line that is the document: an MPI library may print warnings around it."""
+    lines = [line for line in stdout.splitlines() if line.startswith('{"schema":')]
+    if len(lines) != 1:
+        bad_output(job, f"{len(lines)} documents")
+    try:
+        document = json.loads(lines[0])
+    except (ValueError, RecursionError):
+        bad_output(job, "its document is not complete")
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        bad_output(job, f"its document does not say {SCHEMA}")
+    return document
+
+
+def _values(job: MpiJob, row: dict[str, Any]) -> list[Value]:
+    kind = job.test.kind
+
+    def value(metric: str, number: object, unit: str) -> Value:
+        found = float(number)  # type: ignore[arg-type]  # what is none is an error of the document
+        if not math.isfinite(found) or found <= 0:
+            bad_output(job, f"its {metric} at {row['size']} bytes is {found}")
+        return Value(metric, kind, found, unit)
+
+    if job.test.quantity == "bandwidth":
+        # messages of nothing have a rate and no bandwidth
+        sized = [("bandwidth", row["bandwidth"], "bytes/s")] if row["size"] else []
+        return [value(*each) for each in (*sized, ("message_rate", row["message_rate"], "1/s"))]
+    values = [value("latency.mean", row["latency_ns"], "ns")]
+    for key, metric in (("min", "latency.rank_min"), ("max", "latency.rank_max")):
+        if "ranks_ns" in row:
+            values.append(value(metric, row["ranks_ns"][key], "ns"))
+    return values
+
+
+MPIBENCH = Suite(
+    argv,
+    parse,
+    source=Source(
+        "mpibench",
+        "`rocelab hosts prepare` puts it on a host of your own, `rocelab up` on its own nodes.",
+    ),
+)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""NAS Parallel Benchmarks 2.3 to 3.4 (MPI) as found on the nodes: command lines and output.
+
+Each ends with a block of `name = value` lines, the same in all its programs and nearly the same in
+all versions: print_results in its common/ folder. A program is one benchmark of one class; up to
+3.3 it is also made for one number of ranks.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.tool import Argv, Value
+
+CLASSES = "SWABCDEF"
+_COMPLETED = re.compile(r"^\s*([A-Z]{2}) Benchmark Completed\.?\s*$", re.MULTILINE)
+_FACT = re.compile(r"^\s*([A-Z][A-Za-z/ ]{1,20}?)\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+
+
+def argv(job: MpiJob) -> Argv:
+    """The command that each rank runs: NPB 3.4's name of it."""
+    return (f"{job.test.name}.{job.mpi.problem}.x",)
+
+
+def names(job: MpiJob) -> tuple[str, ...]:
+    """The program's names: 3.4's, then that of the versions before."""
+    return (*argv(job), f"{job.test.name}.{job.mpi.problem}.{job.mpi.ranks}")
+
+
+def parse(job: MpiJob, stdout: str) -> Sweep:
+    """Time and rate of the benchmark. Raises CellError."""
+    ends = list(_COMPLETED.finditer(stdout))
+    if [end[1].lower() for end in ends] != [job.test.name]:
+        bad_output(job, f"{len(ends)} blocks of results, none or not one of {job.test.name}")
+    facts = dict(_FACT.findall(stdout[ends[0].end() :]))
+    wanted = {
+        "Class": job.mpi.problem,
+        "Total processes": str(job.mpi.ranks),
+        "Verification": "SUCCESSFUL",
+    }
+    for name, value in wanted.items():
+        if facts.get(name) != value:
+            bad_output(job, f"its {name.lower()} is {facts.get(name)!a:.40}, not {value}")
+    values = tuple(
+        Value(metric, job.test.kind, number, unit)
+        for metric, number, unit in (
+            ("application.time", _number(job, facts, "Time in seconds") * 1e9, "ns"),
+            ("application.rate", _number(job, facts, "Mop/s total") * 1e6, "1/s"),
+        )
+        if number > 0
+    )
+    if not values:
+        bad_output(job, "its time is 0.00 s: choose a larger class")
+    # how much a benchmark says depends on it, its class and the ranks; each says something
+    return Sweep({0: values}, 0, 1, {"version": facts.get("Version", "")})
+
+
+def _number(job: MpiJob, facts: dict[str, str], name: str) -> float:
+    text = facts.get(name, "")
+    if not re.fullmatch(r"\d{1,15}(\.\d{1,9})?", text, re.ASCII):
+        bad_output(job, f"its {name.lower()} is {text!a:.40}")
+    return float(text)
+
+
+NPB = Suite(
+    argv,
+    parse,
+    names=names,
+    source=Source(
+        "NAS Parallel Benchmarks",
+        "Build them with the nodes' mpicc and mpif90 (`make cg CLASS=S` in NPB3.4-MPI) and put the "
+        'programs of its bin/ into /usr/local/libexec/npb; or say tool = "hpcc", which Debian has.',
+    ),
+)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""OSU Micro-Benchmarks 5 to 7 as found on the nodes: command lines and output.
+
+The output is a heading that names test and version, comments, and a table by size, whose columns
+differ by test and options: the last comment names them, two blanks or more between two names
+(print_header in its util/ folder).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.tool import Argv, Value
+from rocelab.plans.catalog import Kind
+
+_HEADING = re.compile(
+    r"^# OSU MPI(?:-[A-Z]+)? (?P<title>.+?) Test v(?P<version>\d[\w.]*)\s*$", re.MULTILINE
+)
+_COLUMNS = re.compile(r"^# (?P<names>(?:Size|Avg Latency\(us\)).*)$")
+_SIZE = "Size"
+_VALIDATION = "Validation"
+_METRICS = {
+    "Latency (us)": "latency.mean",
+    "Avg Latency(us)": "latency.mean",
+    "Min Latency(us)": "latency.rank_min",
+    "Max Latency(us)": "latency.rank_max",
+}
+_RATES = ("Bandwidth (MB/s)", "MB/s")
+_TITLES = {
+    "latency": "Latency",
+    "multi_lat": "Multi Latency",
+    "bw": "Bandwidth",
+    "bibw": "Bi-Directional Bandwidth",
+    "mbw_mr": "Multiple Bandwidth / Message Rate",
+    "bcast": "Broadcast Latency",
+    "scatter": "Scatter Latency",
+    "gather": "Gather Latency",
+    "reduce": "Reduce Latency",
+    "allreduce": "Allreduce Latency",
+    "allgather": "Allgather Latency",
+    "alltoall": "All-to-All Personalized Exchange Latency",
+    "reduce_scatter": "Reduce_scatter Latency",
+    "barrier": "Barrier Latency",
+}
+
+
+def argv(job: MpiJob) -> Argv:
+    """The command that each rank runs: its sizes double from the smallest to the largest.
+
+    Collectives also say the fastest and the slowest rank (-f).
+    """
+    warmup = max(1, job.iterations // 10)
+    sizes = () if job.test.name == "barrier" else ("-m", f"{min(job.sizes)}:{max(job.sizes)}")
+    full = ("-f",) if job.test.kind is Kind.COLLECTIVE else ()
+    return (job.test.program, "-i", str(job.iterations), "-x", str(warmup), *full, *sizes)
+
+
+def parse(job: MpiJob, stdout: str) -> Sweep:
+    """Figures of the sizes that were asked for. Raises CellError."""
+    headings = list(_HEADING.finditer(stdout))
+    if len(headings) != 1:
+        bad_output(job, f"{len(headings)} headings of an OSU benchmark")
+    (heading,) = headings
+    if heading["title"] != _TITLES[job.test.name]:
+        bad_output(job, f"its heading says {heading['title']!a:.60}")
+    rows = _rows(job, stdout[heading.end() :])
+    missing = [size for size in job.sizes if size not in rows]
+    if missing:
+        bad_output(job, f"no line for {missing[0]} bytes")
+    # between two nodes each message, and each collective whatever its algorithm, crosses once
+    return Sweep(
+        {size: _values(job, size, rows[size]) for size in job.sizes},
+        payload_bytes=job.iterations * sum(job.sizes),
+        messages=job.iterations * len(job.sizes),
+        facts={"version": heading["version"]},
+    )
+
+
+def _rows(job: MpiJob, text: str) -> dict[int, dict[str, float]]:
+    """Size → column → number."""
+    rows = {}
+    columns: list[str] = []
+    for line in text.splitlines():
+        named = _COLUMNS.match(line)
+        if named is not None:
+            columns = re.split(r"\s{2,}", named["names"].strip())
+            continue
+        words = line.split()
+        if not columns or len(words) != len(columns):
+            continue
+        row = dict(zip(columns, words, strict=True))
+        if row.pop(_VALIDATION, "Pass") != "Pass":
+            bad_output(job, f"data of {row.get(_SIZE, '0')!a:.20} bytes came wrong")
+        try:
+            found = {name: float(word) for name, word in row.items()}
+        except ValueError:
+            continue  # what a library prints in between
+        size = found.get(_SIZE, 0.0)
+        if size.is_integer():
+            rows[int(size)] = found
+    return rows
+
+
+def _values(job: MpiJob, size: int, row: dict[str, float]) -> tuple[Value, ...]:
+    kind = job.test.kind
+
+    def value(metric: str, column: str, scale: float, unit: str) -> Value:
+        number = row[column]
+        if not math.isfinite(number) or number <= 0:
+            bad_output(job, f"at {size} bytes its {column} is {number}")
+        return Value(metric, kind, number * scale, unit)
+
+    if job.test.quantity == "latency":
+        found = [value(m, column, 1e3, "ns") for column, m in _METRICS.items() if column in row]
+    else:
+        found = [value("bandwidth", c, 1e6, "bytes/s") for c in _RATES if c in row]
+        if "Messages/s" in row:
+            found.append(value("message_rate", "Messages/s", 1, "1/s"))
+        else:
+            rates = [each.value / max(size, 1) for each in found]
+            found += (Value("message_rate", kind, rate, "1/s") for rate in rates)
+    if not found:
+        bad_output(job, f"its columns are {list(row)!a:.60}")
+    return tuple(found)
+
+
+OMB = Suite(
+    argv,
+    parse,
+    source=Source(
+        "OSU Micro-Benchmarks",
+        "Build them (mvapich.cse.ohio-state.edu/benchmarks) with the nodes' mpicc and "
+        "`make install` with --prefix=/usr/local; or say "
+        'tool = "mpibench" with method = "osu".',
+    ),
+)

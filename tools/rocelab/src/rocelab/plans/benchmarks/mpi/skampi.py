@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SKaMPI 5 as found on the nodes: its input file, and what it prints.
+
+One measurement for each size, named by it, since the sizes that some measurements report are those
+of a rank's whole buffer. A line of results has the loop's variable and its value, the size (not
+with a barrier), the mean, its standard error, the repetitions, and the mean of each rank, all in
+microseconds. Grammar and columns: SKaMPI's parser.y and output.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.tool import Argv, Value
+
+INPUT = "rocelab.ski"
+_ROUNDS = 10
+"""Round trips in one repetition of the ping-pong."""
+_FEWEST = 8
+_ENOUGH = 0.1
+"""The standard error of the mean, as part of it, at which a size is done."""
+_CALLS = {
+    "latency": f"Pingpong_Send_Recv(count, MPI_CHAR, 0, {_ROUNDS})",
+    "bcast": "Bcast(count, MPI_CHAR, 0)",
+    "scatter": "Scatter(count, MPI_CHAR, count, MPI_CHAR, 0)",
+    "gather": "Gather(count, MPI_CHAR, count, MPI_CHAR, 0)",
+    "reduce": "Reduce(count, MPI_FLOAT, MPI_SUM, 0)",
+    "allreduce": "Allreduce(count, MPI_FLOAT, MPI_SUM)",
+    "allgather": "Allgather(count, MPI_CHAR, count, MPI_CHAR)",
+    "alltoall": "Alltoall(count, MPI_CHAR, count, MPI_CHAR)",
+    "barrier": "Barrier()",
+}
+_VERSION = re.compile(r"^# SKaMPI Version (\d[\w. ]*)", re.MULTILINE)
+_BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n', re.MULTILINE)
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
+_ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*$", re.ASCII)
+
+
+def argv(_: MpiJob) -> Argv:
+    """The command that each rank runs, where the input file is."""
+    return ("skampi", "-i", INPUT)
+
+
+def files(job: MpiJob) -> dict[str, str]:
+    """The input file."""
+    largest = max(1, *job.sizes) * job.mpi.ranks * 2
+    lines = [
+        f"set_min_repetitions({min(_FEWEST, job.iterations)})",
+        f"set_max_repetitions({job.iterations})",
+        f"set_max_relative_standard_error({_ENOUGH})",
+        f"set_skampi_buffer({-(-largest // 1024)}kb)",
+    ]
+    for size in job.sizes:
+        count = size // job.test.element
+        lines += [
+            f'begin measurement "{_name(job, size)}"',
+            f"for count = {count} to {count} do",
+            f"measure {_ranks(job)} : {_CALLS[job.test.name]}",
+            "od",
+            "end measurement",
+        ]
+    return {INPUT: "\n".join(lines) + "\n"}
+
+
+def _name(job: MpiJob, size: int) -> str:
+    return f"{job.test.name}-{size}"
+
+
+def _ranks(job: MpiJob) -> str:
+    """All ranks, or a pair with one rank on each half of the nodes."""
+    ranks = job.mpi.ranks
+    return f"comm2(0, {ranks // 2})" if job.test.name == "latency" else f"comm({ranks})"
+
+
+def parse(job: MpiJob, stdout: str) -> Sweep:
+    """Figures of the sizes that were asked for. Raises CellError."""
+    version = _VERSION.search(stdout)
+    if version is None:
+        bad_output(job, "no heading of SKaMPI 5")
+    blocks = {found[1]: stdout[found.end() :] for found in _BEGIN.finditer(stdout)}
+    rows = {size: _row(job, size, blocks.get(_name(job, size), "")) for size in job.sizes}
+    rounds = _ROUNDS if job.test.name == "latency" else 1
+    # between two nodes each message, and each collective whatever its algorithm, crosses once
+    done = {size: int(row[2]) * rounds for size, row in rows.items()}
+    return Sweep(
+        {size: _values(job, size, row) for size, row in rows.items()},
+        payload_bytes=sum(size * count for size, count in done.items()),
+        messages=sum(done.values()),
+        facts={"version": version[1].strip()},
+    )
+
+
+def _row(job: MpiJob, size: int, block: str) -> Sequence[float]:
+    """Mean, standard error, repetitions, and the means of the ranks."""
+    found = _ROW.match(block.partition("\n")[0])
+    if found is None:
+        bad_output(job, f"no line for {size} bytes")
+    numbers = [float(word) for word in found[1].split()]
+    if job.test.name != "barrier":
+        del numbers[0]  # the size as SKaMPI counts it
+    ranks = 2 if job.test.name == "latency" else job.mpi.ranks
+    if len(numbers) != 3 + ranks:
+        bad_output(job, f"{len(numbers)} numbers at {size} bytes, of {ranks} ranks")
+    return numbers
+
+
+def _values(job: MpiJob, size: int, row: Sequence[float]) -> tuple[Value, ...]:
+    if not math.isfinite(row[0]) or row[0] <= 0:
+        bad_output(job, f"at {size} bytes it says {row[0]}")
+    kind = job.test.kind
+    if job.test.name == "latency":  # it times the whole round trip
+        return (Value("latency.mean", kind, row[0] * 1e3 / 2, "ns"),)
+    return (
+        Value("latency.mean", kind, row[0] * 1e3, "ns"),
+        Value("latency.rank_min", kind, min(row[3:]) * 1e3, "ns"),
+        Value("latency.rank_max", kind, max(row[3:]) * 1e3, "ns"),
+    )
+
+
+SKAMPI = Suite(
+    argv,
+    parse,
+    files=files,
+    source=Source(
+        "SKaMPI 5",
+        "Build it with the nodes' mpicc and put `skampi` into /usr/local/bin; or say "
+        'tool = "mpibench" with method = "skampi".',
+    ),
+)

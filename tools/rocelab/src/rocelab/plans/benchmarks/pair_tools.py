@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tools with a client and a server, by name."""
+
+from __future__ import annotations
+
+from rocelab.plans.benchmarks.file_copy import FTP, RCOPY
+from rocelab.plans.benchmarks.iperf3 import IPERF3
+from rocelab.plans.benchmarks.perftest import PERFTEST
+from rocelab.plans.benchmarks.qperf import QPERF
+from rocelab.plans.benchmarks.tool import Tool
+
+TOOLS: dict[str, Tool] = {
+    "perftest": PERFTEST,
+    "qperf": QPERF,
+    "iperf3": IPERF3,
+    "rcopy": RCOPY,
+    "ftp": FTP,
+}

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""perftest (`ib_write_lat`, `ib_send_bw`, …): command lines and output.
+
+Formats: REPORT_FMT, REPORT_FMT_LAT, print_report_lat and print_report_bw in perftest's
+src/perftest_parameters.{h,c}, version 25.01 ("6.24"). We run latency tests with `-U` and compute
+every figure from the raw samples, because the summary line omits the two worst samples and
+computes its standard deviation from whole microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rocelab.plans.benchmarks.tool import (
+    Job,
+    Measurement,
+    Tool,
+    Value,
+    bad_output,
+    number,
+    positive,
+)
+from rocelab.plans.catalog import Kind
+from rocelab.stats.summary import mean, median, nearest_rank, sample_stdev
+
+_MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
+_SAMPLE = re.compile(r"^(\d+), (\S+)$")
+_MIB = float(1 << 20)
+PROC_STAT = "proc_stat"
+"""The kind of a CPU utilization computed from the ticks in /proc/stat (docs/howto/cpu.md)."""
+_LONGEST_SAMPLE_US = 1e9
+"""perftest subtracts unsigned cycle counters: if one runs backwards, the sample is huge."""
+
+
+def server(job: Job) -> tuple[str, ...]:
+    """Return the server's command line."""
+    return _common(job, job.server.device, job.server.port, job.server.gid_index)
+
+
+def client(job: Job) -> tuple[str, ...]:
+    """Return the command line of the client, which measures."""
+    end = job.client
+    raw = ("-U",) if job.test.quantity == "latency" else ()
+    return (*_common(job, end.device, end.port, end.gid_index), *raw, job.server.ipv4)
+
+
+def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]:
+    # atomics have one size and no option for it
+    size = () if job.test.name.startswith("atomic") else ("-s", str(job.size))
+    mtu = () if job.path_mtu is None else ("-m", str(job.path_mtu))
+    # perftest reads /proc/stat only in tests that run for a duration
+    length = ("-D", str(job.seconds), "--cpu_util") if job.cpu_util else ("-n", str(job.iterations))
+    # without a GID, InfiniBand addresses the peer by its LID
+    gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
+    return (
+        *(job.test.program, "-F", "-d", device, "-i", str(port), *gid),
+        *("-p", str(job.tcp_port), *length),
+        *("-u", str(job.qp_timeout), *mtu, *size),
+    )
+
+
+def parse(job: Job, stdout: str) -> Measurement:
+    """Parse the results of one run. Raises CellError."""
+    found = _MTU.search(stdout)
+    if found is None:
+        bad_output(job, "no line with the MTU")
+    if job.path_mtu not in (None, int(found[1])):
+        bad_output(job, f"its MTU is {found[1]}, not {job.path_mtu}")
+    row = _summary(job, stdout)
+    values = _latency(job, stdout, row) if job.test.quantity == "latency" else _bandwidth(job, row)
+    # an atomic's eight bytes travel in its header, not as payload
+    messages = int(row[1])
+    payload = 0 if job.test.name.startswith("atomic") else messages * job.size
+    return Measurement(values, payload, messages=messages, path_mtu=int(found[1]))
+
+
+def _summary(job: Job, stdout: str) -> list[str]:
+    """Return the fields of the line below the last heading `#bytes #iterations …`."""
+    lines = stdout.splitlines()
+    headings = [i for i, line in enumerate(lines) if line.startswith(" #bytes")]
+    if not headings:
+        bad_output(job, "no table of results")
+    below = [line.split() for line in lines[headings[-1] + 1 :] if line.strip()]
+    fields = 9 if job.test.quantity == "latency" else 6 if job.cpu_util else 5
+    if not below or len(below[0]) != fields:
+        bad_output(job, "no complete line of results")
+    row = below[0]
+    done = re.fullmatch(r"[1-9]\d{0,11}", row[1], re.ASCII)
+    wanted = done if job.cpu_util else row[1] == str(job.iterations)
+    if row[0] != str(job.size) or not wanted:
+        bad_output(job, f"results are for {row[0]!a:.20} bytes and {row[1]!a:.20} iterations")
+    return row
+
+
+def _latency(job: Job, stdout: str, row: list[str]) -> tuple[Value, ...]:
+    samples = sorted(_samples(job, stdout))
+    # `-n N` stamps N posts: N-1 intervals between them
+    if len(samples) != job.iterations - 1:
+        bad_output(job, f"{len(samples)} raw samples for {job.iterations} iterations")
+    smallest = positive(job, "t_min", row[2])
+    if abs(smallest - samples[0] / 1e3) > 0.01 + smallest * 1e-4:
+        bad_output(job, "raw samples and summary disagree")
+    figures = {
+        "mean": mean(samples),
+        "min": samples[0],
+        "p50": median(samples),
+        "p99": nearest_rank(samples, 0.99),
+        "max": samples[-1],
+        "stdev": sample_stdev(samples),
+    }
+    kind = job.test.kind
+    return (
+        *(Value(f"latency.{name}", kind, number, "ns") for name, number in figures.items()),
+        Value("latency.samples", kind, len(samples), "1"),
+    )
+
+
+def _samples(job: Job, stdout: str) -> list[float]:
+    """Return the samples in ns, in order: the first block under `#, usec`."""
+    lines = iter(stdout.splitlines())
+    for line in lines:
+        if line.startswith("#, "):
+            if line.strip() != "#, usec":
+                bad_output(job, f"raw samples are in {line[3:]!a:.20}, not in usec")
+            break
+    else:
+        bad_output(job, "no raw samples")
+    samples: list[float] = []
+    for line in lines:
+        found = _SAMPLE.match(line)
+        if found is None or int(found[1]) != len(samples) + 1:
+            break
+        sample = positive(job, "a raw sample", found[2])
+        if sample > _LONGEST_SAMPLE_US:
+            bad_output(job, "the cycle counter ran backwards")
+        samples.append(sample * 1e3)
+    return samples
+
+
+def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:
+    """Compute bandwidth and message rate from the less rounded of perftest's two figures.
+
+    perftest prints MiB/s in steps of 0.01 and million messages per second in steps of 10^-6: at
+    3,000 messages of 64 bytes the first keeps two digits, at 30 of 1 MiB the second does.
+    """
+    from_mib = number(job, "BW average", row[3]) * _MIB
+    from_rate = number(job, "MsgRate", row[4]) * 1e6 * job.size
+    step_mib, step_rate = 0.005 * _MIB, 0.5 * job.size
+    if abs(from_mib - from_rate) > (step_mib + step_rate) * 1.01:
+        bad_output(job, "its bandwidth and its message rate disagree")
+    bandwidth = from_mib if step_mib < step_rate else from_rate
+    if bandwidth == 0:
+        bad_output(job, "its bandwidth is zero")
+    kind = job.test.kind
+    used: tuple[Value, ...] = ()
+    if job.cpu_util:
+        percent = number(job, "CPU_Util", row[5])
+        if percent > 100:
+            bad_output(job, f"its CPU_Util is {percent}")
+        used = (Value("cpu.utilization", PROC_STAT, percent / 100, "1"),)
+    count = Value("message_rate", kind, bandwidth / job.size, "1/s")
+    if kind is Kind.ROUND_TRIP:
+        return (count, *used)  # round trips of eight bytes are counted, not a stream
+    return (Value("bandwidth", kind, bandwidth, "bytes/s"), count, *used)
+
+
+PERFTEST = Tool(server, client, parse)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The interface of a benchmark tool's module: two command lines and a parser, all pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from rocelab.errors import CellError
+from rocelab.plans.catalog import Test
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a benchmark: an address on the data link, and its verbs device if it needs one."""
+
+    ipv4: str
+    device: str = ""
+    port: int = 0
+    gid_index: int = -1
+
+
+@dataclass(frozen=True)
+class Job:
+    """One benchmark of one size between two nodes."""
+
+    test: Test
+    size: int
+    """Message size in bytes."""
+    iterations: int
+    seconds: int
+    qp_timeout: int
+    """Local ACK timeout of the queue pair: 4.096 µs times 2^qp_timeout."""
+    tcp_port: int
+    """The port that the server listens on."""
+    client: End
+    server: End
+    path_mtu: int | None = None
+    """RoCE path MTU in bytes; None: the tool's choice."""
+    cpu_util: bool = False
+    """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+    folder: str = ""
+    """The folder of a transferred file, on both nodes."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number: docs/formats/results.md lists metrics, kinds and units."""
+
+    metric: str
+    kind: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The results in a benchmark's output."""
+
+    values: tuple[Value, ...]
+    payload_bytes: int
+    """The least number of message bytes that the transport must have carried."""
+    messages: int = 0
+    """The least number of RoCE data packets; 0 if the tool does not count messages."""
+    path_mtu: int | None = None
+    """RoCE MTU in bytes, if the tool reports it."""
+
+
+Argv = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What a tool that sends a file needs in addition; its server must be stopped."""
+
+    by: Literal["tcp", "rdma_cm"]
+    """How the server listens."""
+    user: str
+    """The user as whom the server writes, by name or number."""
+    config: Callable[[Job], str] | None = None
+    """The server's configuration file, with which it switches to that user itself."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The functions of a tool."""
+
+    server: Callable[[Job], Argv]
+    client: Callable[[Job], Argv]
+    parse: Callable[[Job, str], Measurement]
+    """Parses the client's standard output. Raises CellError if it is not valid."""
+    transfer: Transfer | None = None
+
+
+def bad_output(job: Job, problem: str) -> NoReturn:
+    """Raise CellError: the output of `job`'s client cannot be used."""
+    raise CellError(
+        f"{job.test.program}, {job.size} bytes: {problem}",
+        cause="the benchmark stopped early, or its version prints an unknown format",
+        action="Look at client.out and client.err in the cell's folder.",
+    )
+
+
+def number(job: Job, what: str, text: object) -> float:
+    """Return a finite number, zero or above. Raises CellError."""
+    try:
+        value = float(text)  # type: ignore[arg-type]  # other types are refused below
+    except (TypeError, ValueError):
+        bad_output(job, f"{what} is not a number: {text!a:.40}")
+    if not math.isfinite(value) or value < 0:
+        bad_output(job, f"{what} is {value}")
+    return value
+
+
+def positive(job: Job, what: str, text: object) -> float:
+    """Return a finite number above zero. Raises CellError."""
+    value = number(job, what, text)
+    if value == 0:
+        bad_output(job, f"{what} is zero")
+    return value

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plan: what to measure, how often and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rocelab.plans.catalog import TESTS, TRANSPORTS, Test, Transport, measured_by
+
+ENOUGH_REPETITIONS = 6
+"""Fewest samples whose median has a 95 % confidence interval (rocelab.stats.summary)."""
+
+
+@dataclass(frozen=True)
+class LinkPlan:
+    """How tc(8) shapes what each data interface sends; 0 leaves a property alone."""
+
+    rate_mbit: int = 0
+    delay_us: int = 0
+    loss_ppm: int = 0
+    """Packets to drop, per million."""
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether the link is shaped at all."""
+        return bool(self.rate_mbit or self.delay_us or self.loss_ppm)
+
+
+UNSHAPED = LinkPlan()
+"""A link that is not shaped."""
+
+
+@dataclass(frozen=True)
+class TestbedPlan:
+    """Where to measure."""
+
+    __test__ = False  # despite its name, not a pytest class
+
+    provider: str
+    line: str
+    mtu: int
+    """MTU of the data link in bytes."""
+    icount: bool = False
+    """Whether the clock counts instructions (provider `veth` only)."""
+    native: bool = False
+    """Whether both ends are on this machine itself, without a VM (provider `veth` only)."""
+    nodes: int = 2
+    switches: int | None = 0
+    """Switches between the first node and the others; 0: back to back. For your own hosts it only
+    states how many there are; None: unknown."""
+    link: LinkPlan = UNSHAPED
+
+    @property
+    def lacks_switch(self) -> bool:
+        """Whether there are more than two nodes and no switch; your own hosts bring theirs."""
+        return self.provider != "ssh" and self.nodes > 2 and not self.switches
+
+
+@dataclass(frozen=True)
+class MpiPlan:
+    """Settings of MPI benchmarks."""
+
+    ranks: int
+    ranks_per_node: int
+    """Ranks are placed in blocks of this size; the last block may be smaller."""
+    method: str
+    """Whose loop mpibench follows: `osu`, `imb` or `skampi`."""
+    window: int
+    """Messages in flight in mpibench's streams."""
+    yield_when_idle: bool
+    """Whether a waiting rank yields its processor; this affects the results."""
+    sweep: bool
+    """Whether one mpirun measures all sizes: capture, counters and stages then cover them all."""
+    mca: tuple[str, ...]
+    """Parameters of Open MPI as `name=value`, such as coll_tuned's algorithms."""
+    problem: str = ""
+    """Problem size of an application benchmark; empty for others."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that have a rank."""
+        return -(-self.ranks // self.ranks_per_node)
+
+
+def title(test: str, label: str) -> str:
+    """The test, with its label if it has one: what cells and results call a benchmark."""
+    return f"{test}-{label}" if label else test
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark of a plan."""
+
+    tool: str
+    test: str
+    sizes: tuple[int, ...]
+    """Message sizes in bytes."""
+    iterations: int
+    """Messages per size, if the tool counts messages."""
+    seconds: int
+    """Duration per size, if the tool runs for a time."""
+    timeout: int
+    """Seconds after which a size is aborted."""
+    qp_timeout: int
+    """Local ACK timeout of verbs queue pairs: 4.096 µs times 2^qp_timeout."""
+    path_mtu: int | None
+    """RoCE path MTU in bytes; None: the largest that the link carries."""
+    transports: tuple[str, ...]
+    label: str = ""
+    """Distinguishes benchmarks of the same test, for example with different algorithms."""
+    mpi: MpiPlan | None = None
+    cpu_util: bool = False
+    """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+
+    @property
+    def title(self) -> str:
+        """The test, with its label if it has one: its name in cells and results."""
+        return title(self.test, self.label)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that take part; they are the testbed's first ones."""
+        return self.mpi.nodes if self.mpi else 2
+
+    def steps(self) -> tuple[tuple[int, ...], ...]:
+        """Return the sizes of each step; a step is one process or pair of processes."""
+        if self.mpi is not None and self.mpi.sweep:
+            return (self.sizes,)
+        return tuple((size,) for size in self.sizes)
+
+    def measured_over(self, transport: str) -> Test:
+        """Return the test that measures this benchmark over one of its transports."""
+        test = measured_by(TESTS[self.tool, self.test], TRANSPORTS[transport])
+        assert test is not None, "plan_file refuses benchmarks that a transport cannot carry"
+        return test
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One benchmark over one transport, once."""
+
+    benchmark: Benchmark
+    transport: Transport
+    repetition: int
+
+    @property
+    def name(self) -> str:
+        """The name of the cell's folder: words from the catalog and a number, safe in a path."""
+        bench = self.benchmark
+        return f"{bench.tool}-{bench.title}.{self.transport.name}.r{self.repetition:02d}"
+
+    @property
+    def test(self) -> Test:
+        """The test that measures it."""
+        return self.benchmark.measured_over(self.transport.name)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that defines a run; `plan_file` builds and checks it."""
+
+    name: str
+    repetitions: int
+    seed: int
+    transports: tuple[str, ...]
+    probes: tuple[str, ...]
+    testbed: TestbedPlan
+    benchmarks: tuple[Benchmark, ...]
+    study: str = ""
+    """The published study (rocelab.studies) whose claims the run checks; empty: none."""
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return all cells in the order in which they run, which depends only on the plan.
+
+        This is a randomised block design: each repetition has every (benchmark, transport) once,
+        in its own order, so that a drift of the machine affects all of them equally.
+        """
+        return tuple(
+            cell
+            for repetition in range(1, self.repetitions + 1)
+            for cell in sorted(
+                (
+                    Cell(benchmark, TRANSPORTS[transport], repetition)
+                    for benchmark in self.benchmarks
+                    for transport in benchmark.transports
+                ),
+                key=lambda cell: self._draw(cell.name),
+            )
+        )
+
+    @property
+    def roce_v1(self) -> bool:
+        """Whether the rxe devices must offer RoCE v1."""
+        return any("rxe-v1" in benchmark.transports for benchmark in self.benchmarks)
+
+    @property
+    def rxe(self) -> bool:
+        """Whether any cell needs the instrumented driver and an rxe device."""
+        return any(cell.transport.is_rxe for cell in self.cells())
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return warnings to print before the plan runs."""
+        if self.repetitions < ENOUGH_REPETITIONS:
+            few = f"{self.repetitions} repetitions give no confidence interval"
+            return (f"{few}: that takes {ENOUGH_REPETITIONS} or more",)
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan in the form that `plan_file.from_dict` reads, with all defaults."""
+        return {
+            "plan": {
+                "name": self.name,
+                "repetitions": self.repetitions,
+                "seed": self.seed,
+                "transports": list(self.transports),
+                "probes": list(self.probes),
+                "study": self.study,
+            },
+            "testbed": _table(self.testbed),
+            "benchmark": [_table(benchmark) for benchmark in self.benchmarks],
+        }
+
+    def _draw(self, name: str) -> bytes:
+        # a hash, because `random` may shuffle differently in another version of Python
+        return hashlib.sha256(f"{self.seed}:{name}".encode()).digest()
+
+
+def _table(part: TestbedPlan | Benchmark) -> dict[str, object]:
+    """Return the table for a part of the plan, without keys that are None."""
+    return {key: _plain(value) for key, value in asdict(part).items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    """Convert a value for TOML and JSON: tuples become lists, recursively."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

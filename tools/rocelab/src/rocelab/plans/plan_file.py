@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read plans from TOML, strictly: a misspelt key is an error and not silently ignored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rocelab import kernel_lines
+from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.benchmarks.mpi.npb import CLASSES
+from rocelab.plans.catalog import (
+    COLLECTIVES,
+    MPI_TOOLS,
+    TESTS,
+    TOOLS,
+    TRANSPORTS,
+    Test,
+    measured_by,
+)
+from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
+from rocelab.strict import Table, listed, parse_toml, read_toml, shown
+
+PROVIDERS = ("qemu", "veth", "ssh")
+PROBES = ("rxestat", "rxedump", "rxecpu")
+_DEFAULT_PROBES = ("rxestat",)
+METHODS = ("osu", "imb", "skampi")
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_PROBLEMS = {
+    "npb": (f"[{CLASSES}]", f"a class of NPB, one of {CLASSES}", CLASSES[0]),
+    "hpcc": (r"[1-9]\d{2,5}", 'the order of HPL\'s matrix, such as "1000"', "1000"),
+}
+"""By tool: pattern of `problem`, its description for errors, and its default."""
+_MOST_ALGORITHMS = 32
+MOST_NODES, MOST_SWITCHES = 8, 8
+_LABEL = re.compile(r"[a-z0-9]{1,20}")
+_STUDY = r"([a-z]{1,20}[0-9]{4})?"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+"""Plan names become folder names."""
+
+
+def built_in() -> list[str]:
+    """Return the names of the plans that come with rocelab."""
+    folder = resources.files("rocelab.plans")
+    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".toml"))
+
+
+def load(plan: str) -> Plan:
+    """Read a plan by path, or a built-in plan by name.
+
+    Raises UsageError, which names the file, the key, the value and what is allowed.
+    """
+    if "/" not in plan and plan in built_in():
+        text = (resources.files("rocelab.plans") / f"{plan}.toml").read_text("utf-8")
+        return from_toml(text, f"{plan} (built in)")
+    return from_dict(
+        read_toml(
+            Path(plan),
+            what="plan",
+            action=f"Give a path, or the name of a built-in plan: {listed(built_in())}.",
+        ),
+        shown(plan)[1:-1],
+    )
+
+
+def from_toml(text: str, source: str) -> Plan:
+    """Read a plan from TOML text; `source` names it in messages. Raises UsageError."""
+    return from_dict(parse_toml(text, source, what="plan"), source)
+
+
+def from_dict(values: Mapping[str, Any], source: str) -> Plan:
+    """Build a plan from its tables, read from TOML or run.json. Raises UsageError."""
+    top = Table(values, source)
+    head = top.table("plan")
+    testbed = _testbed(top.table("testbed"))
+    name = head.text("name")
+    if not _NAME.fullmatch(name):
+        head.fail(
+            "name",
+            f"{shown(name)} cannot name a folder",
+            action="Use up to 40 of a-z, 0-9, - and _.",
+        )
+    repetitions = head.integer("repetitions", default=10, low=1, high=99)
+    seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
+    transports = head.choices("transports", TRANSPORTS)
+    probes = head.choices("probes", PROBES, default=_DEFAULT_PROBES, empty=True)
+    benchmarks = tuple(
+        each
+        for table in top.tables("benchmark")
+        for each in _each_algorithm(table, _benchmark(table, transports, testbed.nodes))
+    )
+    study = head.matching("study", _STUDY, "a study's name, such as `gaiser2010`", default="")
+    head.done()
+    top.done()
+    _refuse_duplicates(top, benchmarks)
+    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks, study)
+
+
+def _testbed(table: Table) -> TestbedPlan:
+    provider = table.choice("provider", PROVIDERS, default="qemu")
+    testbed = TestbedPlan(
+        provider=provider,
+        line=table.choice("line", kernel_lines.LINES, default=kernel_lines.DEFAULT_LINE),
+        # IPv6 and therefore link-local GIDs need at least 1280
+        mtu=table.integer("mtu", default=4200, low=1280, high=9000),
+        icount=table.flag("icount"),
+        native=table.flag("native"),
+        nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
+        switches=_switches(table, provider),
+        link=_link(table.table("link")),
+    )
+    if testbed.icount and testbed.provider != "veth":
+        table.fail(
+            "icount",
+            f"only provider veth can count instructions, not {testbed.provider}",
+            action='Set provider = "veth": it runs all nodes on one machine.',
+        )
+    if testbed.native and (testbed.provider != "veth" or testbed.icount):
+        table.fail(
+            "native",
+            "only provider veth can run on this machine itself, and only without icount",
+            action='Set provider = "veth", and remove icount.',
+        )
+    if testbed.lacks_switch:
+        table.fail(
+            "nodes",
+            f"a link has two ends, and {testbed.nodes} nodes need a switch",
+            action="Set switches = 1.",
+        )
+    table.done()
+    return testbed
+
+
+def _switches(table: Table, provider: str) -> int | None:
+    """Return the number of switches to make; for your own hosts, how many exist, if known."""
+    if provider == "ssh" and not table.has("switches"):
+        return None
+    return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
+
+
+def _link(table: Table) -> LinkPlan:
+    link = LinkPlan(
+        rate_mbit=table.integer("rate_mbit", default=0, low=0, high=400_000),
+        delay_us=table.integer("delay_us", default=0, low=0, high=1_000_000),
+        loss_ppm=table.integer("loss_ppm", default=0, low=0, high=500_000),
+    )
+    table.done()
+    return link
+
+
+def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Benchmark:
+    tool = table.choice("tool", TOOLS)
+    names = [name for of_tool, name in TESTS if of_tool == tool]
+    test = TESTS[tool, table.choice("test", names)]
+    transports = table.choices("transports", TRANSPORTS, default=plan_transports)
+    measuring = [_carried(table, test, transport) for transport in transports]
+    low = max(t.sizes[0] for t in (test, *measuring))
+    high = min(t.sizes[1] for t in (test, *measuring))
+    benchmark = Benchmark(
+        tool=tool,
+        test=test.name,
+        sizes=_sizes(table, low, high),
+        iterations=table.integer("iterations", default=1000, low=10, high=10_000_000),
+        seconds=table.integer("seconds", default=1, low=1, high=3600),
+        timeout=table.integer("timeout", default=300, low=1, high=86_400),
+        # perftest's default is 14, 67 ms; 0 would mean to wait forever
+        qp_timeout=table.integer("qp_timeout", default=14, low=1, high=31),
+        path_mtu=table.optional("path_mtu", PATH_MTUS),
+        transports=transports,
+        label=_label(table),
+        cpu_util=_cpu_util(table, test),
+        mpi=_mpi(table.table("mpi"), tool, nodes) if tool in MPI_TOOLS else None,
+    )
+    _refuse_parts(table, test, benchmark.sizes)
+    return benchmark
+
+
+def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
+    """Yield the benchmark, or a labelled one for each of Open MPI's `algorithms`."""
+    if benchmark.mpi is None or benchmark.test not in COLLECTIVES or not table.has("algorithms"):
+        table.done()
+        yield benchmark
+        return
+    for number in table.integers("algorithms", low=0, high=_MOST_ALGORITHMS):
+        chosen = (
+            "coll_tuned_use_dynamic_rules=1",
+            f"coll_tuned_{benchmark.test}_algorithm={number}",
+        )
+        yield replace(
+            benchmark,
+            label=f"{benchmark.label}alg{number}",
+            mpi=replace(benchmark.mpi, mca=(*benchmark.mpi.mca, *chosen)),
+        )
+    table.done()
+
+
+def _sizes(table: Table, low: int, high: int) -> tuple[int, ...]:
+    """Return the sizes; a plan may omit them if the test has only one."""
+    if low == high and not table.has("sizes"):
+        return (low,)
+    return table.integers("sizes", low=low, high=high)
+
+
+def _mpi(table: Table, tool: str, nodes: int) -> MpiPlan:
+    ranks = table.integer("ranks", default=2, low=2, high=256)
+    least = -(-ranks // nodes)
+    pattern, words, default = _PROBLEMS.get(tool, ("", f"a setting of {tool}", ""))
+    mpi = MpiPlan(
+        ranks=ranks,
+        ranks_per_node=table.integer("ranks_per_node", default=least, low=least, high=ranks - 1),
+        method=table.choice("method", METHODS, default="osu"),
+        window=table.integer("window", default=64, low=1, high=65536),
+        yield_when_idle=table.flag("yield_when_idle", default=True),
+        sweep=table.flag("sweep", default=True),
+        mca=table.texts("mca"),
+        problem=table.matching("problem", pattern, words, default=default),
+    )
+    for setting in mpi.mca:
+        if not recipe.check_mca(setting):
+            table.fail(
+                "mca",
+                f"{shown(setting)} is not an Open MPI parameter that a plan may set",
+                action='For example: mca = ["coll_tuned_use_dynamic_rules=1"].',
+            )
+    table.done()
+    return mpi
+
+
+def _cpu_util(table: Table, test: Test) -> bool:
+    asked = table.flag("cpu_util")
+    if asked and (test.tool, test.quantity) != ("perftest", "bandwidth"):
+        table.fail(
+            "cpu_util",
+            f"{test.tool} {test.name} reports no CPU utilization: only perftest's bandwidth does",
+            action='For any tool, use probes = ["rxecpu"].',
+        )
+    return asked
+
+
+def _label(table: Table) -> str:
+    label = table.text("label", default="")
+    if label and not _LABEL.fullmatch(label):
+        table.fail(
+            "label", f"{shown(label)} cannot be a label", action="Use up to 20 of a-z and 0-9."
+        )
+    return label
+
+
+def _refuse_parts(table: Table, test: Test, sizes: tuple[int, ...]) -> None:
+    for size in sizes:
+        if size % test.element:
+            table.fail("sizes", f"{size} bytes is not a multiple of {test.element} bytes")
+
+
+def _carried(table: Table, test: Test, transport: str) -> Test:
+    measuring = measured_by(test, TRANSPORTS[transport])
+    if measuring is None:
+        able = [name for name, t in TRANSPORTS.items() if measured_by(test, t)]
+        table.fail(
+            "transports",
+            f"{test.tool} {test.name} has no counterpart over {transport}",
+            action=f"Give this benchmark its own line: transports = {able!r}.".replace("'", '"'),
+        )
+    return measuring
+
+
+def _refuse_duplicates(top: Table, benchmarks: tuple[Benchmark, ...]) -> None:
+    seen = set()
+    for benchmark in benchmarks:
+        key = (benchmark.tool, benchmark.title)
+        if key in seen:
+            top.fail(
+                "benchmark",
+                f"{benchmark.tool} {benchmark.title} appears twice",
+                action="Merge their sizes, or give one a label: cells are named by tool, test and "
+                "label.",
+            )
+        seen.add(key)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run folder on disk (docs/formats/run.md): read, written and tidied here and nowhere else.
+
+Cells appear whole, files are never half written. The folder may come from a stranger, so every
+access goes through `rocelab.directory`: no link in it is followed, and only regular files count.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rocelab.directory import Directory
+from rocelab.errors import UsageError
+from rocelab.plans import plan_file
+from rocelab.plans.plan import Cell, Plan
+from rocelab.record import json_text, layout
+from rocelab.strict import shown
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, out_dir: Path, plan: Plan) -> RunFolder:
+        """Create the folder of a new run, named by the time and the plan. Raises UsageError."""
+        try:
+            with Directory.open(out_dir, make=True):
+                path = _unused(out_dir, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{plan.name}")
+            with Directory.open(path) as root, root.folder(layout.CELLS, make=True):
+                return cls(path)
+        except OSError as error:
+            raise _no_run_folder(out_dir, error) from error
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open the folder of an earlier run, and remove what an interruption left.
+
+        Raises UsageError when it is not a run's.
+        """
+        folder = cls(path.resolve())
+        folder.meta()
+        try:
+            with Directory.open(folder.path) as root, root.folder(layout.CELLS, make=True):
+                root.remove_parts()
+            folder.sweep()
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be continued: {error.strerror}",
+                cause="the folder was changed by hand, or is not yours to write",
+                action="Start a new run.",
+            ) from error
+        return folder
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.path.resolve().name
+
+    def plan(self) -> Plan:
+        """The plan that the run carries out: the one in run.json. Raises UsageError."""
+        plan = self.meta().get("plan")
+        return plan_file.from_dict(plan if isinstance(plan, dict) else {}, f"{self.name}/run.json")
+
+    def meta(self) -> dict[str, Any]:
+        """run.json. Raises UsageError when there is none of this version."""
+        try:
+            with Directory.open(self.path) as root:
+                meta = json_text.parse(root.read(layout.RUN, limit=layout.LARGEST_JSON))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{self.path} is not a run folder",
+                cause=f"it holds no readable run.json: {_why(error)}",
+                action="Give the folder that `rocelab run` printed.",
+            ) from error
+        if (schema := meta.get("schema")) != layout.RUN_SCHEMA:
+            raise UsageError(
+                f"{self.path} was written by another version of rocelab",
+                cause=f"its run.json has schema {shown(schema)}, not {layout.RUN_SCHEMA!r}",
+                action="Use that version, or run the plan again.",
+            )
+        return meta
+
+    def write_meta(self, meta: Mapping[str, Any]) -> None:
+        """Replace run.json. Raises OSError."""
+        with Directory.open(self.path) as root:
+            _write_json(root, layout.RUN, {"schema": layout.RUN_SCHEMA, **meta})
+
+    def cell_names(self) -> list[str]:
+        """Names of the cells that have a cell.json, readable or not. Raises UsageError."""
+        try:
+            with Directory.open(self.path) as root:
+                if not root.exists(layout.CELLS):
+                    return []
+                with root.folder(layout.CELLS) as cells:
+                    return [name for name in cells.names() if _has_cell(cells, name)]
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} has no cells that can be read: {error.strerror}",
+                cause="the folder was changed by hand, or is damaged",
+                action="Copy the whole run folder again.",
+            ) from error
+
+    def cell(self, name: str) -> Path:
+        """Where a finished cell lies, for messages."""
+        return self.path / layout.CELLS / name
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """A finished cell's cell.json, or None when there is none of this version."""
+        try:
+            with self._cell(name) as cell:
+                record = json_text.parse(cell.read(layout.CELL, limit=layout.LARGEST_JSON))
+        except (OSError, ValueError):
+            return None
+        return record if record.get("schema") == layout.CELL_SCHEMA else None
+
+    @contextmanager
+    def step(self, cell: str, size: int | None) -> Iterator[Directory]:
+        """The raw output of a finished cell's step. Raises OSError."""
+        with self._cell(cell) as folder, folder.folder(layout.step(size)) as step:
+            yield step
+
+    def begin(self, cell: Cell) -> Path:
+        """Create an empty folder for a cell; nothing takes it for a cell yet. Raises OSError."""
+        part = _part(cell)
+        with self._cells() as cells:
+            cells.remove(part)
+            with cells.folder(part, make=True):
+                return self.cell(part)
+
+    def commit(self, cell: Cell, record: Mapping[str, Any]) -> None:
+        """Make a measured cell appear, whole, in place of an earlier attempt. Raises OSError."""
+        part, old = _part(cell), f".{cell.name}.old"
+        with self._cells() as cells:
+            with cells.folder(part) as measured:
+                _write_json(measured, layout.CELL, {"schema": layout.CELL_SCHEMA, **record})
+            cells.remove(old)
+            if cells.exists(cell.name):
+                cells.rename(cell.name, old)
+            cells.rename(part, cell.name)
+            cells.remove(old)
+
+    def sweep(self) -> None:
+        """Remove unfinished cells. Raises OSError."""
+        with self._cells() as cells:
+            for name in cells.names():
+                if name.startswith("."):
+                    cells.remove(name)
+
+    def write_report(self, page: str, figures: Mapping[str, str]) -> Path:
+        """Write report.html and figures/<name>.svg; return the path of the page.
+
+        Figures of an earlier report that are not among these are removed. Raises UsageError.
+        """
+        try:
+            with (
+                Directory.open(self.path) as root,
+                root.folder(layout.FIGURES, make=True) as drawings,
+            ):
+                for name, drawing in figures.items():
+                    drawings.write(f"{name}.svg", drawing.encode())
+                for name in drawings.names():
+                    stale = name.endswith(".svg") and name.removesuffix(".svg") not in figures
+                    if stale and not drawings.is_folder(name):
+                        drawings.remove(name)
+                root.write(layout.REPORT, page.encode())
+        except OSError as error:
+            raise UsageError(
+                f"cannot write the report into {self.path}: {error.strerror}",
+                cause="the folder was changed by hand, is not yours to write, or the disk is full",
+                action="Copy the run folder to a place of your own, and report on the copy.",
+            ) from error
+        return self.report
+
+    @property
+    def report(self) -> Path:
+        """Where the page of the report lies."""
+        return self.path / layout.REPORT
+
+    @contextmanager
+    def _cells(self) -> Iterator[Directory]:
+        with Directory.open(self.path) as root, root.folder(layout.CELLS) as cells:
+            yield cells
+
+    @contextmanager
+    def _cell(self, name: str) -> Iterator[Directory]:
+        with self._cells() as cells, cells.folder(name) as cell:
+            yield cell
+
+
+def check_out_dir(out_dir: Path) -> None:
+    """Raise UsageError unless run folders can be made in `out_dir`: the error before the work."""
+    probe = f".rocelab-{secrets.token_hex(8)}"
+    try:
+        with Directory.open(out_dir, make=True) as folder:
+            with folder.folder(probe, make=True):
+                pass
+            folder.remove(probe)
+    except OSError as error:
+        raise _no_run_folder(out_dir, error) from error
+
+
+def _no_run_folder(out_dir: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot make a run folder in {out_dir}: {error.strerror}",
+        cause="it is not a folder, is not yours to write, or its disk is full",
+        action="Choose another folder with --out.",
+    )
+
+
+def plan_of(run_dir: Path) -> Plan:
+    """The plan of an earlier run, for `--resume`. Raises UsageError."""
+    return RunFolder(run_dir).plan()
+
+
+def now() -> str:
+    """The time as run folders write it: UTC, ISO 8601, whole seconds."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _part(cell: Cell) -> str:
+    return f".{cell.name}.part"
+
+
+def _has_cell(cells: Directory, name: str) -> bool:
+    if name.startswith(".") or not cells.is_folder(name):
+        return False
+    with cells.folder(name) as cell:
+        return cell.exists(layout.CELL)
+
+
+def _write_json(folder: Directory, name: str, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=1, allow_nan=False)
+    folder.write(name, f"{text}\n".encode(), durable=True)
+
+
+def _why(error: OSError | ValueError) -> str:
+    return shown(error.strerror if isinstance(error, OSError) else str(error))[1:-1]
+
+
+def _unused(out_dir: Path, name: str) -> Path:
+    """Create the folder `name`, or `name-2`, … when another run of this second has taken it."""
+    for number in range(1, 100):
+        path = out_dir / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path.resolve()
+    raise FileExistsError(17, "a hundred runs began in this second", name)

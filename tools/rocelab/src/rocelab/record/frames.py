@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Count what a capture of the data link holds: kinds of frames, message bytes, header bytes.
+
+Counting only: no checks of the frames themselves. `count` is the one door, so that the Rust core
+can take its place. Classic pcap (draft-ietf-opsawg-pcap), link type
+Ethernet, either byte order, microseconds or nanoseconds.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Collection
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+
+from rocelab.errors import CellError
+
+_MAGICS = {0xA1B2C3D4, 0xA1B23C4D}
+_ETHERNET = 1
+_IPV4, _IPV6, _VLAN, _QINQ, _ROCE_V1 = 0x0800, 0x86DD, 0x8100, 0x88A8, 0x8915
+_TCP, _UDP = 6, 17
+_ROCE_V2_PORT = 4791
+_BTH, _ICRC, _GRH = 12, 4, 40
+
+# Extended headers after the BTH, in bytes, by the five low bits of the opcode, for RC (and UC,
+# whose opcodes are a subset with the same meaning): InfiniBand Architecture Specification,
+# volume 1, chapter 9.2, "OpCode field". ATOMIC ACKNOWLEDGE carries AETH and AtomicAckETH.
+_RETH, _AETH, _IMM, _ATOMIC, _ATOMIC_ACK, _DETH, _IETH = 16, 4, 4, 28, 8, 8, 4
+_EXTENDED = {
+    **dict.fromkeys((0x00, 0x01, 0x02, 0x04), 0),  # SEND first, middle, last, only
+    **dict.fromkeys((0x03, 0x05), _IMM),  # SEND last, only with immediate
+    **dict.fromkeys((0x06, 0x0A), _RETH),  # RDMA WRITE first, only
+    **dict.fromkeys((0x07, 0x08), 0),  # RDMA WRITE middle, last
+    0x09: _IMM,  # RDMA WRITE last with immediate
+    0x0B: _RETH + _IMM,  # RDMA WRITE only with immediate
+    0x0C: _RETH,  # RDMA READ request
+    **dict.fromkeys((0x0D, 0x0F, 0x10), _AETH),  # RDMA READ response first, last, only
+    0x0E: 0,  # RDMA READ response middle
+    0x11: _AETH,  # ACKNOWLEDGE
+    0x12: _AETH + _ATOMIC_ACK,  # ATOMIC ACKNOWLEDGE
+    **dict.fromkeys((0x13, 0x14), _ATOMIC),  # CMP SWAP, FETCH ADD
+    **dict.fromkeys((0x16, 0x17), _IETH),  # SEND last, only with invalidate
+}
+_CONNECTED = (0x00, 0x20)  # RC, UC: the three high bits
+_DATAGRAM = 0x60  # UD
+# requests for data and acknowledgements: neither carries or begins a message
+_NO_DATA = frozenset({0x0C, 0x11, 0x12})
+
+
+@dataclass
+class Frames:
+    """What a capture holds; docs/formats/run.md describes each number."""
+
+    frames: int = 0
+    bytes: int = 0
+    roce_v1: int = 0
+    roce_v2: int = 0
+    roce_data: int = 0
+    roce_data_bytes: int = 0
+    roce_payload_bytes: int = 0
+    tcp: int = 0
+    tcp_data: int = 0
+    tcp_data_bytes: int = 0
+    tcp_payload_bytes: int = 0
+    control: int = 0
+    control_payload_bytes: int = 0
+    other: int = 0
+    undecoded: int = 0
+
+    control_ports: InitVar[Collection[int]] = frozenset()
+
+    def __post_init__(self, control_ports: Collection[int]) -> None:
+        """Keep the ports of TCP connections that are not the benchmark's."""
+        self._control_ports = control_ports
+
+    def add(self, frame: memoryview, length: int) -> None:
+        """Count one frame: its captured bytes, and its length on the link."""
+        self.frames += 1
+        self.bytes += length
+        try:
+            self._add(frame, length)
+        except (IndexError, struct.error):
+            self.undecoded += 1  # cut off by the snap length, or by a broken sender
+
+    def _add(self, frame: memoryview, length: int) -> None:
+        offset = 14
+        ethertype = frame[12] << 8 | frame[13]
+        while ethertype in (_VLAN, _QINQ):
+            ethertype = frame[offset + 2] << 8 | frame[offset + 3]
+            offset += 4
+        if ethertype == _ROCE_V1:
+            payload = frame[offset + 4] << 8 | frame[offset + 5]
+            self.roce_v1 += 1
+            self._add_roce(frame, offset + _GRH, payload, length)
+        elif ethertype == _IPV4 and not (frame[offset + 6] & 0x1F or frame[offset + 7]):
+            # (a later fragment has no transport header, and counts as other)
+            total = frame[offset + 2] << 8 | frame[offset + 3]
+            header = (frame[offset] & 15) * 4
+            self._add_ip(frame, frame[offset + 9], offset + header, total - header, length)
+        elif ethertype == _IPV6:
+            payload = frame[offset + 4] << 8 | frame[offset + 5]
+            self._add_ip(frame, frame[offset + 6], offset + 40, payload, length)
+        else:
+            self.other += 1
+
+    def _add_ip(
+        self, frame: memoryview, protocol: int, offset: int, payload: int, length: int
+    ) -> None:
+        if protocol == _TCP:
+            carried = payload - (frame[offset + 12] >> 4) * 4
+            source = frame[offset] << 8 | frame[offset + 1]
+            destination = frame[offset + 2] << 8 | frame[offset + 3]
+            if source in self._control_ports or destination in self._control_ports:
+                self.control += 1
+                self.control_payload_bytes += carried
+                return
+            self.tcp += 1
+            if carried > 0:
+                self.tcp_data += 1
+                self.tcp_data_bytes += length
+                self.tcp_payload_bytes += carried
+        elif protocol == _UDP and frame[offset + 2] << 8 | frame[offset + 3] == _ROCE_V2_PORT:
+            self.roce_v2 += 1
+            self._add_roce(frame, offset + 8, payload - 8, length)
+        else:
+            self.other += 1
+
+    def _add_roce(self, frame: memoryview, offset: int, payload: int, length: int) -> None:
+        """`payload`: bytes from the BTH to the ICRC, both included."""
+        opcode = frame[offset]
+        pad = frame[offset + 1] >> 4 & 3
+        transport, operation = opcode & 0xE0, opcode & 0x1F
+        extended = _EXTENDED.get(operation)
+        if transport == _DATAGRAM and extended is not None:
+            extended += _DETH
+        elif transport not in _CONNECTED or extended is None:
+            self.undecoded += 1
+            return
+        if operation in _NO_DATA:
+            return
+        carried = max(0, payload - _BTH - extended - pad - _ICRC)
+        self.roce_data += 1
+        self.roce_data_bytes += length
+        self.roce_payload_bytes += carried
+
+
+def count(path: Path, *, control_ports: Collection[int] = frozenset()) -> Frames:
+    """Count the frames of a capture file; TCP on `control_ports` is not the benchmark's.
+
+    Raises CellError when it is no capture, or cut off.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _count(data, control_ports)
+    except (OSError, ValueError, struct.error) as error:
+        raise CellError(
+            f"{path.name} is not a complete capture of an Ethernet link: {error}",
+            cause="the capture ended before its last record was written",
+        ) from error
+
+
+def _count(data: mmap.mmap, control_ports: Collection[int]) -> Frames:
+    order = next(
+        (o for o in "<>" if struct.unpack_from(f"{o}I", data)[0] in _MAGICS),
+        None,
+    )
+    if order is None:
+        raise ValueError("it does not begin as classic pcap does")
+    (link_type,) = struct.unpack_from(f"{order}I", data, 20)
+    if link_type & 0xFFFF != _ETHERNET:
+        raise ValueError(f"its link type is {link_type & 0xFFFF}")
+    frames = Frames(control_ports=control_ports)
+    record = struct.Struct(f"{order}8xII")
+    with memoryview(data) as view:
+        offset, end = 24, len(data)
+        while offset < end:
+            captured, length = record.unpack_from(view, offset)
+            offset += record.size
+            if captured > end - offset:
+                raise ValueError("its last record is cut off")
+            frames.add(view[offset : offset + captured], length)
+            offset += captured
+    return frames

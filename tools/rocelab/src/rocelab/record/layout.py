@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the files of a run folder are called, and how large they may be (docs/formats/run.md)."""
+
+from __future__ import annotations
+
+RUN_SCHEMA = "rocelab.run/1"
+CELL_SCHEMA = "rocelab.cell/1"
+
+RUN = "run.json"
+CELLS = "cells"
+CELL = "cell.json"
+RESULTS = "results.parquet"
+REPORT = "report.html"
+FIGURES = "figures"
+
+WIRE_CAPTURE = "wire.pcap"
+TRACE = ".pcapng"
+"""A node's trace is named after it; rotated ones have a number after this."""
+
+LARGEST_JSON = 64 << 20
+LARGEST_OUTPUT = 256 << 20
+"""Raw output of a benchmark: perftest writes a line for each sample."""
+LARGEST_RESULTS = 1 << 30
+MOST_ROWS = 1 << 25
+"""Of results.parquet, which can be short and still unpack to anything."""
+
+
+def step(size: int | None) -> str:
+    """A step's folder in its cell's; None: one step for all sizes."""
+    return "all" if size is None else str(size)
+
+
+def trace(node: str) -> str:
+    """What rxedump recorded at a node."""
+    return f"{node}{TRACE}"
+
+
+def is_trace(name: str) -> bool:
+    """Say whether a file is a node's trace, or a rotated part of one."""
+    return TRACE in name and not name.startswith(".")
+
+
+def output(program: str) -> str:
+    """Standard output of `client`, `server` or `mpirun`."""
+    return f"{program}.out"
+
+
+def errors(program: str) -> str:
+    """Standard error of `client`, `server`, `mpirun` or `rxedump.<node>`."""
+    return f"{program}.err"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""results.parquet: one row for each value of a run (docs/formats/results.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rocelab.directory import Directory
+from rocelab.errors import UsageError
+from rocelab.record import layout
+from rocelab.record.text import one_line
+
+SCHEMA = {
+    "run": pl.String,
+    "tool": pl.String,
+    "test": pl.String,
+    "transport": pl.String,
+    "repetition": pl.UInt32,
+    "size": pl.UInt64,
+    "node": pl.String,
+    "metric": pl.String,
+    "kind": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+    "accelerator": pl.String,
+    "driver": pl.String,
+    "program": pl.String,
+}
+WIRE = "wire"
+"""What the column `node` says of the capture outside the nodes."""
+_READ = SCHEMA | dict.fromkeys(("repetition", "size"), pl.Int64)
+_LONGEST_NAME = 60
+_HEAD = re.compile(r"[^\n]{0,120}")
+
+
+class UnreadableError(UsageError):
+    """A run has no results, or they are damaged. They can be made again from its cells."""
+
+
+def write(run_dir: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
+    """Write the table of a run at once, in place of an earlier one; return its path.
+
+    Raises OSError.
+    """
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    with Directory.open(run_dir) as root:
+        root.write(layout.RESULTS, frame.write_parquet)
+    return run_dir / layout.RESULTS
+
+
+def load(run_dir: Path) -> pl.DataFrame:
+    """Return the table of a run, in the order of the file. Raises UnreadableError.
+
+    Names are cleaned, and rows without a finite value are left out. `size` is null for figures of
+    all sizes together.
+    """
+    try:
+        with (
+            Directory.open(run_dir) as root,
+            root.open_file(layout.RESULTS, limit=layout.LARGEST_RESULTS) as file,
+        ):
+            frame = pl.read_parquet(file, n_rows=layout.MOST_ROWS + 1)
+        if len(frame) > layout.MOST_ROWS:
+            raise ValueError(f"it has over {layout.MOST_ROWS} rows")
+        return _cleaned(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnreadableError(
+            f"{run_dir / layout.RESULTS} cannot be read as a table of results",
+            cause=f"it is damaged, missing or of another version: {_HEAD.match(one_line(why))[0]}",  # type: ignore[index]  # it matches nothing, too
+            action=f"Make it again from the run's cells: rocelab report {run_dir}",
+        ) from error
+
+
+def raw(run_dir: Path) -> bytes:
+    """Return the file as it is, for a copy of it. Raises OSError."""
+    with Directory.open(run_dir) as root:
+        return root.read(layout.RESULTS, limit=layout.LARGEST_RESULTS)
+
+
+def exists(run_dir: Path) -> bool:
+    """Say whether the folder has such a file, readable or not."""
+    try:
+        with Directory.open(run_dir) as root:
+            return root.exists(layout.RESULTS)
+    except OSError:
+        return False
+
+
+def empty() -> pl.DataFrame:
+    """Return the table of a run without results."""
+    return pl.DataFrame(schema=_READ)
+
+
+def _cleaned(frame: pl.DataFrame) -> pl.DataFrame:
+    known = pl.col("value").is_finite() & (pl.col("size").is_null() | (pl.col("size") >= 0))
+    frame = frame.filter(known).drop_nulls([name for name in _READ if name != "size"])
+    columns = []
+    for name, kind in _READ.items():
+        if kind == pl.String:
+            found = {text: _name(text) for text in frame[name].unique()}
+            dirty = {text: clean for text, clean in found.items() if text != clean}
+            if dirty:
+                columns.append(pl.col(name).replace(dirty))
+    return frame.with_columns(columns)
+
+
+def _name(text: str) -> str:
+    return one_line(text, longest=_LONGEST_NAME)

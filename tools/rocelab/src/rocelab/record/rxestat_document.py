@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Values from one node's rxestat document (docs/formats/rxestat.md) for results.parquet."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rocelab import metrics, stage_table
+from rocelab.directory import Directory
+from rocelab.errors import CellError
+from rocelab.plans.benchmarks.tool import Value
+from rocelab.record import histogram, json_text, layout
+from rocelab.record.histogram import Histogram
+from rocelab.strict import shown
+
+SCHEMA = "rocelab.rxestat/1"
+_WORD = re.compile(r"\w{1,40}", re.ASCII)
+
+Key = tuple[str, str, str]
+"""Direction, opcode class, stage."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What one node's driver did with packets during one step."""
+
+    histograms: Mapping[Key, Histogram]
+    """Sizes and network layers merged: a step has one message size and one transport."""
+    packets: Mapping[tuple[str, str], tuple[int, int]]
+    """(event, opcode class) → (packets, of which switched out and therefore in no histogram)."""
+    lost: int
+    """Records that the probe could not take."""
+    clock_ns: float | None
+    """Cost of one clock read; every stage contains one."""
+
+    def mean(self, direction: str, opcode_class: str, names: Iterable[str]) -> float | None:
+        """Sum of the stages' means in ns, per packet; None when a stage saw nothing."""
+        total = 0.0
+        for stage in names:
+            found = self.histograms.get((direction, opcode_class, stage))
+            if found is None:
+                return None
+            total += found.mean
+        return total
+
+    def on_the_way(self, opcode_class: str) -> float:
+        """Mean ns that a packet spends in the stages of sending and of delivering, together."""
+        keys = [("tx", opcode_class, stage) for stage in stage_table.TX]
+        keys += [("rx", opcode_class, stage) for stage in stage_table.DELIVERING]
+        return sum(self._per_packet(key) for key in keys if key in self.histograms)
+
+    def _per_packet(self, key: Key) -> float:
+        """Mean ns of a stage over all packets, those included that have no such step."""
+        found = self.histograms[key]
+        if key[0] == "rx" and stage_table.passed_by_some(key[0], key[2]):
+            count, switched = self.packets.get(("done", key[1]), (0, 0))
+            return found.sum / max(found.count, count - switched)
+        return found.mean
+
+    def values(self) -> Iterator[Value]:
+        """Everything as values; kind is the opcode class."""
+        for (direction, kind, stage), found in self.histograms.items():
+            for figure, number in (
+                ("count", found.count),
+                ("sum", found.sum),
+                ("min", found.min),
+                ("max", found.max),
+                ("mean", found.mean),
+                ("p50", found.quantile(0.5)),
+                ("p99", found.quantile(0.99)),
+            ):
+                metric = metrics.Stage(direction, stage, figure)
+                yield Value(metric.name, kind, number, metric.unit)
+        for name, (direction, summed) in stage_table.CAPSULES.items():
+            for kind in sorted({key[1] for key in self.histograms if key[0] == direction}):
+                mean = self.mean(direction, kind, summed)
+                if mean is not None:
+                    yield Value(metrics.Capsule(name).name, kind, mean, "ns")
+        for (event, kind), (count, switched) in self.packets.items():
+            yield Value(metrics.Packets(event).name, kind, count, "1")
+            yield Value(metrics.Packets(event, switched=True).name, kind, switched, "1")
+        yield Value(metrics.PROBE_LOST, "counter", self.lost, "1")
+        if self.clock_ns is not None:
+            yield Value(metrics.PROBE_CLOCK, "calibration", self.clock_ns, "ns")
+
+
+def file_name(node: str) -> str:
+    """Where a node's document lies in a step's folder."""
+    return f"rxestat.{node}.json"
+
+
+def read(step: Directory, node: str) -> Stages:
+    """Read a node's document from a step's folder. Raises CellError when it is damaged."""
+    name = file_name(node)
+    try:
+        return parse_text(step.read(name, limit=layout.LARGEST_JSON))
+    except (OSError, ValueError) as error:
+        raise CellError(f"{shown(name)} cannot be read: {error!a:.80}") from error
+
+
+def parse_text(text: str | bytes) -> Stages:
+    """Parse a document as rxestat writes it. Raises CellError."""
+    try:
+        return parse(json_text.parse(text))
+    except ValueError as error:
+        raise CellError(f"rxestat's document cannot be read: {error!a:.80}") from error
+
+
+def parse(document: object) -> Stages:
+    """Check and merge a document. Raises CellError."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise CellError(f"rxestat's document does not say {SCHEMA}")
+    try:
+        by_key: dict[Key, list[Histogram]] = defaultdict(list)
+        for row in document["rows"]:
+            found = histogram.from_row(row)
+            if found is not None:
+                key = _word(row["dir"]), _word(row["opcode_class"]), _word(row["stage"])
+                by_key[key].append(found)
+        packets: dict[tuple[str, str], tuple[int, int]] = {}
+        for row in document.get("packets", ()):
+            event = _word(row["event"]), _word(row["opcode_class"])
+            count, switched = packets.get(event, (0, 0))
+            packets[event] = (count + int(row["count"]), switched + int(row["switched"]))
+        clock = document.get("clock_ns")
+        return Stages(
+            {key: histogram.merge(found) for key, found in sorted(by_key.items())},
+            packets,
+            int(document["lost"]),
+            float(clock) if isinstance(clock, int | float) else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CellError(f"rxestat's document lacks or garbles {error!a:.60}") from error
+
+
+def _word(text: object) -> str:
+    """Names from a node become metric names: words only."""
+    if not isinstance(text, str) or not _WORD.fullmatch(text):
+        raise ValueError(text)
+    return text

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a packet cost in each stage of the driver, at both ends, by message size: the numbers.
+
+A bar is the mean cost of one packet. Where only some packets pass a stage (`cqe`: those that
+complete a message), its time is spread over all packets of the bar; `xmit` is not: where it is
+absent it was not seen, not skipped.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocelab import metrics, stage_table
+from rocelab.record.read import Series
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose packets a panel shows: where, which way, and of which opcode class."""
+
+    node: str
+    direction: str
+    opcode_class: str
+
+    @property
+    def title(self) -> str:
+        """Name the panel."""
+        verb = "sends" if self.direction == "tx" else "receives"
+        return f"{self.node} {verb} {packet_name(self.opcode_class)}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One stage of one bar, in ns, means over repetitions: means add up, medians do not.
+
+    `per_packet` is over all packets of the bar, `mean` over the `packets` that passed the stage;
+    `spread` is the smallest and the largest repetition of `per_packet`. `p50` and `p99` are of
+    single packets (medians over repetitions), None where the results have none.
+    """
+
+    stage: str
+    per_packet: float
+    mean: float
+    packets: int
+    spread: tuple[float, float]
+    p50: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One message size at one place; `capsule` is encapsulation or decapsulation, ns per packet."""
+
+    size: int
+    costs: tuple[Cost, ...]
+    capsule: float | None
+
+    @property
+    def total(self) -> float:
+        """The sum of all stages but `stage_table.APART`, in ns per packet."""
+        return sum(cost.per_packet for cost in self.costs if cost.stage not in stage_table.APART)
+
+    def cost(self, stage: str) -> Cost | None:
+        """Return one stage's cost, if it was measured."""
+        return next((cost for cost in self.costs if cost.stage == stage), None)
+
+
+def is_acknowledgement(opcode_class: str) -> bool:
+    """Say whether an opcode class is the answers that carry no message."""
+    return opcode_class == "ACKNOWLEDGE"
+
+
+def packet_name(opcode_class: str) -> str:
+    """Return an opcode class as a heading writes it: `RDMA WRITE`."""
+    return opcode_class.replace("_", " ")
+
+
+def is_packet_cost(series: Series) -> bool:
+    """Say whether a series is what `bars` is made of."""
+    return any(family.parse(series.metric) for family in (metrics.Stage, metrics.Capsule))
+
+
+def bars(series: Sequence[Series]) -> dict[Place, list[Bar]]:
+    """Return the bars of series that share benchmark, transport and accelerator."""
+    tree: dict[Place, dict[int, dict[str, dict[str, Series]]]] = {}
+    capsules: dict[tuple[Place, int], float] = {}
+    for item in series:
+        if found := metrics.Stage.parse(item.metric):
+            direction, stage, statistic = found
+            if stage in stage_table.BY_DIRECTION[direction]:
+                place = Place(item.node, direction, item.kind)
+                sizes = tree.setdefault(place, {})
+                sizes.setdefault(item.size, {}).setdefault(stage, {})[statistic] = item
+        elif capsule := metrics.Capsule.parse(item.metric):
+            place = Place(item.node, capsule.direction, item.kind)
+            capsules[place, item.size] = item.spread.mean
+    result: dict[Place, list[Bar]] = {}
+    for place in _path_order(list(tree)):
+        drawn = [
+            Bar(size, costs, capsules.get((place, size)))
+            for size, passed in sorted(tree[place].items())
+            if (costs := _costs(place.direction, passed))
+        ]
+        if drawn:
+            result[place] = drawn
+    return result
+
+
+def _costs(direction: str, passed: dict[str, dict[str, Series]]) -> tuple[Cost, ...]:
+    means = {
+        stage: dict(zip(s["mean"].repetitions, s["mean"].values, strict=True))
+        for stage, s in passed.items()
+        if {"mean", "count"} <= set(s)
+    }
+    counts = {
+        stage: dict(
+            zip(passed[stage]["count"].repetitions, passed[stage]["count"].values, strict=True)
+        )
+        for stage in means
+    }
+    shares: dict[str, dict[int, float]] = {}
+    for stage, by_repetition in means.items():
+        for repetition, mean in by_repetition.items():
+            packets = max(known.get(repetition, 0.0) for known in counts.values())
+            count = counts[stage].get(repetition, 0.0)
+            if packets > 0 and count > 0:
+                weight = 1.0 if stage in stage_table.OBSERVED else count / packets
+                shares.setdefault(stage, {})[repetition] = mean * weight
+    repetitions = {repetition for known in shares.values() for repetition in known}
+    for stage, known in shares.items():
+        if (
+            stage not in stage_table.OBSERVED
+        ):  # no packet of that repetition passed it, so it cost nothing
+            known.update(dict.fromkeys(repetitions - known.keys(), 0.0))
+    return tuple(
+        Cost(
+            stage,
+            per_packet=statistics.fmean(shares[stage].values()),
+            mean=statistics.fmean(means[stage].values()),
+            packets=int(sum(counts[stage].values())),
+            spread=(min(shares[stage].values()), max(shares[stage].values())),
+            p50=_median(passed[stage].get("p50")),
+            p99=_median(passed[stage].get("p99")),
+        )
+        for stage in stage_table.BY_DIRECTION[direction]
+        if stage in shares
+    )
+
+
+def _median(series: Series | None) -> float | None:
+    return None if series is None else series.spread.median
+
+
+def _path_order(places: Sequence[Place]) -> list[Place]:
+    """Order places as a packet meets them: sent here, received there, and then the way back."""
+    nodes = sorted({place.node for place in places})
+
+    def key(place: Place) -> tuple[str, int, int]:
+        position = nodes.index(place.node)
+        # with two nodes, what n2 receives is what n1 sent
+        sender = position if place.direction == "tx" or len(nodes) != 2 else 1 - position
+        return place.opcode_class, sender, 0 if place.direction == "tx" else 1
+
+    return sorted(places, key=key)

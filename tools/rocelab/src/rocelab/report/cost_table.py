@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a message and a byte cost in time, packets and CPU, for MPI and verbs.
+
+Combines the other sections' numbers in one row per benchmark, transport and size.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from rocelab import metrics, units
+from rocelab.group_by import group_by
+from rocelab.metrics import Capsule, Stage
+from rocelab.record.read import Run, Series
+from rocelab.report import series_order, wording
+from rocelab.report.figure import Column, Note, Section, Table
+
+_TIME = (metrics.LATENCY, metrics.MESSAGE_RATE)
+_SENT = (Capsule("encapsulation").name, Stage("tx", "bth", "count").name)
+_RECEIVED = (Capsule("decapsulation").name, Stage("rx", "parse", "count").name)
+_MEANING = (
+    "The cost of one message and of each of its bytes. “message”: its time, which is the latency "
+    "or the inverse of the message rate. “byte”: that time divided by the size, so it includes "
+    "the fixed cost of a message. “frames” and “header bytes”: data frames on the wire per message "
+    "(a TCP super-frame counts as one) and header bytes per frame. “encapsulation” and "
+    "“decapsulation”: time in the driver per packet, the mean over all packets of the benchmark "
+    "including answers. CPU: time per message of both nodes together, in the kernel and in total, "
+    "and its mean per packet sent or received by the nodes. All values are medians over the "
+    "repetitions. A dash means not measured, or measured only for all sizes of an mpirun together "
+    "(including its start), which is a row of its own. Columns with only dashes are left out."
+)
+_COLUMNS = (
+    *("message", "byte", "frames", "header bytes", "encapsulation", "decapsulation"),
+    *("kernel CPU", "all CPU", "kernel CPU per byte", "kernel CPU per packet"),
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One benchmark over one transport at one size: a row."""
+
+    benchmark: str
+    transport: str
+    size: int
+
+
+def section(run: Run) -> Section | None:
+    """Return the section, a table for each accelerator; None when nothing was timed."""
+    tables = []
+    for accelerator, series in group_by(run.series, lambda i: i.accelerator).items():
+        rows = group_by(series, lambda i: _Place(i.benchmark, i.transport, i.size))
+        timed = {place.benchmark for place, some in rows.items() if _medians(some, _TIME)}
+        cells = ((place, tuple(_cells(place, some))) for place, some in rows.items())
+        shown = [
+            (place, row) for place, row in cells if place.benchmark in timed and any(map(_is, row))
+        ]
+        if shown:
+            order = list(dict.fromkeys(place.benchmark for place, _ in shown))
+            shown.sort(
+                key=lambda row: (
+                    order.index(row[0].benchmark),
+                    (row[0].size == units.ALL_SIZES, row[0].size),
+                    series_order.transport_rank(row[0].transport),
+                )
+            )
+            tables.append(_table(accelerator, shown))
+    if not tables:
+        return None
+    return Section(
+        "costs", "Costs of a message and a byte", notes=(Note(_MEANING),), tables=tuple(tables)
+    )
+
+
+def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
+    columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
+    unit = wording.time_unit("ns", accelerator)
+    filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
+    return Table(
+        f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",
+        (*columns, *(Column(label, numeric=True) for label in compress(_COLUMNS, filled))),
+        tuple(
+            (place.benchmark, units.size(place.size), place.transport, *compress(row, filled))
+            for place, row in rows
+        ),
+    )
+
+
+def _cells(place: _Place, series: Sequence[Series]) -> Iterator[str]:
+    message = _time(series)
+    yield _text(message)
+    yield _text(_per_byte(message, place))
+    yield _text(_frames(place, series))
+    yield _text(_first(_medians(series, (metrics.HEADER_BYTES,))))
+    yield _text(_per_packet(series, *_SENT))
+    yield _text(_per_packet(series, *_RECEIVED))
+    kernel = sum(_cpu(series, "message", "kernel")) or None
+    yield _text(kernel)
+    yield _text(sum(_cpu(series, "message", "communication")) or None)
+    yield _text(_per_byte(kernel, place))
+    packet = _cpu(series, "packet", "kernel")
+    yield _text(statistics.fmean(packet) if packet else None)
+
+
+def _time(series: Sequence[Series]) -> float | None:
+    latency = _first(_medians(series, (metrics.LATENCY,)))
+    rate = _first(_medians(series, (metrics.MESSAGE_RATE,)))
+    return latency if latency is not None else 1e9 / rate if rate else None
+
+
+def _frames(place: _Place, series: Sequence[Series]) -> float | None:
+    """Data frames per message, including retransmissions."""
+    frames = _first(_medians(series, (metrics.DATA_FRAMES,)))
+    payload = _first(_medians(series, (metrics.PAYLOAD_BYTES,)))
+    if not frames or not payload or place.size <= 0:
+        return None
+    return frames * place.size / payload
+
+
+def _per_packet(series: Sequence[Series], mean: str, count: str) -> float | None:
+    """Mean over the packets of all opcode classes at both nodes."""
+    counts = {(i.node, i.kind): i.spread.median for i in series if i.metric == count}
+    weighted = [
+        (i.spread.median, counts.get((i.node, i.kind), 0.0)) for i in series if i.metric == mean
+    ]
+    packets = sum(number for _, number in weighted)
+    return sum(value * number for value, number in weighted) / packets if packets else None
+
+
+def _cpu(series: Sequence[Series], amount: str, kind: str) -> list[float]:
+    """CPU time of a packet or message at each node."""
+    return [
+        i.spread.median for i in series if (i.metric, i.kind) == (metrics.CpuPer(amount).name, kind)
+    ]
+
+
+def _medians(series: Iterable[Series], metrics: Sequence[str]) -> list[float]:
+    return [i.spread.median for i in series if i.metric in metrics]
+
+
+def _first(values: Sequence[float]) -> float | None:
+    return values[0] if values else None
+
+
+def _per_byte(value: float | None, place: _Place) -> float | None:
+    return value / place.size if value is not None and place.size > 0 else None
+
+
+def _is(cell: str) -> bool:
+    return cell != units.ABSENT
+
+
+def _text(value: float | None) -> str:
+    return units.ABSENT if value is None else units.number(value)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which transport carried each cell, proven by the wire, and which cells failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rocelab import units
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.record.read import Cell, Json, Run
+from rocelab.report import adapter_tables
+from rocelab.report.figure import Column, Note, Section, Table
+
+_BY_ADAPTER = (
+    "No capture on a host sees packets that an adapter makes (hw-v1, hw-v2, ib, ipoib). There the "
+    "proof is that the adapter's counters at both ends rose by at least what the benchmark sent, "
+    "and that the host's network stack carried no more than the rendezvous. The columns of the "
+    "driver and of the frames are empty or zero."
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What counters and capture show for a cell, summed over its sizes; None if not recorded."""
+
+    sent: int | None
+    received: int | None
+    roce_v1: int | None
+    roce_v2: int | None
+    tcp: int | None
+    passed: int
+    checks: int
+    failed: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """`proven` only if there were checks and all passed."""
+        if not self.checks:
+            return "not judged"
+        return "proven" if self.passed == self.checks else "not proven"
+
+
+def evidence(cell: Json) -> Evidence:
+    """Summarize a cell's evidence."""
+    steps = cell.objects("steps")
+    checks = [(step, check) for step in steps for check in step.object("proof").objects("checks")]
+    failed = tuple(
+        f"{units.size(step.integer('size') or 0)}: {check.text('check', 'a check')}, "
+        f"expected {check.text('expected', '?')}, found {check.text('found', '?')}"
+        for step, check in checks
+        if check.data.get("ok") is not True
+    )
+    return Evidence(
+        sent=_counters(steps, "sent_pkts"),
+        received=_counters(steps, "rcvd_pkts"),
+        roce_v1=_total(step.object("frames").integer("roce_v1") for step in steps),
+        roce_v2=_total(step.object("frames").integer("roce_v2") for step in steps),
+        tcp=_total(step.object("frames").integer("tcp") for step in steps),
+        passed=len(checks) - len(failed),
+        checks=len(checks),
+        failed=failed,
+    )
+
+
+def section(run: Run) -> Section:
+    """Return the section on the proof of transport."""
+    if not run.cells:
+        return Section(
+            "proof",
+            "Proof of transport",
+            notes=(Note("This run has no cells, so nothing was proven.", "warning"),),
+        )
+    where = _where_captured(run)
+    rows = []
+    failures = []
+    for cell in run.cells:
+        if cell.content is None:
+            rows.append((cell.name, units.ABSENT, "missing", *[units.ABSENT] * 6))
+            continue
+        found = evidence(cell.content)
+        rows.append(
+            (
+                cell.name,
+                cell.content.text("transport", units.ABSENT),
+                found.verdict,
+                f"{found.passed} of {found.checks}",
+                *(
+                    units.grouped(count) if count is not None else units.ABSENT
+                    for count in (
+                        found.sent, found.received, found.roce_v1, found.roce_v2, found.tcp,
+                    )
+                ),
+            )
+        )  # fmt: skip
+        failures += [(cell.name, text) for text in found.failed]
+    counts = Table(
+        "Per cell, summed over its sizes: packets by the driver's counters at both nodes, frames "
+        f"in the capture taken {where}",
+        (
+            Column("cell", name=True),
+            Column("transport"),
+            Column("verdict"),
+            Column("checks passed", numeric=True),
+            Column("sent_pkts", numeric=True),
+            Column("rcvd_pkts", numeric=True),
+            Column("RoCE v1 frames", numeric=True),
+            Column("RoCE v2 frames", numeric=True),
+            Column("TCP frames", numeric=True),
+        ),
+        tuple(rows),
+    )
+    tables = [counts]
+    if failures:
+        tables.append(
+            Table(
+                "Failed checks",
+                (Column("cell", name=True), Column("check")),
+                tuple(failures),
+            )
+        )
+    transports = (cell.content.text("transport") for cell in run.cells if cell.content)
+    by_adapter = adapter_tables.carried(transports)
+    return Section(
+        "proof",
+        "Proof of transport",
+        notes=(
+            Note(
+                "A number is labelled with a transport only if two independent sources prove it: "
+                "the driver's packet counters, and a capture of the link taken "
+                f"{where}. Over RoCE v2, packets sent, packets received and frames on the link "
+                "must be equal; over TCP, the driver's counters must not change. A cell that "
+                "fails these checks is an error, and its numbers are not used."
+            ),
+            *((Note(_BY_ADAPTER),) if by_adapter else ()),
+            *_cut(run),
+        ),
+        tables=tuple(tables),
+    )
+
+
+def _cut(run: Run) -> Iterator[Note]:
+    """Say in how many cells the capture kept only the headers of RoCE frames."""
+    kept: Counter[int] = Counter()
+    for cell in run.cells:
+        transport = TRANSPORTS.get(cell.content.text("transport")) if cell.content else None
+        if cell.content is None or (transport and transport.family == "tcp"):
+            continue
+        captures = [step.object("capture") for step in cell.content.objects("steps")]
+        lengths = {c.integer("snaplen") for c in captures if c.data.get("whole_frames") is False}
+        kept.update(length for length in lengths if length is not None)
+    for length, cells in sorted(kept.items()):
+        yield Note(
+            f"In {units.plural(cells, 'cell')} with many bytes the capture keeps the first "
+            f"{length} bytes of each RoCE frame. All frames are counted; their "
+            "ICRCs cannot be verified."
+        )
+
+
+def _where_captured(run: Run) -> str:
+    provider = run.meta.object("testbed").text("provider")
+    if provider == "ssh":
+        return "on the hosts themselves"
+    if provider == "veth":
+        return "on the machine that hosts both nodes, where frames arrive"
+    return "outside the nodes"
+
+
+def errors(run: Run) -> Section:
+    """Return the section on what went wrong."""
+    rows = tuple((cell.name, *_error(cell)) for cell in run.cells if cell.status != "ok")
+    if not rows:
+        text = (
+            f"None: {units.plural(len(run.cells), 'cell')} of {len(run.cells)} succeeded."
+            if run.cells
+            else "No cell ran, so none failed."
+        )
+        return Section("errors", "Errors", notes=(Note(text),))
+    return Section(
+        "errors",
+        "Errors",
+        notes=(
+            Note(
+                f"{len(rows)} of {units.plural(len(run.cells), 'cell')} gave no result. This "
+                "report uses none of their numbers.",
+                "warning",
+            ),
+        ),
+        tables=(
+            Table(
+                "Cells without a result",
+                (
+                    Column("cell", name=True),
+                    Column("kind"),
+                    Column("size", numeric=True),
+                    Column("what"),
+                    Column("likely cause"),
+                    Column("what to do"),
+                ),
+                rows,
+            ),
+        ),
+    )
+
+
+def _error(cell: Cell) -> tuple[str, str, str, str, str]:
+    if cell.content is None:
+        return (
+            "missing",
+            units.ABSENT,
+            "there is no readable cell.json",
+            "the run ended before this cell was done, or the file is damaged",
+            "run it again with --resume",
+        )
+    error = cell.content.object("error")
+    size = error.integer("size")
+    return (
+        error.text("kind", "unknown"),
+        units.size(size) if size is not None else units.ABSENT,
+        error.text("what", "no reason was recorded"),
+        error.text("cause", units.ABSENT),
+        error.text("action", units.ABSENT),
+    )
+
+
+def _counters(steps: list[Json], name: str) -> int | None:
+    return _total(
+        node.object("rxe").integer(name)
+        for step in steps
+        for _, node in step.object("counters").items()
+    )
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A published study's claims, answered by the run, and its figures beside the measured ones.
+
+Never beside emulated ones: they are no times, and a drawing of both would compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rocelab import units
+from rocelab.compare import environment_differences
+from rocelab.errors import UsageError
+from rocelab.group_by import group_by
+from rocelab.plans.plan import title
+from rocelab.record.accelerator import is_emulated
+from rocelab.record.read import Run, Series
+from rocelab.record.text import one_line
+from rocelab.report import charts, palette, series_order, wording
+from rocelab.report import facts as where
+from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
+from rocelab.studies import answers, library
+from rocelab.studies.answers import Answer
+from rocelab.studies.claims import Figure as Published
+from rocelab.studies.claims import Study
+from rocelab.studies.samples import Ranks, Results
+
+ANCHOR = "study"
+_UNITS = {"µs": 1e3, "MB/s": 1e6}
+"""Published units in ours (ns, bytes/s)."""
+_COLOURS = {"published": palette.MUTED, "measured here": palette.HEADERS}
+
+
+def of(run: Run) -> Study | None:
+    """The study whose claims the run's plan asks for; None: it names none that is known."""
+    try:
+        return library.study(run.plan.text("study"))
+    except UsageError:
+        return None
+
+
+def results(run: Run, *, called: str = "this run") -> Results:
+    """The run's values as checks read them; what answers call it."""
+    return Results(run.table, where.switches(run), called, _ranks(run))
+
+
+def _ranks(run: Run) -> dict[str, Ranks]:
+    """Of the MPI benchmarks of the run's plan; not where two of one title are not alike."""
+    found: dict[str, set[Ranks]] = {}
+    for item in run.meta.object("plan").objects("benchmark"):
+        test = title(item.text("test"), item.text("label"))
+        mpi = item.object("mpi")
+        together, per_node = mpi.integer("ranks"), mpi.integer("ranks_per_node")
+        if together is not None and per_node is not None:
+            found.setdefault(test, set()).add(Ranks(together, per_node))
+    return {test: ranks.pop() for test, ranks in found.items() if len(ranks) == 1}
+
+
+def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:
+    """The run's answers; for what a switch adds, together with another run of the study."""
+    other = None if beside is None else results(beside, called="the run beside it")
+    return answers.answers(study, results(run), other)
+
+
+def apart(run: Run, beside: Run) -> list[str]:
+    """What differs between two runs of a study: it may be why their numbers do."""
+    return [
+        one_line(line)
+        for line in environment_differences.differences(run.meta.data, beside.meta.data)
+    ]
+
+
+def section(run: Run, beside: Run | None = None) -> Section | None:
+    """Return the section; None when the run's plan names no study.
+
+    `beside`: another run of the study, with another number of switches.
+    """
+    study = of(run)
+    if study is None:
+        return None
+    found = answered(study, run, beside)
+    figures, note = _beside(study, run)
+    return Section(
+        ANCHOR,
+        f"Claims of {study.name}",
+        notes=(
+            Note(
+                f"{study.authors}, “{study.title}”, {study.publication}, {study.year}: what this "
+                "run says to its claims. A claim is judged by the 95 % confidence interval between "
+                f"repetitions of both sides; docs/studies/{study.name}.md has each check."
+            ),
+            *([] if beside is None else _two(run, beside)),
+        ),
+        tables=(_table(found),),
+        figures=figures,
+        closing=(Note(note),) if note else (),
+    )
+
+
+def _two(run: Run, beside: Run) -> Iterator[Note]:
+    yield Note(
+        f"What a switch adds is from two runs: this one ({_said(run)}) and {beside.name} "
+        f"({_said(beside)})."
+    )
+    if unlike := apart(run, beside):
+        yield Note(
+            f"Not the same in both, and perhaps why they differ: {'; '.join(unlike)}.", "warning"
+        )
+
+
+def _said(run: Run) -> str:
+    between = where.switches(run)
+    if between is None:
+        return "nobody said through how many switches"
+    return "back to back" if between == 0 else f"through {between}"
+
+
+def _table(found: Sequence[Answer]) -> Table:
+    return Table(
+        "Claims",
+        (Column("claim"), Column("here"), Column("because")),
+        tuple(
+            (answer.claim.text, answer.verdict, answer.because.removeprefix("because "))
+            for answer in found
+        ),
+    )
+
+
+def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
+    """Published figures beside measured ones; or none, and the reason."""
+    published = [figure for figure in study.figures if figure.drawn]
+    if not published:
+        return (), (
+            "No published figure stands here: the text gives relations and no values that a "
+            "benchmark has, and values that are only plotted are not read off."
+        )
+    named = sorted({series.accelerator for series in run.series})
+    if any(map(is_emulated, named)):
+        return (), (
+            f"The published figures are not drawn here: these nodes were emulated "
+            f"({units.listing(named)}), and emulated figures are no times. They stand in "
+            f"docs/studies/{study.name}.md."
+        )
+    groups = group_by(published, lambda f: (f.test, f.metric, f.statistic, f.size))
+    figures = tuple(
+        figure
+        for group in groups.values()
+        if (figure := _figure(study, group, run.series)) is not None
+    )
+    missing = "" if figures else "The run has no benchmark that the study gives a figure of."
+    return figures, missing
+
+
+def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) -> Figure | None:
+    """One quantity: the systems as published, and each transport as measured."""
+    first = group[0]
+    factor, better = _UNITS[first.unit], min if first.unit == "µs" else max
+    measured: dict[str, float] = {}
+    used: list[Series] = []
+    for item in series:
+        if (item.test, item.metric) != (first.test, first.metric):
+            continue
+        if first.size is not None and item.size != first.size:
+            continue
+        used.append(item)
+        value = (item.spread.mean if study.averaging == "mean" else item.spread.median) / factor
+        measured[item.transport] = better(value, measured.get(item.transport, value))
+    if not used:
+        return None
+    place = units.size(first.size) if first.size is not None else "best over all sizes"
+    # a published figure in its own digits
+    rows = [
+        (f"{f.system}, published", "published", f.low, f"{f.low:.10g}", f.source) for f in group
+    ] + [
+        (
+            *(
+                transport,
+                "measured here",
+                measured[transport],
+                units.number(measured[transport], 4),
+            ),
+            f"{study.averaging} of this run's repetitions",
+        )
+        for transport in sorted(measured, key=series_order.transport_rank)
+    ]
+    title = f"{study.name}: {first.metric} of {first.test}, {place}"
+    parts = [
+        charts.Part(row, who, value, f"{row}, {who}: {text} {first.unit}")
+        for row, who, value, text, _ in rows
+    ]
+    chart = charts.stacks(
+        parts,
+        rows=[row for row, *_ in rows],
+        series=[(who, colour.light) for who, colour in _COLOURS.items()],
+        x_title=f"{first.metric} ({first.unit})",
+        x_top=max(value for _, _, value, _, _ in rows),
+        columns=[(first.unit, [text for _, _, _, text, _ in rows])],
+    )
+    return Figure(
+        slug=series_order.slug(
+            ANCHOR, study.name, first.test, first.metric, str(first.size or "best")
+        ),
+        title=title,
+        caption=(
+            f"Published: {study.authors}, {study.year}, on their machines. Measured: this run, on "
+            "other machines, adapters and software: the order and the ratios say more than the "
+            "lengths.",
+            wording.programs_caption(used),
+            wording.accelerator_caption(used[0].accelerator),
+        ),
+        panels=(
+            Panel(
+                "published beside measured", chart, "; ".join(part.label for part in parts) + "."
+            ),
+        ),
+        legend=tuple(Legend(who, colour.light) for who, colour in _COLOURS.items()),
+        table=Table(
+            f"{title}, in {first.unit}",
+            (Column("system"), Column("figure", numeric=True), Column("from")),
+            tuple((row, text, where) for row, _, _, text, where in rows),
+        ),
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Extend a study's plan to more than two nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rocelab.errors import UsageError
+from rocelab.plans.catalog import COLLECTIVES
+from rocelab.plans.plan import Benchmark, MpiPlan, Plan
+from rocelab.plans.plan_file import MOST_NODES
+from rocelab.studies.claims import Study
+
+
+def extend(plan: Plan, study: Study, nodes: int) -> Plan:
+    """The plan with its collectives spread over `nodes`, as the study would have done.
+
+    Depending on the study, the same ranks are spread in blocks no larger than the plan's smallest
+    if there are enough nodes, or each node runs as many ranks as in the plan. Raises UsageError if
+    the study is about two nodes or there are too many.
+    """
+    if nodes <= plan.testbed.nodes:
+        return plan
+    if not study.more_nodes:
+        raise UsageError(
+            f"{study.name} is about {plan.testbed.nodes} nodes, but {nodes} are named",
+            action=f"Name {plan.testbed.nodes} of them.",
+        )
+    if nodes > MOST_NODES:
+        raise UsageError(
+            f"{nodes} nodes are more than {MOST_NODES}, the most a run can have",
+            action="Name fewer nodes.",
+        )
+    block = min(b.mpi.ranks_per_node for b in plan.benchmarks if b.mpi and _spreads(b))
+
+    def placed(mpi: MpiPlan) -> MpiPlan:
+        if study.more_nodes == "more ranks":
+            return replace(mpi, ranks=mpi.ranks_per_node * nodes)
+        return replace(mpi, ranks_per_node=max(-(-mpi.ranks // nodes), block))
+
+    benchmarks = tuple(
+        replace(b, mpi=placed(b.mpi)) if b.mpi and _spreads(b) else b for b in plan.benchmarks
+    )
+    return replace(plan, testbed=replace(plan.testbed, nodes=nodes), benchmarks=benchmarks)
+
+
+def _spreads(benchmark: Benchmark) -> bool:
+    return benchmark.test in COLLECTIVES

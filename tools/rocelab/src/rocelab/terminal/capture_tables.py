@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print an analysis: a summary of one screen, then connections, then findings.
+
+File names and names in captures are untrusted: they go through `printable`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_MARGIN = (0, 2, 0, 0)
+
+
+def printable(text: str) -> str:
+    """The text with every control and format character made visible."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _number(value: float) -> str:
+    for size, unit in _UNITS:
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:g} "
+
+
+def _bytes(value: float) -> str:
+    return _number(value) + "B"
+
+
+_SECOND = 10**9
+_SPANS = (
+    *((48 * 3600 * _SECOND, 24 * 3600 * _SECOND, "days"), (10**12, 3600 * _SECOND, "h")),
+    *((_SECOND, _SECOND, "s"), (10**6, 10**6, "ms"), (10**3, 10**3, "µs")),
+)
+"""Least duration (ns) shown in a unit, the unit's length (ns), and its name."""
+
+
+def _ns(value: int | None) -> str:
+    if value is None:
+        return "-"
+    for least, size, unit in _SPANS:
+        if value >= least:
+            number = value / size
+            return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
+    return f"{value} ns"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=_MARGIN)
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _input_line(result: dict[str, Any]) -> str:
+    read = result["input"]
+    text = f"{read['packets']} packets, {_bytes(read['bytes'])}"
+    if read["first_ns"] is not None:
+        text += f", {_ns(read['last_ns'] - read['first_ns'])} long"
+    for key, word in (
+        ("truncated", "snapped"),
+        ("cut_headers", "cut within the headers"),
+        ("times_backwards", "with a time before the previous packet's"),
+    ):
+        if read[key]:
+            text += f", {read[key]} {word}"
+    return text
+
+
+def _roce_line(result: dict[str, Any]) -> str:
+    roce = result["roce"]
+    kinds = [
+        f"{roce[key]} {label}"
+        for key, label in (
+            ("v1", "v1"),
+            ("v2_ipv4", "v2 over IPv4"),
+            ("v2_ipv6", "v2 over IPv6"),
+            ("vlan", "with VLAN tags"),
+        )
+        if roce[key]
+    ]
+    return f"{roce['packets']} packets" + (f": {', '.join(kinds)}" if kinds else "")
+
+
+def _icrc_line(result: dict[str, Any]) -> Text:
+    icrc = result["icrc"]
+    text = Text(f"{icrc['ok']} right, ")
+    text.append(f"{icrc['bad']} wrong", style="bold red" if icrc["bad"] else "")
+    text.append(f", {icrc['unchecked']} not checked")
+    reasons: dict[str, int] = {}
+    for row in icrc["bad_packets"]:
+        reasons[row["diagnosis"]] = reasons.get(row["diagnosis"], 0) + 1
+    if reasons:
+        text.append(" (" + ", ".join(f"{n} {why}" for why, n in reasons.items()) + ")")
+    return text
+
+
+def _opcode_line(result: dict[str, Any], most: int = 6) -> str:
+    ranked = sorted(result["opcodes"].items(), key=lambda item: -item[1])
+    text = ", ".join(f"{name} {count}" for name, count in ranked[:most])
+    return text + (f", {len(ranked) - most} more" if len(ranked) > most else "")
+
+
+def _overhead_line(result: dict[str, Any]) -> str:
+    overhead = result["overhead"]
+    wire = overhead["wire_bytes"]
+    headers = ", ".join(
+        f"{name} {_share(count, wire)}"
+        for name, count in sorted(overhead["by_header"].items(), key=lambda item: -item[1])[:5]
+    )
+    return f"payload {_share(overhead['payload_bytes'], wire)} of {_bytes(wire)}; {headers}"
+
+
+def _congestion_line(result: dict[str, Any]) -> str:
+    congestion = result["congestion"]
+    ecn = congestion["ecn"]
+    dscp = ", ".join(f"{code} ({count})" for code, count in congestion["dscp"].items())
+    cnps = result["opcodes"].get("CNP", 0)
+    return (
+        f"{ecn['ce']} CE, {ecn['ect0'] + ecn['ect1']} ECT, {cnps} CNP, {congestion['pfc']} PFC, "
+        f"{congestion['pause']} PAUSE; DSCP {dscp or '-'}"
+    )
+
+
+def _efficiency(result: dict[str, Any]) -> RenderableType | None:
+    rows = result["overhead"]["by_message_size"]
+    if not rows:
+        return None
+    nets = sorted({row["net"] for row in rows})
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("message up to", justify="right")
+    for net in nets:
+        table.add_column(f"{net}: payload", justify="right")
+        table.add_column("messages", justify="right")
+    for size in sorted({row["message_bytes_up_to"] for row in rows}):
+        cells = [_bytes(size)]
+        for net in nets:
+            match = [r for r in rows if (r["net"], r["message_bytes_up_to"]) == (net, size)]
+            cells += (
+                [f"{100 * match[0]['efficiency']:.1f} %", str(match[0]["messages"])]
+                if match
+                else ["", ""]
+            )
+        table.add_row(*cells)
+    return table
+
+
+def _findings_line(result: dict[str, Any]) -> Text:
+    text = Text()
+    for severity in ("error", "warning", "note"):
+        count = sum(r["count"] for r in result["finding_counts"] if r["severity"] == severity)
+        text.append(f"{count} {severity}{'' if count == 1 else 's'}, ",
+                    style=_STYLE[severity] if count else "")  # fmt: skip
+    text.append(f"{result['findings_ambiguous']} of them ambiguous")
+    return text
+
+
+def summary(result: dict[str, Any]) -> RenderableType:
+    """The summary, which fits one screen."""
+    grid = _grid()
+    files = result["input"]["files"]
+    shown = ", ".join(printable(name) for name in files[:3])
+    grid.add_row("capture", Text(shown + (f" and {len(files) - 3} more" if len(files) > 3 else "")))
+    grid.add_row("read", Text(_input_line(result)))
+    grid.add_row("RoCE", Text(_roce_line(result)))
+    if result["roce"]["packets"]:
+        grid.add_row("ICRC", _icrc_line(result))
+        grid.add_row("opcodes", Text(printable(_opcode_line(result))))
+        grid.add_row("wire", Text(_overhead_line(result)))
+        grid.add_row("congestion", Text(_congestion_line(result)))
+        grid.add_row("connections", Text(str(len(result["connections"]))))
+        grid.add_row("findings", _findings_line(result))
+    for problem in result["input"]["errors"]:
+        name, why = printable(problem["file"]), printable(problem["error"])
+        grid.add_row(Text("stopped", style="bold red"), Text(f"{name}: {why}"))
+    return grid
+
+
+def _end(side: dict[str, Any]) -> Text:
+    qpn = "?" if side["qpn"] is None else side["qpn"]
+    return Text(f"{side['address']}\nqp {qpn}")
+
+
+def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
+    """A table of connections, one row per direction."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title="connections",
+                  title_justify="left", title_style="bold", padding=(0, 1, 0, 0))  # fmt: skip
+    table.add_column("id", justify="right")
+    # numbers shrink before addresses do, and an IPv6 address is folded
+    table.add_column("from", min_width=12, overflow="fold")
+    table.add_column("to", min_width=12, overflow="fold")
+    for name in ("packets", "msgs", "goodput", "retr", "lost", "NAK", "RNR", "p50", "p99"):
+        table.add_column(name, justify="right")
+    for row in result["connections"][:most]:
+        for way in row["directions"]:
+            ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
+            latency = way["latency_ns"]
+            table.add_row(
+                str(row["id"]), _end(ends[0]), _end(ends[1]), str(way["packets"]),
+                str(way["messages"]), _bytes(way["goodput_bytes"]), str(way["retransmitted"]),
+                str(way["missing"]), str(sum(way["naks"].values())), str(way["rnr"]),
+                _ns(latency["p50"]), _ns(latency["p99"]),
+            )  # fmt: skip
+    more = len(result["connections"]) - most + result["connections_unreported"]
+    lines: list[RenderableType] = [table]
+    if more > 0:
+        lines.append(Text(f"and {more} more", style="dim"))
+    if evicted := result["connections_evicted"]:
+        told = (
+            f"{evicted} left memory before their end, because too many were alive at once; "
+            "packets that followed are listed as other connections"
+        )
+        lines.append(Text(told, style="yellow"))
+    return Group(*lines)
+
+
+def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
+    """The findings, errors first."""
+    order = ("error", "warning", "note")
+    ranked = sorted(result["findings"], key=lambda row: order.index(row["severity"]))
+    several = len(result["input"]["files"]) > 1
+    lines: list[RenderableType] = [Text("findings", style="bold")]
+    for row in ranked[:most]:
+        where = f"packet {row['packet']}" if row["packet"] else "end of the connection"
+        if several:
+            where = f"{printable(row['file'])} {where}"
+        line = Text(f"{row['severity']} ", style=_STYLE[row["severity"]])
+        line.append(row["rule"], style="bold")
+        line.append(" ambiguous" if row["ambiguous"] else "", style="italic")
+        line.append(f" {where}: {printable(row['detail'])}", style="none")
+        lines.append(line)
+    more = result["findings_total"] - min(most, len(ranked))
+    if more > 0:
+        lines.append(Text(f"and {more} more (--json lists them, --max-findings keeps more)", "dim"))
+    return Group(*lines)
+
+
+def show(result: dict[str, Any], console: Console) -> None:
+    """Print the summary and all tables."""
+    console.print(summary(result))
+    if table := _efficiency(result):
+        console.print()
+        console.print(table)
+    if result["connections"]:
+        console.print()
+        console.print(connections(result))
+    if result["findings"]:
+        console.print()
+        console.print(findings(result))

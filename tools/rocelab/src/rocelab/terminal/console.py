@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Console output: results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+
+from rich.console import Console
+
+from rocelab.errors import ExitCode, RocelabError
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+_started = time.monotonic()
+
+
+def clean(text: str) -> str:
+    """Untrusted text with every control character made visible."""
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char)[0] != "C" else f"\\x{ord(char):02x}"
+        for char in text
+    )
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    err.print(f"[{time.monotonic() - _started:6.1f} s] {clean(text)}", markup=False)
+
+
+def show_error(error: RocelabError) -> None:
+    """Print what failed, the likely cause, and what to do."""
+    err.print(f"rocelab: {clean(error.what)}", markup=False, style="bold red")
+    for label, text in (("likely cause", error.cause), ("what to do", error.action)):
+        if text:
+            lines = clean(text).splitlines()
+            err.print(f"  {label}: {lines[0]}", markup=False)
+            for line in lines[1:]:
+                err.print(f"    {line}", markup=False)
+
+
+def show_bug(error: BaseException) -> None:
+    """Print one line about a bug in rocelab; ROCELAB_DEBUG gives the traceback."""
+    err.print(
+        f"rocelab: internal error: {clean(repr(error))}\n"
+        "  what to do: run it again with ROCELAB_DEBUG=1 and report the output",
+        markup=False,
+        style="bold red",
+    )
+
+
+def leave(code: ExitCode) -> None:
+    """Exit with a documented code."""
+    sys.exit(int(code))

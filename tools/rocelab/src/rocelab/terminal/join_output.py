@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Join a capture to its traces, choose its typical message, and write its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+
+from rocelab.correlate.joined import join
+from rocelab.correlate.message_life import median_life
+from rocelab.correlate.messages import messages
+from rocelab.directory import Directory
+from rocelab.errors import UsageError
+from rocelab.record import results_table
+from rocelab.record.captures import Place
+from rocelab.terminal.join_tables import Shown
+
+
+def examine(
+    place: Place, parquet: Path | None = None, *, ports: Sequence[int] = (), window: int = 0
+) -> Shown:
+    """Join one place; with `parquet`, write `packets.parquet` and `messages.parquet` there.
+
+    In a run or cell, each place gets a folder named after it. The rows are not kept in memory.
+    """
+    joined = join(place.wire, place.traces, ports=ports, window=window)
+    rows = messages(joined.packets, one_clock=place.one_clock)
+    if parquet is not None:
+        parts = () if place.name == place.wire.name else tuple(place.name.split("/"))
+        try:
+            with Directory.open(parquet, make=True) as folder:
+                _write(folder, parts, {"packets": joined.packets, "messages": rows})
+        except OSError as error:
+            raise UsageError(
+                f"cannot write tables to {parquet}: {error.strerror}",
+                action="Choose another folder with --parquet.",
+            ) from error
+    life = median_life(rows)
+    return Shown(place, replace(joined, packets=pl.DataFrame()), life)
+
+
+def _write(folder: Directory, parts: Sequence[str], tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write tables into the folder that `parts` lead to from `folder`. Raises OSError."""
+    if parts:
+        with folder.folder(parts[0], make=True) as inner:
+            _write(inner, parts[1:], tables)
+        return
+    for name, table in tables.items():
+        folder.write(f"{name}.parquet", table.write_parquet)
+
+
+def show_fits(where: Path, console: Console) -> None:
+    """If `where` is a run, print how well stage times explain what was measured."""
+    from rocelab.terminal import fit_tables
+
+    if results_table.exists(where):
+        fit_tables.show(where, console)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print a join: shares matched, then what is missing and why, then one message's times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rocelab import stage_table
+from rocelab.correlate.joined import Joined
+from rocelab.correlate.message_life import Life
+from rocelab.record.captures import Place
+from rocelab.terminal.capture_tables import printable
+
+SENT = {
+    "copy": "frames duplicated by the network: the sender sent one packet",
+    "damaged": "frames with a wrong ICRC, which match no packet of the sender",
+    "not_traced": "frames from a sender without a trace",
+    "not_recorded": "frames that the sender's rxedump was set to leave out",
+    "record_lost": "frames whose record rxedump reports as lost",
+    "before_device": "sent packets dropped before the device: qdisc, netfilter, neighbour",
+    "before_capture": "sent packets lost between the device and the capture",
+    "dropped": "packets that the sender's driver dropped",
+    "loopback": "packets that stayed on their host",
+    "ambiguous": "identical frames and records, in unequal numbers",
+    "not_captured": "packets that both drivers recorded but the capture lacks",
+    "unexplained": "frames with no sender record, for no known reason",
+}
+RECEIVED = {
+    "copy": "packets duplicated by the network after the capture point",
+    "dropped": "packets that the receiver's driver dropped on arrival",
+    "damaged": "frames with a wrong ICRC, which the receiver drops",
+    "not_traced": "frames to a receiver without a trace",
+    "not_recorded": "frames that the receiver's rxedump was set to leave out",
+    "multicast": "multicast frames: any number of receivers, not joined",
+    "behind_capture": "frames lost after the capture, before the receiver's driver",
+    "lost_or_record_lost": "frames lost after the capture, or their record lost",
+    "loopback": "packets that never left their host",
+    "ambiguous": "identical frames and records, in unequal numbers",
+    "not_captured": "received packets that the capture lacks",
+}
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A place, its join and its typical message."""
+
+    place: Place
+    joined: Joined
+    life: Life | None
+
+
+def share(part: int, whole: int) -> str:
+    """Format a share; only all of `whole` is 100 %."""
+    if not whole:
+        return "-"
+    text = f"{100 * part / whole:.2f}"
+    if part < whole and text == "100.00":
+        text = "99.99"
+    return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def show(found: Sequence[Shown], console: Console) -> None:
+    """Print all tables."""
+    console.print(_table(found))
+    for one in found:
+        lines = [*_causes(one), *_troubles(one)]
+        if lines:
+            console.print()
+            console.print(Text(f"without a match in {printable(one.place.name)}", "bold"))
+            grid = Table.grid(padding=(0, 1, 0, 0))
+            grid.add_column(justify="right", no_wrap=True)
+            grid.add_column(overflow="fold")
+            for count, text in lines:
+                grid.add_row(count, text)
+            console.print(grid)
+    lives = [(one.place, one.life) for one in found if one.life]
+    if lives:
+        console.print()
+        console.print(_lives(lives))
+
+
+def _table(found: Sequence[Shown]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("capture", overflow="fold")
+    for name in ("frames", "TX", "RX", "resent", "records", "unexplained"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in found:
+        sums = one.joined.sums
+        frames = sums["wire"]["frames"]
+        table.add_row(
+            Text(printable(one.place.name)),
+            str(frames),
+            share(sums["wire"]["sent"].get("matched", 0), frames),
+            share(sums["wire"]["received"].get("matched", 0), frames),
+            str(sums["wire"]["again"]),
+            str(sums["records"]["tx"] + sums["records"]["rx"]),
+            str(sums["unexplained"]),
+        )
+    return table
+
+
+def _causes(one: Shown) -> Iterator[tuple[str, Text]]:
+    sums = one.joined.sums
+    for words, counts in (
+        (SENT, sums["wire"]["sent"]),
+        (SENT, sums["records"]["tx_alone"]),
+        (RECEIVED, sums["wire"]["received"]),
+        (RECEIVED, sums["records"]["rx_alone"]),
+    ):
+        for cause, count in counts.items():
+            if cause != "matched":
+                yield str(count), Text(words[cause])
+
+
+def _troubles(one: Shown) -> Iterator[tuple[str, Text]]:
+    sums = one.joined.sums
+    records = sums["records"]
+    for trace, lost in records["lost"].items():
+        if lost:
+            name = printable(Path(trace).name)
+            yield str(lost), Text(f"records that rxedump lost, according to {name}", "yellow")
+    for reason, count in records["rejected"].items():
+        words = reason.replace("_", " ")
+        yield str(count), Text(f"comments not used: {words}", "yellow")
+    for key, what in (("without_comment", "without comment"), ("cut_headers", "cut too short")):
+        if records[key]:
+            yield str(records[key]), Text(f"packets in traces {what}", "yellow")
+    if sums["early"]:
+        yield str(sums["early"]), Text("left the window too early: raise --window", "yellow")
+    for problem in sums["errors"]:
+        text = f"{printable(Path(problem['file']).name)}: {printable(problem['error'])}"
+        yield "", Text(text, "bold red")
+
+
+def _time(ns: int | None) -> str:
+    if ns is None:
+        return "-"
+    for size, unit in _UNITS:
+        if abs(ns) >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns} ns"
+
+
+def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0),
+        title="the median message, from its first stage to the end of its ACK",
+        title_justify="left", title_style="bold",
+    )  # fmt: skip
+    table.add_column("capture", overflow="fold")
+    for name in ("total", "sending", "receipt", "answer", "its end", "link"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for place, life in lives:
+        received = sum(
+            ns for stage, ns in life.stages["rx"].items() if stage not in stage_table.ANSWERING
+        )
+        link = life.spans["requester_side"] + life.spans["responder_side"]
+        table.add_row(
+            # cell names are long; the table above has them in full
+            Text(printable(place.name).removeprefix("perftest-")),
+            _time(life.spans["requester"]),
+            _time(sum(life.stages["tx"].values())),
+            _time(received),
+            _time(sum(life.stages["answer_tx"].values())),
+            _time(sum(life.stages["answer_rx"].values())),
+            _time(link),
+        )
+    return table
+
+
+def as_dict(one: Shown) -> dict[str, Any]:
+    """The `--json` object of one place."""
+    life = None
+    if one.life:
+        life = {
+            key: getattr(one.life, key)
+            for key in (
+                "requester", "responder", "opcode_name", "psn", "first_frame", "answer_frame", "of",
+            )
+        } | {
+            "spans_ns": dict(one.life.spans),
+            "stages_ns": {place: dict(stages) for place, stages in one.life.stages.items()},
+        }  # fmt: skip
+    return {
+        "name": one.place.name,
+        "one_clock": one.place.one_clock,
+        **one.joined.sums,
+        "median_message": life,
+    }

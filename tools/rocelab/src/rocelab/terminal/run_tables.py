@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print a run's numbers in 80 columns, as `rocelab run` does when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rocelab import metrics, stage_table
+from rocelab.plans.catalog import TESTS, Test
+from rocelab.plans.plan import Plan
+from rocelab.record import results_table
+from rocelab.record.folder import RunFolder
+from rocelab.stats.summary import Spread, mean, spread
+
+_COVERAGE = {
+    "total": "mean latency of one message",
+    "stages": "  in these stages (without reply)",
+    "outside": "  outside the driver",
+}
+"""Both directions of the ping-pong together (coverage in docs/formats/results.md)."""
+WIDTH = 80
+_SENT = metrics.Stage("tx", "bth", "count").name
+_RECEIVED = metrics.Stage("rx", "parse", "count").name
+_GAP = 2
+"""Spaces between two columns."""
+_EMULATED = {
+    "tcg": "emulated (TCG): these count instructions, not time",
+    "icount": "emulated (icount): 1 ns is one instruction, not time",
+    "kvm": "virtual machines (KVM)",
+    "native": "native",
+}
+
+
+def show(run_dir: Path, console: Console) -> None:
+    """Print a run's tables. Raises UsageError if it cannot be read."""
+    console.print(render(run_dir))
+
+
+def render(run_dir: Path) -> RenderableType:
+    """A run folder's tables for rich to print. Raises UsageError if it cannot be read."""
+    folder = RunFolder(run_dir)
+    meta, plan = folder.meta(), folder.plan()
+    table = results_table.load(run_dir)
+    accelerator = str(meta.get("accelerator"))
+    what = f"{folder.name}: {_EMULATED.get(accelerator, accelerator)}"
+    if len(what) > WIDTH:
+        what = what.replace(": ", ":\n", 1)
+    parts: list[RenderableType] = [Text(what, style="bold")]
+    # a table that is copied out alone must still name its unit
+    unreal = "emulated " if accelerator in {"tcg", "icount"} else ""
+    parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3)
+    parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6)
+    parts += _applications(table, plan, unreal)
+    parts += _comparison(table, plan, metrics.HEADER_BYTES, "Header bytes per data frame", 1)
+    for benchmark in plan.benchmarks:
+        test = TESTS[benchmark.tool, benchmark.test]
+        for transport in benchmark.transports:
+            of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
+            rows = table.filter(of & (pl.col("transport") == transport))
+            title = f"Inside the driver: {benchmark.title} over {transport}"
+            parts += _stages(title, rows, test, benchmark.sizes, f"{unreal}ns")
+    parts += _failures(folder, plan)
+    return Group(*parts)
+
+
+def _comparison(
+    table: pl.DataFrame, plan: Plan, metric: str, title: str, scale: float
+) -> Iterator[RenderableType]:
+    """Medians and intervals: benchmarks and sizes in rows, transports in columns.
+
+    Transports go in rows, too, if the terminal is not wide enough.
+    """
+    rows = table.filter(pl.col("metric") == metric)
+    if rows.is_empty():
+        return
+    found: list[tuple[str, ...]] = []
+    for benchmark in plan.benchmarks:
+        of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
+        name = _with_kind(benchmark.title, rows.filter(of))
+        for size in (*benchmark.sizes, None):
+            here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
+            cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
+            if any(cells):
+                found.append((name, "all" if size is None else f"{size}", *cells))
+    heads = ("benchmark", "bytes", *plan.transports)
+    if _width((heads, *found)) <= WIDTH:
+        grid = _grid(*heads)
+        for row in found:
+            grid.add_row(*row)
+    else:
+        grid = _grid(*heads[:2], "transport", "median")
+        for name, shown, *cells in found:
+            place = (name, shown)
+            for transport, cell in zip(plan.transports, cells, strict=True):
+                if cell:
+                    grid.add_row(*place, transport, cell)
+                    place = ("", "")
+    yield _heading(title, _how(plan))
+    yield grid
+
+
+def _width(rows: Iterable[Sequence[str]]) -> int:
+    """Terminal columns that a grid of these rows takes."""
+    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return sum(columns) + _GAP * (len(columns) - 1)
+
+
+def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
+    """The figures that application benchmarks report, transports in rows."""
+    rows = table.filter(pl.col("metric").str.starts_with(metrics.Application("").name))
+    if rows.is_empty():
+        return
+    grid = _grid("benchmark", "figure", "transport", "unit", "median")
+    for benchmark in plan.benchmarks:
+        mine = rows.filter(tool=benchmark.tool, test=benchmark.title)
+        name = f"{benchmark.tool} {benchmark.title}"
+        for metric, unit in mine.select("metric", "unit").unique(maintain_order=True).iter_rows():
+            of = mine.filter(metric=metric)
+            scale, shown = _scaled(unit, max(of["value"]))
+            for transport in benchmark.transports:
+                found = of.filter(transport=transport)
+                if not found.is_empty():
+                    figure = str(metric).removeprefix(metrics.Application("").name)
+                    grid.add_row(name, figure, transport, shown, _value(found, scale))
+                    name = ""
+    yield _heading(f"Applications{', emulated time' if unreal else ''}", _how(plan))
+    yield grid
+
+
+def _scaled(unit: str, top: float) -> tuple[float, str]:
+    """The factor and unit in which the largest value is short."""
+    steps = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+    if unit != "ns":
+        plain = unit.replace("bytes", "B").removeprefix("1")
+        steps = ((1e9, f"G{plain}"), (1e6, f"M{plain}"), (1e3, f"k{plain}"), (1, plain))
+    factor, name = next((step for step in steps if top >= step[0]), steps[-1])
+    return 1 / factor, name
+
+
+def _with_kind(name: str, rows: pl.DataFrame) -> str:
+    kinds = set(rows["kind"].to_list())
+    short = {
+        "one_way_half_rtt": "½ round trip",
+        "round_trip": "round trip",
+        "all_pairs": "all pairs",
+        "whole_file": "whole file",
+    }
+    known = [short[kind] for kind in sorted(kinds) if kind in short]
+    return f"{name} ({known[0]})" if len(known) == 1 else name
+
+
+def _how(plan: Plan) -> str:
+    if plan.repetitions == 1:
+        return "of one repetition"
+    if spread([0.0] * plan.repetitions).interval is None:
+        return f"median of {plan.repetitions} repetitions (smallest to largest)"
+    return f"median of {plan.repetitions} repetitions (95 % confidence interval)"
+
+
+def _value(rows: pl.DataFrame, scale: float) -> str:
+    if rows.is_empty():
+        return ""
+    found = spread((rows["value"] * scale).to_list())
+    low, high = _bounds(found)
+    text = _digits(found.median)
+    return text if low == high else f"{text} ({_digits(low)} to {_digits(high)})"
+
+
+def _bounds(found: Spread) -> tuple[float, float]:
+    if found.interval is not None:
+        return found.interval.low, found.interval.high
+    return found.low, found.high
+
+
+def _stages(
+    title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str
+) -> Iterator[RenderableType]:
+    """Mean stage times per data packet, at its sender and its receiver; stages in rows.
+
+    Columns are sizes, or the packet classes of an mpirun that ran all sizes.
+    """
+    if test.data_class:
+        packets = f"{test.data_class} packet"
+        of_class = rows.filter(kind=test.data_class)
+        columns = {f"{size} B": of_class.filter(size=size) for size in sizes}
+        covered = [rows.filter(size=size) for size in sizes]
+    else:
+        packets = "packet of all sizes"
+        counted = rows.filter(pl.col("metric") == _SENT)["kind"].unique().sort()
+        classes = [kind for kind in counted if kind != "ACKNOWLEDGE"]
+        columns = {
+            kind.removeprefix("RDMA_").replace("_", "\n"): rows.filter(kind=kind)
+            for kind in classes
+        }
+        covered = []
+    together = pl.concat([rows.clear(), *columns.values()])
+    sender = _busiest(together, _SENT)
+    receiver = _busiest(together, _RECEIVED)
+    if sender is None or receiver is None:
+        return
+    yield _heading(title, f"mean {unit} per {packets}, over all repetitions")
+    grid = _grid("stage", *columns)
+
+    def add(label: str, found: Iterable[pl.DataFrame], metric: str, style: str = "") -> None:
+        cells = [_mean(column, metric) for column in found]
+        if any(cells):
+            grid.add_row(label, *cells, style=style)
+
+    for whole, (direction, parts) in stage_table.CAPSULES.items():
+        node = sender if direction == "tx" else receiver
+        here = [column.filter(node=node) for column in columns.values()]
+        for name in stage_table.BY_DIRECTION[direction]:
+            add(f"{direction} {name}", here, metrics.Stage(direction, name, "mean").name)
+        add(f"{whole} ({' + '.join(parts)})", here, metrics.Capsule(whole).name, "bold")
+    for name, label in _COVERAGE.items():
+        add(label, covered, metrics.Coverage(name).name, "bold")
+    yield grid
+
+
+def _mean(rows: pl.DataFrame, metric: str) -> str:
+    """The mean, not the median: only means of stages add up to the mean of their sum."""
+    found = rows.filter(metric=metric)
+    return "" if found.is_empty() else f"{mean(found['value'].to_list()):,.0f}"
+
+
+def _busiest(rows: pl.DataFrame, metric: str) -> str | None:
+    """The node that saw the most packets: in a READ the server sends the data."""
+    counts = rows.filter(pl.col("metric") == metric).group_by("node").agg(pl.col("value").sum())
+    if counts.is_empty():
+        return None
+    return str(counts.sort("value", "node", descending=[True, False])["node"][0])
+
+
+def _failures(folder: RunFolder, plan: Plan) -> Iterator[RenderableType]:
+    failed = []
+    for cell in plan.cells():
+        record = folder.record(cell.name)
+        if record is None:
+            failed.append(f"{cell.name}: did not run")
+        elif record.get("status") != "ok":
+            error = record.get("error")
+            what = error.get("what") if isinstance(error, dict) else None
+            what = str(what or "no reason recorded").removeprefix(f"{cell.name}, ")
+            failed.append(f"{cell.name}: {_plain(what)}")
+    if failed:
+        yield _heading("Cells without numbers", "")
+        yield Text("\n".join(f"  {line}" for line in failed), style="red")
+
+
+def _plain(text: object) -> str:
+    """A node's text without control characters, which may be terminal escapes."""
+    return "".join(c if c.isprintable() else " " for c in str(text))[:400]
+
+
+def _heading(title: str, how: str) -> RenderableType:
+    gap = "  " if len(title) + len(how) + 2 <= WIDTH else "\n"
+    return Text.assemble("\n", (title, "bold"), gap if how else "", (how, "dim"))
+
+
+def _grid(first: str, *others: str) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    grid.add_column(first, no_wrap=True)
+    for name in others:
+        grid.add_column(name, justify="right", no_wrap=True)
+    return grid
+
+
+def _digits(number: float) -> str:
+    """At least three significant digits, without an exponent."""
+    if number == 0:
+        return "0"
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(abs(number))))}f}"

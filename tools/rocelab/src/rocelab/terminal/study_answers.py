@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print studies in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rocelab.plans.plan import Plan
+from rocelab.studies import answers, words
+from rocelab.studies.answers import Answer, Verdict
+from rocelab.studies.claims import Study
+
+WIDTH = 80
+_STYLES = {Verdict.HOLDS: "green", Verdict.DOES_NOT_HOLD: "red", Verdict.UNTESTED: "dim"}
+
+
+def overview(studies: Sequence[Study]) -> RenderableType:
+    """A table with one line per study."""
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("study", "title", "claims"):
+        grid.add_column(column, justify="right" if column == "claims" else "left")
+    for study in studies:
+        grid.add_row(study.name, study.title, str(len(study.claims)))
+    return grid
+
+
+def whole(study: Study, plans: Sequence[Plan]) -> RenderableType:
+    """A study's question, setting, published figures, plans and claims."""
+    parts: list[RenderableType] = [
+        Text(study.name, style="bold"),
+        _wrapped(f"{study.authors}: {study.title}. {study.publication}, {study.year}.", ""),
+    ]
+    for heading, items in (
+        ("What it asked", study.asked),
+        ("What it measured on", study.measured_on),
+        ("How", study.method),
+        ("What it does not state", study.silent),
+        ("How it is repeated here", study.here),
+    ):
+        parts += _list(heading, items)
+    parts += _list("Published figures", [_figure(study, i) for i in range(len(study.figures))])
+    for plan in plans:
+        cells = len(plan.cells())
+        tests = ", ".join(dict.fromkeys(b.title for b in plan.benchmarks))
+        parts += _list(
+            f"Plan {plan.name}",
+            (
+                f"{cells} cells: {plan.repetitions} repetitions over {', '.join(plan.transports)}",
+                tests,
+            ),
+        )
+    parts += _list(
+        "Claims", [f"{claim.text} ({words.check(claim.check)})" for claim in study.claims]
+    )
+    return Group(*parts)
+
+
+def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) -> RenderableType:
+    """The claims' answers; `unlike` lists how the run differs from the one compared with it."""
+    parts: list[RenderableType] = [Text(f"\nClaims of {study.name}", style="bold")]
+    if unlike:
+        parts.append(_wrapped("The runs differ in these, which may explain different numbers:", ""))
+        parts += [_wrapped(line, "  ", style="yellow") for line in unlike]
+    for answer in found:
+        parts.append(
+            Text.assemble((f"{answer.verdict}", _STYLES[answer.verdict]), f"  {answer.claim.name}")
+        )
+        parts.append(_wrapped(f"“{answer.claim.text}”", "  "))
+        parts.append(_wrapped(answer.because, "  ", style="dim"))
+    totals = answers.counted(found)
+    parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in totals.items())))
+    return Group(*parts)
+
+
+def _figure(study: Study, index: int) -> str:
+    figure = study.figures[index]
+    what = " ".join(filter(None, (figure.metric, figure.test and f"of {figure.test}")))
+    return f"{figure.system}: {what} {words.figure(figure)} ({figure.source})"
+
+
+def _list(heading: str, items: Sequence[str]) -> Iterator[RenderableType]:
+    if items:
+        yield Text(f"\n{heading}", style="bold")
+        yield from (_wrapped(item, "  ") for item in items)
+
+
+def _wrapped(text: str, indent: str, *, style: str = "") -> Text:
+    return Text(
+        textwrap.fill(
+            text,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  " if indent else "",
+            break_on_hyphens=False,
+        ),
+        style=style,
+    )

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find what make has built for nodes: image, driver, probes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocelab.errors import MissingError
+from rocelab.kernel_lines import DEFAULT_LINE
+
+PROBES = ("rxestat", "rxedump", "rxecpu")
+"""Programs from ebpf/ that are installed on every node."""
+
+
+def build_dir() -> Path:
+    """Return the checkout's `build` folder: $ROCELAB_BUILD, or the first found going upwards."""
+    if named := os.environ.get("ROCELAB_BUILD"):
+        return Path(named)
+    # an editable install is inside the checkout; an installed wheel runs from within a checkout
+    for start in (Path(__file__).resolve(), Path.cwd() / "x"):
+        for folder in start.parents:
+            if (folder / "tools/node/build.py").exists():
+                return folder / "build"
+    raise MissingError(
+        "this is not inside a rocelab checkout",
+        cause="image, driver and probes are built by make in a clone",
+        action="Run rocelab inside a clone, or set ROCELAB_BUILD to the clone's build folder.",
+    )
+
+
+def _existing(path: Path, target: str) -> Path:
+    if not path.exists():
+        raise MissingError(
+            f"{path} is missing",
+            cause=f"`make {target}` has not run",
+            action=f"Run `make {target}`.",
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A built rdma_rxe module."""
+
+    module: Path
+    release: str
+    patch_id: str
+    """First 12 hexadecimal digits of the patch series' hash; empty for a stock build."""
+
+
+def image(line: str) -> Path:
+    """Return the folder of a kernel line's node image (tools/node/build.py)."""
+    return _existing(build_dir() / "image" / line, f"image LINE={line}").resolve()
+
+
+def driver(line: str, variant: str = "instrumented") -> Driver:
+    """Return the driver of a kernel line; kernel/Makefile lists the variants."""
+    folder = build_dir() / "kernel" / line / variant
+    module = _existing(folder / "rdma_rxe.ko", f"module LINE={line}")
+    facts = json.loads((folder / "build.json").read_text())
+    return Driver(module, facts["kernel_release"], facts["patch_id"])
+
+
+def probe(name: str, line: str = DEFAULT_LINE) -> Path:
+    """Return a probe's program, such as `rxestat`, built in the image of a kernel line."""
+    return _existing(build_dir() / "ebpf" / line / name, f"probes LINE={line}")
+
+
+def probes(line: str = DEFAULT_LINE) -> list[Path]:
+    """Return the programs of PROBES, built in the image of a kernel line."""
+    return [probe(name, line) for name in PROBES]
+
+
+def mpibench(line: str = DEFAULT_LINE) -> Path:
+    """Return our MPI benchmark, built in the image of a kernel line."""
+    return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
+
+
+def programs(line: str = DEFAULT_LINE) -> list[Path]:
+    """Return the programs that are installed on every node: PROBES and mpibench."""
+    return [*probes(line), mpibench(line)]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make or attach to a testbed by its name, for any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.machine_spec import Provider
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.ssh.ssh_testbed import SshTestbed
+from rocelab.testbed.veth import veth_testbed as veth
+from rocelab.testbed.veth.native import NativeTestbed
+from rocelab.testbed.veth.veth_testbed import VethTestbed
+
+VirtualTestbed = QemuTestbed | VethTestbed
+"""A testbed of virtual machines, which stays up after the command that made it."""
+TransientTestbed = NativeTestbed | SshTestbed
+"""A testbed that exists for the duration of one command."""
+AnyTestbed = VirtualTestbed | TransientTestbed
+
+
+def up(
+    name: str,
+    *,
+    provider: Provider,
+    line: str,
+    mtu: int,
+    icount: bool = False,
+    nodes: int = 2,
+    switches: int = 0,
+    memory_mb: int = qemu.MEMORY_MB,
+    ssh_port: int | None = None,
+    lifeline: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> VirtualTestbed:
+    """Make a testbed; for parameters and errors see `qemu_testbed.up`."""
+    if provider == "veth":
+        return veth.up(
+            name,
+            line=line,
+            mtu=mtu,
+            icount=icount,
+            nodes=nodes,
+            switches=switches,
+            memory_mb=memory_mb,
+            ssh_port=ssh_port,
+            lifeline=lifeline,
+            say=say,
+        )
+    return qemu.up(
+        name,
+        line=line,
+        mtu=mtu,
+        nodes=nodes,
+        switches=switches,
+        memory_mb=memory_mb,
+        ssh_port=ssh_port,
+        lifeline=lifeline,
+        say=say,
+    )
+
+
+def from_state(state: State) -> VirtualTestbed:
+    """Return the testbed of a state folder."""
+    host = QemuTestbed(state)
+    return VethTestbed(host) if host.spec.provider == "veth" else host
+
+
+def attach(name: str) -> VirtualTestbed:
+    """Return a testbed that is up. Raises UsageError when no testbed has that name."""
+    return from_state(qemu.attach(name).state)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Merge captures that were taken at several points of a link into one."""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rocelab.errors import TestbedError
+
+_FILE_HEAD = 24
+_RECORD = struct.Struct("=IIII")
+"""Seconds, fraction of a second, captured bytes, original length; in this machine's byte order."""
+
+
+def merge(parts: Sequence[Path], path: Path) -> None:
+    """Merge captures into `path`, ordered by time.
+
+    One program must have written them all, so that they share one file header. Raises
+    TestbedError when one is cut off.
+    """
+    contents = [part.read_bytes() for part in parts]
+    with path.open("wb") as file:
+        file.write(contents[0][:_FILE_HEAD])
+        for _, frame in heapq.merge(*map(_records, contents), key=lambda record: record[0]):
+            file.write(frame)
+
+
+def _records(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
+    offset, length = _FILE_HEAD, len(content)
+    while offset < length:
+        body = offset + _RECORD.size
+        seconds, fraction, captured, _ = _RECORD.unpack(content[offset:body].ljust(_RECORD.size))
+        if body > length or captured > length - body:
+            raise TestbedError(
+                "one of the captures to be merged is not complete",
+                cause="the disk is full, or the machine that captured it stopped",
+                action="Check the free disk space and whether all nodes are up, and try again.",
+            )
+        yield (seconds, fraction), content[offset : body + captured]
+        offset = body + captured

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Choose a verbs device's GID by type and address, never by index: RoCE v1 renumbers GIDs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from rocelab.errors import CellError
+
+_LINE = re.compile(
+    r"^(?P<dir>.*)/(?P<table>gids|gid_attrs/types)/(?P<index>\d{1,5}):(?P<value>.*)$"
+)
+
+
+@dataclass(frozen=True)
+class Gid:
+    """One entry of a port's GID table."""
+
+    index: int
+    address: IPv6Address
+    type: str
+    """As in sysfs: `RoCE v2`, `IB/RoCE v1`."""
+
+
+def parse(listing: str) -> tuple[Gid, ...]:
+    """Parse the output of `grep -r "" …/gids …/gid_attrs/types` (`path:value`), skip empty GIDs."""
+    addresses: dict[int, IPv6Address] = {}
+    types: dict[int, str] = {}
+    for line in listing.splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        index = int(found["index"])
+        if found["table"] == "gids":
+            try:
+                addresses[index] = IPv6Address(found["value"].strip())
+            except AddressValueError:
+                continue
+        else:
+            types[index] = found["value"].strip()
+    return tuple(
+        Gid(index, address, types[index])
+        for index, address in sorted(addresses.items())
+        if int(address) != 0 and index in types
+    )
+
+
+def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:
+    """Return the GID of a type for an IPv4 address. Raises CellError if there is none."""
+    gids = tuple(gids)
+    for gid in gids:
+        if gid.type == gid_type and gid.address.ipv4_mapped == IPv4Address(ipv4):
+            return gid
+    raise _missing(gids, f"{gid_type} GID for {ipv4}", node)
+
+
+def choose_link_local(gids: Iterable[Gid], gid_type: str, *, node: str) -> Gid:
+    """Return the GID of a type for the interface's link-local address. Raises CellError.
+
+    UCX over rxe works only with this GID: with the IPv4 address's GID its datagrams do not reach
+    the peer, and MPI aborts after half a minute.
+    """
+    gids = tuple(gids)
+    for gid in gids:
+        if gid.type == gid_type and gid.address.is_link_local:
+            return gid
+    raise _missing(gids, f"{gid_type} GID for a link-local address", node)
+
+
+def _missing(gids: tuple[Gid, ...], what: str, node: str) -> CellError:
+    listed = ", ".join(f"{gid.index}: {gid.address} ({gid.type!a:.20})" for gid in gids[:8])
+    return CellError(
+        f"{node} has no {what}; its GIDs: {listed or 'none'}",
+        cause="the interface lacks the address, or the driver does not offer this RoCE version",
+        action=f"On {node}, look at `ip addr` and `rdma link`.",
+    )

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The state of a host before it was prepared: recorded on the host, and restored from there."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+
+from rocelab.errors import TestbedError
+from rocelab.testbed import artifacts, linktap
+from rocelab.testbed.node import Node
+
+FOLDER = "/var/lib/rocelab"
+"""On the host, readable by root only: the record, and copies of the files we overwrite."""
+_RECORD = f"{FOLDER}/before.json"
+_COPIES = f"{FOLDER}/files"
+PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*artifacts.PROBES, linktap.TAP))
+MPIBENCH = "/usr/local/bin/mpibench"
+_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
+_RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}")
+
+
+@dataclass(frozen=True)
+class HostState:
+    """The part of a host's state that preparing it changes."""
+
+    release: str
+    """The running kernel release."""
+    version: str | None
+    """Version of the loaded rdma_rxe: empty for the stock driver, None if none is loaded."""
+    devices: tuple[tuple[str, str], ...]
+    """rxe devices, and the interface of each."""
+    files: tuple[str, ...]
+    """Those of `touched` that exist."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a release that would point outside /lib/modules."""
+        if not _RELEASE.fullmatch(self.release):
+            raise ValueError(f"strange kernel release {self.release!a:.60}")
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The files that preparing a host writes."""
+        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, MPIBENCH)
+
+
+def read(node: Node) -> HostState:
+    """Read the host's current state. Raises TestbedError when it does not answer."""
+    release = node.run(["uname", "-r"]).stdout.strip()
+    version = None
+    if node.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0:
+        version = node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
+    try:
+        bare = HostState(release, version, (), ())
+    except ValueError as error:
+        raise TestbedError(
+            f"cannot use {node.name}: {error}",
+            cause="it becomes part of a path, so only letters, digits and -_.+~ are accepted",
+            action=f"On {node.name}: look at `uname -r`.",
+        ) from error
+    files = [
+        path for path in bare.touched if node.run(["test", "-e", path], check=False).returncode == 0
+    ]
+    return HostState(release, version, _devices(node), tuple(files))
+
+
+def _devices(node: Node) -> tuple[tuple[str, str], ...]:
+    """Return the rxe devices: only they have the attribute `parent`."""
+    listing = node.run(
+        ["sh", "-c", "grep -Hs '' /sys/class/infiniband/*/parent"], check=False
+    ).stdout
+    found = (_DEVICE.fullmatch(line) for line in listing.splitlines())
+    return tuple(sorted((match[1], match[2]) for match in found if match))
+
+
+def saved(node: Node) -> HostState | None:
+    """Return the host's state before it was prepared; None if it is not prepared."""
+    done = node.root.run(["cat", _RECORD], check=False)
+    if done.returncode:
+        return None
+    try:
+        values = json.loads(done.stdout)
+        devices = tuple((str(name), str(netdev)) for name, netdev in values["devices"])
+        version = values["version"]
+        before = HostState(
+            str(values["release"]),
+            None if version is None else str(version),
+            devices,
+            tuple(str(path) for path in values["files"]),
+        )
+    except (ValueError, LookupError, TypeError) as error:
+        raise TestbedError(
+            f"cannot read {_RECORD} on {node.name}: {error!a:.80}",
+            cause="the file was changed by hand, or by another version of rocelab",
+            action=f"Restore the host by hand: `make -C kernel uninstall`, and remove {FOLDER}.",
+        ) from error
+    return before
+
+
+def save(node: Node, before: HostState) -> None:
+    """Write the record, and copy the files that will be overwritten."""
+    root = node.root
+    root.run(["install", "-d", "-m", "700", FOLDER, _COPIES])
+    for path in before.files:
+        root.run(["cp", "-a", "--parents", path, _COPIES])
+    # written last: without it the host counts as not prepared
+    root.run(["tee", _RECORD], stdin=json.dumps(asdict(before)) + "\n")
+
+
+def restore_files(node: Node, before: HostState) -> None:
+    """Restore the files from their copies, and remove those that did not exist."""
+    root = node.root
+    for path in before.touched:
+        if path in before.files:
+            root.run(["cp", "-a", f"{_COPIES}{path}", path])
+        else:
+            root.run(["rm", "-f", path])
+
+
+def forget(node: Node) -> None:
+    """Remove the record and the copies; the host then counts as not prepared."""
+    node.root.run(["rm", "-rf", FOLDER])

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Install driver and probes that this checkout has already built for a host's exact kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocelab import kernel_lines
+from rocelab.errors import MissingError
+from rocelab.testbed import artifacts
+from rocelab.testbed.hosts.host_state import MPIBENCH, PROBES
+from rocelab.testbed.node import Node
+
+
+@dataclass(frozen=True)
+class Built:
+    """What `make probes` has built for a kernel line."""
+
+    driver: artifacts.Driver
+    probes: tuple[Path, ...]
+    mpibench: Path
+
+
+def find(release: str) -> Built | None:
+    """Return what was built here for a kernel release, or None."""
+    for line in kernel_lines.LINES:
+        try:
+            driver = artifacts.driver(line)
+            probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
+            mpibench = artifacts.mpibench(line)
+        except MissingError:
+            continue
+        if driver.release == release:
+            return Built(driver, probes, mpibench)
+    return None
+
+
+def send(node: Node, built: Built, work: str) -> None:
+    """Copy the files into the folder `work` on the host."""
+    for path in (built.driver.module, *built.probes, built.mpibench):
+        node.put(path, f"{work}/{path.name}", mode=0o755)
+
+
+def install(node: Node, built: Built, work: str) -> None:
+    """Install the files as root, with the script that `make -C kernel install` uses."""
+    root = node.root
+    module = f"{work}/{built.driver.module.name}"
+    script = f"{work}/kernel/scripts/install.sh"
+    root.run(["sh", script, module, built.driver.release], timeout=300)
+    for path, target in zip(built.probes, PROBES, strict=True):
+        root.run(["install", "-m", "755", f"{work}/{path.name}", target])
+    root.run(["install", "-D", "-m", "755", f"{work}/{built.mpibench.name}", MPIBENCH])

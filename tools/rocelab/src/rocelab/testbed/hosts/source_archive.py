@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pack the sources that a host needs to build driver and probes for its own kernel."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from rocelab.testbed import artifacts
+
+_FOLDERS = ("kernel", "ebpf", "tables", "tools/mpibench")
+# the build reads the version from it
+_FILES = ("tools/rocelab/pyproject.toml",)
+
+
+def pack(archive: Path) -> None:
+    """Write the archive, without the user's IDs. Raises MissingError outside a checkout."""
+    checkout = artifacts.build_dir().parent
+    with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
+        for name in (*_FOLDERS, *_FILES):
+            tar.add(checkout / name, arcname=name, filter=_anonymous)
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if not (info.isfile() or info.isdir()):
+        return None
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The interface of a testbed: its nodes, and a capture that is independent of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.node.interface import Node
+
+Accelerator = Literal["tcg", "kvm", "native", "icount"]
+"""What executes a node's instructions. With `tcg` and `icount` durations are not real time."""
+
+WHOLE_FRAMES = 65535
+"""Snap length (bytes) that never truncates a frame, not even a segmentation super-frame."""
+
+
+class Testbed(Protocol):
+    """Nodes on one data link, set up by a provider."""
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes in the order of their names; at least two."""
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """What executes the nodes' instructions; all results of a run are labelled with it."""
+
+    @property
+    def control(self) -> Sequence[ControlEnd] | None:
+        """The interface of each node over which MPI's daemons talk, None for a single machine.
+
+        Raises CellError when the nodes do not reach each other.
+        """
+
+    @property
+    def control_ports(self) -> frozenset[int]:
+        """TCP ports by which the nodes are controlled, where that shares the data link."""
+
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> AbstractContextManager[None]:
+        """Capture the data link while the context lasts, outside the nodes where possible.
+
+        Each frame that crosses the link, in either direction, becomes one record in the pcap or
+        pcapng file `path` (link type Ethernet), truncated to `snaplen` bytes. On exit the file is
+        complete on disk. Raises TestbedError.
+        """
+
+    def alive(self) -> None:
+        """Raise TestbedError when a node has died; the error quotes the end of its console."""
+
+    def environment(self) -> dict[str, Any]:
+        """Describe the testbed for run.json, as JSON values."""
+
+
+Testbed.__test__ = False  # type: ignore[attr-defined]  # despite its name, not a pytest class

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Capture on a node itself with linktap (AF_PACKET), where nothing outside the node can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocelab.errors import TestbedError
+from rocelab.testbed.node import Node
+
+TAP = "linktap"
+"""The capturing program; built from ebpf/linktap."""
+_START_TIMEOUT = 60
+_STOP_TIMEOUT = 60
+
+
+@contextmanager
+def capture(
+    machine: Node, netdevs: Sequence[str], path: Path, snaplen: int, *, arriving: bool = False
+) -> Iterator[None]:
+    """Capture every frame that crosses the link while the context lasts into the pcap `path`.
+
+    Given both ends of a veth pair, linktap captures frames where they arrive. Given one interface,
+    it captures both directions, or with `arriving` only what the interface receives. We do not use
+    tcpdump(8): when stopped, it drops the packets that it has not read yet, and does not count
+    them. Raises TestbedError when the capture does not start or has lost a frame.
+    """
+    machine = machine.root
+    remote = machine.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
+    direction = ("-Q", "in") if arriving else ()
+    process = machine.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
+    try:
+        process.wait_for_line(f"{TAP}: listening", timeout=_START_TIMEOUT)
+        yield
+        # linktap writes what is still queued before it ends
+        process.interrupt()
+        done = process.wait(timeout=_STOP_TIMEOUT)
+        if done.returncode:
+            raise TestbedError(
+                f"the capture on {machine.name} is not complete",
+                cause=done.stderr.strip()[-500:],
+                action="Send fewer or smaller messages in a step, or give the node more memory.",
+            )
+        machine.get(remote, path)
+    finally:
+        process.kill()
+        machine.run(["rm", "-f", remote], check=False)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node whose commands run through a local command line: ssh(1), sudo(8), or the bare command."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from rocelab.errors import TestbedError
+from rocelab.testbed.node.interface import Completed, DataLink
+
+# prints the PID, so that we can signal the command, then execs it
+_PRINT_PID = 'echo "rocelab-pid $$" >&2; exec "$@"'
+# what a hanging command is doing: where it waits, and the state of its signals
+_PROCESS_STATE = (
+    'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
+    'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
+)
+_WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
+
+
+class Connection(Protocol):
+    """How commands get to a node."""
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """The local command line that runs `argv` on the node."""
+
+    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+        """Whether the connection failed, and not the command."""
+
+    def as_root(self) -> Connection:
+        """The connection for root's commands; itself if all commands run as root."""
+
+
+class CommandProcess:
+    """A command that runs on a node (rocelab.testbed.node.interface.Process)."""
+
+    def __init__(self, node: CommandNode, argv: Sequence[str]) -> None:
+        self._node = node
+        self._argv = tuple(argv)
+        self._lines: list[str] = []
+        self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._changed = threading.Condition()
+        self._open = 2
+        self._pid = 0
+        self._process = subprocess.Popen(
+            node.connection.command(["sh", "-c", _PRINT_PID, "sh", *argv]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            # Ctrl-C must reach only rocelab, which stops its commands in order
+            start_new_session=True,
+        )
+        for name in ("stdout", "stderr"):
+            threading.Thread(target=self._read, args=(name,), daemon=True).start()
+
+    def _read(self, name: str) -> None:
+        with getattr(self._process, name) as pipe:
+            for line in pipe:
+                with self._changed:
+                    if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
+                        self._pid = int(line.split()[1])
+                    else:
+                        self._text[name].append(line)
+                        self._lines.append(line.rstrip("\n"))
+                    self._changed.notify_all()
+        with self._changed:
+            self._open -= 1
+            self._changed.notify_all()
+
+    def _describe(self) -> str:
+        return f"`{shlex.join(self._argv)}` on {self._node.name}"
+
+    def _tail(self) -> str:
+        return "\n".join(self._lines[-5:]) or "it printed nothing"
+
+    def wait_for_line(self, needle: str, *, timeout: float) -> str:
+        """Return the first line with `needle`; see rocelab.testbed.node.interface.Process."""
+        timeout *= self._node.patience
+        deadline = time.monotonic() + timeout
+        seen = 0
+        with self._changed:
+            while True:
+                for line in self._lines[seen:]:
+                    if needle in line:
+                        return line
+                seen = len(self._lines)
+                if not self._open:
+                    raise TestbedError(
+                        f"{self._describe()} ended before it printed {needle!r}",
+                        cause=self._tail(),
+                    )
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise TestbedError(
+                        f"{self._describe()} did not print {needle!r} within {timeout:.0f} s",
+                        cause=self._tail(),
+                    )
+
+    def _state(self) -> str:
+        """Describe what the command is doing on the node, if the node still answers."""
+        try:
+            done = self._node.run(["sh", "-c", _PROCESS_STATE, "sh", str(self._pid)], check=False)
+        except TestbedError as error:
+            return f"{error.what}: {error.cause}"
+        return done.stdout.strip()
+
+    def _signal(self, name: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._pid or not self._open, timeout=30)
+            if not self._pid or self._process.poll() is not None:
+                return
+        self._node.run(["kill", f"-{name}", str(self._pid)], check=False)
+
+    def interrupt(self) -> None:
+        """Send SIGINT on the node."""
+        self._signal("INT")
+
+    def wait(self, *, timeout: float) -> Completed:
+        """Wait for the end; see rocelab.testbed.node.interface.Process."""
+        timeout *= self._node.patience
+        try:
+            status = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            state = self._state()
+            self.kill()
+            raise TestbedError(
+                f"{self._describe()} did not end within {timeout:.0f} s",
+                cause=f"{self._tail()}\n{state}",
+            ) from None
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, timeout=10)
+            return Completed(
+                self._argv, status, "".join(self._text["stdout"]), "".join(self._text["stderr"])
+            )
+
+    def kill(self) -> None:
+        """Kill the command, on the node and here."""
+        if self._process.poll() is None:
+            try:
+                self._signal("KILL")
+                self._process.wait(10)
+            except (TestbedError, subprocess.TimeoutExpired):
+                self._process.kill()
+                self._process.wait()
+
+
+class CommandNode:
+    """A node reached through a command line (rocelab.testbed.node.interface.Node).
+
+    `patience` multiplies every time limit: some nodes are far slower than others.
+    """
+
+    def __init__(
+        self, name: str, link: DataLink, connection: Connection, patience: float = 1
+    ) -> None:
+        self._name = name
+        self._link = link
+        self.connection = connection
+        self.patience = patience
+
+    @property
+    def name(self) -> str:
+        """Short name."""
+        return self._name
+
+    @property
+    def link(self) -> DataLink:
+        """The data interface."""
+        return self._link
+
+    @cached_property
+    def root(self) -> CommandNode:
+        """The same node with commands run as root; itself if they already are."""
+        connection = self.connection.as_root()
+        if connection is self.connection:
+            return self
+        return CommandNode(self._name, self._link, connection, self.patience)
+
+    def _run(
+        self, argv: Sequence[str], timeout: float, stdin: bytes | None
+    ) -> subprocess.CompletedProcess[bytes]:
+        timeout *= self.patience
+        try:
+            done = subprocess.run(
+                self.connection.command(argv),
+                input=stdin or b"",
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise TestbedError(
+                f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
+                cause="the node is overloaded or hangs",
+                action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+            ) from None
+        if self.connection.lost(done):
+            raise TestbedError(
+                f"node {self.name} does not answer",
+                cause=done.stderr.decode(errors="replace").strip() or "the connection broke",
+                action="See `rocelab status`.",
+            )
+        return done
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float = 60,
+        check: bool = True,
+        stdin: str | None = None,
+    ) -> Completed:
+        """Run a command to its end; see rocelab.testbed.node.interface.Node."""
+        raw = self._run(argv, timeout, None if stdin is None else stdin.encode())
+        done = Completed(
+            tuple(argv),
+            raw.returncode,
+            raw.stdout.decode(errors="replace"),
+            raw.stderr.decode(errors="replace"),
+        )
+        if check and done.returncode:
+            raise TestbedError(
+                f"`{shlex.join(argv)}` on {self.name} exited with {done.returncode}",
+                cause=(done.stderr or done.stdout).strip()[-2000:],
+            )
+        return done
+
+    def start(self, argv: Sequence[str]) -> CommandProcess:
+        """Start a command and return at once."""
+        return CommandProcess(self, argv)
+
+    def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
+        """Copy a file to the node atomically: there it is whole or absent."""
+        argv = ["sh", "-c", _WRITE_FILE, "sh", remote, f"{mode:o}"]
+        done = self._run(argv, 120, local.read_bytes())
+        if done.returncode:
+            raise TestbedError(
+                f"cannot write {local.name} to {self.name}:{remote}",
+                cause=done.stderr.decode(errors="replace").strip(),
+                action=f"Check the free space and the permissions on {self.name}.",
+            )
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file from the node atomically: here it is whole or absent."""
+        done = self._run(["cat", "--", remote], 600, None)
+        if done.returncode:
+            raise TestbedError(
+                f"cannot read {self.name}:{remote}",
+                cause=done.stderr.decode(errors="replace").strip(),
+                action=f"Check whether the command on {self.name} that writes it succeeded.",
+            )
+        part = local.with_name(local.name + ".part")
+        part.write_bytes(done.stdout)
+        part.rename(local)

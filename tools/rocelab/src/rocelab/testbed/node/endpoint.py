@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node that shares its machine with others but has its own data link and rxe device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rocelab.testbed.node.interface import Completed, DataLink, Node, Process
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One of the ends on `machine` (rocelab.testbed.node.interface.Node).
+
+    An end has its own name, link and device. It shares the machine's kernel, memory, processors
+    and files, so benchmarks must be given an address or a device; all of ours are.
+    """
+
+    name: str
+    link: DataLink
+    device: str
+    """Name of its rxe device, which may not exist yet."""
+    machine: Node
+    adapter: str = ""
+    """Name of a verbs device that is not rxe, from the inventory."""
+
+    @property
+    def root(self) -> Endpoint:
+        """The same end with commands run as root."""
+        return replace(self, machine=self.machine.root)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float = 60,
+        check: bool = True,
+        stdin: str | None = None,
+    ) -> Completed:
+        """Run a command on the machine."""
+        return self.machine.run(argv, timeout=timeout, check=check, stdin=stdin)
+
+    def start(self, argv: Sequence[str]) -> Process:
+        """Start a command on the machine."""
+        return self.machine.start(argv)
+
+    def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
+        """Copy a file to the machine."""
+        self.machine.put(local, remote, mode=mode)
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file from the machine."""
+        self.machine.get(remote, local)
+
+
+def machine_of(node: Node) -> Node:
+    """Return the machine that a node runs on, or the node itself if it is a machine."""
+    return node.machine if isinstance(node, Endpoint) else node
+
+
+def machines(nodes: Iterable[Node]) -> list[Node]:
+    """Return the machines of these nodes without duplicates, in the order of the nodes."""
+    found: list[Node] = []
+    for node in nodes:
+        machine = machine_of(node)
+        if not any(machine is other for other in found):
+            found.append(machine)
+    return found

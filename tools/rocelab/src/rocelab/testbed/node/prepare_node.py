@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Install the instrumented driver and the probes on a node, and prove that they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocelab.errors import TestbedError
+from rocelab.testbed.artifacts import Driver
+from rocelab.testbed.node.endpoint import Endpoint, machine_of, machines
+from rocelab.testbed.node.interface import Node
+from rocelab.testbed.node.parallel import at_once
+
+DEVICE = "rxe0"
+"""Name of the rxe device on a node that does not share its machine."""
+PROBE_DIR = "/usr/local/bin"
+_ROCE_V1 = "/sys/module/rdma_rxe/parameters/roce_v1"
+
+
+def device_of(node: Node) -> str:
+    """Return the name of the node's rxe device."""
+    return node.device if isinstance(node, Endpoint) else DEVICE
+
+
+def _updates(release: str) -> str:
+    return f"/lib/modules/{release}/updates/rdma_rxe.ko"
+
+
+def remove_device(node: Node) -> None:
+    """Delete the rxe device, if there is one."""
+    node.root.run(["rdma", "link", "delete", device_of(node)], check=False)
+
+
+def add_device(node: Node, *, roce_v1: bool = False) -> None:
+    """Add the rxe device to the data interface; this loads the driver if necessary.
+
+    With `roce_v1`, the device also has RoCE v1 GIDs until it is removed.
+    """
+    if roce_v1:
+        node.root.run(["modprobe", "rdma_rxe"])
+        if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
+            raise TestbedError(
+                f"the driver on {node.name} does not support RoCE v1",
+                cause="it is the stock driver, or from an older rocelab",
+                action="Load ours there (kernel/README.md), or remove rxe-v1 from the plan.",
+            )
+        node.root.run(["tee", _ROCE_V1], stdin="Y\n")
+    try:
+        name, netdev = device_of(node), node.link.netdev
+        node.root.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
+    finally:
+        if roce_v1:
+            node.root.run(["tee", _ROCE_V1], stdin="N\n")
+
+
+def offer_roce_v1(nodes: Sequence[Node]) -> None:
+    """Make sure that the rxe devices have RoCE v1 GIDs; recreate those that do not."""
+    for node in nodes:  # in sequence: two nodes may share a module and its parameter
+        types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
+        # entries without a GID cannot be read: grep fails, but its output is complete
+        listing = node.run(["grep", "-rhs", "", types], check=False).stdout
+        if "IB/RoCE v1" not in listing.splitlines():
+            remove_device(node)
+            add_device(node, roce_v1=True)
+
+
+def unload(node: Node) -> None:
+    """Unload rdma_rxe if it is loaded. Raises TestbedError while it is in use."""
+    if node.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0:
+        node.root.run(["rmmod", "rdma_rxe"])
+
+
+def install_driver(node: Node, driver: Driver) -> None:
+    """Install a module in updates/, where depmod prefers it to the distribution's, and load it."""
+    release = node.run(["uname", "-r"]).stdout.strip()
+    if release != driver.release:
+        raise TestbedError(
+            f"the driver was built for {driver.release}, but {node.name} runs {release}",
+            cause="the image and the driver are from different builds",
+            action="Run `make image module` again.",
+        )
+    remove_device(node)
+    unload(node)
+    target = _updates(release)
+    node.root.run(["mkdir", "-p", str(Path(target).parent)])
+    node.root.put(driver.module, target)
+    node.root.run(["depmod", release], timeout=300)
+    node.root.run(["modprobe", "rdma_rxe"])
+    check_driver(node, driver)
+
+
+def driver_version(node: Node) -> str:
+    """Load the driver if necessary and return its version, which is empty for the stock driver."""
+    node.root.run(["modprobe", "rdma_rxe"], check=False)
+    return node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
+
+
+def check_driver(node: Node, driver: Driver) -> None:
+    """Prove by path, version and events that exactly this module is loaded."""
+    path = node.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
+    version = node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
+    events = node.root.run(
+        ["test", "-e", "/sys/kernel/tracing/events/rxe/rxe_tx_packet"], check=False
+    ).returncode
+    found = f"modinfo names {path}, its version is {version or 'absent'}, " + (
+        "and it has our events" if events == 0 else "and it has no events"
+    )
+    instrumented = bool(driver.patch_id)
+    good = path.endswith("/updates/rdma_rxe.ko") and (events == 0) == instrumented
+    if not good or (instrumented and driver.patch_id not in version):
+        raise TestbedError(
+            f"{node.name} does not run the driver that was installed",
+            cause=found,
+            action="Unload rdma_rxe there, run `depmod`, and try again.",
+        )
+
+
+def install_probes(node: Node, probes: Sequence[Path]) -> None:
+    """Copy the probes and benchmarks to the node."""
+    for probe in probes:
+        node.root.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
+
+
+def prepare(nodes: Sequence[Node], driver: Driver, probes: Sequence[Path]) -> None:
+    """Install what nodes need for measuring and add their rxe devices, on all machines at once."""
+
+    def one(machine: Node) -> None:
+        its_nodes = [node for node in nodes if machine_of(node) is machine]
+        for node in its_nodes:
+            remove_device(node)
+        install_driver(machine, driver)
+        install_probes(machine, probes)
+        for node in its_nodes:
+            add_device(node)
+
+    at_once(one, machines(nodes))

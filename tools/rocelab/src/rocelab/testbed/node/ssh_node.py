@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node reached over SSH.
+
+One multiplexed connection carries all commands, because under emulation a key exchange takes
+longer than most commands.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.node.interface import DataLink
+from rocelab.testbed.node.sudo import sudo
+
+# ssh(1) exits with this status when the connection fails, not the command
+_SSH_FAILED = 255
+
+
+@dataclass(frozen=True)
+class SshTarget:
+    """How to reach a node; ssh(1) decides where a field is None."""
+
+    host: str
+    control_path: Path
+    port: int | None = None
+    user: str | None = None
+    identity: Path | None = None
+    """The private key; if set, ssh offers no other."""
+    known_hosts: Path | None = None
+    configured: bool = True
+    """Whether ssh(1) reads its configuration files."""
+    sudo: bool = False
+    """Whether commands run through sudo(8)."""
+    is_root: bool = True
+    """Whether `user` is root."""
+
+    def options(self) -> list[str]:
+        """Return options for ssh(1): only known host keys, and never a prompt."""
+        settings = {
+            "BatchMode": "yes",
+            "ClearAllForwardings": "yes",
+            "ConnectTimeout": "20",
+            "ControlPath": str(self.control_path),
+            "LogLevel": "ERROR",
+            "ServerAliveCountMax": "8",
+            "ServerAliveInterval": "15",
+            "StrictHostKeyChecking": "yes",
+        }
+        if self.identity:
+            settings |= {"IdentitiesOnly": "yes", "IdentityFile": str(self.identity)}
+        if self.known_hosts:
+            settings["UserKnownHostsFile"] = str(self.known_hosts)
+        options = [] if self.configured else ["-F", "none"]
+        options += ["-l", self.user] if self.user else []
+        options += ["-p", str(self.port)] if self.port else []
+        for key, value in settings.items():
+            options += ["-o", f"{key}={value}"]
+        return options
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """Return the local command line that runs `argv` on the node, quoted for its shell."""
+        words = sudo(argv) if self.sudo else argv
+        return ["ssh", *self.options(), "--", self.host, shlex.join(words)]
+
+    def as_root(self) -> SshTarget:
+        """Return the same with sudo, unless root logs in."""
+        return self if self.is_root or self.sudo else replace(self, sudo=True)
+
+    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+        """Whether the connection failed."""
+        return done.returncode == _SSH_FAILED
+
+
+class SshNode(CommandNode):
+    """A node reached over SSH."""
+
+    def __init__(self, name: str, link: DataLink, target: SshTarget, patience: float = 1) -> None:
+        super().__init__(name, link, target, patience)
+        self.target = target
+
+    def connect(self, *, timeout: float) -> bool:
+        """Open the shared connection; return whether the node answered.
+
+        We start a separate master. With ControlMaster=auto the first command would become the
+        master and hold its pipes open.
+        """
+        master = ["ssh", "-M", "-N", "-f", *self.target.options(), "--", self.target.host]
+        timeout *= self.patience
+        try:
+            done = subprocess.run(
+                master,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=timeout,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    def close(self) -> None:
+        """Close the shared connection, if it is open."""
+        subprocess.run(
+            ["ssh", *self.target.options(), "-O", "exit", self.target.host],
+            capture_output=True,
+            check=False,
+            timeout=20,
+        )

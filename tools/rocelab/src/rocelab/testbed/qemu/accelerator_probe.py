@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find out whether KVM works: /dev/kvm may exist and still never run a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rocelab.testbed.qemu.machine_spec import Accelerator, kernel_command_line
+
+# the kernel prints this long before user space; with a working KVM that takes about a second
+_SIGN_OF_LIFE = b"Linux version"
+_LIMIT_SECONDS = 15
+
+
+def cache_dir() -> Path:
+    """Return $XDG_CACHE_HOME/rocelab; create it if it is missing."""
+    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocelab"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _boots(image: Path) -> bool:
+    with tempfile.TemporaryDirectory(prefix="rocelab-kvm-") as folder:
+        console = Path(folder) / "console"
+        argv = [
+            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
+            "-display", "none", "-machine", "q35,accel=kvm", "-cpu", "host", "-m", "256",
+            "-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio"),
+            "-append", f"{kernel_command_line()} loglevel=7 rdinit=/none root=/dev/none",
+            "-serial", f"file:{console}",
+        ]  # fmt: skip
+        try:
+            # without a root file system the kernel panics and -no-reboot ends QEMU: success
+            done = subprocess.run(
+                argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LIMIT_SECONDS,
+                check=False,
+            )  # fmt: skip
+        except (subprocess.TimeoutExpired, OSError):
+            return False
+        return done.returncode == 0 and _SIGN_OF_LIFE in console.read_bytes()
+
+
+def choose(image: Path) -> Accelerator:
+    """Return `kvm` if KVM boots this kernel, else `tcg`; the result is cached until reboot."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    key = hashlib.sha256(f"{boot}\0{image}".encode()).hexdigest()[:16]
+    cached = cache_dir() / f"accelerator-{key}"
+    try:
+        return "kvm" if cached.read_text() == "kvm" else "tcg"
+    except FileNotFoundError:
+        result: Accelerator = "kvm" if _boots(image) else "tcg"
+        cached.write_text(result)
+        return result

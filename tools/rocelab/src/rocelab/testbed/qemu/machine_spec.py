@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machines of a virtual testbed, and the QEMU command line of each. Pure functions.
+
+Two machines, one node each (provider `qemu`):
+
+host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1 ┐
+                                                               data: one lossless
+host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ Unix stream, capturable
+
+                             n1 ── peer: another stream ── n2   connects MPI's daemons
+
+With switches, or more than two nodes, an additional machine has a stream to each node, and a chain
+of bridges between them. Another bridge connects the `peer` streams:
+
+n1 ── data1 ┐ switch ┌ data2 ── n2
+                     └ data3 ── n3
+
+One machine that contains all ends (provider `veth`), without a QEMU data link:
+
+host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rocelab.testbed.node import DataLink
+
+Accelerator = Literal["kvm", "tcg", "icount"]
+Provider = Literal["qemu", "veth"]
+
+CTL = "ctl0"
+DATA = "data0"
+PEER = "peer0"
+"""The interface on the control network between the nodes: it never carries benchmark traffic."""
+PEER_NETWORK = "172.31.0.0/24"
+_PREFIX = 24
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One virtual machine. `index` counts from 1; addresses follow from it."""
+
+    index: int
+    ssh_port: int
+    memory_mb: int
+    mtu: int
+    is_switch: bool = False
+    image: str = ""
+    """Folder of the machine's image if it is not the testbed's, for another kernel line."""
+
+    @property
+    def name(self) -> str:
+        """`n1`, `n2`, …; or `switch`."""
+        return "switch" if self.is_switch else f"n{self.index}"
+
+    @property
+    def link(self) -> DataLink:
+        """The data interface in the guest."""
+        return DataLink(DATA, f"10.44.0.{self.index}", f"52:54:00:44:00:{self.index:02x}", self.mtu)
+
+    @property
+    def ctl_mac(self) -> str:
+        """MAC address on the control network."""
+        return f"52:54:00:c0:00:{self.index:02x}"
+
+    @property
+    def peer_mac(self) -> str:
+        """MAC address on the control network between the nodes."""
+        return f"52:54:00:c1:00:{self.index:02x}"
+
+    @property
+    def peer_ipv4(self) -> str:
+        """Address on the control network between the nodes."""
+        return f"{PEER_NETWORK.removesuffix('0/24')}{self.index}"
+
+    @property
+    def ctl_network(self) -> str:
+        """The node's own control network.
+
+        If nodes had the same address on it, Open MPI's daemons would take another node's address
+        for their own, and hang.
+        """
+        return f"172.30.{self.index}"
+
+
+@dataclass(frozen=True)
+class TestbedSpec:
+    """A whole testbed, as stored in its state folder."""
+
+    __test__ = False
+    name: str
+    line: str
+    image: str
+    accelerator: Accelerator
+    nodes: tuple[NodeSpec, ...]
+    """The machines that are nodes: for provider `veth`, one that contains all ends."""
+    provider: Provider = "qemu"
+    ends: int = 2
+    """Number of nodes, as benchmarks see them."""
+    switches: int = 0
+    """Switches between the first node and the others."""
+    switch: NodeSpec | None = None
+    """The machine that contains all switches (provider `qemu`)."""
+    processors: int | None = None
+    """Number per machine; None: the best number for measuring."""
+
+    @property
+    def machines(self) -> tuple[NodeSpec, ...]:
+        """All machines; the first is the one that the others connect to."""
+        return (self.switch, *self.nodes) if self.switch else self.nodes
+
+    @property
+    def vcpus(self) -> int:
+        """Number of processors of a machine.
+
+        One under emulation: with several processors in separate threads, QEMU 7.2 panics when
+        tracepoints are switched on or off under traffic. With KVM, a pair gets three: one for each
+        end and one for the driver's work queue.
+        """
+        if self.processors is not None:
+            return self.processors
+        return 3 if self.provider == "veth" and self.accelerator == "kvm" else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of the state file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TestbedSpec:
+        """Build the spec from the state file's content."""
+        nodes = tuple(NodeSpec(**node) for node in data["nodes"])
+        switch = NodeSpec(**data["switch"]) if data["switch"] else None
+        return cls(**{**data, "nodes": nodes, "switch": switch})
+
+
+def port_mac(node: NodeSpec) -> str:
+    """Return the MAC address of the switch's port to a node on the data link."""
+    return f"52:54:00:44:01:{node.index:02x}"
+
+
+def peer_port_mac(node: NodeSpec) -> str:
+    """Return the MAC address of the switch's port to a node on the control network."""
+    return f"52:54:00:c1:01:{node.index:02x}"
+
+
+def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
+    """Return the configuration that tools/node/files/usr/lib/rocelab/boot reads."""
+    lines = [
+        f"hostname {node.name}",
+        f"interface {CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500",
+    ]
+    if spec.provider == "veth" or node.is_switch:
+        return "\n".join(lines) + "\n"
+    lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
+    lines += [f"interface {PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
+    lines += [f"host {other.link.ipv4} {other.name}" for other in spec.nodes]
+    return "\n".join(lines) + "\n"
+
+
+def kernel_command_line() -> str:
+    """Return the kernel command line of every node. A panic ends the machine (`-no-reboot`)."""
+    return (
+        "console=ttyS0 loglevel=5 panic=-1 oops=panic net.ifnames=0 random.trust_cpu=on "
+        "no_timer_check tsc=reliable cryptomgr.notests"
+    )
+
+
+_ACCELERATORS: dict[Accelerator, tuple[str, ...]] = {
+    "kvm": ("-accel", "kvm"),
+    "tcg": ("-accel", "tcg"),
+    # One instruction takes one nanosecond. An idle machine follows the host's clock: with
+    # sleep=off its clock would advance by minutes per second, and its TCP would give up on the SSH
+    # of a busy host. Seed and time of day are the same in each boot, so hash chains are as long.
+    "icount": (
+        *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on"),
+        *("-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
+    ),
+}
+
+
+def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
+    """Return the command line of one machine; `state` is the testbed's folder."""
+    image = Path(node.image or spec.image)
+    cpu = "host" if spec.accelerator == "kvm" else "max"
+    fw_cfg = {
+        "node": state / f"{node.name}.conf",
+        "host_key": state / "host_key",
+        "authorized_keys": state / "id_ed25519.pub",
+    }
+    argv = [
+        "qemu-system-x86_64",
+        *("-name", f"rocelab-{spec.name}-{node.name}"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
+        *("-machine", "q35", "-cpu", cpu, *_ACCELERATORS[spec.accelerator]),
+        *("-smp", str(spec.vcpus), "-m", str(node.memory_mb)),
+        *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio")),
+        *("-append", kernel_command_line()),
+        *("-drive", f"if=none,id=image,format=raw,readonly=on,file={_escape(image)}/root.sqfs"),
+        *("-device", "virtio-blk-pci,drive=image"),
+        *("-serial", f"file:{state / node.name}.console"),
+        *("-qmp", f"unix:{_escape(state / node.name)}.qmp,server=on,wait=off"),
+        *(
+            "-netdev",
+            f"user,id=ctl,restrict=on,ipv6=off,net={node.ctl_network}.0/{_PREFIX},"
+            f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
+        ),
+        *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
+        *(_links(spec, node, state) if spec.provider == "qemu" else ()),
+    ]
+    for key, path in fw_cfg.items():
+        argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
+    return argv
+
+
+def last_socket(spec: TestbedSpec) -> str | None:
+    """Return the socket that the first machine creates last; None if machines have no streams.
+
+    The other machines may connect as soon as it exists.
+    """
+    if spec.provider != "qemu":
+        return None
+    return _socket("peer", spec.nodes[-1] if spec.switch else None)
+
+
+def data_netdev(node: NodeSpec) -> str:
+    """Return QEMU's name for the switch's end of a node's data link."""
+    return f"data{node.index}"
+
+
+def _socket(link: str, node: NodeSpec | None) -> str:
+    """Return a link's socket: between two nodes, or between a node and the switch."""
+    return f"{link}{node.index if node else ''}.sock"
+
+
+def _links(spec: TestbedSpec, node: NodeSpec, state: Path) -> Iterator[str]:
+    """Yield the options for a machine's streams: between two nodes, or from nodes to the switch."""
+    if node.is_switch:
+        for other in spec.nodes:
+            yield from _stream(
+                data_netdev(other), state / _socket("data", other), port_mac(other), True, node.mtu
+            )
+            yield from _stream(
+                f"peer{other.index}", state / _socket("peer", other), peer_port_mac(other), True
+            )
+        return
+    listens = spec.switch is None and node.index == 1
+    end = node if spec.switch else None
+    yield from _stream("data", state / _socket("data", end), node.link.mac, listens, node.mtu)
+    yield from _stream("peer", state / _socket("peer", end), node.peer_mac, listens)
+
+
+def _stream(
+    name: str, socket: Path, mac: str, listens: bool, mtu: int | None = None
+) -> tuple[str, ...]:
+    side = "on" if listens else "off"
+    address = f"server={side},addr.type=unix,addr.path={_escape(socket)}"
+    size = f",host_mtu={mtu}" if mtu else ""
+    return (
+        *("-netdev", f"stream,id={name},{address}"),
+        *("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}"),
+    )
+
+
+def _escape(path: Path) -> str:
+    """Double the commas, as QEMU's option values require."""
+    return str(path).replace(",", ",,")

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A testbed of virtual machines: boot it, use it, take it down.
+
+Implements rocelab.testbed.interface.Testbed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
+from rocelab.testbed import artifacts, bridges
+from rocelab.testbed.bridges import Port
+from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.interface import WHOLE_FRAMES
+from rocelab.testbed.node.ssh_node import SshNode, SshTarget
+from rocelab.testbed.qemu import accelerator_probe, filter_dump
+from rocelab.testbed.qemu.machine_spec import (
+    PEER,
+    Accelerator,
+    NodeSpec,
+    Provider,
+    TestbedSpec,
+    data_netdev,
+    guest_config,
+    kernel_command_line,
+    peer_port_mac,
+    port_mac,
+)
+from rocelab.testbed.qemu.state_folder import State
+
+MEMORY_MB = 1024
+"""Memory of a node: enough for bpftrace and pyverbs."""
+_SWITCH_MB = 512
+"""Memory of the machine between the nodes, which only boots and forwards."""
+_PEER_MTU = 1500
+_HOST_RESERVE_MB = 512
+_QEMU_OVERHEAD_MB = 256
+_DISK_MB = 512
+_BOOT_SECONDS = 240
+
+Say = Callable[[str], None]
+
+
+def _say_nothing(text: str) -> None:
+    """Discard progress messages."""
+    del text
+
+
+class QemuTestbed:
+    """A testbed that is up."""
+
+    def __init__(
+        self,
+        state: State,
+        owner: subprocess.Popen[bytes] | None = None,
+        *,
+        patience: float = 1,
+    ) -> None:
+        self.state = state
+        self.patience = patience
+        # the supervisor, if this process started it; the pipe to it is the lifeline
+        self._owner = owner
+        self.spec = state.spec()
+        self._nodes = [self._node(node) for node in self.spec.nodes]
+        self._switch = self._node(self.spec.switch) if self.spec.switch else None
+
+    def _node(self, node: NodeSpec) -> SshNode:
+        path = self.state.path
+        target = SshTarget(
+            "127.0.0.1",
+            path / f"{node.name}.ssh",
+            port=node.ssh_port,
+            user="root",
+            identity=path / "id_ed25519",
+            known_hosts=path / "known_hosts",
+            configured=False,
+        )
+        return SshNode(node.name, node.link, target, self.patience)
+
+    @property
+    def nodes(self) -> Sequence[SshNode]:
+        """The nodes in the order of their names."""
+        return self._nodes
+
+    @property
+    def switch(self) -> SshNode | None:
+        """The machine between the nodes, if there is one."""
+        return self._switch
+
+    @property
+    def machines(self) -> Sequence[SshNode]:
+        """All machines."""
+        return self._nodes if self._switch is None else [*self._nodes, self._switch]
+
+    def target(self, name: str) -> SshTarget:
+        """Return how to log in to a machine. Raises StopIteration for an unknown name."""
+        return next(node.target for node in self.machines if node.name == name)
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """`kvm`, `tcg` or `icount`."""
+        return self.spec.accelerator
+
+    @property
+    def control(self) -> tuple[ControlEnd, ...]:
+        """The control network between the nodes."""
+        return tuple(ControlEnd(PEER, node.peer_ipv4) for node in self.spec.nodes)
+
+    @property
+    def control_ports(self) -> frozenset[int]:
+        """None: control never shares the data link."""
+        return frozenset()
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture the data link in QEMU, outside every guest.
+
+        With two nodes at the first node's card, with more where frames arrive at the switch.
+        """
+        two = len(self.spec.nodes) == 2
+        machine = self.spec.nodes[0] if two or self.spec.switch is None else self.spec.switch
+        qmp = self.state.path / f"{machine.name}.qmp"
+        capture = (
+            filter_dump.both_directions(qmp, path, snaplen)
+            if two
+            else filter_dump.arrivals(
+                qmp, [data_netdev(node) for node in self.spec.nodes], path, snaplen
+            )
+        )
+        try:
+            with capture:
+                yield
+        except TestbedError:
+            self.alive()  # if a node died, say that instead
+            raise
+
+    def alive(self) -> None:
+        """Raise TestbedError when a node has died; the error quotes its console."""
+        if not self.state.alive():
+            raise TestbedError(
+                f"testbed {self.spec.name} is gone",
+                cause="its supervisor was killed, or `rocelab down` was called",
+                action="Bring it up again with `rocelab up`.",
+            )
+        for name, status in self.state.died().items():
+            console = self.state.console_tail(name) or "its console is empty"
+            raise TestbedError(
+                f"node {name} died (QEMU exited with {status})",
+                cause=f"the end of its console:\n{console}",
+                action="Take the testbed down with `rocelab down` and start again.",
+            )
+
+    def environment(self) -> dict[str, Any]:
+        """Describe the testbed for run.json."""
+        version = subprocess.run(
+            ["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True
+        ).stdout.splitlines()[0]
+        facts = json.loads((Path(self.spec.image) / "image.json").read_text())
+        return {
+            "provider": "qemu",
+            "qemu": version,
+            "accelerator": self.spec.accelerator,
+            "host_cpu": _host_cpu(),
+            "image": facts,
+            "kernel_command_line": kernel_command_line(),
+            "memory_mb": self.spec.nodes[0].memory_mb,
+            "vcpus": self.spec.vcpus,
+            "data_link": _data_link(self.spec),
+            "switches": self.spec.switches,
+            "witness": _witness(self.spec),
+            "one_clock": False,
+            "mtu": self.spec.nodes[0].mtu,
+        }
+
+    def down(self) -> None:
+        """Stop all machines and remove the state folder."""
+        for node in self.machines:
+            node.close()
+        self.state.stop()
+        if self._owner:
+            self._owner.communicate()
+
+
+def _data_link(spec: TestbedSpec) -> str:
+    stream = "QEMU stream over a Unix socket (lossless), virtio-net"
+    if not spec.switches:
+        return stream
+    return f"{stream}, to a machine between the nodes that is {bridges.describe(spec.switches)}"
+
+
+def _witness(spec: TestbedSpec) -> str:
+    if len(spec.nodes) == 2:
+        return "QEMU's filter-dump at the first node's card, outside every node"
+    return "QEMU's filter-dump where frames arrive at the switch, outside every node"
+
+
+def _host_cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def _memory_available_mb() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    raise MissingError(
+        "cannot find out how much memory is available",
+        cause="/proc/meminfo has no MemAvailable",
+        action="Make /proc/meminfo readable, as on any Linux since 3.14.",
+    )
+
+
+def check_host(nodes: int, memory_mb: int, folder: Path, *, more_mb: int = 0) -> None:
+    """Raise MissingError when this machine lacks a program, memory or disk space."""
+    for tool, package in (
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("ssh", "openssh-client"),
+        ("ssh-keygen", "openssh-client"),
+        ("setpriv", "util-linux"),
+    ):
+        if not shutil.which(tool):
+            raise MissingError(
+                f"{tool} is not installed",
+                cause="`make setup` has not run on this machine",
+                action=f"Run `make setup`, or install Debian's package {package}.",
+            )
+    need = nodes * (memory_mb + _QEMU_OVERHEAD_MB) + _HOST_RESERVE_MB
+    need += more_mb + _QEMU_OVERHEAD_MB if more_mb else 0
+    have = _memory_available_mb()
+    if have < need:
+        raise MissingError(
+            f"{nodes} nodes of {memory_mb} MiB need {need} MiB of memory, {have} MiB are available",
+            cause="other programs use the memory",
+            action="Close some, or set a smaller `memory_mb` in the plan's [testbed].",
+        )
+    free = shutil.disk_usage(folder).free // 2**20
+    if free < _DISK_MB:
+        raise MissingError(
+            f"{folder} has {free} MiB free, captures and consoles need {_DISK_MB} MiB",
+            cause="the disk is nearly full",
+            action="Free some space on that disk.",
+        )
+
+
+def _port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _ports(count: int, first: int | None) -> list[int]:
+    """Return ports on 127.0.0.1 for SSH: consecutive ones from `first`, or any free ones."""
+    if first is None:
+        probes = [socket.socket() for _ in range(count)]
+        try:
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            return [int(probe.getsockname()[1]) for probe in probes]
+        finally:
+            for probe in probes:
+                probe.close()
+    ports = list(range(first, first + count))
+    for port in ports:
+        if not _port_is_free(port):
+            raise TestbedError(
+                f"port {port} on 127.0.0.1 is in use",
+                cause="another program or another testbed listens on it",
+                action="Choose another with --ssh-port, or omit the option to get free ports.",
+            )
+    return ports
+
+
+def _write_keys(state: State) -> None:
+    """Generate the login key and the host key; they are deleted with the testbed."""
+    make_key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "rocelab", "-f"]
+    for name in ("id_ed25519", "host_key"):
+        subprocess.run([*make_key, state.path / name], check=True, stdin=subprocess.DEVNULL)
+    host_key = (state.path / "host_key.pub").read_text().split()[:2]
+    (state.path / "known_hosts").write_text(f"[127.0.0.1]:* {' '.join(host_key)}\n")
+
+
+def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
+    """Start the supervisor; with `lifeline` it ends with this process, even if that is killed."""
+    command = [sys.executable, "-m", "rocelab.testbed.qemu.supervisor", state.name]
+    with (state.path / "supervisor.log").open("wb") as log:
+        process = subprocess.Popen(
+            command + (["--lifeline"] if lifeline else []),
+            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 20
+    while not state.alive():
+        if process.poll() is not None or time.monotonic() > deadline:
+            reason = (state.path / "supervisor.log").read_text(errors="replace").strip()
+            state.remove()
+            raise TestbedError(
+                "the testbed's supervisor did not start",
+                cause=reason[-2000:] or "this machine is too busy",
+                action="Run `rocelab doctor`, and try again.",
+            )
+        time.sleep(0.02)
+    return process
+
+
+def _wait_for_boot(testbed: QemuTestbed, say: Say) -> None:
+    started = time.monotonic()
+    limit = _BOOT_SECONDS * testbed.patience
+    for node in testbed.machines:
+        while not node.connect(timeout=30):
+            _explain_early_death(testbed)
+            if time.monotonic() - started > limit:
+                raise TestbedError(
+                    f"node {node.name} did not answer within {limit:.0f} s",
+                    cause=f"the end of its console:\n{testbed.state.console_tail(node.name)}",
+                    action="Check whether other work keeps this machine's processors busy.",
+                )
+            time.sleep(0.2)
+        say(f"{node.name} booted in {time.monotonic() - started:.0f} s")
+
+
+def _explain_early_death(testbed: QemuTestbed) -> None:
+    for name in testbed.state.died():
+        output = (testbed.state.path / f"{name}.qemu").read_text(errors="replace").strip()
+        if "host forwarding rule" in output:
+            raise TestbedError(
+                f"QEMU could not bind the SSH port of {name}",
+                cause="another program took the port in the meantime",
+                action="Try again, or choose a port with --ssh-port.",
+            )
+        if output:
+            raise TestbedError(
+                f"QEMU of {name} ended",
+                cause=output[-2000:],
+                action="Run `rocelab doctor`: it checks QEMU, the image and the accelerator.",
+            )
+    testbed.alive()
+
+
+def up(
+    name: str,
+    *,
+    line: str,
+    mtu: int,
+    provider: Provider = "qemu",
+    icount: bool = False,
+    nodes: int = 2,
+    switches: int = 0,
+    vcpus: int | None = None,
+    last_line: str = "",
+    memory_mb: int = MEMORY_MB,
+    ssh_port: int | None = None,
+    lifeline: bool = False,
+    patience: float = 1,
+    say: Say = _say_nothing,
+) -> QemuTestbed:
+    """Boot a testbed's machines and wait until all of them answer.
+
+    Provider `veth` has one machine. Provider `qemu` has one for each of `nodes`, and one more for
+    the `switches` between them; more than two nodes need a switch. The last node runs the kernel
+    line `last_line`, if given. With `icount` the machine's clock counts instructions. With
+    `lifeline` the testbed ends with this process, else with `down`. `patience` multiplies every
+    time limit. Raises UsageError for a name in use, MissingError when this machine lacks
+    resources, TestbedError when a node fails.
+    """
+    state = State(name)
+    if state.alive():
+        raise UsageError(
+            f"testbed {name} is already up",
+            cause="an earlier `rocelab up` made it",
+            action="Use it, or take it down with `rocelab down`.",
+        )
+    machines = 1 if provider == "veth" else nodes
+    between = switches > 0 and provider == "qemu"
+    check_host(machines, memory_mb, state.path.parent, more_mb=_SWITCH_MB if between else 0)
+    image = artifacts.image(line)
+    last = str(artifacts.image(last_line)) if last_line else ""
+    ports = _ports(machines + between, ssh_port)
+    accelerator: Accelerator = "icount" if icount else accelerator_probe.choose(image)
+    spec = TestbedSpec(
+        name,
+        line,
+        str(image),
+        accelerator,
+        tuple(
+            NodeSpec(i + 1, ports[i], memory_mb, mtu, image=last if i == machines - 1 else "")
+            for i in range(machines)
+        ),
+        provider,
+        ends=nodes,
+        switches=switches,
+        switch=NodeSpec(machines + 1, ports[-1], _SWITCH_MB, mtu, True) if between else None,
+        processors=vcpus,
+    )
+    what = f"{nodes} nodes" if provider == "qemu" else f"1 machine with {nodes} ends"
+    path = f" over {bridges.describe(switches)}" if switches else ""
+    say(f"booting {what}{path}, kernel line {line}, accelerator {accelerator}")
+    state.create(spec)
+    try:
+        _write_keys(state)
+        for node in spec.machines:
+            (state.path / f"{node.name}.conf").write_text(guest_config(spec, node))
+        testbed = QemuTestbed(state, _supervise(state, lifeline), patience=patience)
+        _wait_for_boot(testbed, say)
+        if testbed.switch is not None:
+            _connect(testbed.switch, spec)
+    except BaseException:
+        try:
+            state.stop()
+        except RocelabError:
+            state.remove()
+        raise
+    return testbed
+
+
+def _connect(switch: SshNode, spec: TestbedSpec) -> None:
+    """Make the bridges on the machine between the nodes."""
+    links = json.loads(switch.run(("ip", "-j", "link", "show")).stdout)
+    names = {link["address"]: link["ifname"] for link in links}
+    data = [Port(names[port_mac(node)], node.link.mac) for node in spec.nodes]
+    peer = [Port(names[peer_port_mac(node)], node.peer_mac) for node in spec.nodes]
+    for argv in (
+        *bridges.make(data, spec.switches, spec.nodes[0].mtu),
+        *bridges.make(peer, 1, _PEER_MTU, name="peer"),
+    ):
+        switch.run(argv)
+
+
+def attach(name: str) -> QemuTestbed:
+    """Return a testbed that is up. Raises UsageError when no testbed has that name."""
+    state = State(name)
+    if not state.alive():
+        raise UsageError(
+            f"no testbed {name} is up",
+            cause="it was never brought up, or was taken down",
+            action="Bring it up with `rocelab up`; `rocelab status` lists those that are up.",
+        )
+    return QemuTestbed(state)

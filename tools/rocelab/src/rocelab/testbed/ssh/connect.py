@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Log in to the hosts of an inventory: one connection each, checked before use."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rocelab.errors import MissingError, TestbedError
+from rocelab.testbed.node import DataLink
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.ssh_node import SshNode, SshTarget
+from rocelab.testbed.ssh import data_interface
+from rocelab.testbed.ssh.inventory import Host
+
+_LOGIN_TIMEOUT = 30
+_UNKNOWN_LINK = DataLink("", "", "", 0)
+
+
+def target_of(host: Host, control_path: Path) -> SshTarget:
+    """Return how to log in to a host; commands share the connection at `control_path`.
+
+    The path `none` stands for no shared connection.
+    """
+    return SshTarget(
+        host.host,
+        control_path,
+        port=host.port,
+        user=host.user,
+        identity=host.identity,
+        known_hosts=host.known_hosts,
+    )
+
+
+@contextmanager
+def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
+    """Connect to the hosts and yield them as nodes; disconnect on exit.
+
+    Raises MissingError if ssh(1) is not installed, TestbedError when a host refuses the login,
+    does not let us become root, or lacks the data interface.
+    """
+    if not shutil.which("ssh"):
+        raise MissingError(
+            "ssh is not installed",
+            cause="rocelab reaches the hosts of an inventory with ssh(1)",
+            action="apt-get install openssh-client",
+        )
+    with ExitStack() as stack:
+        # a short path: a socket's may have at most 108 bytes
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocelab-")))
+
+        def one(host: Host) -> SshNode:
+            target = target_of(host, sockets / host.name)
+            _open(host, target)
+            stack.callback(SshNode(host.name, _UNKNOWN_LINK, target).close)
+            return _checked(host, target)
+
+        yield at_once(one, hosts)
+
+
+def _open(host: Host, target: SshTarget) -> None:
+    """Open the shared connection; report ssh's own message when that fails."""
+    argv = ["ssh", "-M", "-N", "-f", *target.options(), "--", target.host]
+    with tempfile.TemporaryFile() as errors:
+        try:
+            status = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                # not a pipe: ssh in the background would hold it open
+                stderr=errors,
+                timeout=_LOGIN_TIMEOUT,
+                check=False,
+                start_new_session=True,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            status = None
+        errors.seek(0)
+        message = errors.read(4096).decode(errors="replace").strip()
+    if status:
+        raise TestbedError(
+            f"{host.name} ({host.host}) refuses the SSH login",
+            cause=message or f"ssh exited with {status}",
+            action="Log in by hand once: ssh must know the host's key, and the host must accept "
+            "yours without a password.",
+        )
+    if status is None:
+        raise TestbedError(
+            f"{host.name} ({host.host}) does not answer within {_LOGIN_TIMEOUT} s",
+            cause=message or "it is down, or a firewall drops the connection",
+            action="Try to log in by hand.",
+        )
+
+
+def _checked(host: Host, target: SshTarget) -> SshNode:
+    """Check that commands can run as root, and return the node with its data interface."""
+    bare = SshNode(host.name, _UNKNOWN_LINK, target)
+    is_root = bare.run(["id", "-u"]).stdout.strip() == "0"
+    target = replace(target, is_root=is_root)
+    link = data_interface.parse(
+        bare.run(data_interface.command(host.netdev), check=False).stdout,
+        host.netdev,
+        host=host.name,
+    )
+    node = SshNode(host.name, link, target)
+    done = node.root.run(["true"], check=False)
+    if done.returncode:
+        raise TestbedError(
+            f"cannot become root on {host.name}, which the driver and the probes need",
+            cause=done.stderr.strip()[-200:] or "sudo refuses",
+            action='Let this user run sudo without a password, or set user = "root" in the '
+            "inventory.",
+        )
+    return node

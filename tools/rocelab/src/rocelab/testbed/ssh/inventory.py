@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read the inventory: your own hosts, in a TOML file (docs/formats/inventory.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+from rocelab.strict import Table, read_toml, shown
+
+# These values go on command lines of ssh(1) and ip(8): no options, blanks or paths.
+_HOST = r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,254}"
+_USER = r"[A-Za-z_][A-Za-z0-9_.-]{0,31}"
+_NAME = r"[a-z0-9][a-z0-9-]{0,30}"
+_NETDEV = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}"  # IFNAMSIZ is 16, with the NUL
+_DEVICE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"  # IB_DEVICE_NAME_MAX is 64
+_PATH = r"(~/|/)[^\x00-\x1f]{1,4094}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of the inventory."""
+
+    name: str
+    """Name of the node, in output and in files."""
+    host: str
+    """Name or address to connect to, or an alias in ~/.ssh/config."""
+    netdev: str
+    """The data interface; never the one that SSH uses."""
+    user: str | None = None
+    """None: ssh(1) decides."""
+    port: int | None = None
+    """None: ssh(1) decides."""
+    verbs: str | None = None
+    """A verbs device that is not rxe; None: the one on `netdev`, if any."""
+    identity: Path | None = None
+    """File of the private key; None: ssh(1) decides."""
+    known_hosts: Path | None = None
+    """File of host keys; None: ssh(1) decides."""
+    control: tuple[str, ...] = ()
+    """Networks (CIDR) over which MPI's daemons talk, the same for all hosts; empty: chosen."""
+
+
+def default_path() -> Path:
+    """Return the inventory's default path, $XDG_CONFIG_HOME/rocelab/hosts.toml."""
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "rocelab/hosts.toml"
+
+
+def load(path: Path) -> tuple[Host, ...]:
+    """Read the hosts of an inventory, in order. Raises UsageError naming file, key and value."""
+    values = read_toml(
+        path, what="inventory", action="See docs/howto/hosts.md for how to write an inventory."
+    )
+    return from_dict(values, str(path))
+
+
+def from_dict(values: Mapping[str, Any], source: str) -> tuple[Host, ...]:
+    """Check an inventory's tables; `source` names it in messages. Raises UsageError."""
+    top = Table(values, source)
+    tables = top.tables("host")
+    control = _networks(top) if top.has("control") else ()
+    top.done()
+    hosts: list[Host] = []
+    for number, table in enumerate(tables, start=1):
+        host = _host(table, f"n{number}", control)
+        if any(host.name == other.name for other in hosts):
+            table.fail("name", f"{host.name!r} appears twice")
+        hosts.append(host)
+    return tuple(hosts)
+
+
+def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
+    path = "a path that starts with / or ~/"
+    host = Host(
+        name=table.matching("name", _NAME, "a name made of a-z, 0-9 and -", default=name),
+        host=table.matching("host", _HOST, "a host name or address"),
+        netdev=table.matching("netdev", _NETDEV, "an interface name"),
+        user=table.matching("user", _USER, "a user name") if table.has("user") else None,
+        port=table.integer("port", low=1, high=65535) if table.has("port") else None,
+        verbs=table.matching("verbs", _DEVICE, "a device name") if table.has("verbs") else None,
+        identity=_path(table, "identity", path),
+        known_hosts=_path(table, "known_hosts", path),
+        control=control,
+    )
+    table.done()
+    return host
+
+
+def _networks(top: Table) -> tuple[str, ...]:
+    networks = []
+    for text in top.texts("control"):
+        try:
+            networks.append(str(ip_network(text)))
+        except ValueError:
+            top.fail("control", f"{shown(text)} is not a network such as 192.0.2.0/24")
+    return tuple(networks)
+
+
+def _path(table: Table, key: str, words: str) -> Path | None:
+    return Path(table.matching(key, _PATH, words)).expanduser() if table.has(key) else None

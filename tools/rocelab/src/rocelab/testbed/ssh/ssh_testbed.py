@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Your own hosts as a testbed (rocelab.testbed.interface.Testbed)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from rocelab.errors import TestbedError, UsageError
+from rocelab.testbed import control_network, linktap, verbs
+from rocelab.testbed.capture_parts import merge
+from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
+from rocelab.testbed.node import Node, local
+from rocelab.testbed.node.endpoint import Endpoint
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version, remove_device
+from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.inventory import Host
+
+WITNESS = (
+    "AF_PACKET (linktap) on the first host's data interface: not outside the host; outgoing "
+    "frames are copied before they are sent"
+)
+EACH_WITNESS = (
+    "AF_PACKET (linktap) on every host's data interface, incoming frames only: not outside the "
+    "hosts; each host stamps with its own clock"
+)
+# a measurement is only as real as the least real of its nodes
+_LEAST_REAL: tuple[Accelerator, ...] = ("tcg", "kvm", "native")
+
+
+_SSH_PORT = 22
+
+
+class SshTestbed:
+    """Hosts that we are logged in to; `cleanup` undoes the setup and logs out.
+
+    `networks` (CIDR): where the inventory wants MPI's daemons to talk.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Endpoint], cleanup: ExitStack, networks: Sequence[str] = ()
+    ) -> None:
+        self._nodes = nodes
+        self._networks = networks
+        self._cleanup = cleanup
+        cpuinfos = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
+        accelerators = [local.accelerator(cpuinfo) for cpuinfo in cpuinfos]
+        self._accelerator = min(accelerators, key=_LEAST_REAL.index)
+
+    @property
+    def nodes(self) -> Sequence[Endpoint]:
+        """The hosts, in the inventory's order."""
+        return self._nodes
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """`native`, unless a host is a virtual machine."""
+        return self._accelerator
+
+    @cached_property
+    def control(self) -> Sequence[ControlEnd]:
+        """The interfaces over which MPI's daemons talk; see `control_network`. Raises CellError."""
+        hosts = [_addresses(node) for node in self._nodes]
+        return control_network.choose(self._nodes, hosts, self._networks)
+
+    @cached_property
+    def control_ports(self) -> frozenset[int]:
+        """The ports of the hosts' SSH servers, which may share the data interface."""
+        return frozenset(_ssh_connection(node)[1] for node in self._nodes)
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture on the data interface of the first of two hosts, or on each of more.
+
+        With more than two, the first host does not see the traffic between the others. Each host
+        then captures only what it receives, so that no frame is captured twice.
+        """
+        if len(self._nodes) == 2:
+            first = self._nodes[0]
+            with linktap.capture(first, [first.link.netdev], path, snaplen):
+                yield
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".hosts-") as folder:
+            parts = [Path(folder) / f"{node.name}.pcap" for node in self._nodes]
+            with ExitStack() as stack:
+                for node, part in zip(self._nodes, parts, strict=True):
+                    netdevs = [node.link.netdev]
+                    stack.enter_context(
+                        linktap.capture(node, netdevs, part, snaplen, arriving=True)
+                    )
+                yield
+            merge(parts, path)
+
+    def alive(self) -> None:
+        """Raise TestbedError when a host no longer answers."""
+        for node in self._nodes:
+            node.run(["true"], timeout=30)
+
+    def environment(self) -> dict[str, Any]:
+        """Describe the testbed for run.json."""
+        return {
+            "provider": "ssh",
+            "accelerator": self._accelerator,
+            "data_link": "the hosts' own network",
+            "witness": WITNESS if len(self._nodes) == 2 else EACH_WITNESS,
+            "one_clock": False,
+            "mtu": min(node.link.mtu for node in self._nodes),
+        }
+
+    def down(self) -> None:
+        """Remove the rxe devices that were added for this run, and log out."""
+        self._cleanup.close()
+
+
+def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestbed:
+    """Log in to the first `nodes` hosts; with `needs_driver`, add an rxe device where none exists.
+
+    Raises UsageError when the inventory has fewer hosts, TestbedError when a host cannot be used
+    or is not prepared (`rocelab hosts prepare`).
+    """
+    if len(hosts) < nodes:
+        raise UsageError(
+            f"the plan needs {nodes} hosts, and the inventory has {len(hosts)}",
+            cause="each node of the plan runs on its own host",
+            action="Add a [[host]] to the inventory for each missing one.",
+        )
+    with ExitStack() as stack:
+        hosts = hosts[:nodes]
+        logged_in = stack.enter_context(connected(hosts))
+        ends = [_endpoint(node, host) for node, host in zip(logged_in, hosts, strict=True)]
+        if needs_driver:
+            for end in ends:
+                _add_device(end, stack)
+        for end in ends[:1] if nodes == 2 else ends:
+            _check_tap(end)
+        return SshTestbed(ends, stack.pop_all(), hosts[0].control)
+
+
+def _addresses(node: Endpoint) -> control_network.HostAddresses:
+    listing = node.run(control_network.LISTING).stdout
+    try:
+        interfaces = control_network.addresses(listing)
+    except ValueError as error:
+        raise TestbedError(
+            f"{node.name} does not list its addresses",
+            cause=str(error),
+            action=f"Run `{' '.join(control_network.LISTING)}` on {node.name}.",
+        ) from error
+    return control_network.HostAddresses(
+        node.name, node.link.netdev, _ssh_connection(node)[0], interfaces
+    )
+
+
+def _ssh_connection(node: Node) -> tuple[str, int]:
+    """Address and port of the host that SSH connected to, from `$SSH_CONNECTION` (ssh(1))."""
+    words = node.run(["printenv", "SSH_CONNECTION"], check=False).stdout.split()
+    try:
+        return str(ip_address(words[2])), int(words[3])
+    except (IndexError, ValueError):
+        return "", _SSH_PORT
+
+
+def _check_tap(node: Endpoint) -> None:
+    """Check that our capture program is installed; every measurement needs it."""
+    installed = ("sh", "-c", 'command -v "$1"', "sh", linktap.TAP)
+    if node.root.run(installed, check=False).returncode:
+        raise TestbedError(
+            f"{node.name} has no {linktap.TAP}, which captures its data interface",
+            cause="the host is not prepared",
+            action="Run `rocelab hosts prepare`.",
+        )
+
+
+def _endpoint(node: SshNode, host: Host) -> Endpoint:
+    """Return the host with its rxe device's name and the adapter that the inventory names.
+
+    If the host has no rxe device, the name is that of the one to be added.
+    """
+    soft = verbs.find(node).soft
+    device = soft.device if soft else DEVICE
+    return Endpoint(node.name, node.link, device, node, adapter=host.verbs or "")
+
+
+def _add_device(node: Endpoint, stack: ExitStack) -> None:
+    """Add an rxe device unless the host has one; `stack` removes it again."""
+    if not driver_version(node):
+        raise TestbedError(
+            f"{node.name} does not run the instrumented rdma_rxe",
+            cause="the host is not prepared, or its stock driver was loaded again",
+            action="Run `rocelab hosts prepare`.",
+        )
+    if verbs.find(node).soft is None:
+        add_device(node)
+        stack.callback(remove_device, node)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ends on one virtual machine (rocelab.testbed.interface.Testbed)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocelab.testbed import artifacts, linktap
+from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
+from rocelab.testbed.node.endpoint import Endpoint
+from rocelab.testbed.node.prepare_node import install_probes
+from rocelab.testbed.node.ssh_node import SshTarget
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.machine_spec import TestbedSpec
+from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.veth import layout, pair_setup
+from rocelab.testbed.veth.layout import Layout
+
+
+class VethTestbed:
+    """Ends connected by veth on a virtual machine that is up."""
+
+    def __init__(self, host: qemu.QemuTestbed, plan: Layout | None = None) -> None:
+        """`plan`: the layout on the machine, if it is not the one in the testbed's spec."""
+        self._host = host
+        self._machine = host.nodes[0]
+        self._layout = plan or _layout(host.spec)
+        self._nodes = pair_setup.ends(self._machine, self._layout)
+
+    @property
+    def nodes(self) -> Sequence[Endpoint]:
+        """The ends."""
+        return self._nodes
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """What executes the machine's instructions."""
+        return self._host.accelerator
+
+    @property
+    def control(self) -> None:
+        """None: all ends are on one machine."""
+        return None
+
+    @property
+    def control_ports(self) -> frozenset[int]:
+        """None: control never shares the data link."""
+        return frozenset()
+
+    @property
+    def host(self) -> qemu.QemuTestbed:
+        """The machine that all ends are on."""
+        return self._host
+
+    @property
+    def spec(self) -> TestbedSpec:
+        """What the testbed consists of."""
+        return self._host.spec
+
+    @property
+    def state(self) -> State:
+        """The testbed's state folder."""
+        return self._host.state
+
+    def target(self, name: str) -> SshTarget:
+        """Return how to log in to an end's machine, which is the same for all."""
+        del name
+        return self._machine.target
+
+    @contextmanager
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+        """Capture the link, on the machine itself."""
+        try:
+            with linktap.capture(self._machine, self._layout.netdevs, path, snaplen):
+                yield
+        except BaseException:
+            self.alive()  # if the machine died, say that instead
+            raise
+
+    def alive(self) -> None:
+        """Raise TestbedError when the machine has died; the error quotes its console."""
+        self._host.alive()
+
+    def environment(self) -> dict[str, Any]:
+        """Describe the testbed for run.json."""
+        return {
+            **self._host.environment(),
+            "provider": "veth",
+            "data_link": self._layout.description,
+            "switches": self._layout.switches,
+            "witness": layout.WITNESS,
+            "one_clock": True,
+        }
+
+    def down(self) -> None:
+        """Stop the machine, and the ends with it."""
+        self._host.down()
+
+
+def up(
+    name: str,
+    *,
+    line: str,
+    mtu: int,
+    icount: bool = False,
+    nodes: int = 2,
+    switches: int = 0,
+    vcpus: int | None = None,
+    memory_mb: int = qemu.MEMORY_MB,
+    ssh_port: int | None = None,
+    lifeline: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> VethTestbed:
+    """Boot one machine and make the ends on it; for parameters and errors see `qemu.up`."""
+    program = artifacts.probe(linktap.TAP, line)
+    host = qemu.up(
+        name,
+        line=line,
+        mtu=mtu,
+        provider="veth",
+        icount=icount,
+        nodes=nodes,
+        switches=switches,
+        vcpus=vcpus,
+        memory_mb=memory_mb,
+        ssh_port=ssh_port,
+        lifeline=lifeline,
+        say=say,
+    )
+    try:
+        install_probes(host.nodes[0], [program])
+        pair_setup.make(host.nodes[0], _layout(host.spec))
+    except BaseException:
+        host.down()
+        raise
+    return VethTestbed(host)
+
+
+def _layout(spec: TestbedSpec) -> Layout:
+    return Layout(spec.nodes[0].mtu, spec.ends, spec.switches)
