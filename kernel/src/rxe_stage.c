@@ -4,7 +4,6 @@
  */
 #include <linux/clocksource.h>
 #include <linux/math64.h>
-#include <linux/preempt.h>
 
 #include "rxe.h"
 #include "rxe_stage.h"
@@ -128,18 +127,6 @@ static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
 	id->flags = (switched ? RXE_FLAG_SWITCHED : 0) |
 		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
 }
-
-/*
- * A BPF program does not begin again on a CPU where it has not ended. Not every
- * kernel's tracepoints leave the CPU to their programs: with preemption, the
- * next task's packet would have no event.
- */
-#define rxe_emit(event, ...)				\
-	do {						\
-		preempt_disable_notrace();		\
-		trace_##event(__VA_ARGS__);		\
-		preempt_enable_notrace();		\
-	} while (0)
 
 void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 {

@@ -8,6 +8,7 @@
 #define RXE_STAGE_H
 
 #include <linux/jump_label.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 #ifdef CONFIG_X86_TSC
@@ -15,6 +16,18 @@
 #endif
 
 #include "rxe_trace.h"
+
+/*
+ * A BPF program does not begin again on a CPU where it has not ended. Not every
+ * kernel's tracepoints leave the CPU to their programs: with preemption, the
+ * next task's packet would have no event.
+ */
+#define rxe_emit(event, ...)				\
+	do {						\
+		preempt_disable_notrace();		\
+		trace_##event(__VA_ARGS__);		\
+		preempt_enable_notrace();		\
+	} while (0)
 
 extern unsigned int rxe_stage_epoch;
 

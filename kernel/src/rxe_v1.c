@@ -2,6 +2,7 @@
 /*
  * RoCE v1: what differs from RoCE v2. From the BTH on both are the same.
  */
+#include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -45,12 +46,19 @@ void rxe_v1_init_skb(struct sk_buff *skb)
 	skb->destructor = rxe_v1_put_dev;
 }
 
-/* build the headers; skb->data is the GRH afterwards, as in a received frame */
-int rxe_v1_prepare(const struct rxe_av *av, struct sk_buff *skb)
+/*
+ * Build the headers; skb->data is the GRH afterwards, as in a received frame.
+ * The caller has decided whether the packet loops back: av may not be asked
+ * again, nor skb->protocol, which a VLAN device can have rewritten.
+ */
+int rxe_v1_prepare(const struct rxe_av *av, struct rxe_pkt_info *pkt,
+		   struct sk_buff *skb)
 {
 	struct net_device *dev = skb->dev;
 	struct ib_grh *grh;
 	int err;
+
+	pkt->mask |= RXE_ROCE_V1_MASK;
 
 	grh = __skb_push(skb, sizeof(*grh));
 	skb_reset_network_header(skb);
@@ -66,7 +74,7 @@ int rxe_v1_prepare(const struct rxe_av *av, struct sk_buff *skb)
 	memcpy(&grh->dgid, &av->dgid_addr._sockaddr_in6.sin6_addr,
 	       sizeof(grh->dgid));
 
-	if (ether_addr_equal(dev->dev_addr, av->dmac))
+	if (pkt->mask & RXE_LOOPBACK_MASK)
 		return 0;
 
 	err = dev_hard_header(skb, dev, ETH_P_IBOE, av->dmac, NULL, skb->len);
@@ -91,6 +99,7 @@ static void rxe_v1_loop_multicast(struct rxe_dev *rxe, struct sk_buff *skb)
 	copy = skb_clone(skb, GFP_ATOMIC);
 	if (!copy)
 		return;
+	copy->protocol = htons(ETH_P_IBOE);
 	copy->pkt_type = PACKET_LOOPBACK;
 	netif_rx(copy);
 }
@@ -100,6 +109,13 @@ int rxe_v1_send(struct rxe_dev *rxe, struct sk_buff *skb)
 {
 	struct net_device *dev = skb->dev;
 	int err;
+
+	/* a packet without a link header was meant for rxe_v1_loopback() */
+	if (WARN_ON_ONCE(!skb_mac_header_was_set(skb))) {
+		kfree_skb(skb);
+		dev_put(dev);
+		return -EINVAL;
+	}
 
 	if (is_multicast_ether_addr(eth_hdr(skb)->h_dest))
 		rxe_v1_loop_multicast(rxe, skb);
@@ -191,7 +207,7 @@ static int rxe_v1_rcv(struct sk_buff *skb, struct net_device *dev,
 
 	trace_rxe_recv_begin(dev->ifindex);
 	pkt = SKB_TO_PKT(skb);
-	pkt->mask = RXE_GRH_MASK;
+	pkt->mask = RXE_GRH_MASK | RXE_ROCE_V1_MASK;
 	rxe_rx_arrival(skb);
 
 	/* the sender may be a QP of this host, on the other end of a veth */
@@ -250,11 +266,17 @@ static struct packet_type rxe_v1_packet_type __read_mostly = {
 static DEFINE_MUTEX(rxe_v1_lock);
 static unsigned int rxe_v1_devices;
 
-void rxe_v1_add(struct rxe_dev *rxe)
+void rxe_v1_add(struct rxe_dev *rxe, const struct net_device *ndev)
 {
-	rxe->roce_v1 = READ_ONCE(roce_v1);
-	if (!rxe->roce_v1)
+	if (!READ_ONCE(roce_v1))
 		return;
+
+	/* its frames are Ethernet frames */
+	if (ndev->type != ARPHRD_ETHER) {
+		netdev_warn(ndev, "no Ethernet device: RoCE v2 only\n");
+		return;
+	}
+	rxe->roce_v1 = true;
 
 	mutex_lock(&rxe_v1_lock);
 	if (!rxe_v1_devices++)
