@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Classic pcap, nanoseconds, link type Ethernet (draft-ietf-opsawg-pcap). */
-#ifndef VETHTAP_PCAP_H
-#define VETHTAP_PCAP_H
+#ifndef LINKTAP_PCAP_H
+#define LINKTAP_PCAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,4 +13,4 @@ bool pcap_begin(FILE *file, uint32_t snaplen);
 bool pcap_frame(FILE *file, const struct timespec *when, const void *frame, uint32_t captured,
 		uint32_t length);
 
-#endif /* VETHTAP_PCAP_H */
+#endif /* LINKTAP_PCAP_H */

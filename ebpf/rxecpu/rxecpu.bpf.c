@@ -3,13 +3,13 @@
  * CPU time by context and owner: a state machine per CPU, driven by the kernel's events of tasks,
  * system calls and interrupts, and by the driver's.
  *
- * The first word of a program's name is its feature (features.c).
+ * The first word of a program's name is its feature (kernel_features.c).
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "task.bpf.h"
+#include "task_owner.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

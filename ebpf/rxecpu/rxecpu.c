@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "clock.h"
-#include "config.h"
+#include "cpu_options.h"
 #include "msg.h"
 #include "outfile.h"
-#include "probes.h"
-#include "report.h"
+#include "cpu_probes.h"
+#include "cpu_report.h"
 #include "watch.h"
 
 struct run {

@@ -10,8 +10,8 @@
 
 #include "drop.h"
 #include "rxedump.h"
-#include "record.bpf.h"
-#include "done.bpf.h"
+#include "packet_record.bpf.h"
+#include "late_stages.bpf.h"
 #include "stock.bpf.h"
 #include "calibrate.bpf.h"
 

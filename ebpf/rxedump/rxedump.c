@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "capture.h"
-#include "config.h"
-#include "hold.h"
+#include "dump_capture.h"
+#include "dump_options.h"
+#include "packet_hold.h"
 #include "msg.h"
-#include "probes.h"
+#include "dump_probes.h"
 #include "watch.h"
 
 /* how often the ring buffer is read; the programs wake us only when it fills up */

@@ -13,7 +13,7 @@
 
 #include "rxestat.h"
 #include "calibrate.bpf.h"
-#include "hot.bpf.h"
+#include "cells.bpf.h"
 #include "xmit.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

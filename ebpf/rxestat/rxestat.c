@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "clock.h"
-#include "config.h"
+#include "stat_options.h"
 #include "msg.h"
 #include "outfile.h"
-#include "probes.h"
-#include "report.h"
+#include "stat_probes.h"
+#include "stat_report.h"
 #include "watch.h"
 
 /* the cells have 32-bit counters: add them up long before they overflow */

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "drop.h"
-#include "link.h"
+#include "link_header.h"
 #include "packet_text.h"
 #include "stage.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The probes' manual pages and their option tables (ebpf/*/option_table.h) say the same."""
+"""The probes' manual pages and their option tables (ebpf/*/*_option_table.h) say the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def source(probe: str) -> str:
     def included(line: re.Match[str]) -> str:
         return (ROOT / "ebpf/lib" / line[1]).read_text()
 
-    own = (ROOT / f"ebpf/{probe}/option_table.h").read_text()
+    own = next((ROOT / f"ebpf/{probe}").glob("*_option_table.h")).read_text()
     return re.sub(r'^#include "(\w+\.h)"$', included, own, flags=re.MULTILINE)
 
 
@@ -101,14 +101,14 @@ def test_exit_statuses(probe: str) -> None:
 
 def test_contexts_owners_and_features_are_explained() -> None:
     """What rxecpu's output can name stands in its page."""
-    report = (ROOT / "ebpf/rxecpu/report.c").read_text()
+    report = (ROOT / "ebpf/rxecpu/cpu_report.c").read_text()
     contexts = re.findall(r'"([\w.]+)"', report.split("context_names")[1].split(";")[0])
     assert len(contexts) == 16
     text = page("rxecpu")
     kinds = re.search(r"\| `softirq\.<kind>` \| `([\w ]+)`", text)
     assert kinds
     assert [f"softirq.{kind}" for kind in kinds[1].split()] == contexts[6:]
-    features = (ROOT / "ebpf/rxecpu/features.c").read_text()
+    features = (ROOT / "ebpf/rxecpu/kernel_features.c").read_text()
     absence = dict(re.findall(r'\[(FEATURE_\w+)\]\s*=\s*"([^"]+)"', features.split("absence")[1]))
     names = dict(re.findall(r'\[(FEATURE_\w+)\]\s*=\s*"([^"]+)"', features.split("absence")[0]))
     assert len(names) == len(absence) == 6

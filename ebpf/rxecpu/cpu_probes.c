@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cpu_probes.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate.h"
+#include "msg.h"
+#include "owner_targets.h"
+
+#include "rxecpu.skel.h"
+
+static void tell_absence(const struct report *report)
+{
+	if (report->session.driver.kind == DRIVER_ABSENT)
+		msg("rdma_rxe is not loaded: nothing is the driver's");
+	for (int i = 0; i < FEATURES; i++) {
+		bool of_driver = i == FEATURE_RXE_TASKS || i == FEATURE_RXE_RECEIVE;
+
+		if (!report->features[i] &&
+		    !(of_driver && report->session.driver.kind == DRIVER_ABSENT))
+			msg("missing here: %s: %s (rxecpu(8), WHAT CAN BE MISSING)",
+			    feature_names[i], feature_absence[i]);
+	}
+}
+
+static int load(struct probes *p, const struct config *config, struct report *report)
+{
+	int status, err;
+
+	p->skel = rxecpu_bpf__open();
+	if (!p->skel)
+		return load_error(-errno);
+	status = features_choose(p->skel, &report->session.driver, report->features);
+	status = status ?: targets_choose(p->skel, config, &report->session.driver);
+	if (status)
+		return status;
+	err = rxecpu_bpf__load(p->skel);
+	return err ? load_error(err) : 0;
+}
+
+static int begin(struct probes *p)
+{
+	int err = sampler_begin(&p->sampler);
+
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot begin on each CPU: %s", strerror(-err))
+		   : 0;
+}
+
+int probes_start(struct probes *p, const struct config *config, struct report *report,
+		 pid_t command)
+{
+	int status = session_inspect(&report->session), err;
+
+	status = status ?: load(p, config, report);
+	if (status)
+		return status;
+	tell_absence(report);
+	err = sampler_open(&p->sampler, p->skel);
+	if (err)
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot list the CPUs: %s", strerror(-err));
+	report->ncpus = p->sampler.ncpus;
+	report->cpus = calloc(report->ncpus, sizeof(*report->cpus));
+	if (!report->cpus)
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(ENOMEM));
+	report->event_ns = calibrate_run_ns(p->skel->progs.calibrate_event) -
+			   calibrate_run_ns(p->skel->progs.calibrate_empty);
+	status = targets_add(p->skel, config, command);
+	status = status ?: session_attach(&report->session, p->skel->obj, NULL, NULL);
+	return status ?: begin(p);
+}
+
+void probes_account(const struct probes *p, struct report *report)
+{
+	sampler_events(&p->sampler, &report->events, &report->late);
+	session_account(&report->session, p->skel->obj);
+}
+
+void probes_close(struct probes *p)
+{
+	sampler_close(&p->sampler);
+	if (p->skel)
+		rxecpu_bpf__destroy(p->skel);
+	p->skel = NULL;
+}

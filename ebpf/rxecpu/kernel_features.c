@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "kernel_features.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "load.h"
+#include "msg.h"
+
+#include "rxecpu.skel.h"
+
+const char *const feature_names[FEATURES] = {
+	[FEATURE_SYSCALL] = "syscall",	     [FEATURE_FAULT] = "fault",
+	[FEATURE_SOCKET] = "network.socket", [FEATURE_VECTOR] = "hardirq.vectors",
+	[FEATURE_RXE_TASKS] = "rxe.tasks",   [FEATURE_RXE_RECEIVE] = "rxe.receive",
+};
+
+const char *const feature_absence[FEATURES] = {
+	[FEATURE_SYSCALL] = "system calls count as user",
+	[FEATURE_FAULT] = "page faults count as user",
+	[FEATURE_SOCKET] = "socket calls are the caller's, not the network's",
+	[FEATURE_VECTOR] = "timer and inter-processor interrupts count as what they interrupt",
+	[FEATURE_RXE_TASKS] = "the driver's tasks are others'",
+	[FEATURE_RXE_RECEIVE] = "the driver's receive handler is the network's",
+};
+
+/* "tp_btf/sched_switch", "fentry/inet_sendmsg": are there types for it? */
+static bool has_target(const struct btf *btf, const struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+	const char *target = strchr(section, '/');
+	char name[128];
+
+	if (!btf || !target)
+		return false;
+	if (!load_has_prefix(section, "tp_btf/"))
+		return btf__find_by_name_kind(btf, target + 1, BTF_KIND_FUNC) > 0;
+	snprintf(name, sizeof(name), "btf_trace_%s", target + 1);
+	return btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) > 0;
+}
+
+static bool is_of_driver(const char *name)
+{
+	return load_has_prefix(name, "rxe_") || load_has_prefix(name, "stock_");
+}
+
+/* whether a program for the driver suits the one that is loaded */
+static bool suits(const char *name, const struct driver *driver)
+{
+	return load_has_prefix(name, "rxe_") ? driver->kind == DRIVER_INSTRUMENTED
+					     : driver->kind == DRIVER_STOCK;
+}
+
+static bool loads(const struct bpf_program *program)
+{
+	return bpf_program__autoload(program);
+}
+
+static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const struct btf *kernel,
+		   const struct btf *module)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program (program, skel->obj) {
+		const char *name = bpf_program__name(program);
+
+		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING)
+			continue;
+		bpf_program__set_autoload(program, is_of_driver(name)
+							   ? suits(name, driver) &&
+								     has_target(module, program)
+							   : has_target(kernel, program));
+	}
+	/* the handler calls it: needed only where the compiler inlined the handler */
+	if (loads(skel->progs.stock_rxe_udp_encap_recv)) {
+		bpf_program__set_autoload(skel->progs.stock_rxe_rcv, false);
+		bpf_program__set_autoload(skel->progs.stock_rxe_rcv_ret, false);
+	}
+}
+
+static int check(const struct rxecpu_bpf *skel)
+{
+	if (loads(skel->progs.task_switch) && loads(skel->progs.softirq_begin) &&
+	    loads(skel->progs.softirq_end) && loads(skel->progs.irq_begin) &&
+	    loads(skel->progs.irq_end))
+		return 0;
+	return msg_error(EXIT_MISSING, "the kernel was built without BTF, or without tracepoints",
+			 "run a distribution's kernel, 6.1 or later",
+			 "no types of the events of tasks and interrupts in /sys/kernel/btf");
+}
+
+int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool has[FEATURES])
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *module = kernel && driver->has_btf ? btf__load_module_btf("rdma_rxe", kernel)
+						       : NULL;
+
+	choose(skel, driver, kernel, module);
+	btf__free(module);
+	btf__free(kernel);
+	has[FEATURE_SYSCALL] = loads(skel->progs.syscall_enter) && loads(skel->progs.syscall_exit);
+	has[FEATURE_FAULT] = loads(skel->progs.fault_begin) && loads(skel->progs.fault_end);
+	has[FEATURE_SOCKET] = loads(skel->progs.socket_inet_sendmsg) &&
+			      loads(skel->progs.socket_inet_recvmsg);
+	has[FEATURE_VECTOR] = loads(skel->progs.vector_local_timer_entry);
+	/* tasks of the stock driver: tasklets by name, work items by address of their function */
+	has[FEATURE_RXE_TASKS] =
+		loads(skel->progs.rxe_task_begin) || loads(skel->progs.stock_rxe_do_task) ||
+		(driver->has_work && driver->text_end && loads(skel->progs.work_begin));
+	has[FEATURE_RXE_RECEIVE] = loads(skel->progs.rxe_recv_begin) ||
+				   loads(skel->progs.stock_rxe_udp_encap_recv) ||
+				   loads(skel->progs.stock_rxe_rcv);
+	return check(skel);
+}

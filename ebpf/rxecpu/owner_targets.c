@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "owner_targets.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <limits.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "network_interrupts.h"
+#include "load.h"
+#include "msg.h"
+
+#include "rxecpu.skel.h"
+
+#define CGROUP2_MAGIC 0x63677270 /* linux/magic.h */
+
+/* where cgroup v2 is mounted: the longest beginning of a cgroup's path that is on no other */
+static int cgroup_depth(const char *path)
+{
+	char parent[PATH_MAX], *slash;
+	struct statfs fs;
+	int depth = 0;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	while ((slash = strrchr(parent, '/')) && slash != parent) {
+		*slash = '\0';
+		if (statfs(parent, &fs) || (unsigned long)fs.f_type != CGROUP2_MAGIC)
+			break;
+		depth++;
+	}
+	return depth;
+}
+
+static int choose_cgroup(struct rxecpu_bpf *skel, const char *given)
+{
+	char path[PATH_MAX];
+	struct statfs fs;
+	struct stat st;
+
+	if (!realpath(given, path) || stat(path, &st) || statfs(path, &fs) ||
+	    (unsigned long)fs.f_type != CGROUP2_MAGIC)
+		return msg_error(EXIT_MISSING, "the path is wrong, or on a hierarchy of version 1",
+				 "give a folder below /sys/fs/cgroup", "no cgroup '%s'", given);
+	skel->rodata->cgroup_id = st.st_ino;
+	skel->rodata->cgroup_level = cgroup_depth(path);
+	return 0;
+}
+
+/* the interface below an rxe device: its events of receipt name that */
+static unsigned int interface_of(const char *device)
+{
+	char path[PATH_MAX], name[IF_NAMESIZE + 1] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/parent", device);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
+	fclose(f);
+	return if_nametoindex(name);
+}
+
+static int choose_device(struct rxecpu_bpf *skel, const char *device, const struct driver *driver)
+{
+	unsigned int ifindex;
+	__u32 index;
+	int status = load_find_device(device, &index);
+
+	if (status)
+		return status;
+	ifindex = interface_of(device);
+	if (driver->kind != DRIVER_INSTRUMENTED || !ifindex)
+		return msg_error(EXIT_MISSING,
+				 "it is no rxe device, or the stock driver is loaded, whose events "
+				 "do not name the device",
+				 "leave out --device, or load rocelab's driver: make module",
+				 "cannot count the work for '%s' alone", device);
+	skel->rodata->one_device = true;
+	skel->rodata->device_index = index;
+	skel->rodata->device_ifindex = ifindex;
+	return 0;
+}
+
+int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
+		   const struct driver *driver)
+{
+	int status = 0;
+
+	skel->rodata->by_pid = config->npids || config->session.command;
+	skel->rodata->comms = config->ncomms;
+	memcpy((void *)skel->rodata->comm, config->comms, sizeof(config->comms));
+	interrupts_of_network((__u8 *)skel->rodata->network_irq, MAX_IRQS);
+	if (config->cgroup)
+		status = choose_cgroup(skel, config->cgroup);
+	if (!status && config->device)
+		status = choose_device(skel, config->device, driver);
+	if (!status && !config->device) {
+		skel->rodata->module_begin = driver->text_begin;
+		skel->rodata->module_end = driver->text_end;
+	}
+	return status;
+}
+
+static int add(struct rxecpu_bpf *skel, __u32 pid)
+{
+	__u8 one = 1;
+
+	return bpf_map__update_elem(skel->maps.processes, &pid, sizeof(pid), &one, sizeof(one),
+				    BPF_ANY)
+		       ? msg_error(EXIT_RUN, NULL, NULL, "cannot write the BPF maps: %s",
+				   strerror(errno))
+		       : 0;
+}
+
+int targets_add(struct rxecpu_bpf *skel, const struct config *config, pid_t command)
+{
+	int status = command > 0 ? add(skel, command) : 0;
+
+	for (unsigned int i = 0; i < config->npids && !status; i++) {
+		if (kill(config->pids[i], 0) && errno == ESRCH)
+			return msg_error(EXIT_MISSING, "it has ended", NULL, "no process %u",
+					 config->pids[i]);
+		status = add(skel, config->pids[i]);
+	}
+	return status;
+}

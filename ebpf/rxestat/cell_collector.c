@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cell_collector.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rxestat.skel.h"
+
+/* a cells map, and where its stages go */
+struct source {
+	struct bpf_map *cells;
+	const union slot_entry *slot; /* by key */
+	size_t cell_size;
+	int stages;
+	enum direction dir;
+	int first_stage;
+	int sure_stage; /* one that every packet passes: it counts them */
+	size_t counts;	/* offset in struct group; 0: none */
+};
+
+enum { SOURCES = 4 };
+
+static void sources_of(const struct collector *c, struct source s[SOURCES])
+{
+	struct rxestat_bpf *b = c->skel;
+
+	s[0] = (struct source){
+		.cells = b->maps.tx_cells,
+		.slot = b->bss->tx_slot,
+		.cell_size = sizeof(struct tx_cell),
+		.stages = RXE_TX_STAGES,
+		.dir = DIR_TX,
+		.sure_stage = RXE_TX_ICRC,
+		.counts = offsetof(struct group, seen),
+	};
+	s[1] = (struct source){
+		.cells = b->maps.xmit_cells,
+		.slot = b->bss->tx_slot,
+		.cell_size = sizeof(struct xmit_cell),
+		.stages = 1,
+		.dir = DIR_TX,
+		.first_stage = TX_XMIT,
+	};
+	s[2] = (struct source){
+		.cells = b->maps.rx_cells,
+		.slot = b->bss->rx_slot,
+		.cell_size = sizeof(struct rx_cell),
+		.stages = RXE_RX_STAGES,
+		.dir = DIR_RX,
+		.sure_stage = RXE_RX_ICRC,
+		.counts = offsetof(struct group, seen),
+	};
+	s[3] = (struct source){
+		.cells = b->maps.done_cells,
+		.slot = b->bss->done_slot,
+		.cell_size = sizeof(struct done_cell),
+		.stages = RXE_DONE_STAGES,
+		.dir = DIR_RX,
+		.first_stage = RX_DONE,
+		.sure_stage = RXE_DONE_EXEC,
+		.counts = offsetof(struct group, done),
+	};
+}
+
+int collector_open(struct collector *c, struct rxestat_bpf *skel)
+{
+	struct source s[SOURCES];
+	size_t most = 0;
+
+	c->skel = skel;
+	c->slots = skel->rodata->slots;
+	c->ncpus = libbpf_num_possible_cpus();
+	if (c->ncpus < 0)
+		return c->ncpus;
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES; i++)
+		most = s[i].cell_size > most ? s[i].cell_size : most;
+	c->buffer = calloc(c->ncpus, most);
+	c->fresh = calloc(c->ncpus, most);
+	if (!c->buffer || !c->fresh) {
+		collector_close(c);
+		return -ENOMEM;
+	}
+	return quiesce_open(&c->quiesce);
+}
+
+void collector_close(struct collector *c)
+{
+	free(c->buffer);
+	free(c->fresh);
+	c->buffer = c->fresh = NULL;
+	quiesce_close(&c->quiesce);
+}
+
+/* an empty cell of a source on every CPU: all zero, the minima at the top */
+static void make_fresh(const struct collector *c, const struct source *s)
+{
+	memset(c->fresh, 0, c->ncpus * s->cell_size);
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		char *cell = (char *)c->fresh + cpu * s->cell_size;
+		struct stage_sum *sum = (void *)(cell + sizeof(struct cell_head));
+
+		for (int i = 0; i < s->stages; i++)
+			sum[i].min = ~0u;
+	}
+}
+
+static int refresh(const struct collector *c, const struct source *s, __u32 index)
+{
+	return bpf_map_update_elem(bpf_map__fd(s->cells), &index, c->fresh, BPF_ANY) ? -errno : 0;
+}
+
+int collector_reset(struct collector *c)
+{
+	typeof(c->skel->bss) bss = c->skel->bss;
+	struct source s[SOURCES];
+	int err = 0;
+
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES; i++) {
+		make_fresh(c, &s[i]);
+		for (__u32 index = 0; index < 2 * c->slots && !err; index++)
+			err = refresh(c, &s[i], index);
+	}
+	memset(bss->tx_slot, 0, sizeof(bss->tx_slot));
+	memset(bss->rx_slot, 0, sizeof(bss->rx_slot));
+	memset(bss->done_slot, 0, sizeof(bss->done_slot));
+	memset(bss->xmit_table, 0, sizeof(bss->xmit_table));
+	c->skel->data->tx_used = c->skel->data->rx_used = c->skel->data->done_used = SLOT_FIRST;
+	bss->lost = 0;
+	return err;
+}
+
+/* one CPU's part of a cell: head, sums, buckets; only the number of stages differs */
+static void add_cell(const char *cell, const struct source *s, struct group *g)
+{
+	const struct cell_head *head = (const void *)cell;
+	const struct stage_sum *sum = (const void *)(cell + sizeof(*head));
+	const __u32(*bucket)[LOGLIN_SLOTS] = (const void *)(sum + s->stages);
+
+	if (s->counts) {
+		struct counts *counts = (void *)((char *)g + s->counts);
+
+		counts->switched += head->switched;
+		counts->loopback += head->loopback;
+	}
+	for (int i = 0; i < s->stages; i++) {
+		struct hist one = {.sum = sum[i].sum, .min = sum[i].min, .max = sum[i].max};
+
+		for (int b = 0; b < LOGLIN_BUCKETS; b++)
+			one.count += one.bucket[b] = bucket[i][b];
+		hist_merge(&g->stage[s->first_stage + i], &one);
+		if (s->counts && i == s->sure_stage)
+			((struct counts *)((char *)g + s->counts))->packets += one.count;
+	}
+}
+
+static int poll_source(struct collector *c, const struct source *s, __u32 half,
+		       struct groups *groups)
+{
+	make_fresh(c, s);
+	for (__u32 key = 0; key < KEYS; key++) {
+		union slot_entry entry = {
+			.word = __atomic_load_n(&s->slot[key].word, __ATOMIC_RELAXED),
+		};
+		__u32 index = half + entry.slot;
+		struct group *g;
+		int err;
+
+		if (!entry.word)
+			continue;
+		if (bpf_map_lookup_elem(bpf_map__fd(s->cells), &index, c->buffer))
+			return -errno;
+		/* nothing to add or to reset */
+		if (!memcmp(c->buffer, c->fresh, c->ncpus * s->cell_size))
+			continue;
+		g = groups_get(groups, s->dir, key);
+		if (!g)
+			return -ENOMEM;
+		for (int cpu = 0; cpu < c->ncpus; cpu++)
+			add_cell((char *)c->buffer + cpu * s->cell_size, s, g);
+		err = refresh(c, s, index);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int collector_poll(struct collector *c, struct groups *groups)
+{
+	struct source s[SOURCES];
+	__u32 half = c->skel->bss->half;
+	int err;
+
+	__atomic_store_n(&c->skel->bss->half, half ? 0 : c->slots, __ATOMIC_RELEASE);
+	err = quiesce_wait(&c->quiesce);
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES && !err; i++)
+		err = poll_source(c, &s[i], half, groups);
+	return err;
+}
+
+void collector_devices(const struct collector *c, __u32 devices[DEV_PLACES])
+{
+	struct source s[SOURCES];
+
+	memset(devices, 0, DEV_PLACES * sizeof(devices[0]));
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES; i++) {
+		for (__u32 key = 0; key < KEYS; key++) {
+			if (s[i].slot[key].tag)
+				devices[key_dev(key)] = s[i].slot[key].tag;
+		}
+	}
+}

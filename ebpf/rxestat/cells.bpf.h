@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From a record to its cell, and into it. */
+#ifndef CELLS_BPF_H
+#define CELLS_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bounded.bpf.h"
+#include "rxestat.h"
+
+/* filters: constants at load time, so unused ones cost next to nothing */
+const volatile bool filtered = false; /* by what follows */
+const volatile bool filter_by_dev = false;
+const volatile __u32 filter_dev = 0;
+const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
+
+/* filled before loading, from lib/bth.c, lib/loglin.h and size_class.h */
+const volatile __u16 class_shifted[256] = {};
+const volatile __u8 size_table[SIZE_TABLE_LEN] = {};
+const volatile __u8 bucket_table[LOGLIN_TABLE_LEN] = {};
+const volatile __u32 slots = 0; /* cells in a half */
+
+/* the half of the cells that is written, 0 or slots; the reader owns the other */
+__u32 half = 0;
+
+/* events without a cell: none was free, or another device has it */
+__u64 lost = 0;
+
+#define CELLS(kind)                                                         \
+	struct {                                                            \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                    \
+		__uint(max_entries, 1); /* set by the loader: two halves */ \
+		__type(key, __u32);                                         \
+		__type(value, struct kind##_cell);                          \
+	} kind##_cells SEC(".maps")
+
+#define SLOTS(kind)                              \
+	union slot_entry kind##_slot[KEYS] = {}; \
+	__u32 kind##_used = SLOT_FIRST
+
+#define cell_of(cells, slot)                         \
+	({                                           \
+		__u32 index_ = (slot) + half;        \
+		bpf_map_lookup_elem(cells, &index_); \
+	})
+
+static __noinline bool passes(__u32 dev, __u32 qpn)
+{
+	return (!filter_by_dev || dev == filter_dev) && (!filter_qpn || qpn == filter_qpn);
+}
+
+/* the slow path: a key's first packet, or one that belongs in no cell */
+static __noinline __u32 slot_claim(union slot_entry *entry, __u32 *used, __u32 key, __u32 tag)
+{
+	union slot_entry seen, mine = {.tag = tag};
+
+	if ((key >> KEY_SIZE_BITS & (MAX_CLASSES - 1)) == CLASS_IGNORED)
+		return SLOT_NONE;
+	if (*used >= slots || (mine.slot = __sync_fetch_and_add(used, 1)) >= slots)
+		goto lost;
+	/* a race for one key wastes a slot, nothing else */
+	seen.word = __sync_val_compare_and_swap(&entry->word, 0, mine.word);
+	if (!seen.word)
+		return mine.slot;
+	if (seen.tag == tag)
+		return seen.slot;
+lost:
+	__sync_fetch_and_add(&lost, 1);
+	return SLOT_NONE;
+}
+
+/* the cell's number, SLOT_NONE if the packet is filtered out or lost */
+static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 net, __u16 payload,
+				     union slot_entry *table, __u32 *used)
+{
+	union slot_entry *entry;
+	__u32 key;
+
+	if (filtered && !passes(dev, qpn))
+		return SLOT_NONE;
+	key = dev << KEY_DEV_SHIFT | net << KEY_NET_SHIFT | class_shifted[opcode] |
+	      size_table[(payload + (1 << SIZE_UNIT_BITS) - 1) >> SIZE_UNIT_BITS];
+	key = bounded(key, KEYS - 1);
+	entry = &table[key];
+	if (unlikely(entry->tag != dev + 1))
+		return slot_claim(entry, used, key, dev + 1);
+	return entry->slot;
+}
+
+/* id: of a record of the driver or of our own */
+#define SLOT_OF(id, kind) \
+	slot_of((id).dev, (id).qpn, (id).opcode, (id).net, (id).payload, kind##_slot, &kind##_used)
+
+static __noinline __u32 bucket_beyond_table(__u32 ns)
+{
+	__u32 above = 0;
+
+	while (ns >= 1 << LOGLIN_TABLE_BITS) { /* three times at most */
+		ns >>= LOGLIN_STEP_BITS;
+		above += LOGLIN_STEP_BUCKETS;
+	}
+	ns = bounded(ns >> LOGLIN_UNIT_BITS, LOGLIN_TABLE_LEN - 1);
+	return bucket_table[ns] + above;
+}
+
+/*
+ * Add a value to the histogram at bucket_offset of the cell. The two sums are written in asm
+ * because clang would spend three instructions on each: it computes cell + bucket_offset, although
+ * BPF can have the constant in the load.
+ */
+static __always_inline void account(void *cell, struct stage_sum *sum, __u32 bucket_offset,
+				    const volatile __u8 *table, __u64 ns)
+{
+	__u64 at;
+
+	/*
+	 * clang 14 may have two stages in one register; the verifier of 6.1 wants the bound to be
+	 * of what is shifted. 64 bits wide, so that nothing is cut off and extended again.
+	 */
+	asm volatile("" : "+r"(ns));
+	sum->sum += ns;
+	if (unlikely(ns < sum->min))
+		sum->min = ns;
+	if (unlikely(ns > sum->max))
+		sum->max = ns;
+	if (unlikely(ns >= 1 << LOGLIN_TABLE_BITS)) {
+		at = bounded(bucket_beyond_table(ns), LOGLIN_SLOTS - 1);
+	} else {
+		at = ns >> LOGLIN_UNIT_BITS;
+		asm("%0 += %1" : "+r"(at) : "r"(table));
+		at = *(const volatile __u8 *)at;
+	}
+	at *= sizeof(__u32);
+	asm("%0 += %1" : "+r"(at) : "r"(cell));
+	(*(__u32 *)(at + bucket_offset))++;
+}
+
+/* the packet's task was switched out: its stages contain other work */
+static __always_inline bool skip_switched(struct cell_head *head, __u8 flags)
+{
+	if (!(flags & RXE_FLAG_SWITCHED))
+		return false;
+	head->switched++;
+	return true;
+}
+
+/* optional: bits of the stages that a packet need not pass; their 0 is no value */
+#define ACCOUNT_STAGES(cell, r, stages, optional)                                     \
+	do {                                                                          \
+		const volatile __u8 *table_ = bucket_table;                           \
+		const __u32 *stage_ = (r)->stage;                                     \
+                                                                                      \
+		/* one register each for all stages, and offsets in the loads */      \
+		asm volatile("" : "+r"(table_), "+r"(stage_));                        \
+		_Pragma("unroll") for (int i_ = 0; i_ < (stages); i_++)               \
+		{                                                                     \
+			if (stage_[i_] || !((optional) & 1 << i_))                    \
+				account((cell), &(cell)->sum[i_],                     \
+					__builtin_offsetof(typeof(*(cell)), bucket) + \
+						i_ * sizeof((cell)->bucket[0]),       \
+					table_, stage_[i_]);                          \
+		}                                                                     \
+	} while (0)
+
+#endif /* CELLS_BPF_H */

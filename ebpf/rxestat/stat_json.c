@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The report as JSON: schema rocelab.rxestat/1, docs/formats/rxestat.md. */
+#include "stat_report.h"
+
+#include <math.h>
+
+#include "bth.h"
+#include "json.h"
+#include "session_print.h"
+#include "size_class.h"
+
+static void put_key(struct json *j, const struct report *r, const struct group *g)
+{
+	char name[RDMA_DEV_NAME_LEN];
+
+	json_string(j, "dev", dev_name(r, key_dev(g->key), name));
+	json_string(j, "dir", direction_name(g->dir));
+	json_string(j, "net", net_name(key_net(g->key)));
+	json_string(j, "service", bth_service_name(r->service[key_class(g->key)]));
+	json_string(j, "opcode_class", bth_class_name(r->class[key_class(g->key)]));
+	json_string(j, "size_class", size_class_name(key_size(g->key)));
+}
+
+static void put_row(struct json *j, const struct report *r, const struct group *g, int stage)
+{
+	const struct hist *h = &g->stage[stage];
+
+	json_open_object(j, NULL);
+	put_key(j, r, g);
+	json_string(j, "stage", stages[g->dir][stage].name);
+	json_u64(j, "count", h->count);
+	json_u64(j, "sum_ns", h->sum);
+	json_u64(j, "min_ns", h->min);
+	json_u64(j, "max_ns", h->max);
+	json_double(j, "mean_ns", hist_mean(h));
+	/* the stock driver's stages contain probes of unknown cost: no netted mean */
+	json_double(j, "netted_mean_ns",
+		    r->session.driver.kind == DRIVER_INSTRUMENTED ? hist_mean(h) - r->cost.clock
+								  : NAN);
+	json_u64(j, "p50_ns", hist_quantile(h, 0.5));
+	json_u64(j, "p99_ns", hist_quantile(h, 0.99));
+	json_open_array(j, "buckets");
+	for (int b = 0; b < LOGLIN_BUCKETS; b++) {
+		if (!h->bucket[b])
+			continue;
+		json_open_array(j, NULL);
+		json_u64(j, NULL, loglin_upper(b));
+		json_u64(j, NULL, h->bucket[b]);
+		json_close_array(j);
+	}
+	json_close_array(j);
+	json_close_object(j);
+}
+
+static void put_packets(struct json *j, const struct report *r, const struct group *g,
+			const char *event, const struct counts *c)
+{
+	if (!c->packets && !c->switched)
+		return;
+	json_open_object(j, NULL);
+	put_key(j, r, g);
+	json_string(j, "event", event);
+	json_u64(j, "count", c->packets + c->switched);
+	json_u64(j, "switched", c->switched);
+	json_u64(j, "loopback", c->loopback);
+	json_close_object(j);
+}
+
+static void put_head(struct json *j, const struct report *r)
+{
+	session_json_place(j, &r->session, "rocelab.rxestat/1");
+	json_open_array(j, "missing_stages");
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int i = 0; i < stage_count[dir]; i++) {
+			char name[16];
+
+			if (stage_is_there(&r->session.driver, dir, i))
+				continue;
+			snprintf(name, sizeof(name), "%s.%s", direction_name(dir),
+				 stages[dir][i].name);
+			json_string(j, NULL, name);
+		}
+	}
+	json_close_array(j);
+	session_json_time(j, &r->session);
+	if (r->interval)
+		json_u64(j, "interval", r->interval);
+}
+
+static void put_cost(struct json *j, const struct report *r)
+{
+	json_double(j, "clock_ns", r->cost.clock);
+	json_open_object(j, "probe_ns");
+	json_double(j, "tx", r->cost.tx);
+	json_double(j, "xmit", r->cost.xmit);
+	json_double(j, "rx", r->cost.rx);
+	json_double(j, "done", r->cost.done);
+	json_close_object(j);
+	session_json_programs(j, &r->session);
+	json_u64(j, "lost", r->lost + packets_missed(r));
+	json_u64(j, "lost_no_cell", r->lost);
+	json_u64(j, "lost_nested", packets_missed(r));
+}
+
+static void each_group(struct json *j, const struct report *r, const struct groups *groups,
+		       void (*put)(struct json *, const struct report *, const struct group *))
+{
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			if (groups->at[dir][key])
+				put(j, r, groups->at[dir][key]);
+		}
+	}
+}
+
+static void put_group_packets(struct json *j, const struct report *r, const struct group *g)
+{
+	put_packets(j, r, g, direction_name(g->dir), &g->seen);
+	put_packets(j, r, g, "done", &g->done);
+}
+
+static void put_group_rows(struct json *j, const struct report *r, const struct group *g)
+{
+	for (int i = 0; i < stage_count[g->dir]; i++) {
+		if (g->stage[i].count)
+			put_row(j, r, g, i);
+	}
+}
+
+void print_json(FILE *out, const struct report *r, const struct groups *groups)
+{
+	struct json j = {.out = out};
+
+	json_open_object(&j, NULL);
+	put_head(&j, r);
+	put_cost(&j, r);
+	json_open_array(&j, "packets");
+	each_group(&j, r, groups, put_group_packets);
+	json_close_array(&j);
+	json_open_array(&j, "rows");
+	each_group(&j, r, groups, put_group_rows);
+	json_close_array(&j);
+	json_close_object(&j);
+	json_end(&j);
+}

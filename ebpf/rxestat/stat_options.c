@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "stat_options.h"
+
+#include <string.h>
+
+static const struct option_row rows[] = {
+#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#include "stat_option_table.h"
+#undef OPTION
+};
+
+static const struct command_line line = {
+	.purpose = "Where the time of each packet goes inside rdma_rxe, until COMMAND ends or\n"
+		   "SIGINT arrives.",
+	.missing = "root, driver, types, device",
+	.rows = rows,
+	.nrows = sizeof(rows) / sizeof(rows[0]),
+};
+
+int config_parse(struct config *config, int argc, char **argv)
+{
+	const struct option_part parts[] = {
+		{packet_filter_take, &config->filter},
+		{report_options_take, &config->report},
+		{session_options_take, &config->session},
+		{},
+	};
+	int status;
+
+	memset(config, 0, sizeof(*config));
+	packet_filter_init(&config->filter);
+	session_options_init(&config->session);
+	status = options_parse(&line, parts, argc, argv, &config->session.command);
+	return status == -1 ? report_options_check(&config->report) : status;
+}

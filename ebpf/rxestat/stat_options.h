@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the command line asks for. */
+#ifndef STAT_OPTIONS_H
+#define STAT_OPTIONS_H
+
+#include "packet_filter.h"
+#include "report_options.h"
+#include "session_options.h"
+
+struct config {
+	struct packet_filter filter;
+	struct report_options report;
+	struct session_options session;
+};
+
+/*
+ * Parse the command line. Returns -1 to continue, else the status to exit with (help and version
+ * have been printed, or the error).
+ */
+int config_parse(struct config *config, int argc, char **argv);
+
+#endif /* STAT_OPTIONS_H */

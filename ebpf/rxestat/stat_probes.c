@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "stat_probes.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bth.h"
+#include "calibrate.h"
+#include "load.h"
+#include "msg.h"
+#include "size_class.h"
+
+#include "rxestat.skel.h"
+
+/* memory for the cells of all CPUs; a kind of packet takes about 32 kB of each CPU */
+#define CELLS_BUDGET (64u << 20)
+#define MIN_SLOTS    48u
+#define MAX_SLOTS    256u
+
+/* calibration needs the events' records as well, except where it reads none */
+static bool needs_events(const char *program)
+{
+	return load_has_prefix(program, "rxe_") ||
+	       (load_has_prefix(program, "calibrate_") && strcmp(program, "calibrate_empty") &&
+		strcmp(program, "calibrate_clock"));
+}
+
+static int find_device(const struct config *config, struct rxestat_bpf *skel)
+{
+	__u32 index;
+	int status;
+
+	if (!config->filter.device)
+		return 0;
+	status = load_find_device(config->filter.device, &index);
+	if (!status) {
+		skel->rodata->filtered = skel->rodata->filter_by_dev = true;
+		skel->rodata->filter_dev = index;
+	}
+	return status;
+}
+
+/* number classes in order of opcodes; opcodes without a name share one */
+static void number_classes(const struct config *config, struct rxestat_bpf *skel,
+			   struct report *report)
+{
+	unsigned int used = 1; /* 0: BTH_CLASS_OTHER */
+
+	report->service[0] = 7;
+	for (unsigned int op = 0; op < 256; op++) {
+		enum bth_class class = bth_class_of(op);
+		unsigned int number = 0;
+
+		if (class != BTH_CLASS_OTHER) {
+			for (number = 1; number < used; number++) {
+				if (report->service[number] == op >> 5 &&
+				    report->class[number] == class)
+					break;
+			}
+			if (number == used) {
+				report->service[used] = op >> 5;
+				report->class[used++] = class;
+			}
+		}
+		if (!config->filter.chosen[op])
+			number = CLASS_IGNORED;
+		skel->rodata->class_shifted[op] = number << KEY_SIZE_BITS;
+	}
+}
+
+static void fill_tables(struct rxestat_bpf *skel)
+{
+	for (int i = 0; i < LOGLIN_TABLE_LEN; i++)
+		skel->rodata->bucket_table[i] = loglin_bucket(i << LOGLIN_UNIT_BITS);
+	for (int i = 0; i < 256; i++)
+		skel->rodata->overhead[i] = bth_overhead(i);
+	for (int i = 0; i < SIZE_TABLE_LEN; i++)
+		skel->rodata->size_table[i] = size_class_of(i << SIZE_UNIT_BITS);
+}
+
+static int size_maps(struct rxestat_bpf *skel)
+{
+	size_t cell = sizeof(struct tx_cell) + sizeof(struct rx_cell) + sizeof(struct done_cell) +
+		      sizeof(struct xmit_cell);
+	int ncpus = libbpf_num_possible_cpus();
+	unsigned int slots;
+	int err;
+
+	if (ncpus < 0)
+		return ncpus;
+	slots = CELLS_BUDGET / (2 * cell * ncpus);
+	if (slots > MAX_SLOTS)
+		slots = MAX_SLOTS;
+	if (slots < MIN_SLOTS)
+		slots = MIN_SLOTS;
+	skel->rodata->slots = slots;
+	err = bpf_map__set_max_entries(skel->maps.tx_cells, 2 * slots);
+	err = err ?: bpf_map__set_max_entries(skel->maps.rx_cells, 2 * slots);
+	err = err ?: bpf_map__set_max_entries(skel->maps.done_cells, 2 * slots);
+	return err ?: bpf_map__set_max_entries(skel->maps.xmit_cells, 2 * slots);
+}
+
+static bool wanted(const struct bpf_program *program, const void *context)
+{
+	const struct config *config = context;
+
+	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
+}
+
+/* opened and configured, not yet in the kernel */
+static int configure(struct probes *p, const struct config *config, struct report *report)
+{
+	bool no_arrival = false;
+	int status;
+
+	p->skel = rxestat_bpf__open();
+	if (!p->skel)
+		return load_error(-errno);
+	status = load_choose_driver(p->skel->obj, &report->session.driver, needs_events,
+				    p->skel->progs.stock_arrival, &no_arrival);
+	if (status)
+		return status;
+	p->skel->rodata->arrival_in_rcv = no_arrival;
+	bpf_map__set_autocreate(p->skel->maps.stock_packets,
+				report->session.driver.kind == DRIVER_STOCK);
+	status = find_device(config, p->skel);
+	if (status)
+		return status;
+	p->skel->rodata->filter_qpn = config->filter.qpn;
+	p->skel->rodata->filtered |= config->filter.qpn != 0;
+	p->skel->rodata->rxe_destructor = report->session.driver.tx_destructor;
+	number_classes(config, p->skel, report);
+	fill_tables(p->skel);
+	return 0;
+}
+
+static int load(struct probes *p, const struct config *config, struct report *report)
+{
+	int err = size_maps(p->skel);
+
+	err = err ?: rxestat_bpf__load(p->skel);
+	if (err)
+		return load_error(err);
+	err = collector_open(&p->collector, p->skel);
+	if (!err) {
+		const struct calibration_subject subject = CALIBRATION_SUBJECT(p->skel);
+
+		calibrate(&subject, &config->filter, &report->cost);
+		err = collector_reset(&p->collector);
+	}
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
+			       strerror(-err))
+		   : 0;
+}
+
+int probes_start(struct probes *p, const struct config *config, struct report *report)
+{
+	struct session *session = &report->session;
+	int status;
+
+	memset(p, 0, sizeof(*p));
+	p->collector.quiesce.inner = p->collector.quiesce.outer = -1;
+	status = session_inspect(session);
+	status = status ?: load_check_driver(&session->driver);
+	status = status ?: configure(p, config, report);
+	status = status ?: load(p, config, report);
+	return status ?: session_attach(session, p->skel->obj, wanted, config);
+}
+
+void probes_account(const struct probes *p, struct report *report)
+{
+	report->lost = p->skel->bss->lost;
+	collector_devices(&p->collector, report->dev_index);
+	session_account(&report->session, p->skel->obj);
+}
+
+void probes_close(struct probes *p)
+{
+	if (p->skel) {
+		collector_close(&p->collector);
+		rxestat_bpf__destroy(p->skel);
+	}
+	p->skel = NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Load, calibrate, attach, detach. */
+#ifndef STAT_PROBES_H
+#define STAT_PROBES_H
+
+#include "cell_collector.h"
+#include "stat_options.h"
+#include "stat_report.h"
+
+struct probes {
+	struct rxestat_bpf *skel;
+	struct collector collector;
+};
+
+/*
+ * Everything up to attached programs. Returns 0, or the status to exit with after the error was
+ * printed. report gets what does not change: driver, cost, classes.
+ */
+int probes_start(struct probes *p, const struct config *config, struct report *report);
+/* What changes: lost, the programs' own counts, devices seen. */
+void probes_account(const struct probes *p, struct report *report);
+/* After session_close(). */
+void probes_close(struct probes *p);
+
+#endif /* STAT_PROBES_H */

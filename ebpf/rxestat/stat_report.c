@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "stat_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct group *groups_get(struct groups *groups, enum direction dir, __u32 key)
+{
+	struct group **at = &groups->at[dir][key];
+
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (*at) {
+			(*at)->dir = dir;
+			(*at)->key = key;
+		}
+	}
+	return *at;
+}
+
+void groups_clear(struct groups *groups)
+{
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			free(groups->at[dir][key]);
+			groups->at[dir][key] = NULL;
+		}
+	}
+}
+
+static void counts_add(struct counts *into, const struct counts *from)
+{
+	into->packets += from->packets;
+	into->switched += from->switched;
+	into->loopback += from->loopback;
+}
+
+int groups_merge(struct groups *into, const struct groups *from)
+{
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			const struct group *g = from->at[dir][key];
+			struct group *sum;
+
+			if (!g)
+				continue;
+			sum = groups_get(into, dir, key);
+			if (!sum)
+				return -1;
+			counts_add(&sum->seen, &g->seen);
+			counts_add(&sum->done, &g->done);
+			for (int i = 0; i < stage_count[dir]; i++)
+				hist_merge(&sum->stage[i], &g->stage[i]);
+		}
+	}
+	return 0;
+}
+
+/* a miss of net_dev_start_xmit costs a packet only its xmit */
+static bool costs_a_packet(const char *program)
+{
+	return strcmp(program, "net_dev_start_xmit") != 0;
+}
+
+__u64 packets_missed(const struct report *r)
+{
+	return session_missed(&r->session, costs_a_packet);
+}
+
+const char *net_name(unsigned int net)
+{
+	switch (net) {
+	case RXE_NET_V1:
+		return "v1";
+	case RXE_NET_V2_IPV4:
+		return "v2-ipv4";
+	case RXE_NET_V2_IPV6:
+		return "v2-ipv6";
+	default:
+		return "unknown";
+	}
+}
+
+const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
+{
+	struct rdma_dev devs[64];
+	__u32 index = r->dev_index[place] - 1;
+	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
+
+	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);
+	for (int i = 0; i < n; i++) {
+		if (devs[i].index == index)
+			memcpy(name, devs[i].name, RDMA_DEV_NAME_LEN);
+	}
+	return name;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What was measured. cell_collector.c reads it; stat_table.c and stat_json.c print it. */
+#ifndef STAT_REPORT_H
+#define STAT_REPORT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "calibrate.h"
+#include "hist.h"
+#include "rdma_dev.h"
+#include "rxestat.h"
+#include "session.h"
+#include "stage.h"
+
+struct counts {
+	__u64 packets;	/* in the histograms */
+	__u64 switched; /* left out: the task was switched out meanwhile */
+	__u64 loopback; /* of packets */
+};
+
+/* the packets of one kind; key as in rxestat.h */
+struct group {
+	enum direction dir;
+	__u32 key;
+	struct counts seen; /* sent, or arrived */
+	struct counts done; /* received and finished */
+	struct hist stage[MAX_STAGES];
+};
+
+/* all groups, found by direction and key */
+struct groups {
+	struct group *at[DIRECTIONS][KEYS];
+};
+
+/* made when new; NULL: out of memory */
+struct group *groups_get(struct groups *groups, enum direction dir, __u32 key);
+void groups_clear(struct groups *groups);
+int groups_merge(struct groups *into, const struct groups *from);
+
+struct report {
+	struct session session;
+	unsigned int interval; /* its number, from 1; 0: the whole session */
+	struct calibration cost;
+	__u64 lost; /* events without a cell */
+	/* of class numbers in keys */
+	__u8 service[MAX_CLASSES], class[MAX_CLASSES];
+	__u32 dev_index[DEV_PLACES]; /* + 1; 0: none */
+};
+
+/* packets without stages, because a program was already running on that CPU */
+__u64 packets_missed(const struct report *r);
+
+/* fields of a key */
+static inline unsigned int key_size(__u32 key)
+{
+	return key & ((1 << KEY_SIZE_BITS) - 1);
+}
+
+static inline unsigned int key_class(__u32 key)
+{
+	return key >> KEY_SIZE_BITS & (MAX_CLASSES - 1);
+}
+
+static inline unsigned int key_net(__u32 key)
+{
+	return key >> KEY_NET_SHIFT & ((1 << KEY_NET_BITS) - 1);
+}
+
+static inline unsigned int key_dev(__u32 key)
+{
+	return key >> KEY_DEV_SHIFT & (DEV_PLACES - 1);
+}
+
+const char *net_name(unsigned int net);
+/* the device's name, or "ib<index>" if it was deleted; in the caller's buffer */
+const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
+
+void print_table(FILE *out, const struct report *r, const struct groups *groups);
+void print_json(FILE *out, const struct report *r, const struct groups *groups);
+
+#endif /* STAT_REPORT_H */

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The report as tables of 80 columns. */
+#include "stat_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "bth.h"
+#include "session_print.h"
+#include "size_class.h"
+
+#define RULE "--------------------------------------------------------------------------------"
+
+static double seconds(__u64 ns)
+{
+	return ns / 1e9;
+}
+
+static void print_stock(FILE *out, const struct report *r)
+{
+	fprintf(out, "stock driver: stages between its functions, each with two probes in it;\n"
+		     "  net contains route. Missing:");
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int i = 0; i < stage_count[dir]; i++) {
+			if (!stage_is_there(&r->session.driver, dir, i))
+				fprintf(out, " %s.%s", direction_name(dir), stages[dir][i].name);
+		}
+	}
+	fputc('\n', out);
+}
+
+static void print_head(FILE *out, const struct report *r)
+{
+	fprintf(out, "\nrxestat on %s: %.3f s", r->session.node,
+		seconds(r->session.end_ns - r->session.start_ns));
+	if (r->interval)
+		fprintf(out, " (interval %u)", r->interval);
+	fprintf(out, ", kernel %s\n", r->session.driver.kernel);
+	if (r->session.driver.version[0])
+		fprintf(out, "driver: rdma_rxe %s\n", r->session.driver.version);
+	if (r->session.driver.kind == DRIVER_STOCK)
+		print_stock(out, r);
+	if (!strcmp(r->session.accelerator, "tcg"))
+		fprintf(out,
+			"emulated processor (TCG): the figures count its work, not real time\n");
+}
+
+static void print_stage(FILE *out, const char *name, const struct hist *h)
+{
+	fprintf(out, "  %-16s %11" PRIu64 " %11.0f %11" PRIu64 " %11" PRIu64 " %11u\n", name,
+		(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
+		(uint64_t)hist_quantile(h, 0.99), h->max);
+}
+
+static void print_sum(FILE *out, const char *name, double ns)
+{
+	fprintf(out, "  %-28s %11.0f\n", name, ns);
+}
+
+/* a stage that only some packets pass counts by its share */
+static double per_packet(const struct group *g, int stage)
+{
+	bool done = g->dir == DIR_RX && stage >= RX_DONE;
+	__u64 packets = done ? g->done.packets : g->seen.packets;
+
+	return packets ? (double)g->stage[stage].sum / packets : 0;
+}
+
+static void print_counts(FILE *out, const char *what, const struct counts *c)
+{
+	if (!c->packets && !c->switched)
+		return;
+	fprintf(out, "  %s: %" PRIu64 " packets", what, (uint64_t)(c->packets + c->switched));
+	if (c->loopback)
+		fprintf(out, ", %" PRIu64 " looped back", (uint64_t)c->loopback);
+	if (c->switched)
+		fprintf(out, ", %" PRIu64 " left out (task switched)", (uint64_t)c->switched);
+	fputc('\n', out);
+}
+
+static void print_group(FILE *out, const struct report *r, const struct group *g)
+{
+	char name[RDMA_DEV_NAME_LEN];
+	double capsule = 0, total = 0;
+
+	fprintf(out, "\n%s %s %s %s_%s, %s bytes\n", dev_name(r, key_dev(g->key), name),
+		direction_name(g->dir), net_name(key_net(g->key)),
+		bth_service_name(r->service[key_class(g->key)]),
+		bth_class_name(r->class[key_class(g->key)]), size_class_name(key_size(g->key)));
+	print_counts(out, g->dir == DIR_TX ? "sent" : "arrived", &g->seen);
+	if (g->done.packets + g->done.switched != g->seen.packets + g->seen.switched ||
+	    g->done.switched)
+		print_counts(out, "finished", &g->done);
+	if (!g->seen.packets && !g->done.packets)
+		return; /* all left out */
+	fprintf(out, "  %-16s %11s %11s %11s %11s %11s\n", "stage", "count", "mean ns", "p50",
+		"p99", "max");
+	for (int i = 0; i < stage_count[g->dir]; i++) {
+		const struct hist *h = &g->stage[i];
+
+		if (!h->count)
+			continue;
+		print_stage(out, stages[g->dir][i].name, h);
+		total += per_packet(g, i);
+		if (stages[g->dir][i].in_capsule)
+			capsule += per_packet(g, i);
+	}
+	print_sum(out, g->dir == DIR_TX ? "= encapsulation" : "= decapsulation", capsule);
+	print_sum(out, "= all, per packet", total);
+}
+
+/* "encapsulation = bth + route + net + icrc" */
+static void print_capsule(FILE *out, const char *name, enum direction dir)
+{
+	const char *sign = " = ";
+
+	fputs(name, out);
+	for (int i = 0; i < stage_count[dir]; i++) {
+		if (!stages[dir][i].in_capsule)
+			continue;
+		fprintf(out, "%s%s", sign, stages[dir][i].name);
+		sign = " + ";
+	}
+}
+
+static void print_foot(FILE *out, const struct report *r)
+{
+	const struct calibration *c = &r->cost;
+
+	fprintf(out, "\n" RULE "\n");
+	print_capsule(out, "encapsulation", DIR_TX);
+	fputs("; ", out);
+	print_capsule(out, "decapsulation", DIR_RX);
+	fputc('\n', out);
+	if (r->session.driver.kind == DRIVER_INSTRUMENTED)
+		fprintf(out,
+			"own cost: %.1f ns of each stage are its clock read; a packet's probes take"
+			"\n  tx %.0f + xmit %.0f, rx %.0f + done %.0f ns, without the way to them\n",
+			c->clock, c->tx, c->xmit, c->rx, c->done);
+	else
+		fprintf(out, "own cost: a clock read takes %.1f ns; see --bpf-stats\n", c->clock);
+	session_print_programs(out, &r->session);
+	fprintf(out, "lost: %" PRIu64 " packets (%" PRIu64 " without a cell, %" PRIu64 " nested)\n",
+		(uint64_t)(r->lost + packets_missed(r)), (uint64_t)r->lost,
+		(uint64_t)packets_missed(r));
+}
+
+void print_table(FILE *out, const struct report *r, const struct groups *groups)
+{
+	bool any = false;
+
+	print_head(out, r);
+	for (int dir = 0; dir < DIRECTIONS; dir++) {
+		for (int key = 0; key < KEYS; key++) {
+			if (groups->at[dir][key]) {
+				print_group(out, r, groups->at[dir][key]);
+				any = true;
+			}
+		}
+	}
+	if (!any)
+		fprintf(out, "\nno packet was seen\n");
+	print_foot(out, r);
+}
