@@ -213,7 +213,7 @@ columns! {
 rows!(MessageColumns, connection);
 
 impl MessageColumns {
-    /// Add a row; `opcode_name` is that of the last packet.
+    /// Adds a row; `opcode_name` is that of the last packet.
     pub fn push(&mut self, message: &Message) {
         self.connection.append_value(message.connection);
         self.from.append_value(if message.from_a { "a" } else { "b" });
@@ -270,7 +270,7 @@ columns! {
 rows!(ConnectionColumns, connection);
 
 impl ConnectionColumns {
-    /// Add a row for each direction.
+    /// Adds a row for each direction.
     pub fn push(&mut self, connection: &Connection) {
         for (from, stats) in ["a", "b"].into_iter().zip(&connection.directions) {
             let Some(stats) = stats else { continue };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The analysis and the join run ahead over the capture; the copy follows a window behind them.
+//! Analyses and joins the capture, and copies it a window behind them with comments.
 
 use std::io::Write;
 
@@ -13,32 +13,32 @@ use crate::filter::Filter;
 use crate::join::CaptureJoin;
 use crate::read::Input;
 
-/// Packets that the join takes in at a time.
+/// Packets that the join reads at a time.
 const JOIN_STEP: usize = 1 << 12;
-/// Findings of one step; the core forgets more, and counts them.
+/// Findings kept of one step; the tracker only counts more.
 const MAX_FINDINGS: usize = 1 << 16;
 
 /// How to annotate.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// UDP ports of RoCE v2 besides 4791.
+    /// UDP ports of RoCE v2 in addition to 4791.
     pub ports: Vec<u16>,
     /// Worker threads.
     pub threads: usize,
-    /// Hold Go-Back-N rules against selective repeat.
+    /// Report selective repeat as a violation of Go-Back-N.
     pub go_back_n: bool,
-    /// Packets that the copy stays behind the analysis.
+    /// Packets by which the copy lags behind the analysis.
     pub window: usize,
 }
 
-/// An annotation under way. The capture is opened two or three times: whoever analyses, joins and
-/// copies it reads it apart.
+/// An annotation in progress. The analysis, the join and the copy each read the capture through a
+/// file handle of their own.
 pub struct Annotator<W> {
     /// The analysis.
     pub analyzer: Analyzer,
     /// The join, if there are traces.
     pub join: Option<CaptureJoin>,
-    /// What was told, and not written yet.
+    /// Comments that are not written yet.
     pub notes: Notes,
     /// The copy.
     pub copier: Copier<W>,
@@ -48,7 +48,7 @@ pub struct Annotator<W> {
 }
 
 impl<W: Write> Annotator<W> {
-    /// Start on opened captures (plain bytes).
+    /// Starts on opened captures (plain bytes).
     #[must_use]
     pub fn new(
         analysed: Input,
@@ -83,10 +83,10 @@ impl<W: Write> Annotator<W> {
         }
     }
 
-    /// Go on for one block.
+    /// Processes one block; `false` at the end.
     ///
     /// # Errors
-    /// Only what writing gives; what reading gives ends the copy, and is kept.
+    /// If writing fails. An error while reading ends the copy and is kept in `error`.
     pub fn step(&mut self) -> Result<bool, CopyError> {
         let more = self.analyzer.step();
         if more {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Copies a capture block by block, with comments put into its packets.
+//! Copies a capture block by block and adds comments to its packets.
 //!
-//! Blocks that are no packets pass through as they are, whatever their size, without being held.
+//! Other blocks are copied unchanged; large ones are not held in memory.
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -18,9 +18,9 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const OPT_USERAPPL: u16 = 4;
 const OPT_TSRESOL: u16 = 9;
 const OPT_FCSLEN: u16 = 13;
-/// Type, byte-order magic, version and section length: what a section header has at least.
+/// The shortest section header: type, lengths, byte-order magic, version and section length.
 const SECTION_FIXED: usize = 28;
-/// As the reader's own limit.
+/// The reader's limit.
 const MAX_PACKET: u32 = (16 << 20) + (1 << 16);
 const PCAP_HEADER: usize = 24;
 const PCAP_RECORD: usize = 16;
@@ -28,16 +28,16 @@ const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
 const BUFFER: usize = 1 << 18;
 
-/// Why a copy ends before its input does.
+/// Why a copy ends before its input.
 #[derive(Debug)]
 pub enum CopyError {
     /// Reading failed.
     Read(io::Error),
-    /// Writing failed: what is written is no use.
+    /// Writing failed: the output is unusable.
     Write(io::Error),
-    /// The input ends within a block, after so many packets.
+    /// The input ends within a block, after this many packets.
     Cut(u64),
-    /// The input makes no sense after so many packets.
+    /// The input is corrupt after this many packets.
     Corrupt(u64, &'static str),
 }
 
@@ -58,7 +58,7 @@ enum Format {
     Pcap(Order, u64),
 }
 
-/// A copy under way.
+/// A copy in progress.
 pub struct Copier<W> {
     input: BufReader<Input>,
     output: W,
@@ -66,9 +66,9 @@ pub struct Copier<W> {
     ended: bool,
     /// Packets copied.
     pub packets: u64,
-    /// Packets that got a comment.
+    /// Packets with an added comment.
     pub commented: u64,
-    /// Packets that had something to tell, and no room for it: simple packet blocks, broken options.
+    /// Packets whose comments could not be added: simple packet blocks, malformed options.
     pub bare: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Copier<W> {
 pub(super) type Comments<'a> = &'a mut dyn FnMut(u64) -> Vec<String>;
 
 impl<W: Write> Copier<W> {
-    /// Copy plain bytes.
+    /// Copies plain (decompressed) bytes.
     #[must_use]
     pub fn new(input: Input, output: W) -> Self {
         Self {
@@ -90,10 +90,10 @@ impl<W: Write> Copier<W> {
         }
     }
 
-    /// Copy until so many packets are copied; all, with `u64::MAX`.
+    /// Continues until `packets` packets are copied; `u64::MAX` copies all.
     ///
     /// # Errors
-    /// What is whole before the error is copied; after it, the copy is at its end.
+    /// All whole blocks before the error are copied. The next call copies nothing.
     pub fn copy(&mut self, packets: u64, comments: Comments<'_>) -> Result<(), CopyError> {
         while !self.ended && self.packets < packets {
             let more = match self.format {
@@ -112,19 +112,19 @@ impl<W: Write> Copier<W> {
         Ok(())
     }
 
-    /// Write out what is buffered.
+    /// Writes buffered output.
     ///
     /// # Errors
-    /// What writing gives.
+    /// If writing fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
 
-    /// Up to `len` more bytes behind `to`.
+    /// Appends up to `len` bytes to `to`.
     fn read(&mut self, len: usize, to: &mut Vec<u8>) -> Result<usize, CopyError> {
         let done = self.input.by_ref().take(len as u64).read_to_end(to);
         match done {
-            // a compressed file that ends early is read as far as it goes
+            // a compressed file that ends early is good up to there
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 Err(CopyError::Read(error))
             }
@@ -133,7 +133,7 @@ impl<W: Write> Copier<W> {
         }
     }
 
-    /// `len` bytes behind `to`; `false` at the end of the input.
+    /// Appends `len` bytes to `to`; `false` at the end of the input.
     fn need(&mut self, len: usize, to: &mut Vec<u8>) -> Result<bool, CopyError> {
         let had = to.len();
         self.read(len, to)?;
@@ -177,7 +177,7 @@ impl<W: Write> Copier<W> {
         self.corrupt("neither pcap nor pcapng")
     }
 
-    /// A section and an interface in place of a pcap's header.
+    /// Writes a section and an interface in place of a pcap header.
     fn describe(&mut self, from: Order, unit: u64, head: &[u8]) -> Result<bool, CopyError> {
         let order = Order { big: false };
         let mut section = Vec::new();
@@ -310,8 +310,8 @@ impl<W: Write> Copier<W> {
         Ok(true)
     }
 
-    /// A section header from its type on. Its length in bytes is no longer right: it gets the
-    /// value for "not told".
+    /// Copies the section header of which `head` has the type. The copy has another length in bytes,
+    /// so the section length becomes "not specified".
     fn section(&mut self, mut head: Vec<u8>) -> Result<bool, CopyError> {
         self.need(8, &mut head)?;
         let big = match (Order { big: false }).u32(&head, 8) {
@@ -327,16 +327,16 @@ impl<W: Write> Copier<W> {
         }
         if len as usize >= SECTION_FIXED {
             self.need(12, &mut head)?;
-            if let Some(told) = head.get_mut(16..24) {
-                told.fill(0xff);
+            if let Some(section_length) = head.get_mut(16..24) {
+                section_length.fill(0xff);
             }
         }
         self.pass(&head, len)
     }
 
-    /// A block of which `head` is read already, through to its end.
+    /// Copies the rest of the block that starts with `head`.
     fn pass(&mut self, head: &[u8], len: u32) -> Result<bool, CopyError> {
-        // whole or not at all, where it can be held; nothing else may follow a part of one
+        // a block that fits the buffer is written whole or not at all: nothing may follow half a block
         let rest = len as usize - head.len();
         if rest <= BUFFER {
             let mut block = head.to_vec();

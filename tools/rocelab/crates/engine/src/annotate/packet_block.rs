@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One packet block of pcapng, and comments put into it.
+//! Adds comments to a packet block of pcapng.
 
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
-/// A block's type and first length; its last length.
+/// The length of a block's type and first length, and of its last length.
 const HEAD: usize = 8;
 const TAIL: usize = 4;
-/// What an enhanced (and an obsolete) packet block has before the packet.
+/// The fields of an enhanced (or obsolete) packet block before the packet.
 const FIXED: usize = 20;
 
 /// A section's byte order.
@@ -34,7 +34,7 @@ impl Order {
         to.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
     }
 
-    /// An option with its padding. Longer values than an option can have are not written.
+    /// Writes an option and its padding; skips a value that is too long for an option.
     pub(super) fn put_option(self, to: &mut Vec<u8>, code: u16, value: &[u8]) {
         let Ok(len) = u16::try_from(value.len()) else { return };
         self.put16(to, code);
@@ -49,13 +49,15 @@ impl Order {
     }
 }
 
-/// Where the options of a whole block end: the offset of `opt_endofopt`, or of the block's end.
+/// The end of a block's options.
 struct End {
+    /// Offset of `opt_endofopt`, or of the block's last length.
     at: usize,
+    /// Whether there is an `opt_endofopt`.
     marked: bool,
 }
 
-/// Walk the options; `None` where they make no sense. `comments` gets every comment.
+/// Walks the options and collects the comments; `None` if the options are malformed.
 fn find_end<'a>(block: &'a [u8], order: Order, comments: &mut Vec<&'a [u8]>) -> Option<End> {
     let stop = block.len().checked_sub(TAIL)?;
     let captured = order.u32(block, HEAD + 12)? as usize;
@@ -80,8 +82,8 @@ fn find_end<'a>(block: &'a [u8], order: Order, comments: &mut Vec<&'a [u8]>) -> 
     Some(End { at, marked: false })
 }
 
-/// The block with comments behind its own options; those that it has already are not put in again.
-/// `None`: its options make no sense, so nothing can be put in.
+/// The block with `comments` after its options, except those that it already has; `None` if its
+/// options are malformed.
 pub(super) fn with_comments(block: &[u8], order: Order, comments: &[String]) -> Option<Vec<u8>> {
     let mut there = Vec::new();
     let end = find_end(block, order, &mut there)?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a trace says is not in it (docs/formats/rxedump.md): losses, sampling, filters.
+//! What is missing from a trace by its own account (docs/formats/rxedump.md): losses, sampling,
+//! filters.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -13,7 +14,7 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const OPT_COMMENT: u16 = 1;
 const OPT_FILTER: u16 = 11;
 const OPT_OSDROP: u16 = 7;
-/// A block with more than this has nothing in it that anyone wrote on purpose.
+/// rxedump's blocks of these kinds are shorter; longer ones are skipped.
 const LONGEST: u32 = 1 << 17;
 const SESSION: &str = "rocelab.rxedump/1 ";
 const TOTALS: &str = "rocelab.rxedump.statistics/1 ";
@@ -51,18 +52,19 @@ impl Order {
     }
 }
 
-/// The number behind a key of a comment that begins with `version`.
+/// The number of a key in a comment that starts with `version`.
 fn number(comment: &[u8], version: &str, key: &str) -> Option<u64> {
     let words = std::str::from_utf8(comment).ok()?.strip_prefix(version)?;
     words.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
 }
 
-/// What statistics blocks say; the last one of an interface counts.
+/// Losses from statistics blocks; the last block of each interface counts.
 #[derive(Default)]
 struct Account {
     lost: HashMap<u32, u64>,
-    /// Of all interfaces; among the lost of the only one.
+    /// Lost in nested contexts, on all interfaces. With one interface, `lost` includes it.
     nested: u64,
+    /// Lost in earlier sections.
     before: u64,
 }
 
@@ -90,18 +92,18 @@ impl Account {
             .fold(self.before.saturating_add(nested), |sum, lost| sum.saturating_add(*lost))
     }
 
-    /// A section begins anew.
+    /// Ends a section.
     fn close(&mut self) {
         *self = Self { before: self.total(), ..Self::default() };
     }
 }
 
-/// What a pcapng (plain bytes) says of what is not in it: records lost, sampling, filters. Nothing,
-/// where it says nothing or is no pcapng. Reading ends where the file makes no sense: the capture
-/// reader is the one that complains.
+/// Reads what is missing from a pcapng file (plain bytes): records lost, sampling, filters. The default
+/// if it has no such account or is not pcapng. Stops where the file is corrupt, which the capture
+/// reader reports.
 ///
 /// # Errors
-/// What reading gives.
+/// If reading fails.
 pub fn account(mut input: impl Read) -> io::Result<Trace> {
     let mut order = Order(false);
     let mut lost = Account::default();

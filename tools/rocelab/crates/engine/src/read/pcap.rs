@@ -34,7 +34,7 @@ impl Pcap {
         if pcap.u32(header, 0)? == NANO {
             pcap.scale = 1;
         }
-        // the upper bits tell the length of an FCS
+        // the upper bits are the length of an FCS
         pcap.link = Link::from_number(pcap.u32(header, 20)? & 0x03ff_ffff);
         Some(pcap)
     }
@@ -55,8 +55,8 @@ impl Pcap {
         }))
     }
 
-    /// Take records from `at` on while they are whole; says where the first one is that
-    /// is not, and how many bytes that one needs.
+    /// Adds the whole records from `at` on; returns the offset of the first incomplete record, and
+    /// how many bytes it needs.
     pub(super) fn run(
         &self,
         data: &[u8],

@@ -17,9 +17,9 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const OPT_COMMENT: u16 = 1;
 const OPT_TSRESOL: u16 = 9;
 const OPT_TSOFFSET: u16 = 14;
-/// A block's own type and two lengths.
+/// The length of a block's type and its two lengths.
 const FRAME: usize = 12;
-/// What an enhanced packet block has before the packet.
+/// The fields of an enhanced packet block before the packet.
 const ENHANCED_FIXED: usize = 20;
 const MAX_INTERFACES: usize = 1 << 16;
 
@@ -38,7 +38,7 @@ impl Interface {
     fn time_ns(&self, ticks: u64) -> i64 {
         let shift = u32::from(self.resolution & 0x7f);
         let ns = if self.resolution & 0x80 != 0 {
-            // 2^-127 s is legal, and beneath any clock
+            // 2^-127 s is legal, and finer than any clock
             (u128::from(ticks) * 1_000_000_000).checked_shr(shift).unwrap_or(0)
         } else if shift <= 9 {
             u128::from(ticks) * 10_u128.pow(9 - shift)
@@ -94,7 +94,7 @@ impl PcapNg {
             self.interfaces.clear();
         }
         let Some(len) = self.u32(bytes, 4) else { return Ok(Step::Need(FRAME)) };
-        // writers that forget to round up exist; the next block starts aligned all the same
+        // the specification requires it: a length that is not rounded up would misplace the next block
         let total = len as usize;
         if total < FRAME || total % 4 != 0 {
             return corrupt("a block length that is no multiple of 4, or below 12");
@@ -214,7 +214,7 @@ impl PcapNg {
         }))
     }
 
-    /// A simple packet has no time: it gets that of the packet before it.
+    /// A simple packet has no time, so it gets that of the previous packet.
     fn simple(
         &self,
         body: &[u8],

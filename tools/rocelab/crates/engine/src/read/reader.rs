@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Reads one capture file into blocks; the rest of each piece goes into the next block.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 
 use super::decompress::{BOMB, Input};
 use super::parse_step::Step;
@@ -53,8 +53,9 @@ impl Reader {
     pub fn fill(&mut self, block: &mut Block) -> Result<bool, ReadError> {
         block.records.clear();
         while block.records.is_empty() && !(self.ended && self.rest.is_empty()) {
-            let parsed = self.read_piece(block).and_then(|filled| self.parse(block, filled));
-            if let Err(error) = parsed {
+            let (filled, failed) = self.read_piece(block);
+            let parsed = self.parse(block, filled);
+            if let Some(error) = failed.or(parsed.err()) {
                 self.ended = true;
                 self.told_empty = true;
                 self.rest.clear();
@@ -68,8 +69,8 @@ impl Reader {
         Ok(!block.records.is_empty())
     }
 
-    /// Reads a piece; returns how many bytes of `block.data` are filled.
-    fn read_piece(&mut self, block: &mut Block) -> Result<usize, ReadError> {
+    /// Reads a piece; returns how many bytes of `block.data` are filled, and an error that ended it.
+    fn read_piece(&mut self, block: &mut Block) -> (usize, Option<ReadError>) {
         let mut filled = self.rest.len();
         let want = filled + self.piece;
         // later pieces overwrite the buffer without clearing it
@@ -79,19 +80,23 @@ impl Reader {
         block.data[..filled].copy_from_slice(&self.rest);
         self.rest.clear();
         while filled < want && !self.ended {
-            match self.input.read(&mut block.data[filled..want]) {
-                Ok(0) => self.ended = true,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // a compressed file that ends early is good up to there
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    self.ended = true;
+            let error = match self.input.read(&mut block.data[filled..want]) {
+                Ok(count) => {
+                    self.ended = count == 0;
+                    filled += count;
+                    continue;
                 }
-                Err(error) if error.to_string() == BOMB => return Err(ReadError::Bomb),
-                Err(error) => return Err(error.into()),
+                Err(error) => error,
+            };
+            match error.kind() {
+                ErrorKind::Interrupted => continue,
+                // a compressed file that ends early is good up to there
+                ErrorKind::UnexpectedEof => self.ended = true,
+                _ if error.to_string() == BOMB => return (filled, Some(ReadError::Bomb)),
+                _ => return (filled, Some(error.into())),
             }
         }
-        Ok(filled)
+        (filled, None)
     }
 
     fn parse(&mut self, block: &mut Block, filled: usize) -> Result<(), ReadError> {
