@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What reading a file and a fast CRC-32 over its bytes cost: the bench's measure for the analyzer.
+//! Reads a file and computes a fast CRC-32 of its bytes: the bench compares the analyzer with this.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-/// As the analyzer reads.
+/// The size of the analyzer's reads.
 const PIECE: usize = 128 << 10;
 
 fn main() -> io::Result<()> {

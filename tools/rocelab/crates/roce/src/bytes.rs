@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Bounded big-endian reads: outside the slice there is no value, never a panic.
+//! Bounded big-endian reads: `None` outside the slice, never a panic.
 
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

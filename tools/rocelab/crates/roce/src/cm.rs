@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Communication management: enough of the MADs on QP1 to pair queue pairs (IBA volume 1, chapter 12).
+//! Communication management: the MADs on QP1 that pair queue pairs (IBA volume 1, chapter 12).
 
 use crate::bytes;
 use crate::opcode::{Class, Service};
@@ -20,7 +20,7 @@ pub enum CmMessage {
         /// The requester's QP.
         qpn: u32,
     },
-    /// The answer, by `qpn`, to the request with `remote_id`.
+    /// The reply, by `qpn`, to the request with `remote_id`.
     Reply {
         /// The requester's communication ID.
         remote_id: u32,
@@ -29,7 +29,7 @@ pub enum CmMessage {
     },
 }
 
-/// Read a packet's CM message, if it is one that names a QP.
+/// Parses a packet's CM message; `None` if it has none that names a QP.
 #[must_use]
 pub fn parse(packet: &Packet, frame: &[u8]) -> Option<CmMessage> {
     let op = packet.op()?;

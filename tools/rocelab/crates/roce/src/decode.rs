@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From a captured frame to a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH.
+//! Decodes a captured frame into a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH.
 
 use crate::bytes;
 use crate::header::{BTH_LEN, GRH_LEN, ICRC_LEN, UDP_LEN};
@@ -14,16 +14,16 @@ pub(crate) const ETH_IPV6: u16 = 0x86dd;
 pub(crate) const ETH_ROCE_V1: u16 = 0x8915;
 const ETH_MAC_CONTROL: u16 = 0x8808;
 const ETH_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// QinQ has two tags; more are no practice, and a bound keeps hostile frames cheap.
+/// QinQ uses two tags. The limit keeps hostile frames cheap.
 const MAX_VLANS: u8 = 4;
 const MAX_EXTENSIONS: u8 = 8;
 const PFC_OPCODE: u16 = 0x0101;
 const PAUSE_OPCODE: u16 = 0x0001;
 const PROTO_UDP: u8 = 17;
-/// A v1 GRH names the InfiniBand transport as its next header.
+/// The next header of a v1 GRH: the InfiniBand transport.
 const NEXT_HEADER_IBA: u8 = 0x1b;
 
-/// How a captured frame begins.
+/// Link layer of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// `LINKTYPE_ETHERNET`.
@@ -34,26 +34,26 @@ pub enum Link {
     LinuxSll2,
     /// `LINKTYPE_RAW`, `_IPV4` and `_IPV6`: an IP header.
     RawIp,
-    /// Nothing that can carry RoCE.
+    /// Anything that cannot carry RoCE.
     Other,
 }
 
 impl Link {
-    /// From the number in a pcap or pcapng header (tcpdump.org/linktypes).
+    /// The link layer with this number in a pcap or pcapng header (tcpdump.org/linktypes).
     #[must_use]
     pub const fn from_number(number: u32) -> Self {
         match number {
             1 => Self::Ethernet,
             113 => Self::LinuxSll,
             276 => Self::LinuxSll2,
-            // 12 and 14 are what DLT_RAW was on some systems
+            // 12 and 14 are DLT_RAW on some systems
             12 | 14 | 101 | 228 | 229 => Self::RawIp,
             _ => Self::Other,
         }
     }
 }
 
-/// What a frame is.
+/// A decoded frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame {
     /// RoCE, with at least its whole BTH captured.
@@ -79,7 +79,7 @@ pub enum Kind {
     Other,
 }
 
-/// UDP ports that are taken for RoCE v2.
+/// UDP ports of RoCE v2.
 #[derive(Clone, Debug, Default)]
 pub struct Ports(Vec<u16>);
 
@@ -96,9 +96,9 @@ impl Ports {
     }
 }
 
-/// Decode one frame of which `bytes` were captured and `wire_len` were on the wire.
+/// Decodes a frame of `wire_len` bytes of which `bytes` were captured.
 ///
-/// No bytes make it panic; what is not captured is not guessed.
+/// Never panics, and never guesses bytes that were not captured.
 #[must_use]
 pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
     let mut packet = Packet::default();
@@ -111,7 +111,7 @@ pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
     }
 }
 
-/// [`decode`] to where the packet is to stay; it is whole only if the frame is [`Kind::Roce`].
+/// Like [`decode`], but writes to `packet`, which is valid only if the frame is [`Kind::Roce`].
 #[inline]
 pub fn decode_into(
     link: Link,
@@ -130,7 +130,7 @@ pub fn decode_into(
 /// Ethernet, IPv4 and UDP header without tags, options and extensions, and the BTH.
 const PLAIN: usize = 14 + 20 + UDP_LEN + BTH_LEN;
 
-/// The commonest frame, read at fixed offsets; [`decode_frame`] would say the same of it, slower.
+/// Decodes the most common frame at fixed offsets; [`decode_frame`] gives the same result, but slower.
 #[inline]
 fn plain_ipv4(frame: &[u8], ports: &Ports, packet: &mut Packet) -> bool {
     let Some(head) = frame.first_chunk::<PLAIN>() else { return false };
@@ -154,7 +154,7 @@ fn plain_ipv4(frame: &[u8], ports: &Ports, packet: &mut Packet) -> bool {
     true
 }
 
-/// Ethertype, where the header behind it begins, and the VLAN tags before it.
+/// The ethertype, the offset of the header that follows it, and the number of VLAN tags.
 #[inline]
 pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<(u16, usize, u8)> {
     let (ethertype, at) = match link {
@@ -239,7 +239,7 @@ fn ipv6(frame: &[u8], at: usize, ports: &Ports, packet: &mut Packet) -> Option<K
         l4 += match next {
             // hop-by-hop, routing, destination options, mobility, HIP, shim6
             0 | 43 | 60 | 135 | 139 | 140 => (units + 1) * 8,
-            // a fragment header may stand before a whole packet ("atomic fragment", RFC 6946)
+            // a whole packet may have a fragment header ("atomic fragment", RFC 6946)
             44 if bytes::u16(frame, l4 + 2)? & 0xfff9 == 0 => 8,
             51 => (units + 2) * 4,
             _ => return None,
@@ -286,7 +286,7 @@ fn grh(frame: &[u8], at: usize, packet: &mut Packet) -> Option<Kind> {
     bth(frame, bth_off, end, packet)
 }
 
-/// `end`: behind the ICRC, as the header before the BTH has it.
+/// Decodes a BTH at `at`. `end` is the end of the ICRC by the length in the preceding header.
 fn bth(frame: &[u8], at: usize, end: usize, packet: &mut Packet) -> Option<Kind> {
     let Some(header) = bytes::array::<BTH_LEN>(frame, at) else { return Some(Kind::Cut) };
     packet.bth_off = u16::try_from(at).ok()?;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the checks say: named rules, each with a page in `docs/checks/`.
+//! Findings of the checks. Each rule has a page in `docs/checks/`.
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; lawful.
+    /// Permitted, and worth knowing.
     Note,
-    /// Lawful, but it costs.
+    /// Permitted, but it costs performance.
     Warning,
-    /// Against the specification.
+    /// Violates the specification.
     Error,
 }
 
 impl Severity {
-    /// A word for files.
+    /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Severity {
 
 macro_rules! rules {
     ($($variant:ident $name:literal $severity:ident;)*) => {
-        /// A check. Its name is that of its page in `docs/checks/`.
+        /// A check, named like its page in `docs/checks/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "docs/checks/ has a page for each")]
         pub enum Rule { $($variant),* }
@@ -41,7 +41,7 @@ macro_rules! rules {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// How bad a breach is, unless a profile says otherwise.
+            /// Severity of a violation, unless a profile changes it.
             #[must_use]
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity),* }
@@ -88,7 +88,7 @@ rules! {
 }
 
 impl Rule {
-    /// Selective repeat and vendors' variants may break it; `--profile gbn` makes it an error.
+    /// Selective repeat and vendors' variants may violate it; `--profile gbn` makes it an error.
     #[must_use]
     pub const fn is_go_back_n(self) -> bool {
         matches!(
@@ -98,7 +98,7 @@ impl Rule {
     }
 }
 
-/// Which packet: a file and Wireshark's frame number in it, and the capture time.
+/// A packet's place: its file, Wireshark's frame number in it, and its capture time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At {
     /// Index of the file.
@@ -114,7 +114,7 @@ pub struct At {
 pub struct Finding {
     /// The check.
     pub rule: Rule,
-    /// After profile and doubt were taken into account.
+    /// Severity, after profile and ambiguity.
     pub severity: Severity,
     /// The capture point cannot decide what happened.
     pub ambiguous: bool,
@@ -122,18 +122,18 @@ pub struct Finding {
     pub at: At,
     /// The connection it is about.
     pub connection: Option<u32>,
-    /// In words, with PSNs and packet numbers.
+    /// A sentence, with PSNs and packet numbers.
     pub detail: String,
 }
 
-/// A list with a limit. Findings beyond it are counted, and the most severe ones are kept.
+/// A list with a limit. It keeps the most severe findings and counts all.
 #[derive(Debug)]
 pub struct Findings {
     /// The findings kept, in capture order.
     pub list: Vec<Finding>,
     limit: usize,
     go_back_n: bool,
-    /// A full list has no findings that are less severe than this.
+    /// A full list has only findings of at least this severity.
     least: Severity,
     counts: [[u64; 4]; Rule::ALL.len()],
 }
@@ -161,7 +161,7 @@ impl Findings {
         detail: impl FnOnce() -> String,
     ) {
         let severity = if ambiguous {
-            // an undecided finding must not fail a check
+            // an ambiguous finding must not fail a check
             rule.severity().min(Severity::Warning)
         } else if self.go_back_n && rule.is_go_back_n() {
             Severity::Error
@@ -179,7 +179,8 @@ impl Findings {
         }
     }
 
-    /// Drops the last of the least severe findings, if they are less severe; `false` if none is.
+    /// Drops the last of the least severe findings if it is less severe than `severity`; `false` if
+    /// there is none.
     #[cold]
     fn make_room(&mut self, severity: Severity) -> bool {
         if severity <= self.least {
@@ -191,7 +192,7 @@ impl Findings {
                 self.list.remove(at);
                 return true;
             }
-            // a full list gets no less severe ones
+            // none less severe will be kept from now on
             self.least = match self.least {
                 Severity::Note => Severity::Warning,
                 Severity::Warning | Severity::Error => Severity::Error,
@@ -200,7 +201,7 @@ impl Findings {
         false
     }
 
-    /// How often each rule was found with each severity.
+    /// Counts by rule and severity.
     pub fn counts(&self) -> impl Iterator<Item = (Rule, Severity, u64)> + '_ {
         Rule::ALL.iter().flat_map(move |&rule| {
             [Severity::Note, Severity::Warning, Severity::Error]
@@ -212,13 +213,13 @@ impl Findings {
         })
     }
 
-    /// Findings of any severity, those beyond the limit included.
+    /// Findings of any severity, including those beyond the limit.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts().map(|(_, _, count)| count).sum()
     }
 
-    /// Ambiguous findings, those beyond the limit included.
+    /// Ambiguous findings, including those beyond the limit.
     #[must_use]
     pub fn ambiguous(&self) -> u64 {
         self.counts.iter().map(|count| count[3]).sum()

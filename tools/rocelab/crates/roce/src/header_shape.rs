@@ -86,7 +86,7 @@ const fn words<const LEN: usize, const WORDS: usize>(bytes: &[u8; LEN]) -> [u64;
     words
 }
 
-/// Everything that decides how a frame is decoded, except the DMA length of a RETH.
+/// Everything that determines how a frame is decoded, except the DMA length of a RETH.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     words: [u64; MAX_WORDS],

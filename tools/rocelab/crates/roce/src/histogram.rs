@@ -29,7 +29,7 @@ fn lower(bucket: usize) -> u64 {
         return bucket;
     }
     let octave = (bucket >> SUB_BITS) - 1;
-    // the edge above the last bucket is 2^64
+    // the last bucket ends at 2^64
     let edge = u128::from(bucket - (octave << SUB_BITS)) << octave.min(64);
     u64::try_from(edge).unwrap_or(u64::MAX)
 }

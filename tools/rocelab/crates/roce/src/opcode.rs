@@ -3,7 +3,7 @@
 
 use crate::header::{BTH_LEN, Header};
 
-/// The service named by the upper three bits of an opcode.
+/// The transport service: the upper three bits of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// Reliable connection.
@@ -18,7 +18,7 @@ pub enum Service {
     Cnp,
     /// Extended reliable connection.
     Xrc,
-    /// Not defined by the specification, or the manufacturer's own.
+    /// Not defined by the specification, or vendor-specific.
     Other,
 }
 
@@ -51,14 +51,14 @@ impl Service {
         }
     }
 
-    /// RC and XRC: acknowledged, in order, retransmitted.
+    /// RC or XRC: acknowledged, in order, retransmitted.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::Rc | Self::Xrc)
     }
 }
 
-/// What a packet is for.
+/// The operation of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the specification's")]
 pub enum Class {
@@ -75,7 +75,7 @@ pub enum Class {
     Congestion,
 }
 
-/// Where a packet stands in its message.
+/// The position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the specification's")]
 pub enum Position {
@@ -86,13 +86,13 @@ pub enum Position {
 }
 
 impl Position {
-    /// First or only: a message begins here.
+    /// First or only: the packet starts a message.
     #[must_use]
     pub const fn begins(self) -> bool {
         matches!(self, Self::First | Self::Only)
     }
 
-    /// Last or only: a message ends here.
+    /// Last or only: the packet ends a message.
     #[must_use]
     pub const fn ends(self) -> bool {
         matches!(self, Self::Last | Self::Only)
@@ -108,9 +108,9 @@ pub struct Opcode {
     pub code: u8,
     /// For example `RC_RDMA_WRITE_ONLY`.
     pub name: &'static str,
-    /// What the packet is for.
+    /// Operation.
     pub class: Class,
-    /// Where it stands in its message.
+    /// Position in the message.
     pub position: Position,
     service: Service,
     /// Offset of each header from the start of the BTH; 0 where absent.
@@ -138,7 +138,7 @@ impl Opcode {
         Self { code, name, class, position, service: Service::of(code), offsets, header_len: at }
     }
 
-    /// The service it belongs to.
+    /// Its transport service.
     #[must_use]
     #[inline]
     pub const fn service(&self) -> Service {
@@ -154,19 +154,19 @@ impl Opcode {
         }
     }
 
-    /// Carries message bytes.
+    /// Whether it carries message bytes.
     #[must_use]
     pub const fn is_data(&self) -> bool {
         matches!(self.class, Class::Send | Class::Write | Class::ReadResponse | Class::AtomicWrite)
     }
 
-    /// Sent by a responder, with a PSN of the other side's.
+    /// Whether a responder sends it, with a PSN of the requester.
     #[must_use]
     pub const fn is_response(&self) -> bool {
         matches!(self.class, Class::ReadResponse | Class::Acknowledge | Class::AtomicAcknowledge)
     }
 
-    /// Place in [`all`], the index of per-opcode counters.
+    /// Index in [`all`] and of counters per opcode.
     #[must_use]
     pub fn index(&self) -> usize {
         usize::from(INDEX[usize::from(self.code)])
@@ -187,7 +187,7 @@ static INDEX: [u8; 256] = {
     index
 };
 
-/// The table's row for a BTH opcode byte; `None` where the specification defines none.
+/// The row of a BTH opcode byte; `None` if the specification does not define it.
 #[must_use]
 #[inline]
 pub fn lookup(code: u8) -> Option<&'static Opcode> {

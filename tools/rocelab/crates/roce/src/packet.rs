@@ -7,7 +7,7 @@ use crate::bytes;
 use crate::header::Header;
 use crate::opcode::{self, Opcode};
 
-/// What carries the BTH.
+/// The encapsulation of the BTH.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Net {
     /// Ethertype 0x8915 and a GRH.
@@ -31,25 +31,25 @@ impl Net {
     }
 }
 
-/// What is known of the invariant CRC.
+/// The state of an invariant CRC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Icrc {
-    /// Not looked at, or not all of its bytes were captured.
+    /// Not verified, or not all covered bytes were captured.
     #[default]
     Unchecked,
-    /// As it must be.
+    /// Correct.
     Ok,
-    /// Not as it must be.
+    /// Wrong.
     Bad,
 }
 
-/// A decoded packet. Offsets count from the start of its frame; lengths are as on the wire, and
-/// may go beyond the captured bytes.
+/// A decoded packet. Offsets count from the start of its frame. Lengths are those on the wire and may
+/// exceed the captured bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     /// Source GID or address; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`), as in a RoCE GID.
     pub src: [u8; 16],
-    /// Destination, in the same form.
+    /// Destination GID or address, in the same form.
     pub dst: [u8; 16],
     /// Bytes of the frame on the wire (without preamble and FCS).
     pub wire_len: u32,
@@ -83,18 +83,18 @@ pub struct Packet {
     pub resv8a: u8,
     /// BTH byte 8: AckReq, seven reserved bits.
     pub apsn: u8,
-    /// What carries it.
+    /// The encapsulation.
     pub net: Net,
     /// State of the invariant CRC.
     pub icrc: Icrc,
-    /// The network header, UDP and the BTH disagree about lengths.
+    /// The lengths of the network header, UDP and the BTH are inconsistent.
     pub bad_length: bool,
     /// All bytes up to the end of the ICRC were captured.
     pub complete: bool,
 }
 
 impl Packet {
-    /// The opcode's row; `None` for one that the specification does not define.
+    /// The opcode's row in the table; `None` if the specification does not define it.
     #[must_use]
     #[inline]
     pub fn op(&self) -> Option<&'static Opcode> {
@@ -108,7 +108,7 @@ impl Packet {
         (self.flags >> 4 & 3) as u32
     }
 
-    /// Transport header version; 0 is the only one.
+    /// Transport header version; only 0 exists.
     #[must_use]
     pub const fn tver(&self) -> u8 {
         self.flags & 0xf
@@ -212,7 +212,7 @@ impl Packet {
         })
     }
 
-    /// The value before the atomic operation, from its acknowledgement.
+    /// The value before the atomic operation, from the ATOMICACKETH.
     #[must_use]
     pub fn atomic_ack(&self, frame: &[u8]) -> Option<u64> {
         bytes::u64(self.header(frame, Header::Atomicacketh)?, 0)
@@ -291,25 +291,25 @@ pub struct Aeth {
     pub msn: u32,
 }
 
-/// What an AETH syndrome says.
+/// The meaning of an AETH syndrome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
-    /// Acknowledged; the credit count's code, 31: no limit.
+    /// Acknowledged, with the code of the credit count; 31: no limit.
     Ack {
         /// Encoded credit count.
         credit: u8,
     },
-    /// Receiver not ready; the timer's code.
+    /// Receiver not ready, with the code of the timer.
     Rnr {
         /// Encoded delay, see [`rnr_delay_ns`].
         timer: u8,
     },
-    /// Not acknowledged.
+    /// Negative acknowledgement.
     Nak {
         /// 0 PSN sequence error … 4 invalid RD request.
         code: u8,
     },
-    /// A value that the specification reserves.
+    /// Reserved by the specification.
     Reserved,
 }
 
@@ -337,7 +337,7 @@ pub const NAK_NAMES: [&str; 6] = [
     "reserved",
 ];
 
-/// The least delay after an RNR NAK, ns (IBA volume 1, 9.7.5.2.8, table 45: code 0 is the longest).
+/// The minimum delay after an RNR NAK, ns (IBA volume 1, 9.7.5.2.8, table 45: code 0 is the longest).
 #[must_use]
 pub const fn rnr_delay_ns(timer: u8) -> u64 {
     /// In units of 10 µs.
@@ -348,7 +348,7 @@ pub const fn rnr_delay_ns(timer: u8) -> u64 {
     DELAY[(timer & 31) as usize] as u64 * 10_000
 }
 
-/// The address behind the 16 bytes of [`Packet::src`]: IPv4 where it is mapped.
+/// The address in [`Packet::src`] or `dst`; an IPv4-mapped one as IPv4.
 #[must_use]
 pub fn address(raw: [u8; 16]) -> IpAddr {
     let v6 = Ipv6Addr::from(raw);

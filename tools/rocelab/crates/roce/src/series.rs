@@ -6,7 +6,7 @@
 pub struct Interval {
     /// Packets.
     pub packets: u32,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmitted: u32,
     /// Payload, bytes.
     pub payload_bytes: u64,

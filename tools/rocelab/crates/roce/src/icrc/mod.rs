@@ -18,7 +18,7 @@ use crate::packet::{Icrc, Net, Packet};
 
 /// CRC-32 of the eight bytes 0xff that stand for the LRH.
 const AFTER_LRH: u32 = 0x2144_df1c;
-/// Up to this length headers and payload are copied into one piece, so that the CRC runs once.
+/// Up to this length, headers and payload are copied into one buffer and the CRC runs once.
 const ONE_PIECE: usize = 320;
 /// The copied part of longer packets: the wide steps of the CRC need a first piece of this length.
 const FIRST: usize = 128;
@@ -30,7 +30,7 @@ fn crc32(before: u32, bytes: &[u8]) -> u32 {
     Crc32::new().update(before, bytes)
 }
 
-/// Computes many ICRCs; reuses its buffer and what it knows of the processor.
+/// Computes many ICRCs; reuses its buffer and detects the processor's features once.
 #[derive(Debug)]
 pub struct Verifier {
     crc: Crc32,
@@ -119,7 +119,7 @@ const fn varies(net: Net, from_end: usize) -> bool {
     from_end <= 4 || (matches!(net, Net::V2Ipv4) && (from_end == 36 || from_end == 35))
 }
 
-/// By how much each byte of [`VARYING`] changes a CRC that ends with the BTH.
+/// How each byte of [`VARYING`] changes a CRC that ends with the BTH.
 static CHANGES: [[u32; 256]; VARYING.len()] = {
     let mut tables = [[0; 256]; VARYING.len()];
     let mut table = 0;

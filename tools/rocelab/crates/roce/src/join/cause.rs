@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why a frame has no record at one end, or a record no frame.
+//! Why a frame has no record at one end, or a record has no frame.
 
 macro_rules! causes {
     ($(#[$doc:meta])* $name:ident { $($(#[$word:meta])* $variant:ident $text:literal $clear:literal,)* }) => {
@@ -8,16 +8,16 @@ macro_rules! causes {
         pub enum $name { $($(#[$word])* $variant),* }
 
         impl $name {
-            /// All of them, in the order of `as usize`.
+            /// All values, in the order of `as usize`.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// A word for files.
+            /// The name in files.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
             }
 
-            /// It says what became of the packet, or that nothing can tell.
+            /// Whether this accounts for the packet, if only as undecidable.
             #[must_use]
             pub const fn explained(self) -> bool {
                 match self { $(Self::$variant => $clear),* }
@@ -27,64 +27,64 @@ macro_rules! causes {
 }
 
 causes! {
-    /// What is known of a packet's way from the sender's driver to the capture.
+    /// A packet's way from the sender's driver to the capture.
     Sent {
-        /// Frame and record belong together.
+        /// The frame has a record.
         Matched "matched" true,
-        /// A frame more of the same bytes: the network copied it.
+        /// One more frame with the same bytes: the network duplicated it.
         Copy "copy" true,
-        /// A frame whose ICRC is wrong: its bytes do not say which packet it was.
+        /// A frame with a wrong ICRC: its bytes do not identify the packet.
         Damaged "damaged" true,
         /// A frame whose sender is not traced.
         NotTraced "not_traced" true,
-        /// A frame that the sender's probe was told to leave out, by sampling or a filter.
+        /// A frame that the sender's probe skipped, by sampling or a filter.
         NotRecorded "not_recorded" true,
-        /// A frame whose record was lost by the probe, as it says itself.
+        /// A frame whose record the probe lost, by its own account.
         RecordLost "record_lost" true,
-        /// A record that never came to the network device: dropped by netfilter, the neighbour's
+        /// A record that never reached the network device: dropped by netfilter, the neighbour
         /// queue or the queueing discipline.
         BeforeDevice "before_device" true,
-        /// A record that the device was given, without a frame: lost before the capture point.
+        /// A record of a packet that the device got, without a frame: lost before the capture point.
         BeforeCapture "before_capture" true,
-        /// A record of a packet that the driver did not send after all.
+        /// A record of a packet that the driver dropped instead of sending.
         Dropped "dropped" true,
         /// A record of a packet that stayed on its host.
         Loopback "loopback" true,
-        /// Frames and records of equal bytes, not equally many: no telling which is which.
+        /// Frames and records with equal bytes but in different numbers: undecidable.
         Ambiguous "ambiguous" true,
-        /// The receiver had it, and the capture does not have it.
+        /// The receiver has a record of it, but the capture has no frame.
         NotCaptured "not_captured" false,
-        /// Nothing accounts for it.
+        /// No known cause.
         Unexplained "unexplained" false,
     }
 }
 
 causes! {
-    /// What is known of a packet's way from the capture to the receiver's driver.
+    /// A packet's way from the capture to the receiver's driver.
     Received {
-        /// Frame and record belong together.
+        /// The frame has a record.
         Matched "matched" true,
-        /// A record more of the same bytes: the network copied it behind the capture point.
+        /// One more record with the same bytes: the network duplicated it behind the capture point.
         Copy "copy" true,
-        /// The receiver's driver dropped it on arrival, as its record says.
+        /// The receiver's driver dropped it on arrival, by its own record.
         Dropped "dropped" true,
-        /// The frame's ICRC is wrong: the receiver's driver drops it.
+        /// The frame has a wrong ICRC: the receiver's driver drops it.
         Damaged "damaged" true,
         /// The receiver is not traced.
         NotTraced "not_traced" true,
-        /// The receiver's probe was told to leave it out, by sampling or a filter.
+        /// The receiver's probe skipped it, by sampling or a filter.
         NotRecorded "not_recorded" true,
-        /// Multicast: any number of receivers, not joined.
+        /// Multicast has any number of receivers and is not joined.
         Multicast "multicast" true,
         /// No record: lost behind the capture point, or dropped by the driver on arrival.
         BehindCapture "behind_capture" true,
-        /// No record, from a probe that says it lost some: lost on the way, or only its record.
+        /// No record, and the probe lost some: either the packet or its record was lost.
         LostOrRecordLost "lost_or_record_lost" true,
-        /// A record of a packet that never left its host.
+        /// A record of a packet that stayed on its host.
         Loopback "loopback" true,
-        /// Frames and records of equal bytes, not equally many: no telling which is which.
+        /// Frames and records with equal bytes but in different numbers: undecidable.
         Ambiguous "ambiguous" true,
-        /// A record, and the capture has no frame of it.
+        /// A record of a packet of which the capture has no frame.
         NotCaptured "not_captured" false,
     }
 }

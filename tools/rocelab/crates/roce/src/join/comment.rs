@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use super::stage_times::{RX_STAGES, StageTimes, TX_STAGES};
 use crate::packet::Net;
 
-/// Longer ones are no comment of rxedump.
+/// rxedump's comments are shorter.
 const LONGEST: usize = 4096;
-/// Names of nodes, devices and reasons are short; a file may not fill our memory with them.
+/// Names of nodes, devices and reasons are short; without a limit a file could fill the memory.
 const LONGEST_NAME: usize = 64;
 
-/// Which way a packet went through the driver.
+/// Direction of a packet in the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dir {
     /// Sent.
@@ -24,24 +24,24 @@ pub enum Dir {
 /// Why a comment is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reject {
-    /// Not ours: somebody's own note.
+    /// Not written by rocelab.
     Foreign,
-    /// A version that this reader does not know.
+    /// An unknown version.
     Version,
-    /// Not `key=value`, not text, or a broken escape.
+    /// Not `key=value`, not UTF-8, or an invalid escape.
     Syntax,
-    /// A key twice.
+    /// A repeated key.
     Repeated,
-    /// A key that must be there is not.
+    /// A required key is missing.
     Missing,
-    /// A number that does not fit.
+    /// A number that is out of range.
     Range,
-    /// It says otherwise than the packet's own bytes.
+    /// It contradicts the packet's bytes.
     Contradiction,
 }
 
 impl Reject {
-    /// All of them, in the order of `as usize`.
+    /// All values, in the order of `as usize`.
     pub const ALL: [Self; 7] = [
         Self::Foreign,
         Self::Version,
@@ -52,7 +52,7 @@ impl Reject {
         Self::Contradiction,
     ];
 
-    /// A word for files.
+    /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,40 +67,40 @@ impl Reject {
     }
 }
 
-/// A comment, read.
+/// A parsed comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment<'a> {
     /// The node that wrote it.
     pub node: Cow<'a, str>,
-    /// Its device.
+    /// The node's device.
     pub dev: Cow<'a, str>,
-    /// Sent or received there.
+    /// Sent or received by that node.
     pub dir: Dir,
-    /// The opcode's name; absent where the driver dropped a packet of which it knew none.
+    /// The opcode's name; absent if the driver dropped the packet before it knew the opcode.
     pub op: Option<Cow<'a, str>>,
-    /// The local QP; absent where a packet was dropped before it met one.
+    /// The local QP; absent if the packet was dropped before its QP was looked up.
     pub qpn: Option<u32>,
-    /// The destination QP of the BTH; absent likewise.
+    /// The destination QP of the BTH; absent if the packet was dropped before it was read.
     pub dqpn: Option<u32>,
-    /// The PSN of the BTH; absent likewise.
+    /// The PSN of the BTH; absent if the packet was dropped before it was read.
     pub psn: Option<u32>,
-    /// What the driver spent.
+    /// Time in the driver.
     pub stages: StageTimes,
-    /// Between the two parts of the record: hand-over and device, or arrival and queue.
+    /// Time between the two parts of the record: hand-over and device, or arrival and queue.
     pub gap_ns: Option<u64>,
-    /// The task was switched out in between.
+    /// Whether the task was switched out in between.
     pub switched: bool,
-    /// It never left its host.
+    /// Whether the packet never left its host.
     pub loopback: bool,
     /// Why the driver dropped it.
     pub drop: Option<Cow<'a, str>>,
 }
 
 impl<'a> Comment<'a> {
-    /// Read a comment. Keys that it does not know are skipped: later versions may add some.
+    /// Parses a comment. Unknown keys are skipped, since later versions may add some.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// Why the comment cannot be used.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Reject> {
         if !bytes.starts_with(b"rocelab/") {
             return Err(Reject::Foreign);
@@ -123,7 +123,7 @@ impl<'a> Comment<'a> {
 }
 
 impl Comment<'_> {
-    /// The comment as rxedump would write it of a packet that `net` carried.
+    /// The comment as rxedump writes it for a packet carried by `net`.
     #[must_use]
     pub fn text(&self, net: Net) -> String {
         let (dir, names) = match self.dir {
@@ -132,7 +132,7 @@ impl Comment<'_> {
         };
         let net = if net == Net::V1 { "v1" } else { "v2" };
         let mut text = format!("rocelab/1 node={} dev={}", escape(&self.node), escape(&self.dev));
-        // writing to a String does not fail
+        // writing to a String cannot fail
         let _ = write!(text, " dir={dir} net={net}");
         if let Some(op) = &self.op {
             let _ = write!(text, " op={}", escape(op));
@@ -160,7 +160,7 @@ impl Comment<'_> {
     }
 }
 
-/// A value with all but RFC 3986's unreserved characters percent-escaped.
+/// Percent-escapes all characters except RFC 3986's unreserved ones.
 #[must_use]
 pub fn escape(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
@@ -271,14 +271,14 @@ fn index(stages: &[&str], name: &str) -> Option<usize> {
 }
 
 fn number<T: std::str::FromStr>(value: &str) -> Result<T, Reject> {
-    // FromStr takes a sign, which the grammar does not have
+    // FromStr accepts a sign, the grammar does not
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Reject::Syntax);
     }
     value.parse().map_err(|_| Reject::Range)
 }
 
-/// Up to 2^63 ns, so that sums and differences stay numbers.
+/// Below 2^63 ns, so that differences fit a signed number.
 fn duration(value: &str) -> Result<u64, Reject> {
     let ns: i64 = number(value)?;
     u64::try_from(ns).map_err(|_| Reject::Range)
@@ -289,7 +289,7 @@ fn number24(value: &str) -> Result<u32, Reject> {
     if number >> 24 == 0 { Ok(number) } else { Err(Reject::Range) }
 }
 
-/// A value with its percent escapes undone.
+/// Decodes percent escapes.
 fn name(value: &str) -> Result<Cow<'_, str>, Reject> {
     if value.is_empty() || value.len() > LONGEST_NAME {
         return Err(if value.is_empty() { Reject::Syntax } else { Reject::Range });
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_the_contract_shows() {
+    fn reads_the_documented_example() {
         let comment = Comment::parse(TX.as_bytes()).unwrap();
         assert_eq!((comment.node.as_ref(), comment.dev.as_ref()), ("n1", "rxe0"));
         assert_eq!((comment.qpn, comment.dqpn, comment.psn), (Some(17), Some(18), Some(4711)));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_dropped_on_arrival_has_met_no_queue_pair() {
+    fn a_packet_dropped_on_arrival_has_no_queue_pair() {
         let text = "rocelab/1 node=n2 dev=rxe0 dir=rx net=v2 drop=short";
         let comment = Comment::parse(text.as_bytes()).unwrap();
         assert_eq!((comment.qpn, comment.psn, comment.op), (None, None, None));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_it_takes_one_not() {
+    fn rejects_with_the_reason() {
         assert_eq!(reject("a note of mine"), Some(Reject::Foreign));
         assert_eq!(reject(&TX.replace("rocelab/1", "rocelab/2")), Some(Reject::Version));
         assert_eq!(reject(&TX.replace("rocelab/1", "rocelab/11")), Some(Reject::Version));

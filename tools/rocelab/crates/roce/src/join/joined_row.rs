@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the join gives out: one row a frame, and one for each record that has none.
+//! The rows of a join: one per frame, and one per record without a frame.
 
 use super::cause::{Received, Sent};
 use super::packet_key::{Key, Print};
@@ -9,54 +9,54 @@ use crate::finding::At;
 /// A frame of the capture between the nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct WireFrame {
-    /// Where it lies, and its time on the capture's clock.
+    /// Its place in the capture, and its time by the capture's clock.
     pub at: At,
     /// Bytes on the wire.
     pub wire_len: u32,
     /// Message bytes.
     pub payload_len: u32,
-    /// Its ICRC is wrong.
+    /// Whether its ICRC is wrong.
     pub bad: bool,
     pub(super) print: Print,
 }
 
-/// A record of a node's driver.
+/// A driver's record of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Where it lies, and its time on the node's clock.
+    /// Its place in the trace, and its time by the node's clock.
     pub at: At,
-    /// The node's name, as an index that the caller gave.
+    /// The node: the index from [`Place`](super::Place).
     pub node: u16,
-    /// The device's.
+    /// The device: the index from `Place`.
     pub dev: u16,
-    /// The local QP; absent where a packet was dropped before it met one.
+    /// The local QP; absent if the packet was dropped before its QP was looked up.
     pub qpn: Option<u32>,
     /// Message bytes.
     pub payload_len: u32,
-    /// What the driver spent.
+    /// Time in the driver.
     pub stages: StageTimes,
-    /// Between the two parts of the record: hand-over and device, or arrival and queue.
+    /// Time between the two parts of the record: hand-over and device, or arrival and queue.
     pub gap_ns: Option<u64>,
-    /// The task was switched out in between.
+    /// Whether the task was switched out in between.
     pub switched: bool,
-    /// It never left its host.
+    /// Whether it never left its host.
     pub loopback: bool,
-    /// Why the driver dropped it, as an index that the caller gave.
+    /// Why the driver dropped it: the index from `Place`.
     pub drop: Option<u16>,
     pub(super) print: Print,
 }
 
 impl Record {
-    /// It came to the driver, and no further.
+    /// Whether the driver dropped it before it reached a QP.
     pub(super) const fn dropped_on_arrival(&self) -> bool {
         self.drop.is_some() && self.qpn.is_none()
     }
 }
 
-/// One packet, as far as the three places saw it.
+/// One packet as seen by the sender, the capture and the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// What names it.
+    /// Identifies the packet.
     pub key: Key,
     /// The frame between the nodes.
     pub wire: Option<WireFrame>,
@@ -64,11 +64,11 @@ pub struct Row {
     pub tx: Option<Record>,
     /// The receiver's record.
     pub rx: Option<Record>,
-    /// From the sender to the capture; absent when only the receiver's record is there.
+    /// From the sender to the capture; absent if there is only the receiver's record.
     pub sent: Option<Sent>,
-    /// From the capture to the receiver; absent when only the sender's record is there.
+    /// From the capture to the receiver; absent if there is only the sender's record.
     pub received: Option<Received>,
-    /// How often the sender's driver had sent this packet before: 0, or it is a retransmission.
-    /// Without the sender's record, of how many other bytes the capture had seen it.
+    /// How often the sender's driver had sent this packet before; above 0 it is a retransmission.
+    /// Without the sender's record: how many frames with other bytes the capture had seen of it.
     pub again: u32,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Frames and records in, rows out, in bounded memory.
+//! Joins frames and records into rows, in bounded memory.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::finding::At;
 use crate::icrc;
 use crate::packet::{Icrc, Packet};
 
-/// More sightings of one key than any retry count makes: hostile, and resolved as they come.
+/// More sightings of one key than any retry count causes: they are hostile, and resolved at once.
 const MAX_GROUP: usize = 1024;
 const MAX_ADDRESSES: usize = 4096;
 
 /// Limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Keys held in memory. What falls out of the window is resolved as it then stands.
+    /// Keys held in memory. A key that leaves the window is resolved with what is known by then.
     pub window: usize,
 }
 
@@ -29,29 +29,29 @@ impl Default for Config {
     }
 }
 
-/// What a trace says of itself.
+/// What is missing from a trace, by its own account.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace {
     /// Records that the probe lost.
     pub lost: u64,
-    /// One packet in so many was recorded; 0 and 1: all.
+    /// One packet in `sample` was recorded; 0 and 1 mean all.
     pub sample: u64,
-    /// A filter chose what was recorded.
+    /// Whether a filter selected what was recorded.
     pub filtered: bool,
 }
 
 impl Trace {
-    /// The probe was told to leave packets of this PSN out, or may have been.
+    /// Whether the probe may have skipped packets with this PSN.
     fn leaves_out(&self, psn: u32) -> bool {
         let spread = u64::from(psn.wrapping_mul(2_654_435_769));
         self.filtered || (self.sample > 1 && spread >= (1 << 32) / self.sample)
     }
 }
 
-/// Whose record it is, as indexes that the caller gave to names.
+/// The origin of a record. The caller keeps the names; these are its indexes of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Which trace.
+    /// The trace.
     pub trace: u16,
     /// The node.
     pub node: u16,
@@ -66,52 +66,53 @@ pub struct Place {
 pub struct Tally {
     /// Frames of the capture that were joined.
     pub frames: u64,
-    /// Of these, sent before with other bytes: retransmissions, and repeated answers.
+    /// Frames among these that were sent before with other bytes: retransmissions and repeated
+    /// responses.
     pub frames_again: u64,
-    /// Frames by what is known of their sending.
+    /// Frames by [`Sent`].
     pub sent: [u64; Sent::ALL.len()],
-    /// Frames by what is known of their receipt.
+    /// Frames by [`Received`].
     pub received: [u64; Received::ALL.len()],
-    /// Sent and received records taken in.
+    /// Records of sent packets.
     pub tx: u64,
-    /// Received ones.
+    /// Records of received packets.
     pub rx: u64,
-    /// Sent records without a frame, by why.
+    /// Records of sent packets without a frame, by cause.
     pub tx_alone: [u64; Sent::ALL.len()],
-    /// Received records without a frame, by why.
+    /// Records of received packets without a frame, by cause.
     pub rx_alone: [u64; Received::ALL.len()],
-    /// Rows that nothing accounts for.
+    /// Rows without a known cause.
     pub unexplained: u64,
-    /// Records whose packet left the window before all three places had it.
+    /// Frames and records that left the window before all three places had seen their packet.
     pub early: u64,
 }
 
-/// A join under way.
+/// A join in progress.
 #[derive(Debug, Default)]
 pub struct Joiner {
     window: usize,
-    /// Groups move from the one to the other when they are touched; the old ones are resolved.
+    /// A group that gets a new sighting moves from `old` to `young`; `old` is resolved as a whole.
     young: HashMap<Key, Group>,
     old: HashMap<Key, Group>,
     rows: Vec<Row>,
     traces: Vec<Trace>,
-    /// Of what each trace lost, what no frame has been put down to yet.
+    /// Lost records of each trace that do not yet account for a frame.
     left: Vec<u64>,
-    /// Which traces know an address as their own.
+    /// The traces of each local address.
     traced: HashMap<[u8; 16], Vec<u16>>,
     /// Sums so far.
     pub tally: Tally,
 }
 
 impl Joiner {
-    /// A join with these traces.
+    /// Starts a join with these traces.
     #[must_use]
     pub fn new(config: &Config, traces: Vec<Trace>) -> Self {
         let left = traces.iter().map(|trace| trace.lost).collect();
         Self { window: config.window.max(2), traces, left, ..Self::default() }
     }
 
-    /// Take in a frame of the capture between the nodes, its ICRC verified or not.
+    /// Adds a frame of the capture between the nodes; verifies its ICRC.
     pub fn wire(&mut self, packet: &Packet, frame: &[u8], at: At) {
         self.tally.frames += 1;
         let one = WireFrame {
@@ -124,10 +125,10 @@ impl Joiner {
         self.add(Key::of(packet, frame), |group| group.wire.push(one));
     }
 
-    /// Take in a record of a driver.
+    /// Adds a record of a driver.
     ///
     /// # Errors
-    /// When the comment says otherwise than the packet's bytes.
+    /// If the comment contradicts the packet's bytes.
     pub fn record(
         &mut self,
         packet: &Packet,
@@ -166,12 +167,12 @@ impl Joiner {
         Ok(())
     }
 
-    /// Rows that are ready; the order is the capture's, within what was resolved together.
+    /// Takes the rows that are ready. Rows that were resolved together are in capture order.
     pub fn take_rows(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.rows)
     }
 
-    /// Nothing more comes: resolve what is left.
+    /// Resolves the rest.
     pub fn finish(&mut self) {
         self.retire(false);
         self.retire(false);
@@ -209,12 +210,13 @@ impl Joiner {
         }
     }
 
-    /// Resolve the old groups, and let the young ones age.
+    /// Resolves the old groups; the young ones become old.
     fn retire(&mut self, early: bool) {
         let young = std::mem::take(&mut self.young);
         let old = std::mem::replace(&mut self.old, young);
         let from = self.rows.len();
-        // what the probe lost is put down to the first frames without a record: the same every time
+        // the first frames without a record get the probe's losses, so order the groups: a hash map's
+        // order differs from run to run
         let mut groups: Vec<(Key, Group)> = old.into_iter().collect();
         groups.sort_by_key(|(_, group)| group.first());
         for (key, group) in groups {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Match what a capture between the nodes saw to what the driver at either end recorded.
+//! Matches the frames of a capture between two nodes with the records of the drivers at both ends.
 //!
-//! A packet is known by its addresses, destination QP, PSN and opcode (UD: also the source QP). Where
-//! several have all of these in common, their bytes tell them apart: the ICRC covers the IPv4
-//! identification, which a retransmission draws anew and a copy made by the network keeps. Equal
-//! bytes are matched one by one in their order as long as every place saw equally many; where that
-//! does not decide either, nothing is matched, and the row says so.
+//! A packet's key is its addresses, destination QP, PSN and opcode, and for UD the source QP. Packets
+//! with the same key differ in their bytes: the ICRC covers the IPv4 identification, which changes
+//! with each retransmission but not when the network duplicates a packet. Packets with equal bytes
+//! are matched in order if all places saw the same number of them. Otherwise none is matched, and
+//! the row is marked ambiguous.
 
 mod cause;
 mod comment;

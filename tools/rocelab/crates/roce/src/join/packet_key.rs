@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What makes a packet the same one at three places.
+//! Identifies a packet at the sender, in the capture and at the receiver.
 
 use std::hash::Hasher;
 
@@ -12,22 +12,22 @@ use crate::packet::{Net, Packet};
 /// A destination QP of all ones: multicast.
 pub(super) const MULTICAST: u32 = 0x00ff_ffff;
 
-/// What names a packet.
+/// The fields that identify a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Source address or GID.
     pub src: [u8; 16],
-    /// Destination.
+    /// Destination address or GID.
     pub dst: [u8; 16],
     /// Destination QP of the BTH.
     pub dqpn: u32,
     /// PSN of the BTH.
     pub psn: u32,
-    /// Source QP of the DETH, for UD; else 0.
+    /// Source QP of the DETH for UD, otherwise 0.
     pub sqpn: u32,
     /// BTH opcode.
     pub opcode: u8,
-    /// What carries it.
+    /// RoCE v1, or v2 over IPv4 or IPv6.
     pub net: Net,
 }
 
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// What tells packets of one key apart: bytes that no switch or router changes.
+/// Distinguishes packets with the same key, by bytes that no switch or router changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Print {
     headers: u64,
@@ -57,7 +57,8 @@ pub struct Print {
 }
 
 impl Print {
-    /// The print of a decoded packet. Its ICRC is as it was found: right or not, it is carried on.
+    /// The fingerprint of a decoded packet. It includes the ICRC as found: the network forwards even
+    /// a wrong one unchanged.
     #[must_use]
     pub fn of(packet: &Packet, frame: &[u8]) -> Self {
         let mut hasher = Fnv::default();
@@ -69,7 +70,7 @@ impl Print {
         let at = usize::from(packet.bth_off);
         let end = at + packet.op().map_or(BTH_LEN, |op| usize::from(op.header_len));
         for (offset, byte) in frame.get(at..end).unwrap_or_default().iter().enumerate() {
-            // FECN and BECN are set on the way
+            // switches set FECN and BECN
             hasher.write_u8(if offset == 4 { 0 } else { *byte });
         }
         let icrc = if packet.complete { icrc::found(packet, frame) } else { None };
@@ -85,7 +86,7 @@ impl Print {
     }
 }
 
-/// FNV-1a, 64 bit: the same in every run. A hostile collision only makes two packets look alike.
+/// FNV-1a, 64 bit: the same in every run. A hostile collision only makes two packets look equal.
 struct Fnv(u64);
 
 impl Default for Fnv {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that was seen of the packets of one key, and which belongs to which.
+//! The frames and records with one key, and which of them belong together.
 
 use super::cause::{Received, Sent};
 use super::joined_row::{Record, Row, WireFrame};
 use super::packet_key::{Key, MULTICAST, Print};
 use super::stage_times::START_XMIT;
 
-/// What the traces can tell of the two ends of a key.
+/// What the traces cover at the two ends of a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ends {
     pub(super) sender: End,
@@ -17,11 +17,11 @@ pub(super) struct Ends {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct End {
     pub(super) traced: bool,
-    /// The probe was told to leave such packets out, or may have been.
+    /// The probe may have skipped such packets.
     pub(super) left_out: bool,
-    /// Records that its probe says it lost.
+    /// Records that the probe lost, by its own account.
     pub(super) lost: u64,
-    /// Of these, what no frame has been put down to yet.
+    /// Lost records that do not yet account for a frame.
     pub(super) left: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Group {
     pub(super) rx: Vec<Record>,
 }
 
-/// Indexes into a group of what has the same bytes.
+/// Indexes of a group's frames and records with the same bytes.
 #[derive(Default)]
 struct Class {
     print: Print,
@@ -48,7 +48,7 @@ struct Match {
     rx: Option<usize>,
     sent: Option<Sent>,
     received: Option<Received>,
-    /// The sent record that it is a copy of.
+    /// The record of the packet that it duplicates.
     copy_of: Option<usize>,
 }
 
@@ -57,19 +57,20 @@ impl Group {
         self.wire.len() + self.tx.len() + self.rx.len()
     }
 
-    /// Where its first frame, else its first record, lies.
+    /// The place of its first frame, or else of its first record.
     pub(super) fn first(&self) -> (u16, u64) {
         let at = self.wire.first().map(|frame| frame.at);
         let at = at.or_else(|| self.tx.first().or(self.rx.first()).map(|record| record.at));
         at.map_or((u16::MAX, u64::MAX), |at| (at.file, at.packet))
     }
 
-    /// One frame with both its records, the usual case: nothing more can be wanted.
+    /// Whether each frame has both its records.
     pub(super) fn is_whole(&self) -> bool {
         self.wire.len() == self.tx.len() && self.wire.len() == self.rx.len()
     }
 
-    /// Match, explain, and give out the rows. `ends.sender.left` is used up by what it explains.
+    /// Matches frames and records and appends the rows. Each frame that a lost record accounts for
+    /// decrements `ends.sender.left`.
     pub(super) fn resolve(mut self, key: Key, ends: &mut Ends, out: &mut Vec<Row>) {
         self.wire.sort_by_key(|frame| frame.at.packet);
         self.tx.sort_by_key(|record| (record.at.time_ns, record.at.packet));
@@ -96,15 +97,15 @@ struct Solver<'a> {
     key: Key,
     group: &'a Group,
     matches: Vec<Match>,
-    /// Why a sent record has no frame; `Matched` when it has.
+    /// Why a sent record has no frame; `Matched` if it has one.
     sent: Vec<Option<Sent>>,
     received: Vec<Option<Received>>,
-    /// Records of both ends that belong together, of a packet that has no frame.
+    /// Matching records of both ends, of a packet without a frame.
     unseen: Vec<(usize, usize, Sent, Received)>,
 }
 
 impl Solver<'_> {
-    /// By their bytes; in the order in which the sender, else the capture, first had them.
+    /// Frames and records by their bytes, in the order of the sender's records, or else the capture's.
     fn classes(&self) -> Vec<Class> {
         let group = self.group;
         let precise = group.wire.iter().all(|one| one.print.has_icrc())
@@ -195,7 +196,7 @@ impl Solver<'_> {
                 records.push(at);
             }
         }
-        // the driver takes no frame with a wrong ICRC, unless it is the capture that has it wrong
+        // the driver accepts no frame with a wrong ICRC, unless only the capture has it wrong
         let good = |at: &usize| self.group.wire.get(*at).is_some_and(|frame| !frame.bad);
         let mut frames: Vec<usize> = class.wire.iter().copied().filter(good).collect();
         if records.len() > frames.len() {
@@ -232,7 +233,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Records of both ends without a frame: they went round the capture, or it lost the frame.
+    /// Pairs records of both ends without a frame: loopback, or the capture missed the frame.
     fn leftovers(&mut self, class: &Class) {
         for (sent, received) in [(Some(Sent::Loopback), Some(Received::Loopback)), (None, None)] {
             let tx = pick(&class.tx, &self.sent, sent);
@@ -250,7 +251,7 @@ impl Solver<'_> {
         }
     }
 
-    /// A damaged frame is the packet whose headers it has, if only one is missing.
+    /// Matches a damaged frame to the record with the same headers, if only one has no frame yet.
     fn damaged(&mut self) {
         for at in 0..self.matches.len() {
             let Some(frame) = self.group.wire.get(at) else { continue };
