@@ -18,6 +18,7 @@ from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import install_driver, prepare
 from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
 LINE_CHOSEN = "ROCELAB_TEST_LINE" in os.environ
 """Whether somebody wants one kernel line in particular."""
@@ -71,7 +72,7 @@ def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
             f"{name}-{os.getpid()}",
             line=line,
             mtu=MTU,
-            memory_mb=qemu.MEMORY_MB if PATIENCE == 1 else 2 * qemu.MEMORY_MB,
+            memory_mb=MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB,
             lifeline=True,
             patience=PATIENCE,
             **options,

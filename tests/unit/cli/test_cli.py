@@ -30,6 +30,41 @@ def test_manual_page_equals_the_help_texts() -> None:
     assert max(len(line) for block in blocks for line in block.splitlines()) <= 80
 
 
+_IMPORTED = """
+import sys
+from rocelab.cli import main
+sys.argv[0] = "rocelab"
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+_HEAVY = {"altair", "jinja2", "polars", "vl_convert"}
+"""Libraries that take longer to import than most commands to run."""
+
+
+@pytest.mark.parametrize(
+    ("words", "without"),
+    [
+        (["--help"], _HEAVY | {"asyncio", "pydantic", "rich"}),
+        (["analyze", "captures/pfc.pcap"], _HEAVY | {"asyncio"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(words: list[str], without: set[str]) -> None:
+    """Start-up is import time: what a command does not need must not be imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTED, *words],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+    imported = set(done.stderr.split())
+    assert "rocelab.cli.app" in imported, done.stderr
+    assert not imported & without
+
+
 def test_every_exit_code_is_documented() -> None:
     """The table of exit codes is complete."""
     assert set(EXIT_CODES) == set(ExitCode)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import csv
-from importlib import resources
+from pathlib import Path
 
 
 def rows(name: str) -> list[dict[str, str]]:
     """Return the rows of `tables/NAME.csv`, each by its column names; comments are left out."""
-    text = (resources.files("rocelab") / "tables" / f"{name}.csv").read_text("utf-8")
+    text = (Path(__file__).parent / "tables" / f"{name}.csv").read_text("utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))

@@ -46,7 +46,7 @@ def _progress(total: int) -> Iterator[object]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     with Progress(
-        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err, transient=True
+        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err(), transient=True
     ) as bar:
         task = bar.add_task("reading", total=total)
         yield lambda done: bar.update(task, completed=done)
@@ -138,6 +138,6 @@ def analyze(
         json.dump(found.result, sys.stdout, ensure_ascii=True)
         sys.stdout.write("\n")
     else:
-        capture_tables.show(found.result, console.out)
+        capture_tables.show(found.result, console.out())
     if found.errors:
         raise typer.Exit(ExitCode.FINDINGS)

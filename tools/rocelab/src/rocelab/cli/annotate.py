@@ -21,7 +21,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 def _show(found: dict[str, Any], output: Path) -> None:
     def say(text: str) -> None:
-        console.out.print(console.clean(text), markup=False, soft_wrap=True)
+        console.out().print(console.clean(text), markup=False, soft_wrap=True)
 
     say(
         f"{output}: {found['packets']} packets, {found['roce']} of them RoCE, "

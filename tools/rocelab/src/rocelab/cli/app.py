@@ -52,7 +52,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        console.out.print(f"rocelab {__version__}")
+        typer.echo(f"rocelab {__version__}")
         raise typer.Exit
 
 
@@ -100,10 +100,10 @@ def main() -> None:
     except TyperException as error:
         # typer's usage errors print themselves
         show = getattr(error, "show", None)
-        show() if show else console.err.print(f"rocelab: {error}", markup=False)
+        show() if show else console.err().print(f"rocelab: {error}", markup=False)
         console.leave(ExitCode.USAGE)
     except (Abort, KeyboardInterrupt):
-        console.err.print("rocelab: interrupted")
+        console.err().print("rocelab: interrupted")
         console.leave(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # the reader closed the pipe, as `| head` does

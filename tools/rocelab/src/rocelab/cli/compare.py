@@ -39,8 +39,8 @@ def compare(
 
     found = compared(first, second, metric or METRICS)
     if as_json:
-        console.out.print(json.dumps(comparison_tables.document(found), indent=1), markup=False)
+        console.out().print(json.dumps(comparison_tables.document(found), indent=1), markup=False)
     else:
-        console.out.print(comparison_tables.render(found))
+        console.out().print(comparison_tables.render(found))
     worse = found.count(Verdict.WORSE)
     raise typer.Exit(int(ExitCode.FINDINGS if worse else ExitCode.OK))

@@ -15,11 +15,8 @@ import typer
 from rocelab import kernel_lines
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError
-from rocelab.plans.catalog import TRANSPORTS
 from rocelab.terminal import console
-from rocelab.testbed import artifacts, by_name
-from rocelab.testbed.qemu import accelerator_probe
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
 
 class Transport(StrEnum):
@@ -49,8 +46,12 @@ def _program(name: str, package: str) -> Callable[[], str]:
 
 
 def _host(line: str) -> list[Check]:
+    from rocelab.testbed import artifacts
+    from rocelab.testbed.qemu import accelerator_probe
+    from rocelab.testbed.qemu import qemu_testbed as qemu
+
     def capacity() -> str:
-        qemu.check_host(2, qemu.MEMORY_MB, Path.cwd())
+        qemu.check_host(2, MEMORY_MB, Path.cwd())
         return "enough memory and disk for two nodes"
 
     def accelerator() -> str:
@@ -80,6 +81,8 @@ def _mpi(name: str, transport: Transport) -> list[Check]:
     """What a testbed's nodes need to run MPI over `transport`."""
     from rocelab.measure.mpi import launch_check as mpi
     from rocelab.measure.rig import Rig
+    from rocelab.plans.catalog import TRANSPORTS
+    from rocelab.testbed import by_name
 
     testbed = by_name.attach(name)
     testbed.alive()
@@ -113,14 +116,14 @@ def doctor(
             found = check.probe()
         except RocelabError as error:
             missing += 1
-            console.out.print(f"[red]missing[/red]  {check.name}: ", end="")
-            console.out.print(console.clean(error.what), markup=False)
+            console.out().print(f"[red]missing[/red]  {check.name}: ", end="")
+            console.out().print(console.clean(error.what), markup=False)
             if mpi and error.cause:
-                console.out.print(f"         {console.clean(error.cause)}", markup=False)
+                console.out().print(f"         {console.clean(error.cause)}", markup=False)
             if error.action:
-                console.out.print(f"         {console.clean(error.action)}", markup=False)
+                console.out().print(f"         {console.clean(error.action)}", markup=False)
         else:
-            console.out.print(f"[green]ok[/green]       {check.name}: ", end="")
-            console.out.print(console.clean(found), markup=False)
+            console.out().print(f"[green]ok[/green]       {check.name}: ", end="")
+            console.out().print(console.clean(found), markup=False)
     if missing:
         raise typer.Exit(int(ExitCode.MISSING))

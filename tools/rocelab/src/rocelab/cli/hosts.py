@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from rocelab.errors import UsageError
 from rocelab.terminal import console
-from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.inventory import Host
+
+if TYPE_CHECKING:
+    from rocelab.testbed.ssh.inventory import Host
 
 app = typer.Typer(
     name="hosts",
@@ -39,6 +37,8 @@ File = Annotated[
 
 def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
     """Load the inventory's hosts, or only those in `names`. Raises UsageError."""
+    from rocelab.testbed.ssh import inventory
+
     hosts = inventory.load(path or inventory.default_path())
     known = [host.name for host in hosts]
     for name in names or ():
@@ -59,29 +59,35 @@ def prepare(names: Names = None, file: File = None) -> None:
     /var/lib/rocelab on the host; nothing else is changed.
     """
     from rocelab.testbed.hosts.prepare_host import prepare as one
+    from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
     with connected(select_hosts(file, names)) as nodes:
         at_once(lambda node: one(node, console.say), nodes)
-    console.out.print("prepared; undo with `rocelab hosts restore`")
+    console.out().print("prepared; undo with `rocelab hosts restore`")
 
 
 @app.command()
 def restore(names: Names = None, file: File = None) -> None:
     """Restore each host's earlier driver, rxe devices and files."""
     from rocelab.testbed.hosts.restore_host import restore as one
+    from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
     with connected(select_hosts(file, names)) as nodes:
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
             word = "restored" if done else "was not prepared: nothing to do"
-            console.out.print(f"{node.name}: {word}")
+            console.out().print(f"{node.name}: {word}")
 
 
 @app.command()
 def status(names: Names = None, file: File = None) -> None:
     """Show what each host runs and whether it is prepared."""
+    from rich.markup import escape
+    from rich.table import Table
+
     from rocelab.testbed.hosts import host_state
+    from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -95,4 +101,4 @@ def status(names: Names = None, file: File = None) -> None:
             driver = "not loaded" if now.version is None else now.version or "stock"
             cells = (node.name, now.release, driver, devices or "none", "yes" if was else "no")
             table.add_row(*map(escape, cells))
-    console.out.print(table)
+    console.out().print(table)

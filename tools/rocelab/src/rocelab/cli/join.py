@@ -60,17 +60,17 @@ def join(
     found = []
     for number, place in enumerate(places, 1):
         if len(places) > 1 and sys.stderr.isatty():
-            console.err.print(f"\r\x1b[Kjoining {number}/{len(places)}", end="\r", markup=False)
+            console.err().print(f"\r\x1b[Kjoining {number}/{len(places)}", end="\r", markup=False)
         found.append(join_output.examine(place, parquet, ports=port or (), window=window))
     if len(places) > 1 and sys.stderr.isatty():
-        console.err.print("\r\x1b[K", end="")
+        console.err().print("\r\x1b[K", end="")
     if as_json:
         json.dump(
             {"schema": SCHEMA, "places": [join_tables.as_dict(one) for one in found]}, sys.stdout
         )
         sys.stdout.write("\n")
     else:
-        join_tables.show(found, console.out)
-        join_output.show_fits(where, console.out)
+        join_tables.show(found, console.out())
+        join_output.show_fits(where, console.out())
     if any(one.joined.unexplained for one in found):
         raise typer.Exit(ExitCode.FINDINGS)

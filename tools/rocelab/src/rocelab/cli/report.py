@@ -37,4 +37,4 @@ def report(
         console.say("results.parquet was missing or damaged: made again from the cells")
     if into is not None:
         console.say(f"{len(export(run, into))} files in {into}")
-    console.out.print(str(build(run)), markup=False)
+    console.out().print(str(build(run)), markup=False)

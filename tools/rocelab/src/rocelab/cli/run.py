@@ -12,13 +12,11 @@ import typer
 from rocelab.cli.hosts import File, select_hosts
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import RocelabError, UsageError
-from rocelab.measure.testbed_for_plan import move_plan
-from rocelab.plans import plan_file
-from rocelab.plans.plan import Cell, Plan
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.measure.runner import RunOutcome
+    from rocelab.plans.plan import Cell, Plan
 
 
 class _Lines:
@@ -41,13 +39,13 @@ class _Lines:
         # in a log, a line that overwrites itself is noise
         if sys.stderr.isatty():
             text = f"cell {self._number}/{self._cells} {cell.name}: {size} bytes"
-            console.err.print(f"\r\x1b[K{text:.79}", end="\r", markup=False)
+            console.err().print(f"\r\x1b[K{text:.79}", end="\r", markup=False)
 
     def cell_finished(
         self, cell: Cell, *, error: RocelabError | None, seconds: float, left: float | None
     ) -> None:
         if sys.stderr.isatty():
-            console.err.print("\r\x1b[K", end="")
+            console.err().print("\r\x1b[K", end="")
         verdict = f"error: {error.what}" if error else "ok"
         rest = f", about {max(1, round(left / 60))} min left" if left and left > 5 else ""
         place = f"cell {self._number}/{self._cells}"
@@ -83,7 +81,7 @@ def carry_out(
         raise typer.Exit(int(outcome.exit_code))
     console.say("writing the report")
     build(outcome.path)
-    run_tables.show(outcome.path, console.out)
+    run_tables.show(outcome.path, console.out())
     if outcome.missing or outcome.failed:
         console.say(f"to continue: rocelab run --resume {outcome.path}")
     return outcome
@@ -127,6 +125,8 @@ def run(
     afterwards. With provider ssh it uses the first hosts of the inventory. A finished cell is kept
     even if a later one fails. Prints tables; the last line on stdout is the report's path.
     """
+    from rocelab.measure.testbed_for_plan import move_plan
+    from rocelab.plans import plan_file
     from rocelab.record import folder
 
     if (plan is None) == (resume is None):
@@ -146,5 +146,5 @@ def run(
         else move_plan(plan_file.load(plan or ""), provider, icount=icount, native=on_this_machine)
     )
     outcome = carry_out(chosen, out=out, name=name, inventory=inventory, resume=resume)
-    console.out.print(str(outcome.path / "report.html"), markup=False)
+    console.out().print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))

@@ -13,15 +13,11 @@ from rocelab.cli.hosts import File, select_hosts
 from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT, Provider
 from rocelab.errors import UsageError
-from rocelab.measure.testbed_for_plan import move_plan
-from rocelab.plans.catalog import TRANSPORTS
-from rocelab.plans.plan import Plan
-from rocelab.plans.plan_file import MOST_SWITCHES
-from rocelab.strict import listed, shown
-from rocelab.studies import library, more_nodes
+from rocelab.plans.limits import MOST_SWITCHES
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
+    from rocelab.plans.plan import Plan
     from rocelab.record.read import Run
 
 app = typer.Typer(
@@ -37,18 +33,20 @@ Name = Annotated[str, typer.Argument(help="A study, such as `gaiser2010`.", meta
 @app.command("list")
 def list_() -> None:
     """List the studies."""
+    from rocelab.studies import library
     from rocelab.terminal import study_answers
 
-    console.out.print(study_answers.overview([library.study(name) for name in library.NAMES]))
+    console.out().print(study_answers.overview([library.study(name) for name in library.NAMES]))
 
 
 @app.command()
 def show(name: Name) -> None:
     """Print a study: question, setting, figures, plans, claims, checks."""
+    from rocelab.studies import library
     from rocelab.terminal import study_answers
 
     plans = [library.plan(name, quick=quick) for quick in (False, True)]
-    console.out.print(study_answers.whole(library.study(name), plans))
+    console.out().print(study_answers.whole(library.study(name), plans))
 
 
 @app.command()
@@ -93,6 +91,11 @@ def run(
     --beside`. Continue an interrupted run with `rocelab run --resume RUN`. The last line on stdout
     is the report's path.
     """
+    from rocelab.measure.testbed_for_plan import move_plan
+    from rocelab.plans.catalog import TRANSPORTS
+    from rocelab.strict import listed
+    from rocelab.studies import library, more_nodes
+
     plan = library.plan(study, quick=quick)
     if nodes is not None:
         if provider not in (None, Provider.SSH):
@@ -113,11 +116,11 @@ def run(
         hosts = select_hosts(inventory, names) if plan.testbed.provider == "ssh" else ()
         if not any(host.verbs for host in hosts):
             why = "no host of the inventory has a `verbs` device"
-            console.err.print(f"left out: {listed(adapters)}: {why}", markup=False)
+            console.err().print(f"left out: {listed(adapters)}: {why}", markup=False)
             plan = _only(plan, [name for name in plan.transports if name not in adapters])
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
     _answer(*_loaded(outcome.path))
-    console.out.print(str(outcome.path / "report.html"), markup=False)
+    console.out().print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))
 
 
@@ -151,7 +154,7 @@ def report(
         )
     page = build(run, beside)
     _answer(found, study, other)
-    console.out.print(str(page), markup=False)
+    console.out().print(str(page), markup=False)
 
 
 def _loaded(path: Path) -> tuple[Run, str]:
@@ -164,14 +167,17 @@ def _loaded(path: Path) -> tuple[Run, str]:
 
 def _answer(run: Run, name: str, beside: Run | None = None) -> None:
     from rocelab.report.study_report import answered, apart
+    from rocelab.studies import library
     from rocelab.terminal import study_answers
 
     study = library.study(name)
     unlike = [] if beside is None else apart(run, beside)
-    console.out.print(study_answers.answered(study, answered(study, run, beside), unlike))
+    console.out().print(study_answers.answered(study, answered(study, run, beside), unlike))
 
 
 def _study_of(run: Run, path: Path) -> str:
+    from rocelab.studies import library
+
     name = run.plan.text("study")
     if not name:
         raise UsageError(
@@ -184,6 +190,9 @@ def _study_of(run: Run, path: Path) -> str:
 
 def _only(plan: Plan, wanted: list[str]) -> Plan:
     """The plan with only the `wanted` of its transports. Raises UsageError."""
+    from rocelab.plans.catalog import TRANSPORTS
+    from rocelab.strict import listed, shown
+
     for name in wanted:
         if name not in plan.transports:
             raise UsageError(

@@ -8,17 +8,12 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from rocelab import kernel_lines
 from rocelab.errors import TestbedError, UsageError
-from rocelab.plans.plan import TestbedPlan
-from rocelab.plans.plan_file import MOST_NODES, MOST_SWITCHES
+from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
 from rocelab.terminal import console
-from rocelab.testbed import by_name
-from rocelab.testbed.prepare_testbed import prepare_testbed
-from rocelab.testbed.qemu import qemu_testbed as qemu
-from rocelab.testbed.qemu import state_folder as states
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 from rocelab.testbed.qemu.machine_spec import Provider as VirtualProvider
 
 DEFAULT = "default"
@@ -66,7 +61,7 @@ def up(
     ] = 0,
     memory: Annotated[
         int, typer.Option(help="Memory per node.", min=512, metavar="MIB")
-    ] = qemu.MEMORY_MB,
+    ] = MEMORY_MB,
     ssh_port: Annotated[
         int | None,
         typer.Option(
@@ -86,6 +81,10 @@ def up(
     boot). With --provider veth they are the ends of veth pairs in one machine and share a clock.
     `rocelab run` uses a running testbed that fits its plan. Take it down with `rocelab down`.
     """
+    from rocelab.plans.plan import TestbedPlan
+    from rocelab.testbed import by_name
+    from rocelab.testbed.prepare_testbed import prepare_testbed
+
     if line not in kernel_lines.LINES:
         raise UsageError(
             f"there is no kernel line {line!r}",
@@ -116,7 +115,7 @@ def up(
     if not bare:
         prepare_testbed(testbed, line, console.say)
     named = "" if name == DEFAULT else f"--name {name} "
-    console.out.print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
+    console.out().print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
 
 def down(
@@ -124,7 +123,10 @@ def down(
     everything: Annotated[bool, typer.Option("--all", help="All your testbeds.")] = False,
 ) -> None:
     """Stop a testbed's nodes and remove its files."""
-    found = states.State.all()
+    from rocelab.testbed import by_name
+    from rocelab.testbed.qemu.state_folder import State
+
+    found = State.all()
     if not everything:
         found = [state for state in found if state.name == name]
         if not found:
@@ -133,7 +135,7 @@ def down(
             )
     for state in found:
         by_name.from_state(state).down()
-        console.out.print(f"testbed {state.name} is down")
+        console.out().print(f"testbed {state.name} is down")
 
 
 def ssh(
@@ -147,6 +149,8 @@ def ssh(
 
     The exit code is the command's, or 255 if the connection failed.
     """
+    from rocelab.testbed import by_name
+
     testbed = by_name.attach(name)
     names = [candidate.name for candidate in testbed.nodes]
     if testbed.spec.switch is not None:
@@ -160,9 +164,14 @@ def ssh(
 
 def status() -> None:
     """List running testbeds and the state of their nodes."""
-    found = states.State.all()
+    from rich.table import Table
+
+    from rocelab.testbed import by_name
+    from rocelab.testbed.qemu.state_folder import State
+
+    found = State.all()
     if not found:
-        console.out.print("no testbed is up; boot one with `rocelab up`")
+        console.out().print("no testbed is up; boot one with `rocelab up`")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = ("testbed", "provider", "line", "accelerator", "node", "state", "ssh port")
@@ -186,4 +195,4 @@ def status() -> None:
                 f"died ({died[machine.name]})" if machine.name in died else "up",
                 *(str(machine.ssh_port), address),
             )
-    console.out.print(table)
+    console.out().print(table)

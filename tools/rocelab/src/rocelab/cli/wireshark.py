@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def _print_paths(word: str, paths: list[Path]) -> None:
     for path in paths:
-        console.out.print(console.clean(f"{word} {path}"), markup=False)
+        console.out().print(console.clean(f"{word} {path}"), markup=False)
 
 
 def _loaded() -> bool:
@@ -64,7 +64,7 @@ def install(
     _warn_of_extcap(where)
     if not _loaded():
         why = "you are root" if os.geteuid() == 0 else "Lua is disabled in its preferences"
-        console.err.print(
+        console.err().print(
             "rocelab: warning: tshark does not load the plugin\n"
             f"  likely cause: {why}; since 4.4 Wireshark runs no personal scripts as root\n"
             "  what to do: install it as the user who runs Wireshark",
@@ -88,7 +88,7 @@ def uninstall() -> None:
     _print_paths("removed", outcome.done)
     _print_paths("kept, changed since:", outcome.kept)
     if not outcome.done and not outcome.kept:
-        console.out.print("nothing was installed")
+        console.out().print("nothing was installed")
 
 
 def _warn_of_extcap(where: Folders) -> None:
@@ -103,7 +103,7 @@ def _warn_of_extcap(where: Folders) -> None:
             return
     except OSError:
         pass
-    console.err.print(
+    console.err().print(
         console.clean(
             f"rocelab: warning: Wireshark does not look for live interfaces in {where.extcap}\n"
             f"  likely cause: before 4.2 it searches only {system}, which all users share\n"

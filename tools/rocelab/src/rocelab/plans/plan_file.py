@@ -22,6 +22,7 @@ from rocelab.plans.catalog import (
     Test,
     measured_by,
 )
+from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
 from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
@@ -36,7 +37,6 @@ _PROBLEMS = {
 }
 """By tool: pattern of `problem`, its description for errors, and its default."""
 _MOST_ALGORITHMS = 32
-MOST_NODES, MOST_SWITCHES = 8, 8
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
 _STUDY = r"([a-z]{1,20}[0-9]{4})?"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import COLLECTIVES
+from rocelab.plans.limits import MOST_NODES
 from rocelab.plans.plan import Benchmark, MpiPlan, Plan
-from rocelab.plans.plan_file import MOST_NODES
 from rocelab.studies.claims import Study
 
 

@@ -6,15 +6,34 @@ from __future__ import annotations
 import sys
 import time
 import unicodedata
-
-from rich.console import Console
+from functools import cache
+from typing import TYPE_CHECKING
 
 from rocelab.errors import ExitCode, RocelabError
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _started = time.monotonic()
+
+
+@cache
+def out() -> Console:
+    """The console on stdout, for results."""
+    return _console(stderr=False)
+
+
+@cache
+def err() -> Console:
+    """The console on stderr, for everything else."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    # help and usage errors need no rich
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
 def clean(text: str) -> str:
@@ -27,23 +46,23 @@ def clean(text: str) -> str:
 
 def say(text: str) -> None:
     """Print a line of progress."""
-    err.print(f"[{time.monotonic() - _started:6.1f} s] {clean(text)}", markup=False)
+    err().print(f"[{time.monotonic() - _started:6.1f} s] {clean(text)}", markup=False)
 
 
 def show_error(error: RocelabError) -> None:
     """Print what failed, the likely cause, and what to do."""
-    err.print(f"rocelab: {clean(error.what)}", markup=False, style="bold red")
+    err().print(f"rocelab: {clean(error.what)}", markup=False, style="bold red")
     for label, text in (("likely cause", error.cause), ("what to do", error.action)):
         if text:
             lines = clean(text).splitlines()
-            err.print(f"  {label}: {lines[0]}", markup=False)
+            err().print(f"  {label}: {lines[0]}", markup=False)
             for line in lines[1:]:
-                err.print(f"    {line}", markup=False)
+                err().print(f"    {line}", markup=False)
 
 
 def show_bug(error: BaseException) -> None:
     """Print one line about a bug in rocelab; ROCELAB_DEBUG gives the traceback."""
-    err.print(
+    err().print(
         f"rocelab: internal error: {clean(repr(error))}\n"
         "  what to do: run it again with ROCELAB_DEBUG=1 and report the output",
         markup=False,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rocelab.testbed.qemu import qemu_testbed as qemu
-from rocelab.testbed.qemu.machine_spec import Provider
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB, Provider
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
@@ -30,7 +30,7 @@ def up(
     icount: bool = False,
     nodes: int = 2,
     switches: int = 0,
-    memory_mb: int = qemu.MEMORY_MB,
+    memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,

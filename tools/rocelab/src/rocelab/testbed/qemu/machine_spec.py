@@ -38,6 +38,8 @@ PEER = "peer0"
 """The interface on the control network between the nodes: it never carries benchmark traffic."""
 PEER_NETWORK = "172.31.0.0/24"
 _PREFIX = 24
+MEMORY_MB = 1024
+"""Memory of a node: enough for bpftrace and pyverbs."""
 
 
 @dataclass(frozen=True)

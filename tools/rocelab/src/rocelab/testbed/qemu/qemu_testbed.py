@@ -25,6 +25,7 @@ from rocelab.testbed.interface import WHOLE_FRAMES
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 from rocelab.testbed.qemu import accelerator_probe, filter_dump
 from rocelab.testbed.qemu.machine_spec import (
+    MEMORY_MB,
     PEER,
     Accelerator,
     NodeSpec,
@@ -38,8 +39,6 @@ from rocelab.testbed.qemu.machine_spec import (
 )
 from rocelab.testbed.qemu.state_folder import State
 
-MEMORY_MB = 1024
-"""Memory of a node: enough for bpftrace and pyverbs."""
 _SWITCH_MB = 512
 """Memory of the machine between the nodes, which only boots and forwards."""
 _PEER_MTU = 1500

@@ -14,7 +14,7 @@ from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.node.ssh_node import SshTarget
 from rocelab.testbed.qemu import qemu_testbed as qemu
-from rocelab.testbed.qemu.machine_spec import TestbedSpec
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB, TestbedSpec
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.veth import layout, pair_setup
 from rocelab.testbed.veth.layout import Layout
@@ -109,7 +109,7 @@ def up(
     nodes: int = 2,
     switches: int = 0,
     vcpus: int | None = None,
-    memory_mb: int = qemu.MEMORY_MB,
+    memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
