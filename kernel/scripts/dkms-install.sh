@@ -26,7 +26,7 @@ for part in Makefile patches scripts src; do
 	cp -R "$folder/$part" "$source/"
 done
 sed "s/@VERSION@/$version/" "$folder/dkms.conf" >"$source/dkms.conf"
-# one in updates/ of our own would stand beside DKMS's
+# a copy of ours in updates/ would compete with DKMS's
 rm -f "/lib/modules/$kver/updates/rdma_rxe.ko"
 
 dkms add "$name/$version"

@@ -26,11 +26,11 @@ rxe_devices() {
 	done
 }
 
-# say_loaded: what is loaded stays until it is exchanged; how to do that
+# say_loaded: report the loaded module, which stays until it is replaced, and how to replace it
 say_loaded() {
 	[ -d "$sys/module/rdma_rxe" ] || return 0
 	version=$(cat "$sys/module/rdma_rxe/version" 2>/dev/null || echo "the stock one")
-	echo "note: the kernel goes on with the rdma_rxe that is loaded ($version)"
+	echo "note: the kernel keeps using the loaded rdma_rxe ($version)"
 	devices=$(rxe_devices)
 	if [ -n "$devices" ]; then
 		echo "  it is in use: $(echo "$devices" | paste -sd, | sed 's/,/, /g')"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the rxe tracepoints hand to a probe: flat records, the same on every
- * kernel line. A probe may read them through BTF or, without it, in one copy;
- * so this layout is an ABI. Fields are only ever appended.
+ * The records that the rxe tracepoints pass to a probe: flat, and the same on
+ * every kernel line. A probe may read them through BTF or copy them as a whole,
+ * so this layout is an ABI: fields may only be appended.
  */
 #ifndef RXE_RECORD_H
 #define RXE_RECORD_H
@@ -63,8 +63,8 @@ struct rxe_done_record {
 };
 
 /*
- * What the other events say. Each list is written once: it makes the enum here
- * and the names in the print format of the event.
+ * Values in the other events. Each list defines the enum here and the names in
+ * the print format of the event.
  */
 #define RXE_LIST_ENUM(id, name)	id,
 
@@ -110,11 +110,11 @@ enum rxe_rnr_step { RXE_RNR_STEPS(RXE_LIST_ENUM, RXE_LIST_ENUM) };
 
 enum rxe_qp_cause { RXE_QP_CAUSES(RXE_LIST_ENUM, RXE_LIST_ENUM) };
 
-/* a packet for no device of ours, or without a BTH */
+/* a packet for no rxe device, or without a BTH */
 #define RXE_DEV_NONE		(~0U)
 #define RXE_OPCODE_NONE		0xff
 
-/* why a packet went no further; 0 is no reason, so that checks may return it */
+/* why a packet was dropped; 0 is no reason, so that checks may return it */
 #define RXE_DROP_REASONS(EM, EML)				\
 	EM(RXE_DROP_NONE,		"none")			\
 	EM(RXE_DROP_NO_DEVICE,		"no_device")		\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Turns the stamps of a packet into the record of its event.
+ * Converts the stamps of a packet to the record of its event.
  */
 #include <linux/clocksource.h>
 #include <linux/math64.h>
@@ -9,8 +9,8 @@
 #include "rxe_stage.h"
 
 /*
- * Counts how often an event of stages was switched on. Times of two epochs, or
- * of a packet that was under way when the event came on, make no record.
+ * Counts how often a stage event was enabled. A packet that was in progress
+ * when the event was enabled, or whose stamps span two epochs, has no record.
  */
 unsigned int rxe_stage_epoch;
 
@@ -19,7 +19,7 @@ DEFINE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 static u32 rxe_stamp_mult = 1;
 static u32 rxe_stamp_shift;
 
-/* events of stages that are on; tracepoints serialises who switches them */
+/* stage events that are enabled; the tracepoint code serialises changes */
 static unsigned int rxe_stage_events;
 
 static void rxe_stamp_choose(void)
@@ -55,7 +55,7 @@ static __always_inline u64 rxe_stamp_ns(u64 stamps)
 	return mul_u64_u32_shr(stamps, rxe_stamp_mult, rxe_stamp_shift);
 }
 
-/* when that stamp was taken, by the clock that bpf_ktime_get_ns() reads */
+/* the time of a stamp, by the clock that bpf_ktime_get_ns() reads */
 static __always_inline u64 rxe_stamp_time(u64 stamp, u64 now)
 {
 	return ktime_get_mono_fast_ns() - rxe_stamp_ns(now - stamp);
@@ -91,7 +91,7 @@ static __always_inline void rxe_fill_stages(u32 *stage, const u64 *stamps,
 		rxe_clamp_stages(stage, stamps, n);
 }
 
-/* what all packets of a QP have in common */
+/* fields that are the same for all packets of a QP */
 void rxe_stage_init(struct rxe_qp *qp)
 {
 	enum rxe_role role;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The edges between the stages of a packet, called from where the driver
- * crosses them. Every function here is a branch that is patched out while its
- * event is off.
+ * The edges between the stages of a packet. While its event is disabled, each
+ * function here is a patched-out branch.
  */
 #ifndef RXE_STAGE_H
 #define RXE_STAGE_H
@@ -18,9 +17,9 @@
 #include "rxe_trace.h"
 
 /*
- * A BPF program does not begin again on a CPU where it has not ended. Not every
- * kernel's tracepoints leave the CPU to their programs: with preemption, the
- * next task's packet would have no event.
+ * A BPF program is skipped if it is already running on that CPU. On some
+ * kernels, tracepoints can be preempted: the packet of the next task would then
+ * have no event.
  */
 #define rxe_emit(event, ...)				\
 	do {						\
@@ -41,9 +40,9 @@ void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
 DECLARE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 
 /*
- * The time at an edge, safe in every context: cycles of the TSC where the
- * kernel trusts it, because a read of the clock costs ten times that, else ns
- * of the clock that bpf_ktime_get_ns() reads. Records hold ns only.
+ * The time at an edge, safe in every context: TSC cycles if the kernel trusts
+ * the TSC, because reading the clock costs ten times as much; otherwise ns of
+ * the clock that bpf_ktime_get_ns() reads. Records contain only ns.
  */
 static __always_inline u64 rxe_stamp(void)
 {
@@ -103,7 +102,7 @@ static __always_inline void rxe_tx_begin(struct rxe_qp *qp)
 			       rxe_stamp());
 }
 
-/* an answer has no work request to find: its first stage is empty */
+/* an answer has no work request, so its first stage is empty */
 static __always_inline void rxe_tx_begin_answer(struct rxe_qp *qp)
 {
 	if (trace_rxe_tx_packet_enabled()) {
@@ -281,7 +280,7 @@ static __always_inline void rxe_done_leave(struct rxe_qp *qp,
 		__rxe_done_switch(&qp->done_stamps[role], stage);
 }
 
-/* what has run since rxe_done_enter() was no work on the packet */
+/* the time since rxe_done_enter() was not work on the packet */
 static __always_inline void rxe_done_skip(struct rxe_qp *qp, enum rxe_role role)
 {
 	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
@@ -296,7 +295,7 @@ static __always_inline void rxe_rx_done(struct rxe_qp *qp, enum rxe_role role,
 		rxe_done_emit(&qp->done_stamps[role], skb);
 }
 
-/* a packet that has met its QP goes no further */
+/* a packet whose QP is known is dropped */
 static __always_inline void rxe_drop(struct rxe_qp *qp,
 				     struct rxe_pkt_info *pkt,
 				     struct sk_buff *skb,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * RoCE v1: what differs from RoCE v2. From the BTH on both are the same.
+ * RoCE v1, where it differs from RoCE v2. From the BTH on, both are the same.
  */
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
@@ -14,7 +14,7 @@
 
 static bool roce_v1;
 module_param(roce_v1, bool, 0644);
-MODULE_PARM_DESC(roce_v1, "Give devices that are added from now on RoCE v1 GIDs beside those of RoCE v2 (default: off)");
+MODULE_PARM_DESC(roce_v1, "Give devices added from now on RoCE v1 GIDs in addition to RoCE v2 GIDs (default: off)");
 
 /*
  * sending
@@ -36,8 +36,8 @@ static void rxe_v1_put_dev(struct sk_buff *skb)
 }
 
 /*
- * There is no route that would keep the network device until it has the packet.
- * Caller holds the RCU lock under which it found skb->dev.
+ * No route holds the network device until it has the packet, so the skb does.
+ * The caller holds the RCU lock under which it found skb->dev.
  */
 void rxe_v1_init_skb(struct sk_buff *skb)
 {
@@ -47,9 +47,9 @@ void rxe_v1_init_skb(struct sk_buff *skb)
 }
 
 /*
- * Build the headers; skb->data is the GRH afterwards, as in a received frame.
- * The caller has decided whether the packet loops back: av may not be asked
- * again, nor skb->protocol, which a VLAN device can have rewritten.
+ * Build the headers; afterwards skb->data is the GRH, as in a received frame.
+ * The caller has decided whether the packet loops back. Do not derive it again
+ * from av or from skb->protocol, which a VLAN device can have rewritten.
  */
 int rxe_v1_prepare(const struct rxe_av *av, struct rxe_pkt_info *pkt,
 		   struct sk_buff *skb)
@@ -85,7 +85,7 @@ int rxe_v1_prepare(const struct rxe_av *av, struct rxe_pkt_info *pkt,
 	return 0;
 }
 
-/* members of a group on the sending port get a copy, as they do through IP */
+/* group members on the sending port get a copy, as over IP */
 static void rxe_v1_loop_multicast(struct rxe_dev *rxe, struct sk_buff *skb)
 {
 	struct ib_grh *grh = (struct ib_grh *)skb_network_header(skb);
@@ -104,7 +104,7 @@ static void rxe_v1_loop_multicast(struct rxe_dev *rxe, struct sk_buff *skb)
 	netif_rx(copy);
 }
 
-/* skb belongs to the socket of its QP by now, and to the network in any case */
+/* consumes the skb, even on failure */
 int rxe_v1_send(struct rxe_dev *rxe, struct sk_buff *skb)
 {
 	struct net_device *dev = skb->dev;
@@ -129,14 +129,14 @@ int rxe_v1_send(struct rxe_dev *rxe, struct sk_buff *skb)
 /* the headers as rxe_v1_rcv() leaves them */
 void rxe_v1_loopback(struct sk_buff *skb)
 {
-	/* where no QP has made the skb its own, the destructor is still there */
+	/* still set if no QP has taken ownership of the skb */
 	if (skb->destructor == rxe_v1_put_dev)
 		skb->destructor = NULL;
 	dev_put(skb->dev);
 	skb_pull(skb, sizeof(struct ib_grh));
 }
 
-/* the GRH as the ICRC covers it: without what a router may change */
+/* the GRH as the ICRC covers it: fields that routers may change are masked */
 void rxe_v1_icrc_grh(const struct sk_buff *skb, void *masked)
 {
 	struct ib_grh *grh = masked;
@@ -260,8 +260,8 @@ static struct packet_type rxe_v1_packet_type __read_mostly = {
 };
 
 /*
- * Frames of this type are heard only while there is a device for them: without
- * one the network stack goes on to count them as nobody's.
+ * The handler is registered only while a device uses RoCE v1. Otherwise the
+ * network stack counts these frames as unhandled, as without this driver.
  */
 static DEFINE_MUTEX(rxe_v1_lock);
 static unsigned int rxe_v1_devices;
@@ -271,7 +271,7 @@ void rxe_v1_add(struct rxe_dev *rxe, const struct net_device *ndev)
 	if (!READ_ONCE(roce_v1))
 		return;
 
-	/* its frames are Ethernet frames */
+	/* RoCE v1 frames are Ethernet frames */
 	if (ndev->type != ARPHRD_ETHER) {
 		netdev_warn(ndev, "no Ethernet device: RoCE v2 only\n");
 		return;

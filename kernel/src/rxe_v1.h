@@ -10,7 +10,7 @@
 #include <linux/if_ether.h>
 #include <linux/skbuff.h>
 
-/* beside those in rdma_user_rxe.h; user space does not need to know it */
+/* continues the types of rdma_user_rxe.h; user space does not need it */
 #define RXE_NETWORK_TYPE_ROCE_V1	3
 
 static inline bool rxe_v1_av(const struct rxe_av *av)

@@ -24,7 +24,7 @@ def rocelab(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[st
 
 
 def in_process(*words: str) -> subprocess.CompletedProcess[str]:
-    """Call its main function: the same, without the second that a start takes."""
+    """Call its main function, which saves the second that a new process takes."""
     from rocelab.cli import main
 
     out, err = io.StringIO(), io.StringIO()

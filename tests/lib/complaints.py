@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel of tools/kernel-source on a node: what it needs first, what it says at the end.
+"""The debug kernel (tools/kernel-source) on a node: its preparation, and its checks at the end.
 
-On any other kernel nothing happens here.
+Does nothing on other kernels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCAN = f"echo scan > {_LEAKS} && echo scan > {_LEAKS} && cat {_LEAKS}"
 
 
 def list_modules(node: Node, image: Path) -> None:
-    """Tell modprobe what is built in, where the image's files are of another kernel."""
+    """Give modprobe the list of built-in modules; the image's list is of another kernel."""
     listings = sorted((image / "modules").glob("*"))
     if listings:
         folder = f"/lib/modules/{node.run(['uname', '-r']).stdout.strip()}"
@@ -29,7 +29,7 @@ def list_modules(node: Node, image: Path) -> None:
 
 
 def check(node: Node) -> None:
-    """Fail if memory was lost, or lockdep has given up; the driver is unloaded for it."""
+    """Unload the driver; fail if memory leaked or lockdep has turned itself off."""
     try:
         debug = node.run(["test", "-e", _LEAKS], check=False).returncode == 0
     except TestbedError:

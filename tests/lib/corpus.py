@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The capture corpus for tests: where it lies, and its generators."""
+"""The capture corpus for tests: its folder and its generators."""
 
 from __future__ import annotations
 

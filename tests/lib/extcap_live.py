@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The extcap as Wireshark runs it: a pipe, a process, signals; and what it may leave behind."""
+"""The extcap as Wireshark runs it: a pipe, a process, signals. Also finds what it leaves behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wait_until(what: str, condition: Callable[[], object], limit: float = 60) ->
 
 
 class Live:
-    """A capture under way; the stream goes to a file."""
+    """A running capture, whose stream goes to a file."""
 
     def __init__(self, folder: Path, interface: str, *words: str, **environment: str) -> None:
         self.path = folder / "live.pcapng"
@@ -54,7 +54,7 @@ class Live:
             text=True,
             env={**os.environ, **environment},
         )
-        # as Wireshark, which opens its side before anybody writes
+        # like Wireshark, which opens its end first
         self._pipe = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK)
         os.set_blocking(self._pipe, True)
         self._stop = threading.Event()
@@ -89,17 +89,17 @@ class Live:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def wait_ready(self) -> None:
-        """rxedump runs: it has begun its file."""
+        """Wait until rxedump has started its file."""
         wait_until("the first bytes", lambda: self.size or self.process.poll() is not None, 120)
 
     def close(self) -> None:
-        """As a Wireshark that is killed: nobody reads any more."""
+        """Close the reading end, as when Wireshark is killed."""
         self._stop.set()
         self._reader.join()
         os.close(self._pipe)
 
     def end(self, number: int | None = signal.SIGTERM) -> tuple[int, str]:
-        """Stop it as Wireshark does; gives its status and what it said."""
+        """Stop it as Wireshark does; return its status and output."""
         if number is not None:
             self.process.send_signal(number)
         _, said = self.process.communicate(timeout=120)
@@ -143,5 +143,5 @@ _LEFT = (
 
 
 def there(node: Node) -> str:
-    """What of a capture is on a node: rxedump, its shell, BPF programs."""
+    """List what a capture runs on a node: rxedump, its shell, BPF programs."""
     return node.run(["sh", "-c", _LEFT]).stdout

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A testbed of two nodes that only pretend, for tests of the runner's own logic.
+"""A testbed of two fake nodes, for tests of the runner's logic.
 
-What the benchmarks print is real (tests/unit/data); counters and frames are made to agree with it.
-Whether real nodes behave like this is for tests/vm/test_run.py to say.
+The output of the benchmarks is real (tests/unit/data); counters and frames are invented to match.
+tests/vm/test_run.py tests that real nodes behave like this.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames that one node forges to another, right but for what a test spoils."""
+"""Frames that one node forges to another, correct except for what a test spoils."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mac(text: str) -> bytes:
 
 
 def link_local(address: str) -> str:
-    """The IPv6 address that a card makes of its own MAC address."""
+    """Return the IPv6 link-local address that follows from a MAC address."""
     octets = mac(address)
     return str(IPv6Address(
         b"\xfe\x80" + bytes(6) + bytes((octets[0] ^ 2,)) + octets[1:3] + b"\xff\xfe" + octets[3:]
@@ -64,7 +64,7 @@ class Forger:
         self, opcode: int = 0x64, *, flags: int = 0, pkey: int = 0xFFFF, qpn: int = 1,
         qkey: int = GSI_QKEY, payload: bytes = bytes(64), crc: bytes | None = None,
     ) -> bytes:  # fmt: skip
-        """From the network header on: a UD SEND, and a right ICRC."""
+        """Return a UD SEND from the network header on, with a correct ICRC."""
         bth = bytes((opcode, flags)) + pkey.to_bytes(2, "big") + qpn.to_bytes(4, "big") + bytes(4)
         deth = qkey.to_bytes(4, "big") + (1).to_bytes(4, "big")
         frame: bytes = corpus.frames.frame(self.net, "a", bth + deth + payload, crc=crc, link=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets to the RoCE port that no driver should take, each for a reason of its own."""
+"""Packets to the RoCE port that a driver must reject, each for a different reason."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A strict reader of HTML for tests: what browsers would forgive is an error here."""
+"""A strict HTML reader for tests: errors that browsers forgive fail here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel log of a node, from a mark on: a test that upsets the kernel has failed."""
+"""The kernel log of a node since a mark: a test that triggers a warning has failed."""
 
 from __future__ import annotations
 

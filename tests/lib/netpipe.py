@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mpibench beside NetPIPE, another program's ping-pong, in turn on the same ends.
+"""mpibench compared with NetPIPE, an independent ping-pong, in turn between the same ends.
 
-NetPIPE prints the best of its trials; mpibench times as many trials of as many round trips
-(`--trials`), and the best of them stands here too.
+NetPIPE prints the best of its trials. mpibench runs as many trials with as many round trips
+(`--trials`), and its best trial is used here as well.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""C programs that tests bring: compiled on a node, once until their source changes."""
+"""C programs of the tests, compiled on a node when their source has changed."""
 
 from __future__ import annotations
 

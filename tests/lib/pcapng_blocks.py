@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Any pcapng as its blocks: several sections, either byte order, whatever stands in them."""
+"""The blocks of any pcapng file: several sections, either byte order, any content."""
 
 from __future__ import annotations
 

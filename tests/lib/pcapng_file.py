@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A pcapng reader for tests, strict and apart from rocelab's own: what is not whole is an error."""
+"""A strict pcapng reader for tests, independent of rocelab's: incomplete files are errors."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Tasks:
-    """Which task of a queue pair does what: 6.12 has put the first two together."""
+    """The tasks of a queue pair; 6.12 merged the first two."""
 
     requester: str
     completer: str
@@ -56,7 +56,7 @@ class Event:
     pid: int = -1
     """The task in whose context it happened; -1 where the tool says it otherwise than tracefs."""
     time_us: int = -1
-    """CLOCK_MONOTONIC; -1 likewise."""
+    """CLOCK_MONOTONIC; -1 if the tool prints no such time."""
 
     def __getitem__(self, key: str) -> str:
         return self.fields[key]

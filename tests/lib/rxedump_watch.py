@@ -12,7 +12,7 @@ from rocelab import stage_table
 from rocelab.testbed.node import Completed, Node
 
 HOLD = ("--hold", "600000")
-"""An emulated node may be slow: no packet is to be written without its last stages for that."""
+"""Long enough that a slow emulated node writes no packet without its last stages."""
 TX_STAGES = list(stage_table.TX)
 RX_STAGES = list(stage_table.RX)
 
@@ -71,7 +71,7 @@ def dumping(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Dump]]
 
 @contextmanager
 def dumping_apart(node: Node, options: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, Dump]]:
-    """Several on one node, by label, each with options of its own."""
+    """Run several on one node, by label, each with its own options."""
     dumps = {label: Dump(node, *chosen, label=label) for label, chosen in options.items()}
     with _ready(list(dumps.values())):
         yield dumps

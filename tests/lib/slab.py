@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the slab allocator of a node has given out."""
+"""Objects that a node's slab allocator has allocated."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Made-up results of MPI benchmarks, for tests of what judges them. No number was measured."""
+"""Invented results of MPI benchmarks, for tests of the studies. No number was measured."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Made-up run folders in the documented format, for tests of what reads run folders.
+"""Invented run folders in the documented format, for tests of their readers.
 
-Every number here is invented from a seed. None was measured, and none may leave the tests.
+All numbers come from a seed. None was measured, and none may leave the tests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tshark with the plugin, as a person who installed it has it: a file in the plugin folder.
+"""tshark with the plugin installed in its plugin folder, as on a user's machine.
 
-This machine's, and that of the other supported Debian, from a folder that `make tshark` made.
+Uses this machine's tshark, and that of the other supported Debian from the folder of `make tshark`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two made-up drivers with a tap between them: a capture, two traces, and what is true of them.
+"""Two simulated drivers with a tap between them: a capture, two traces, and the truth about them.
 
         n1 driver → device ──── tap ──── device → n2 driver
 
-Every packet is sent by a driver once; what the fates below do to it is written down as it happens,
-so the truth comes from here and not from matching anything. All three clocks differ.
+A driver sends each packet once. Each fate below is recorded when it happens, so the truth does not
+depend on any matching. All three clocks differ.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Lab:
         self.net = frames.Net(self.kind, **address)
 
     def bytes_of(self, side: str, name: str, psn: int, size: int) -> bytes:
-        """A packet as the driver makes it; over IPv4 each has an identification of its own."""
+        """Build a packet as the driver does; each IPv4 packet has a new identification."""
         headers = {"RC_RDMA_WRITE_ONLY": frames.reth(0x1000, 7, size), "RC_ACKNOWLEDGE": b"\0" * 4}
         to = "b" if side == "a" else "a"
         body = frames.transport(

@@ -25,7 +25,7 @@ LINE_CHOSEN = "ROCELAB_TEST_LINE" in os.environ
 LINE = os.environ.get("ROCELAB_TEST_LINE", kernel_lines.DEFAULT_LINE)
 """The kernel line of the nodes (`make test-kernels` goes through all)."""
 PATIENCE = float(os.environ.get("ROCELAB_TEST_PATIENCE", "1"))
-"""What time limits are multiplied by: a kernel that checks itself is slow (`make test-debug`)."""
+"""Factor for time limits: a debug kernel is slow (`make test-debug`)."""
 MTU = 4200
 
 Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]

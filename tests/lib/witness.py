@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What frames on the wire say of a RoCE v1 sender, told by three that share nothing with it."""
+"""Verifies the frames of a RoCE v1 sender with three independent decoders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def grhs(path: Path) -> list[bytes]:
 
 
 def check_v1(path: Path, expected: int) -> dict[str, int]:
-    """Every RoCE v1 frame of a capture is whole and right, and they are as many as expected.
+    """Assert that all RoCE v1 frames of a capture are complete and correct, in the expected number.
 
     Returns the opcodes by name, as the analyzer counts them.
     """
@@ -63,7 +63,7 @@ def check_v1(path: Path, expected: int) -> dict[str, int]:
 
 
 def _check_frame(body: bytes) -> None:
-    """One frame, from its GRH on, against the specification's own words."""
+    """Compare a frame, from its GRH on, with the specification."""
     first, paylen, following = struct.unpack_from(">IHB", body)
     assert first >> 28 == 6
     assert following == 0x1B

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Build a kernel that complains (debug.config: KASAN, lockdep, kmemleak) for a node image.
+"""Build a debug kernel (debug.config: KASAN, lockdep, kmemleak) for a node image.
 
-It is compiled in the image's own root, with its compiler, from the very source package that the
-image's kernel came from, and kept by what decides it. `--out` becomes a folder like those of
-tools/node/build.py, with this kernel; `kernel` in it is for building the driver, and has to lie at
-MOUNT then, where it was built.
+The image's compiler builds it, inside the image's root, from the source package of the image's
+kernel. Builds are cached by a hash of source, configuration and compiler. `--out` becomes a folder
+like those of tools/node/build.py, with this kernel. The driver is built against `kernel` in it,
+which must be mounted at MOUNT, where the kernel was built.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from source import fail, fetch, source_version
 HERE = Path(__file__).resolve().parent
 CONFIG = HERE / "debug.config"
 MOUNT = "/rocelab/build"
-# the packages whose version decides what comes out, beside the source
+# packages whose versions also determine the result
 COMPILERS = ("binutils", "gcc")
-# what modprobe and depmod ask for, to know what is built in
+# from these, modprobe and depmod know what is built in
 LISTINGS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
 
 
 def say(text: str) -> None:
-    """Progress."""
+    """Report progress."""
     print(f"debug kernel: {text}", file=sys.stderr, flush=True)
 
 
 def kernel_hash(image: Path) -> str:
-    """Hash of what decides the kernel: its source, its configuration, its compiler."""
+    """Return a hash of the kernel's source, configuration and compiler."""
     installed = (image / "packages.tsv").read_text().splitlines()
-    decides = [line for line in installed if line.split("\t")[0] in COMPILERS]
-    decides += [*source_version(image), CONFIG.read_text()]
-    return hashlib.sha256("\n".join(decides).encode()).hexdigest()[:16]
+    inputs = [line for line in installed if line.split("\t")[0] in COMPILERS]
+    inputs += [*source_version(image), CONFIG.read_text()]
+    return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:16]
 
 
 def in_root(root: Path, work: Path, *argv: str) -> None:
-    """Run a program of the image; it may write in `work` alone, and has no network."""
+    """Run a program of the image without network; it may write only to `work`."""
     command = ["bwrap", "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
     command += ["--tmpfs", "/tmp", "--bind", str(work), MOUNT, "--chdir", MOUNT]  # noqa: S108
     command += ["--unshare-net", "--unshare-pid", "--die-with-parent", "--clearenv"]
@@ -62,7 +62,7 @@ def in_root(root: Path, work: Path, *argv: str) -> None:
 
 
 def check_config(config: Path) -> None:
-    """Every line of kernel.config is in force: kconfig drops what it cannot have without a word."""
+    """Fail unless each line of debug.config is in effect: kconfig drops some silently."""
     got = set(config.read_text().splitlines())
     lost = [
         line
@@ -73,16 +73,16 @@ def check_config(config: Path) -> None:
         fail(
             f"the kernel's configuration lacks {', '.join(lost)}",
             "an option has a new name or a new dependency in this kernel",
-            f"mend {CONFIG}",
+            f"correct {CONFIG}",
         )
 
 
 def build(line: str, image: Path, target: Path) -> None:
-    """Build the kernel aside, then rename it whole."""
+    """Build the kernel in a temporary folder and rename it when complete."""
     work = target.with_name(f"{target.name}.new")
     shutil.rmtree(work, ignore_errors=True)
     (work / "kbuild").mkdir(parents=True)
-    say("fetching its source, a minute")
+    say("fetching its source (a minute)")
     fetch(line, image, work / "source")
     compile_kernel(image / "root", work)
     work.rename(target)
@@ -96,12 +96,12 @@ def compile_kernel(root: Path, work: Path) -> None:
     make += ["KBUILD_BUILD_USER=rocelab", "KBUILD_BUILD_HOST=rocelab"]
     in_root(root, work, *make, f"KCONFIG_ALLCONFIG={MOUNT}/debug.config", "allnoconfig")
     check_config(work / "kbuild/.config")
-    say("compiling, 10 to 20 minutes on two idle cores")
+    say("compiling (10 to 20 minutes on two idle cores)")
     in_root(root, work, *make, f"-j{os.cpu_count()}", "bzImage", "modules")
 
 
 def initramfs(image: Path, out: Path) -> None:
-    """The image's own, and behind it an empty list of modules to load: all are built in."""
+    """Write the image's initramfs with an empty list of modules to load: all are built in."""
     with tempfile.TemporaryDirectory() as folder, out.open("wb") as target:
         (Path(folder) / "modules").mkdir()
         (Path(folder) / "modules/order").touch()
@@ -117,7 +117,7 @@ def initramfs(image: Path, out: Path) -> None:
 
 
 def assemble(image: Path, kernel: Path, out: Path) -> None:
-    """The image's files and the kernel, in one folder as tools/node/build.py makes it."""
+    """Combine the image's files and the kernel in a folder like those of tools/node/build.py."""
     kbuild = kernel / "kbuild"
     shutil.rmtree(out, ignore_errors=True)
     (out / "modules").mkdir(parents=True)
@@ -127,7 +127,7 @@ def assemble(image: Path, kernel: Path, out: Path) -> None:
     (out / "vmlinuz").symlink_to(kbuild / "arch/x86/boot/bzImage")
     for name in LISTINGS:
         shutil.copy(kbuild / name, out / "modules")
-    # a module comes from the driver's build only
+    # only the build of the driver provides a module
     (out / "modules/modules.order").write_text("")
     initramfs(image, out / "initramfs.cpio")
     facts = json.loads((image / "image.json").read_text())
@@ -137,7 +137,7 @@ def assemble(image: Path, kernel: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Parse the command line and build what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--line", required=True)
     parser.add_argument("--image", type=Path, required=True, help="folder of tools/node/build.py")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fetch files of the very kernel source that a node image's kernel was built from."""
+"""Fetch files from the source of a node image's kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINES = Path(__file__).resolve().parents[1] / "node/lines"
 
 
 def fail(what: str, cause: str, action: str) -> None:
-    """Say what failed, why probably, and what to do; end with exit code 3."""
+    """Report what failed, the likely cause and what to do; exit with code 3."""
     print(
         f"kernel source: {what}\n  likely cause: {cause}\n  what to do: {action}", file=sys.stderr
     )
@@ -26,14 +26,14 @@ def fail(what: str, cause: str, action: str) -> None:
 
 
 def source_version(image: Path) -> tuple[str, str]:
-    """The source package that the image's kernel was built from, and its version."""
+    """Return the source package of the image's kernel, and its version."""
     package = json.loads((image / "image.json").read_text())["kernel_source"]
     version = (image / "root/usr/src" / package / "rocelab-version").read_text().strip()
     return package, version
 
 
 def _download(line: str, image: Path, work: Path) -> Path:
-    """The package's archive of the source, in `work`."""
+    """Download the package's source archive to `work`."""
     recipe = tomllib.loads((LINES / f"{line}.toml").read_text())
     package, version = source_version(image)
     tar = work / "package.tar"
@@ -43,9 +43,9 @@ def _download(line: str, image: Path, work: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         fail(
-            f"{package} {version} cannot be had: {done.stderr.strip()[-500:]}",
+            f"cannot download {package} {version}: {done.stderr.strip()[-500:]}",
             "no mirror can be reached, or they have a newer build than the image",
-            f"try again; else remove {image}, run `make image`, and then try again",
+            f"try again; if it still fails, remove {image}, run `make image` and try again",
         )
     archive = work / f"{package}.tar.xz"
     subprocess.run(
@@ -57,7 +57,7 @@ def _download(line: str, image: Path, work: Path) -> Path:
 
 
 def fetch(line: str, image: Path, out: Path, members: Sequence[str] = ()) -> None:
-    """Unpack the source, or only the members that match those patterns, into the folder `out`."""
+    """Unpack the source, or only members that match the patterns, into the folder `out`."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         work = Path(folder)
@@ -66,17 +66,15 @@ def fetch(line: str, image: Path, out: Path, members: Sequence[str] = ()) -> Non
         command += ["--strip-components=1", "--wildcards", *(f"*/{name}" for name in members)]
         (work / "source").mkdir()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        # a pattern that matches nothing: older kernels have not everything
+        # older kernels lack some files, so a pattern may match nothing
         if done.returncode and "Not found in archive" not in done.stderr:
-            fail(
-                f"{archive.name} cannot be unpacked: {done.stderr}", "the disk is full", "try again"
-            )
+            fail(f"cannot unpack {archive.name}: {done.stderr}", "the disk is full", "try again")
         shutil.rmtree(out, ignore_errors=True)
         (work / "source").rename(out)
 
 
 def main() -> None:
-    """Command line."""
+    """Parse the command line and fetch what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--line", required=True)
     parser.add_argument("--image", type=Path, required=True, help="folder of tools/node/build.py")
@@ -84,11 +82,11 @@ def main() -> None:
     parser.add_argument("members", nargs="+", help="patterns of paths in the source")
     arguments = parser.parse_args()
     image, out = arguments.image.resolve(), arguments.out.absolute()
-    # kept for as long as the image's kernel is of that version
+    # reused as long as the image's kernel has that version
     version = " ".join([*source_version(image), *arguments.members])
     stamp = out / ".version"
     if not (stamp.exists() and stamp.read_text() == version):
-        print(f"kernel source: fetching {version}, a minute", file=sys.stderr, flush=True)
+        print(f"kernel source: fetching {version} (a minute)", file=sys.stderr, flush=True)
         fetch(arguments.line, image, out, arguments.members)
         stamp.write_text(version)
 

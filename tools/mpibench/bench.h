@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What every file of mpibench uses. A test is one MPI operation that can be run once and checked.
- * A method (method.h) decides how often it runs, and which time counts.
+ * Shared by all files of mpibench. A test is one MPI operation that can be run once and checked.
+ * A method (method.h) decides how often it runs and which time counts.
  */
 #ifndef MPIBENCH_BENCH_H
 #define MPIBENCH_BENCH_H
@@ -33,7 +33,7 @@ struct run {
 	int *counts;		    /* [ranks]: elements of each rank, reduce_scatter only */
 };
 
-/* The least that must cross the link between nodes when a test runs once. */
+/* The minimum that crosses the link between nodes when a test runs once. */
 struct floor {
 	uint64_t bytes, messages;
 };

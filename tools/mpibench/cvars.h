@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* A JSON object of the MPI library's settings that change what is measured: which algorithms its
- * collectives take, and whether its ranks give the processor away while they wait. */
+/* A JSON object of the MPI library's settings that affect the measurement: the algorithms of its
+ * collectives, and whether waiting ranks yield the processor. */
 void cvars_print(FILE *out);
 
 #endif /* MPIBENCH_CVARS_H */

@@ -6,8 +6,8 @@
  */
 #include "loops.h"
 
-#define MESSAGES 1000	    /* at most, */
-#define VOLUME	 (40 << 20) /* and at most so many bytes */
+#define MESSAGES 1000	    /* maximum */
+#define VOLUME	 (40 << 20) /* maximum, in bytes */
 #define WARMUP	 2
 #define BARRIERS 2
 

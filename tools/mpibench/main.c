@@ -15,7 +15,7 @@
 #define WRONG_DATA 1
 #define USAGE	   2
 
-/* Whether all ranks received the right data, with this root; ranks that failed report it. */
+/* Whether all ranks received correct data with this root; ranks that failed report it. */
 static bool right(const struct test *test, struct run *run)
 {
 	size_t first = 0, wrong = test->check(run, &first);

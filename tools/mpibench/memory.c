@@ -10,9 +10,9 @@
 static void lacking(size_t size)
 {
 	fprintf(stderr,
-		"mpibench: no memory for %zu bytes\n"
-		"  likely cause: buffers hold the largest size once for each rank\n"
-		"  what to do: smaller --sizes, or fewer ranks\n",
+		"mpibench: cannot allocate %zu bytes\n"
+		"  likely cause: the buffers hold the largest size once per rank\n"
+		"  what to do: use smaller --sizes or fewer ranks\n",
 		size);
 	MPI_Abort(MPI_COMM_WORLD, 3);
 	exit(3);

@@ -49,8 +49,8 @@ static double smallest_of(const double *all, int number)
 }
 
 /*
- * Whose times count: all ranks of a collective; of a ping-pong or a stream the one that started
- * it; with several pairs the senders or, where both ends are equal, both.
+ * The ranks whose times count: all ranks of a collective; the rank that starts a ping-pong or a
+ * stream; with several pairs the senders, or both ends if they are equal.
  */
 static int taking_part(const struct test *test, int ranks)
 {

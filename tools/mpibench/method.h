@@ -28,7 +28,7 @@ struct method {
 	void (*defaults)(const struct test *test, size_t size, struct counts *counts);
 	/* seconds that one `once` took on this rank, on average over counts->iterations */
 	double (*measure)(const struct test *test, struct run *run, struct counts *counts);
-	/* of all ranks' seconds, the one to report; `all` has those that take part */
+	/* the value to report, from the seconds of the ranks that take part (`all`) */
 	double (*combine)(const struct test *test, const double *all, int number);
 };
 

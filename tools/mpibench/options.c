@@ -16,21 +16,21 @@
 static const char HELP[] =
 	"usage: mpirun … mpibench [OPTIONS] TEST…\n"
 	"\n"
-	"MPI benchmarks, many in one mpirun, by the method of a known suite; data are checked for\n"
-	"every size and root before they are timed.\n"
+	"MPI benchmarks by the method of a known suite, several in one mpirun. The data of each size\n"
+	"and root are verified before the time is measured.\n"
 	"\n"
-	"  -s, --sizes LIST       bytes, as 1,64,4096 (default: 4 to 16384, each four times the last)\n"
+	"  -s, --sizes LIST       bytes, such as 1,64,4096 (default: 4 to 16384, times 4 each)\n"
 	"  -m, --method NAME      osu (default), imb or skampi: loop, warm-up, barriers, averaging\n"
-	"  -i, --iterations N     instead of the method's own number; skampi: at most\n"
+	"  -i, --iterations N     instead of the method's own number; the maximum for skampi\n"
 	"  -w, --warmup N         instead of the method's own, or a tenth of --iterations\n"
-	"  -W, --window N         messages in flight, in streams (default 64)\n"
-	"  -t, --trials N         time everything N times (default 1), each in the JSON\n"
+	"  -W, --window N         messages in flight in streaming tests (default 64)\n"
+	"  -t, --trials N         repeat each measurement N times (default 1), each in the JSON\n"
 	"  -j, --json             rocelab.mpibench/1 instead of a table\n"
-	"  -l, --list             the tests\n"
+	"  -l, --list             list the tests\n"
 	"  -V, --version\n"
 	"  -h, --help\n"
 	"\n"
-	"Exit codes: 0 fine, 1 wrong data, 2 usage, 3 no memory.\n";
+	"Exit codes: 0 success, 1 corrupted data, 2 usage, 3 out of memory.\n";
 
 static bool loud;
 
@@ -133,7 +133,7 @@ static int read_option(struct options *options, int letter)
 			fputs(HELP, stdout);
 		return 0;
 	default:
-		return refuse("unknown option, or one without its value");
+		return refuse("unknown option, or an option without its value");
 	}
 }
 

@@ -18,7 +18,7 @@ static double bytes_of(const struct output *output, const struct test *test, con
 	return (double)pairs * run->window * test->ways * (double)run->size;
 }
 
-/* the least: without warm-ups and checks with other roots */
+/* the minimum: without warm-ups and checks with other roots */
 static uint64_t times_done(const struct result *result)
 {
 	return (uint64_t)result->counts.trials * (uint64_t)result->counts.iterations + 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Data whose every byte is known from who sent it to whom, so that a check finds what went wrong.
+/* Data in which each byte follows from sender, receiver and offset, so that a check finds errors.
  */
 #ifndef MPIBENCH_PATTERN_H
 #define MPIBENCH_PATTERN_H
 
 #include <stddef.h>
 
-#define POISON 0xa5 /* what receive buffers hold at first */
+#define POISON 0xa5 /* initial content of receive buffers */
 
 /* `from` and `to`: ranks; a block that goes to all has to = -1 */
 void pattern_fill(unsigned char *data, size_t size, int from, int to);

@@ -84,7 +84,7 @@ static size_t check_reduce(struct run *run, size_t *first)
 	return numbers_wrong_sum(run->recv, elements, 0, run->at->ranks, first);
 }
 
-/* the data must reach every other node once, or the root's node from every other */
+/* the data cross once to each other node, or once from each other node to the root's */
 static struct floor once_a_node(const struct run *run)
 {
 	uint64_t others = (uint64_t)run->at->nodes - 1;

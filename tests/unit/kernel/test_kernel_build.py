@@ -256,12 +256,12 @@ def test_a_signature_is_seen(tmp_path: Path) -> None:
     assert host(tmp_path, f"is_signed {module}").returncode == 0
 
 
-def test_a_loaded_module_is_told(tmp_path: Path) -> None:
-    """Which module goes on, what holds it, and the commands to change over; else nothing."""
+def test_a_loaded_module_is_reported(tmp_path: Path) -> None:
+    """The report names the loaded module, its devices, and the commands to replace it."""
     assert host(tmp_path, "say_loaded").stdout == ""
     (tmp_path / "module/rdma_rxe").mkdir(parents=True)
     idle = host(tmp_path, "say_loaded").stdout
-    assert "is loaded (the stock one)" in idle
+    assert "loaded rdma_rxe (the stock one)" in idle
     assert "modprobe -r rdma_rxe && modprobe rdma_rxe" in idle
     assert "rdma link" not in idle
     for device, netdev in (("rxe0", "eth0"), ("rxe1", "eth1")):
@@ -272,7 +272,7 @@ def test_a_loaded_module_is_told(tmp_path: Path) -> None:
     (tmp_path / "class/infiniband/mlx5_0").mkdir()
     (tmp_path / "module/rdma_rxe/version").write_text("rocelab-0123456789ab\n")
     busy = host(tmp_path, "say_loaded").stdout
-    assert "is loaded (rocelab-0123456789ab)" in busy
+    assert "loaded rdma_rxe (rocelab-0123456789ab)" in busy
     assert "in use: rxe0 on eth0, rxe1 on eth1" in busy
     order = ["rdma link delete rxe0", "rdma link delete rxe1", "modprobe -r rdma_rxe"]
     order += ["rdma link add rxe0 type rxe netdev eth0", "rdma link add rxe1 type rxe netdev eth1"]
@@ -315,7 +315,7 @@ def test_base_btf_of_a_boot_image(tmp_path: Path, name: str) -> None:
 
 
 def test_base_btf_refuses(tmp_path: Path) -> None:
-    """No image, no boot header, an unknown compression: each is told, with what to do."""
+    """No image, no boot header, an unknown compression: each is reported with what to do."""
     image = tmp_path / "vmlinuz"
 
     def refusal() -> str:
@@ -362,7 +362,7 @@ def test_fetch_without_headers(tmp_path: Path) -> None:
 
 
 def test_build_without_headers(tmp_path: Path) -> None:
-    """A kernel of one's own has its headers elsewhere: KDIR is named beside the package."""
+    """A self-built kernel has its headers elsewhere: the error also names KDIR."""
     out = tmp_path / "rdma_rxe.ko"
     done = script("build", str(tmp_path / "none"), "6.12.34-x", str(tmp_path), str(out), "")
     assert done.returncode == 1
@@ -372,7 +372,7 @@ def test_build_without_headers(tmp_path: Path) -> None:
 
 
 def test_dkms_conf() -> None:
-    """What DKMS is told fits the Makefile: its variables, and the lines that have a series."""
+    """dkms.conf agrees with the Makefile: its variables, and the lines that have a series."""
     text = (KERNEL / "dkms.conf").read_text()
     assert 'PACKAGE_VERSION="@VERSION@"' in text
     for variable in re.findall(r" (\w+)=\$", text):

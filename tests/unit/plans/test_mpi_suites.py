@@ -79,12 +79,12 @@ def test_mpibench() -> None:
     ("old", "new", "message"),
     [
         ('{"schema"', '{"shema"', "0 documents"),
-        ("mpibench/1", "mpibench/2", "does not say rocelab.mpibench/1"),
-        ('"method":"osu"', '"method":"imb"', "not those that were asked for"),
+        ("mpibench/1", "mpibench/2", "does not have the schema rocelab.mpibench/1"),
+        ('"method":"osu"', '"method":"imb"', "another method or number of ranks"),
         ('"test":"latency","size":4,', '"test":"latency","size":8,', "results are for [8, 1024]"),
-        ('"latency_ns":', '"latency_s":', "lacks or garbles"),
+        ('"latency_ns":', '"latency_s":', "has no valid"),
         ('"latency_ns":', '"latency_ns":-', "is -"),
-        ("]}", "", "not complete"),
+        ("]}", "", "incomplete"),
     ],
 )
 def test_mpibench_garbled(old: str, new: str, message: str) -> None:
@@ -136,7 +136,7 @@ def test_osu_s_other_columns() -> None:
     name = "osu-7.5-alltoall-validation.txt"
     assert figures(read(alltoall, name), 4) == {"latency.mean": ("collective", 11990, "ns")}
     wrong = (HERE / name).read_text().replace("11.99              Pass", "11.99              Fail")
-    with pytest.raises(CellError, match="data of '4' bytes came wrong"):
+    with pytest.raises(CellError, match="the data of '4' bytes arrived corrupted"):
         SUITES["omb"].parse(alltoall, wrong)
 
 
@@ -217,7 +217,7 @@ def test_npb() -> None:
         ("SUCCESSFUL\n Version", "UNSUCCESSFUL\n Version", "verification is 'UNSUCCESSFUL'"),
         ("Class           =                        A", "Class = B", "class is 'B', not A"),
         ("Total processes =                        1", "Total processes = 2", "is '2', not 1"),
-        ("CG Benchmark Completed", "MG Benchmark Completed", "not one of cg"),
+        ("CG Benchmark Completed", "MG Benchmark Completed", "instead of one of cg"),
         ("3.02", "0.00", "choose a larger class"),
         ("495.93\n Mop/s/process", "nan\n Mop/s/process", "mop/s total is 'nan'"),
     ],

@@ -47,7 +47,7 @@ def from_row(row: Mapping[str, Any]) -> Histogram | None:
             int(row["count"]), int(row["sum_ns"]), int(row["min_ns"]), int(row["max_ns"]), buckets
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CellError(f"a row of rxestat lacks or garbles {error!a:.60}") from error
+        raise CellError(f"a row of rxestat has no valid {error!a:.60}") from error
     if sum(buckets.values()) != found.count:
         raise CellError("a row of rxestat has another count than its buckets")
     return found if found.count else None

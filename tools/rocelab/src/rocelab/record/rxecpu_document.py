@@ -130,7 +130,7 @@ def parse(document: object) -> Split:
     try:
         split = _split(document)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise CellError(f"rxecpu's document lacks or garbles {error!a:.60}") from error
+        raise CellError(f"rxecpu's document has no valid {error!a:.60}") from error
     whole = split.wall_ns * split.cpus
     total = split.idle + sum(split.busy.values())
     if abs(total - whole) > _TOLERANCE * whole:

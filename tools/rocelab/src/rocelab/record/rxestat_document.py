@@ -133,7 +133,7 @@ def parse(document: object) -> Stages:
             float(clock) if isinstance(clock, int | float) else None,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CellError(f"rxestat's document lacks or garbles {error!a:.60}") from error
+        raise CellError(f"rxestat's document has no valid {error!a:.60}") from error
 
 
 def _word(text: object) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A published study's claims, answered by the run, and its figures beside the measured ones.
+"""A published study's claims, judged by the run, and its figures next to the measured ones.
 
-Never beside emulated ones: they are no times, and a drawing of both would compare them.
+Emulated figures are not times, so they are never drawn next to published ones.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rocelab.studies.samples import Ranks, Results
 
 ANCHOR = "study"
 _UNITS = {"µs": 1e3, "MB/s": 1e6}
-"""Published units in ours (ns, bytes/s)."""
+"""Published units, in ns or bytes/s."""
 _COLOURS = {"published": palette.MUTED, "measured here": palette.HEADERS}
 
 
 def of(run: Run) -> Study | None:
-    """The study whose claims the run's plan asks for; None: it names none that is known."""
+    """Return the study that the run's plan names; None without a known one."""
     try:
         return library.study(run.plan.text("study"))
     except UsageError:
@@ -40,12 +40,12 @@ def of(run: Run) -> Study | None:
 
 
 def results(run: Run, *, called: str = "this run") -> Results:
-    """The run's values as checks read them; what answers call it."""
+    """Return the run's values for the checks; `called` is the run's name in the answers."""
     return Results(run.table, where.switches(run), called, _ranks(run))
 
 
 def _ranks(run: Run) -> dict[str, Ranks]:
-    """Of the MPI benchmarks of the run's plan; not where two of one title are not alike."""
+    """Return the ranks of each MPI benchmark; omit a title whose benchmarks have different ones."""
     found: dict[str, set[Ranks]] = {}
     for item in run.meta.object("plan").objects("benchmark"):
         test = title(item.text("test"), item.text("label"))
@@ -57,13 +57,13 @@ def _ranks(run: Run) -> dict[str, Ranks]:
 
 
 def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:
-    """The run's answers; for what a switch adds, together with another run of the study."""
-    other = None if beside is None else results(beside, called="the run beside it")
+    """Judge the claims; those on the cost of a switch also need `beside`, another run."""
+    other = None if beside is None else results(beside, called="the other run")
     return answers.answers(study, results(run), other)
 
 
 def apart(run: Run, beside: Run) -> list[str]:
-    """What differs between two runs of a study: it may be why their numbers do."""
+    """Return differences between two runs of a study, which may explain their numbers."""
     return [
         one_line(line)
         for line in environment_differences.differences(run.meta.data, beside.meta.data)
@@ -86,8 +86,8 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
         notes=(
             Note(
                 f"{study.authors}, “{study.title}”, {study.publication}, {study.year}: what this "
-                "run says to its claims. A claim is judged by the 95 % confidence interval between "
-                f"repetitions of both sides; docs/studies/{study.name}.md has each check."
+                "run says about its claims. Each claim is judged by the 95 % confidence interval "
+                f"between repetitions of both sides; docs/studies/{study.name}.md has each check."
             ),
             *([] if beside is None else _two(run, beside)),
         ),
@@ -111,7 +111,7 @@ def _two(run: Run, beside: Run) -> Iterator[Note]:
 def _said(run: Run) -> str:
     between = where.switches(run)
     if between is None:
-        return "nobody said through how many switches"
+        return "through an unknown number of switches"
     return "back to back" if between == 0 else f"through {between}"
 
 
@@ -127,7 +127,7 @@ def _table(found: Sequence[Answer]) -> Table:
 
 
 def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
-    """Published figures beside measured ones; or none, and the reason."""
+    """Draw published figures next to measured ones, or give the reason why not."""
     published = [figure for figure in study.figures if figure.drawn]
     if not published:
         return (), (
@@ -138,7 +138,7 @@ def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
     if any(map(is_emulated, named)):
         return (), (
             f"The published figures are not drawn here: these nodes were emulated "
-            f"({units.listing(named)}), and emulated figures are no times. They stand in "
+            f"({units.listing(named)}), and emulated figures are not times. They are in "
             f"docs/studies/{study.name}.md."
         )
     groups = group_by(published, lambda f: (f.test, f.metric, f.statistic, f.size))
@@ -147,12 +147,12 @@ def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
         for group in groups.values()
         if (figure := _figure(study, group, run.series)) is not None
     )
-    missing = "" if figures else "The run has no benchmark that the study gives a figure of."
+    missing = "" if figures else "The study has no figure for any benchmark of the run."
     return figures, missing
 
 
 def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) -> Figure | None:
-    """One quantity: the systems as published, and each transport as measured."""
+    """Draw one quantity: each system as published, each transport as measured."""
     first = group[0]
     factor, better = _UNITS[first.unit], min if first.unit == "µs" else max
     measured: dict[str, float] = {}
@@ -209,9 +209,7 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
             wording.accelerator_caption(used[0].accelerator),
         ),
         panels=(
-            Panel(
-                "published beside measured", chart, "; ".join(part.label for part in parts) + "."
-            ),
+            Panel("published and measured", chart, "; ".join(part.label for part in parts) + "."),
         ),
         legend=tuple(Legend(who, colour.light) for who, colour in _COLOURS.items()),
         table=Table(

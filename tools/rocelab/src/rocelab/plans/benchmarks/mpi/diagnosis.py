@@ -22,8 +22,8 @@ class Advice:
 _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         r"UD endpoint .* unhandled timeout",
-        "the connection setup over UD datagrams got no answer: the peer does not answer to this "
-        "GID, the MTUs differ, or a rank waited too long for a processor",
+        "the connection setup over UD datagrams got no answer: the peer does not have this GID, "
+        "the MTUs differ, or a rank waited too long for a processor",
         "Set UCX_IB_GID_INDEX to the GID of the link-local address, of the transport's RoCE "
         "version; then check the MTU of both interfaces; then use fewer ranks per node.",
     ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """HPC Challenge 1.4 and 1.5 (Debian's hpcc) as found on the nodes: its input file and its report.
 
-It reads and writes files of fixed names where it runs. The report ends with a section of
-`name=value` lines; what HPL's file means is in hpcc's README and HPL's TUNING.
+hpcc reads and writes files with fixed names in its working folder. The report ends with a section
+of `name=value` lines. hpcc's README and HPL's TUNING document the input file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rocelab.plans.benchmarks.tool import Argv, Value
 
 INPUT, REPORT = "hpccinf.txt", "hpccoutf.txt"
 _SHORT, _LONG = 8, 2_000_000
-"""Bytes of the messages by which its ping-pongs and rings measure latency and bandwidth."""
+"""Message sizes in bytes with which hpcc measures latency and bandwidth."""
 _SUMMARY = re.compile(
     r"^Begin of Summary section\.\n(.*?)^End of Summary section\.", re.MULTILINE | re.DOTALL
 )
@@ -41,14 +41,14 @@ _FIGURES: tuple[tuple[int, str, str, float, str], ...] = (
 
 
 def argv(_: MpiJob) -> Argv:
-    """The command that each rank runs, where the input file is."""
+    """Return the command that each rank runs in the folder of the input file."""
     return ("hpcc",)
 
 
 def files(job: MpiJob) -> dict[str, str]:
-    """The input file: one matrix of the plan's order on all ranks, the rest as in hpcc's example.
+    """Return the input file: one matrix of the plan's order, the rest as in hpcc's example.
 
-    A setting is the first word of its line, and known by the line's number.
+    The first word of a line is a setting; the line's number says which one.
     """
     order = int(job.mpi.problem)
     rows = max(p for p in range(1, math.isqrt(job.mpi.ranks) + 1) if job.mpi.ranks % p == 0)
@@ -69,7 +69,7 @@ def files(job: MpiJob) -> dict[str, str]:
 
 
 def parse(job: MpiJob, report: str) -> Sweep:
-    """Figures of a report. Raises CellError."""
+    """Parse a report. Raises CellError."""
     found = _SUMMARY.search(report)
     if found is None:
         bad_output(job, "no summary in its report")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Intel MPI Benchmarks 2018 to 2021 as found on the nodes (IMB-MPI1): command lines and output.
 
-Each benchmark has a block: its name, the number of processes, a heading with the names of the
-columns, and a line per size. User's guide, chapter "Output". Its megabytes are 10^6 bytes.
+The output has a block per benchmark: its name, the number of processes, a heading with the names
+of the columns, and a line per size (user's guide, chapter "Output"). A megabyte is 10^6 bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPETITIONS = "#repetitions"
 
 
 def argv(job: MpiJob) -> Argv:
-    """The command that each rank runs: its sizes are powers of two."""
+    """Return the command that each rank runs. IMB measures powers of two."""
     low, high = (max(size, 1).bit_length() - 1 for size in (min(job.sizes), max(job.sizes)))
     sizes = () if job.test.name == "barrier" else ("-msglog", f"{low}:{max(low + 1, high)}")
     return (
@@ -43,7 +43,7 @@ def argv(job: MpiJob) -> Argv:
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
-    """Figures of the sizes that were asked for. Raises CellError."""
+    """Parse the output; keep the requested sizes. Raises CellError."""
     version = _VERSION.search(stdout)
     if version is None:
         bad_output(job, "no heading of the Intel MPI Benchmarks")
@@ -51,7 +51,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     missing = [size for size in job.sizes if size not in rows]
     if missing:
         bad_output(job, f"no line for {missing[0]} bytes")
-    # between two nodes each message, and each collective whatever its algorithm, crosses once
+    # every message crosses the link between two nodes, and every collective at least once
     done = [int(rows[size][_REPETITIONS]) for size in job.sizes]
     return Sweep(
         {size: _values(job, rows[size], size) for size in job.sizes},
@@ -62,7 +62,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
 
 
 def _rows(job: MpiJob, stdout: str) -> dict[int, dict[str, float]]:
-    """Size → column → number, of the block with the job's benchmark and number of processes."""
+    """Return size → column → number from the block of the job's benchmark and process count."""
     name = _NAMES[job.test.name]
     pair = job.test.name == "latency"
     ranks = 2 if pair else job.mpi.ranks

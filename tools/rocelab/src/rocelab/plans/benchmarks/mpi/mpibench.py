@@ -15,7 +15,7 @@ PROGRAM = "mpibench"
 
 
 def argv(job: MpiJob) -> Argv:
-    """The command that each rank runs."""
+    """Return the command that each rank runs."""
     return (
         *(PROGRAM, "--json", "--method", job.mpi.method, "--iterations", str(job.iterations)),
         *("--window", str(job.mpi.window), "--sizes", ",".join(map(str, job.sizes))),
@@ -24,11 +24,11 @@ def argv(job: MpiJob) -> Argv:
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
-    """Figures by size. Raises CellError."""
+    """Parse the results by size. Raises CellError."""
     document = _document(job, stdout)
     try:
         if (document["method"], document["ranks"]) != (job.mpi.method, job.mpi.ranks):
-            bad_output(job, "its method or its ranks are not those that were asked for")
+            bad_output(job, "it has another method or number of ranks than requested")
         rows = {int(row["size"]): row for row in document["results"]}
         wrong = {row["test"] for row in rows.values()} != {job.test.name}
         if wrong or sorted(rows) != sorted(job.sizes):
@@ -46,20 +46,20 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
             },
         )
     except (KeyError, TypeError, ValueError) as error:
-        bad_output(job, f"its document lacks or garbles {error!a:.60}")
+        bad_output(job, f"its JSON has no valid {error!a:.60}")
 
 
 def _document(job: MpiJob, stdout: str) -> dict[str, Any]:
-    """The line that is the document: an MPI library may print warnings around it."""
+    """Return the JSON document, a single line. An MPI library may print warnings around it."""
     lines = [line for line in stdout.splitlines() if line.startswith('{"schema":')]
     if len(lines) != 1:
         bad_output(job, f"{len(lines)} documents")
     try:
         document = json.loads(lines[0])
     except (ValueError, RecursionError):
-        bad_output(job, "its document is not complete")
+        bad_output(job, "its JSON is incomplete")
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        bad_output(job, f"its document does not say {SCHEMA}")
+        bad_output(job, f"its JSON does not have the schema {SCHEMA}")
     return document
 
 
@@ -73,7 +73,7 @@ def _values(job: MpiJob, row: dict[str, Any]) -> list[Value]:
         return Value(metric, kind, found, unit)
 
     if job.test.quantity == "bandwidth":
-        # messages of nothing have a rate and no bandwidth
+        # empty messages have a rate but no bandwidth
         sized = [("bandwidth", row["bandwidth"], "bytes/s")] if row["size"] else []
         return [value(*each) for each in (*sized, ("message_rate", row["message_rate"], "1/s"))]
     values = [value("latency.mean", row["latency_ns"], "ns")]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NAS Parallel Benchmarks 2.3 to 3.4 (MPI) as found on the nodes: command lines and output.
 
-Each ends with a block of `name = value` lines, the same in all its programs and nearly the same in
-all versions: print_results in its common/ folder. A program is one benchmark of one class; up to
-3.3 it is also made for one number of ranks.
+The output ends with a block of `name = value` lines, the same for all benchmarks and nearly the
+same in all versions (print_results in common/). A program is one benchmark of one class. Up to 3.3
+it is also compiled for one number of ranks.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _FACT = re.compile(r"^\s*([A-Z][A-Za-z/ ]{1,20}?)\s*=\s*(\S.*?)\s*$", re.MULTILI
 
 
 def argv(job: MpiJob) -> Argv:
-    """The command that each rank runs: NPB 3.4's name of it."""
+    """Return the command that each rank runs, by its name in NPB 3.4."""
     return (f"{job.test.name}.{job.mpi.problem}.x",)
 
 
 def names(job: MpiJob) -> tuple[str, ...]:
-    """The program's names: 3.4's, then that of the versions before."""
+    """Return the program's names: that of 3.4, then that of earlier versions."""
     return (*argv(job), f"{job.test.name}.{job.mpi.problem}.{job.mpi.ranks}")
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
-    """Time and rate of the benchmark. Raises CellError."""
+    """Parse the time and rate of the benchmark. Raises CellError."""
     ends = list(_COMPLETED.finditer(stdout))
     if [end[1].lower() for end in ends] != [job.test.name]:
-        bad_output(job, f"{len(ends)} blocks of results, none or not one of {job.test.name}")
+        bad_output(job, f"{len(ends)} blocks of results instead of one of {job.test.name}")
     facts = dict(_FACT.findall(stdout[ends[0].end() :]))
     wanted = {
         "Class": job.mpi.problem,
@@ -52,7 +52,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     )
     if not values:
         bad_output(job, "its time is 0.00 s: choose a larger class")
-    # how much a benchmark says depends on it, its class and the ranks; each says something
+    # the message volume depends on benchmark, class and ranks; none sends nothing
     return Sweep({0: values}, 0, 1, {"version": facts.get("Version", "")})
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """OSU Micro-Benchmarks 5 to 7 as found on the nodes: command lines and output.
 
-The output is a heading that names test and version, comments, and a table by size, whose columns
-differ by test and options: the last comment names them, two blanks or more between two names
-(print_header in its util/ folder).
+The output has a heading with test and version, comments, and a table by size. The columns differ by
+test and options; the last comment names them, separated by two or more spaces (print_header in
+util/).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _TITLES = {
 
 
 def argv(job: MpiJob) -> Argv:
-    """The command that each rank runs: its sizes double from the smallest to the largest.
+    """Return the command that each rank runs. Sizes double from the smallest to the largest.
 
-    Collectives also say the fastest and the slowest rank (-f).
+    With -f, collectives also print the fastest and the slowest rank.
     """
     warmup = max(1, job.iterations // 10)
     sizes = () if job.test.name == "barrier" else ("-m", f"{min(job.sizes)}:{max(job.sizes)}")
@@ -58,7 +58,7 @@ def argv(job: MpiJob) -> Argv:
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
-    """Figures of the sizes that were asked for. Raises CellError."""
+    """Parse the output; keep the requested sizes. Raises CellError."""
     headings = list(_HEADING.finditer(stdout))
     if len(headings) != 1:
         bad_output(job, f"{len(headings)} headings of an OSU benchmark")
@@ -69,7 +69,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     missing = [size for size in job.sizes if size not in rows]
     if missing:
         bad_output(job, f"no line for {missing[0]} bytes")
-    # between two nodes each message, and each collective whatever its algorithm, crosses once
+    # every message crosses the link between two nodes, and every collective at least once
     return Sweep(
         {size: _values(job, size, rows[size]) for size in job.sizes},
         payload_bytes=job.iterations * sum(job.sizes),
@@ -79,7 +79,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
 
 
 def _rows(job: MpiJob, text: str) -> dict[int, dict[str, float]]:
-    """Size → column → number."""
+    """Return size → column → number."""
     rows = {}
     columns: list[str] = []
     for line in text.splitlines():
@@ -92,11 +92,11 @@ def _rows(job: MpiJob, text: str) -> dict[int, dict[str, float]]:
             continue
         row = dict(zip(columns, words, strict=True))
         if row.pop(_VALIDATION, "Pass") != "Pass":
-            bad_output(job, f"data of {row.get(_SIZE, '0')!a:.20} bytes came wrong")
+            bad_output(job, f"the data of {row.get(_SIZE, '0')!a:.20} bytes arrived corrupted")
         try:
             found = {name: float(word) for name, word in row.items()}
         except ValueError:
-            continue  # what a library prints in between
+            continue  # a message of a library
         size = found.get(_SIZE, 0.0)
         if size.is_integer():
             rows[int(size)] = found

@@ -112,8 +112,8 @@ def _tcp(place: Place, one_machine: bool) -> dict[str, str]:
 def host_names(nodes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names by which mpirun knows its hosts.
 
-    mpirun compares each name with that of its own machine, which need not be the node's name. If it
-    does not find itself, it waits for a daemon that nobody starts.
+    mpirun compares each name with its machine's host name, which need not be the node's name. If
+    none matches, it waits for a daemon that nobody starts.
     """
     return ("localhost", *(f"rocelab-{node}" for node in nodes[1:]))
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SKaMPI 5 as found on the nodes: its input file, and what it prints.
+"""SKaMPI 5 as found on the nodes: its input file and its output.
 
-One measurement for each size, named by it, since the sizes that some measurements report are those
-of a rank's whole buffer. A line of results has the loop's variable and its value, the size (not
-with a barrier), the mean, its standard error, the repetitions, and the mean of each rank, all in
-microseconds. Grammar and columns: SKaMPI's parser.y and output.
+The input has one measurement per size, named by the size, because some measurements report the size
+of a rank's whole buffer instead. A line of results has the loop's variable and its value, the size
+(except for a barrier), the mean, its standard error, the repetitions, and the mean of each rank.
+Times are in microseconds. SKaMPI's parser.y has the grammar.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS = 10
 """Round trips in one repetition of the ping-pong."""
 _FEWEST = 8
 _ENOUGH = 0.1
-"""The standard error of the mean, as part of it, at which a size is done."""
+"""Relative standard error of the mean at which SKaMPI stops repeating a size."""
 _CALLS = {
     "latency": f"Pingpong_Send_Recv(count, MPI_CHAR, 0, {_ROUNDS})",
     "bcast": "Bcast(count, MPI_CHAR, 0)",
@@ -40,12 +40,12 @@ _ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*
 
 
 def argv(_: MpiJob) -> Argv:
-    """The command that each rank runs, where the input file is."""
+    """Return the command that each rank runs in the folder of the input file."""
     return ("skampi", "-i", INPUT)
 
 
 def files(job: MpiJob) -> dict[str, str]:
-    """The input file."""
+    """Return the input file."""
     largest = max(1, *job.sizes) * job.mpi.ranks * 2
     lines = [
         f"set_min_repetitions({min(_FEWEST, job.iterations)})",
@@ -70,20 +70,20 @@ def _name(job: MpiJob, size: int) -> str:
 
 
 def _ranks(job: MpiJob) -> str:
-    """All ranks, or a pair with one rank on each half of the nodes."""
+    """Return a communicator of all ranks, or of a pair with a rank in each half of the nodes."""
     ranks = job.mpi.ranks
     return f"comm2(0, {ranks // 2})" if job.test.name == "latency" else f"comm({ranks})"
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
-    """Figures of the sizes that were asked for. Raises CellError."""
+    """Parse the output; keep the requested sizes. Raises CellError."""
     version = _VERSION.search(stdout)
     if version is None:
         bad_output(job, "no heading of SKaMPI 5")
     blocks = {found[1]: stdout[found.end() :] for found in _BEGIN.finditer(stdout)}
     rows = {size: _row(job, size, blocks.get(_name(job, size), "")) for size in job.sizes}
     rounds = _ROUNDS if job.test.name == "latency" else 1
-    # between two nodes each message, and each collective whatever its algorithm, crosses once
+    # every message crosses the link between two nodes, and every collective at least once
     done = {size: int(row[2]) * rounds for size, row in rows.items()}
     return Sweep(
         {size: _values(job, size, row) for size, row in rows.items()},
@@ -94,7 +94,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
 
 
 def _row(job: MpiJob, size: int, block: str) -> Sequence[float]:
-    """Mean, standard error, repetitions, and the means of the ranks."""
+    """Return mean, standard error, repetitions, and the means of the ranks."""
     found = _ROW.match(block.partition("\n")[0])
     if found is None:
         bad_output(job, f"no line for {size} bytes")

@@ -35,9 +35,9 @@ class Sweep:
     values: Mapping[int, tuple[Value, ...]]
     """By size."""
     payload_bytes: int
-    """The least number of message bytes that must have crossed between the nodes."""
+    """Minimum number of message bytes that crossed between the nodes."""
     messages: int
-    """The least number of messages; a verbs transport sends a data packet for each."""
+    """Minimum number of messages; a verbs transport sends a data packet for each."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Versions and parameters of the suite and the MPI library, for cell.json."""
 
@@ -75,7 +75,7 @@ class Suite:
 
 
 def bad_output(job: MpiJob, problem: str) -> NoReturn:
-    """Raise CellError: the output cannot be used."""
+    """Raise CellError for output that cannot be used."""
     raise CellError(
         f"{job.test.program}: {problem}",
         cause="the benchmark stopped early, or its version prints an unknown format",
