@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a direction may use while it takes a packet.
+//! The context in which a direction processes a packet.
 
 use super::efficiency::Efficiency;
 use super::message::Message;
@@ -7,7 +7,7 @@ use super::verdict::Verdicts;
 use crate::finding::{At, Findings, Rule};
 use crate::packet::Net;
 
-/// Outputs of a direction, and what it may know of the other direction.
+/// Outputs of a direction, and facts about the other direction.
 pub(super) struct Context<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) messages: &'a mut Vec<Message>,
@@ -17,7 +17,7 @@ pub(super) struct Context<'a> {
     pub(super) connection: u32,
     pub(super) from_a: bool,
     pub(super) net: Net,
-    /// The capture has packets of the other side.
+    /// Whether the capture has packets of the other side.
     pub(super) visible: bool,
     /// The PSN of a missing READ response, if the capture has later ones.
     pub(super) response_gap: Option<u32>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the responder says of requests: ACK, NAK, RNR NAK.
+//! The responder's acknowledgements: ACK, NAK, RNR NAK.
 
 use super::Requests;
 use super::gaps::Hole;
@@ -22,18 +22,18 @@ pub(super) struct Rnr {
     pub(super) delay_ns: u64,
 }
 
-/// What an acknowledgement did.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow) struct Acked {
     pub(in crate::flow) messages: u32,
     pub(in crate::flow) regress: bool,
-    /// It acknowledged something new.
+    /// Whether it acknowledged anything new.
     pub(in crate::flow) advanced: bool,
-    /// All it covers was captured, each message's end known: MSN can be checked.
+    /// Whether all that it covers was captured, so that its MSN can be checked.
     pub(in crate::flow) exact: bool,
-    /// It is for a PSN that was not sent yet.
+    /// Whether its PSN was not sent yet.
     pub(in crate::flow) early: bool,
-    /// The last packet of the newest message that it answers, if only one copy of it was sent.
+    /// The last packet of the newest message that it answers, if that was sent only once.
     pub(in crate::flow) answers: Option<At>,
 }
 
@@ -61,7 +61,7 @@ impl Requests {
         }
         let ahead = psn::diff(psn::add(at_psn, 1), self.acked);
         if ahead <= 0 {
-            // the first ACK after a capture began midway may lie before all that was captured
+            // if the capture starts in mid-traffic, the first ACK may be for earlier packets
             done.regress = ahead < 0 && self.inexact_to.is_none();
             return done;
         }
@@ -95,7 +95,7 @@ impl Requests {
         done
     }
 
-    /// The responder misses `at_psn`.
+    /// Takes a sequence NAK: the responder lacks `at_psn`.
     pub(in crate::flow) fn nak(
         &mut self,
         at_psn: u32,
@@ -174,7 +174,7 @@ impl Requests {
         }
     }
 
-    /// The responder was not ready for `at_psn`.
+    /// Takes an RNR NAK: the responder was not ready for `at_psn`.
     pub(in crate::flow) fn rnr(
         &mut self,
         at_psn: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the capture lacks, and what waits behind it.
+//! Gaps in the capture, and the packets that wait behind them.
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
@@ -8,7 +8,7 @@ use crate::flow::context::Context;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 
-/// Packets held back behind a gap; then the gap is given up.
+/// Limit of packets held back behind a gap; beyond it the gap is abandoned.
 const MAX_AHEAD: usize = 512;
 pub(super) const MAX_HOLES: usize = 64;
 
@@ -21,7 +21,7 @@ pub(super) struct Hole {
 }
 
 impl Requests {
-    /// The capture has a packet of this PSN.
+    /// Whether the capture has a packet with this PSN.
     pub(super) fn seen(&self, at: u32) -> bool {
         let passed = psn::before(at, self.cursor) && !psn::before(at, self.origin);
         passed || self.find_ahead(at).is_ok()
@@ -100,7 +100,7 @@ impl Requests {
         }
     }
 
-    /// The receiver has what the capture lacks: the capture lost it.
+    /// Closes gaps whose packets the receiver acknowledged: the capture lost them.
     pub(super) fn pass_holes(
         &mut self,
         to: u32,

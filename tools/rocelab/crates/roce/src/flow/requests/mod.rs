@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The request half of a direction: one sender's PSNs, what it sends again, and why.
+//! The request half of a direction: one sender's PSNs, what it retransmits, and why.
 //!
-//! The capture is taken as a Go-Back-N receiver would (IBA volume 1, chapter 9): `next` is the PSN
-//! that the sender has not used yet, `cursor` the first one that the capture lacks. Packets between
-//! the two wait in `ahead`. When the sender returns to a PSN that it had passed, a *run* begins; how
-//! the run ends tells a go-back from a duplicate or a reordered packet.
+//! The capture is followed like a Go-Back-N receiver (IBA volume 1, chapter 9): `next` is the first
+//! PSN that the sender has not used, `cursor` the first one that the capture lacks. Packets between
+//! the two wait in `ahead`. When the sender returns to an earlier PSN, a *run* begins. The end of the
+//! run distinguishes a go-back from a duplicate or a reordered packet.
 
 mod acknowledgement;
 mod gaps;
@@ -29,7 +29,7 @@ use crate::finding::{At, Rule};
 use crate::opcode::{Class, Opcode};
 use crate::packet::Reth;
 
-/// A PSN jump beyond this is no loss: another connection uses the QP number.
+/// A larger PSN jump is not a loss: another connection uses the QP number.
 const RESTART: i32 = 1 << 16;
 const MAX_OUTSTANDING: usize = 4096;
 
@@ -57,14 +57,14 @@ struct Outstanding {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     started: bool,
-    /// RC or XRC: what is lost will be sent again.
+    /// RC or XRC: the sender retransmits what is lost.
     reliable: bool,
-    /// The path MTU that spans of READs were computed with; 0: not known.
+    /// The path MTU from which the spans of READs were computed; 0: unknown.
     mtu: u32,
     next: u32,
     cursor: u32,
     acked: u32,
-    /// `next` behind a READ whose number of responses is not known yet: its PSN and length.
+    /// The READ before `next` whose number of responses is still unknown: its PSN and length.
     open_read: Option<(u32, u32)>,
     ahead: VecDeque<Piece>,
     holes: VecDeque<Hole>,
@@ -73,30 +73,30 @@ pub(super) struct Requests {
     assembly: Assembly,
     retransmission: Option<Retransmission>,
     nak: Option<Nak>,
-    /// The NAK before it, if sending had not started again when the next one came.
+    /// The previous NAK, if `nak` came before retransmission started.
     older_nak: Option<Nak>,
     rnr: Option<Rnr>,
-    /// A Go-Back-N receiver discards these after packets came in disorder: a NAK is no sign of loss.
+    /// PSNs that a Go-Back-N receiver discards after reordering: a NAK for them shows no loss.
     disordered: Option<(u32, u32)>,
     /// PSNs that the capture lacks of those sent again.
     skipped: Option<(u32, u32)>,
-    /// Latencies up to here are not told: a response may answer either copy (Karn's rule).
+    /// No latencies up to this PSN: a response may answer either copy (Karn's rule).
     karn: Option<u32>,
-    /// An ACK for a PSN that the capture has not seen.
+    /// An ACK for a PSN that was not captured.
     unsent: Option<(u32, At)>,
     corrupt: Option<(u32, At)>,
     last: Option<(u32, u32, i64)>,
-    /// Up to this PSN the capture may lack messages: the MSNs of their ACKs cannot be checked.
+    /// Up to this PSN the capture may lack messages, so the MSNs of their ACKs are not checked.
     inexact_to: Option<u32>,
     /// The first PSN that was captured; the sender may have begun earlier.
     origin: u32,
-    /// An ACK advanced `acked`, which is `origin` until then.
+    /// Whether an ACK has advanced `acked` beyond `origin`.
     confirmed: bool,
     /// Messages acknowledged; `None` once one may be missing.
     acked_in_order: Option<u32>,
-    /// The capture has the connection from its first message on.
+    /// Whether the capture has the connection from its first message on.
     from_start: bool,
-    /// Nothing is pending between messages: only the next PSN is of interest.
+    /// Whether nothing is pending between messages, so that only the next PSN matters.
     idle: bool,
 }
 
@@ -118,12 +118,12 @@ impl Requests {
         self.started.then(|| (from, psn::add(self.next, self.slack())))
     }
 
-    /// PSNs after `next` that a READ may have, as long as the path MTU is unknown; at least 1.
+    /// The number of PSNs after `next` that a READ may span while the path MTU is unknown; at least 1.
     fn slack(&self) -> u32 {
         self.open_read.map_or(1, |(_, len)| (len / 256).clamp(1, 1 << 22))
     }
 
-    /// No request with this PSN was captured.
+    /// Whether no request with this PSN was captured.
     pub(super) fn unknown(&self, at: u32) -> bool {
         !psn::before(at, self.next)
     }
@@ -133,7 +133,7 @@ impl Requests {
         self.started && op.position.begins() && psn::diff(at, self.next).abs() > RESTART
     }
 
-    /// A packet came with its bytes changed; the receiver will not have taken it.
+    /// Notes a corrupted packet, which the receiver discards.
     pub(super) fn note_corrupt(&mut self, at_psn: u32, at: At) {
         self.corrupt = Some((at_psn, at));
         self.note_inexact();
@@ -185,7 +185,7 @@ impl Requests {
         self.next
     }
 
-    /// Between messages, and nothing is pending: only the next PSN is of interest.
+    /// Whether nothing is pending between messages, so that only the next PSN matters.
     #[inline]
     pub(super) fn is_idle(&mut self, pmtu: u32) -> bool {
         pmtu == self.mtu && (self.idle || self.becomes_idle())
@@ -203,8 +203,8 @@ impl Requests {
         self.idle
     }
 
-    /// Take the next `count` (not 0) packets, all whole messages, while [`Self::is_idle`]. `at` tells
-    /// the place of each, `icrc` is the last one's.
+    /// Takes the next `count` (not 0) packets, all whole messages, while [`Self::is_idle`]. `at` gives
+    /// the place of each, `icrc` the ICRC of the last.
     #[inline]
     pub(super) fn advance(
         &mut self,
@@ -237,7 +237,7 @@ impl Requests {
         stats.max_outstanding = stats.max_outstanding.max(window);
     }
 
-    /// Messages up to `next` may be missing in the capture.
+    /// Notes that the capture may lack messages up to `next`.
     fn note_inexact(&mut self) {
         self.inexact_to = Some(self.next);
         self.acked_in_order = None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! READs: the PSNs that they span, by the path MTU, and those that are issued again.
+//! READs: the PSNs that they span by the path MTU, and reissued READs.
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
@@ -12,21 +12,21 @@ use crate::packet::Reth;
 const MAX_READS: usize = 256;
 pub(super) const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
-/// PSNs of a READ and what it asked for.
+/// The PSNs of a READ, and its request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow) struct Read {
     pub(in crate::flow) psn: u32,
     pub(in crate::flow) end: u32,
     pub(in crate::flow) reth: Reth,
     pub(in crate::flow) at: At,
-    /// The first PSN from which it was issued again.
+    /// The first PSN from which it was reissued.
     again: Option<u32>,
-    /// A replay that nothing asked for was told.
+    /// Whether an unrequested replay was reported.
     told: bool,
 }
 
 impl Read {
-    /// The response with this PSN was asked for more than once.
+    /// Whether the response with this PSN was requested more than once.
     pub(in crate::flow) fn asked_again(&self, at: u32) -> bool {
         self.again.is_some_and(|again| !psn::before(at, again))
     }
@@ -44,7 +44,7 @@ impl Requests {
         self.reads.iter_mut().rev().find(within)
     }
 
-    /// The response with this PSN came before, though nothing asked for it again; told once a READ.
+    /// Whether to report that the response with this PSN came again unrequested; once per READ.
     pub(in crate::flow) fn tells_replay(&mut self, at: u32) -> bool {
         self.read_mut(at)
             .is_some_and(|read| !read.asked_again(at) && !std::mem::replace(&mut read.told, true))
@@ -53,7 +53,7 @@ impl Requests {
     pub(super) fn span(&self, request: &Request, pmtu: u32) -> u32 {
         match (request.op.class, request.reth) {
             (Class::ReadRequest, Some(reth)) if pmtu > 0 => reth.len.div_ceil(pmtu).max(1),
-            // a READ that comes into a gap has its PSNs there
+            // the PSNs of a READ that falls into a gap are in the gap
             (Class::ReadRequest, Some(reth)) => {
                 let hole = self.hole_at(request.psn).and_then(|index| self.holes.get(index));
                 let room = hole.map_or(1, |hole| psn::diff(hole.to, request.psn).unsigned_abs());
@@ -65,7 +65,7 @@ impl Requests {
         }
     }
 
-    /// The PSNs after a READ tell the path MTU where no data packet has told it yet.
+    /// Derives the path MTU from the PSN after a READ, if no data packet has shown it yet.
     pub(super) fn close_open_read(&mut self, to: u32, stats: &mut Stats) -> bool {
         let Some((from, len)) = self.open_read.take() else { return false };
         let fits = |&mtu: &u32| psn::add(from, len.div_ceil(mtu)) == to;
@@ -87,7 +87,7 @@ impl Requests {
         }
     }
 
-    /// The path MTU became known: READs that came before span what they must.
+    /// Recomputes the spans of earlier READs when the path MTU becomes known.
     pub(in crate::flow) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
         self.idle = false;
@@ -108,7 +108,7 @@ impl Requests {
                     self.cursor = end;
                 }
             } else if psn::before(end, short) {
-                // an MTU guessed too small: what seemed the READ's was a packet that is missing
+                // the guessed MTU was too small: a PSN attributed to the READ is a missing packet's
                 read.end = end;
                 self.note_inexact();
                 self.assembly.doubt();
@@ -153,7 +153,7 @@ impl Requests {
         self.reads.push_back(read);
     }
 
-    /// A response may still be sent again: READs stay for a while after their answer.
+    /// Keeps answered READs for a while, because their responses may be sent again.
     pub(super) fn forget_reads(&mut self, acked: u32) {
         while let Some(read) = self.reads.front() {
             if self.reads.len() <= MAX_READS / 2 || psn::before(acked, read.end) {

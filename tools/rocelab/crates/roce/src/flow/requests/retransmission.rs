@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs: what the sender sends again from a PSN that it had passed, and why.
+//! Runs: what the sender retransmits from an earlier PSN, and why.
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
@@ -13,7 +13,7 @@ use crate::opcode::Class;
 /// (IBA volume 1, 9.7.6.1.3: 4.096 µs doubled at least once, and up to four times that; in practice ms).
 const DUPLICATE_NS: i64 = 50_000;
 
-/// The share of an RNR delay that clocks may differ by: 1 %.
+/// Tolerance for an RNR delay between different clocks: 1 %.
 const RNR_TOLERANCE: u64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Retransmission {
     pub(super) fills: bool,
     /// Every packet was acknowledged before it was sent again.
     pub(super) acked: bool,
-    /// The bytes of the packet right before it, and at once.
+    /// Whether it has the bytes of the packet right before it, with hardly any delay.
     pub(super) copy: bool,
     pub(super) cause: Cause,
     pub(super) at: At,
@@ -40,11 +40,11 @@ pub(super) struct Retransmission {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// A PSN never used before follows.
+    /// A new PSN follows.
     New,
-    /// The sender goes back again.
+    /// The sender goes back once more.
     Again,
-    /// The capture ends, or the connection does.
+    /// The capture or the connection ends.
     Capture,
 }
 
@@ -116,7 +116,7 @@ impl Requests {
             let nak = *nak;
             let off = psn::diff(request.psn, nak.psn);
             if off != 0 {
-                // a start too late may be one whose first packets were lost on the way to here
+                // of a late start, the first packets may have been lost before the capture point
                 context.find(Rule::RetransmitStart, request.at, off > 0, || {
                     format!(
                         "sending starts again at PSN {}, the NAK in packet {} asked for {}",
@@ -193,7 +193,7 @@ impl Requests {
     ) -> PsnStatus {
         let count = &mut stats.retransmissions;
         let (first, packets) = (resent.first, resent.packets);
-        // one packet, and then nothing, or another start: that tells little
+        // a single packet, followed by nothing or by another start, is inconclusive
         let lone = packets == 1 && !went_through;
         let open = lone && (end == End::Capture || (end == End::Again && resent.fills));
         let stayed = (!went_through && end == End::New) || open || !self.reliable;
