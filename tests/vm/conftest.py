@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Virtual machines for tests: one boot for all of them, the kernel log watched around each.
+"""Virtual machines for tests: shared nodes boot once, and each test checks the kernel log.
 
     n1 data0 10.44.0.1 ─── lossless stream, captured outside ─── 10.44.0.2 data0 n2
 
@@ -19,9 +19,9 @@ from rocelab.testbed.qemu import qemu_testbed as qemu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder boots machines, and what fails has failed: no test runs twice.
+    """Mark all tests of this folder `vm`. A failed test is never run again.
 
-    Tests on the shared nodes come last, so that these do not idle while others boot their own.
+    Tests on the shared nodes run last, so that these do not idle while other nodes are up.
     """
     for item in items:
         if "/tests/vm/" in str(item.path):
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def boot() -> vmlab.Boot:
-    """`with boot(name="x", prepared=True) as testbed:` boots two nodes of a test's own."""
+    """`with boot(name="x", prepared=True) as testbed:` boots two nodes for one test."""
     return vmlab.boot
 
 

@@ -28,7 +28,7 @@ static long long used(void)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* long enough that the system call which asks for the time is as good as none of it */
+/* long enough that the system call for the time is negligible */
 static void spin(void)
 {
 	static volatile unsigned int sink;

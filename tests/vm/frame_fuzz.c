@@ -4,9 +4,9 @@
  *
  *   frame_fuzz NETDEV SEED COUNT <TEMPLATES
  *
- * TEMPLATES: a line each of whole Ethernet frames in hexadecimal, RoCE v1 or v2. The Ethernet type
- * is never mutated. Most frames have their ICRC (and for v2 the checksums of IPv4 and UDP) made
- * right again after the mutation, so that they get past those checks. Prints how many were sent.
+ * TEMPLATES: Ethernet frames in hexadecimal, one per line, RoCE v1 or v2. The Ethernet type is
+ * never mutated. Most frames get a correct ICRC (and for v2 correct IPv4 and UDP checksums) after
+ * the mutation, so that they pass these checks. Prints the number of frames sent.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static void put_checksum(unsigned char *at, uint32_t sum)
 	at[1] = sum;
 }
 
-/* where the BTH lies in an unmutated frame, or 0 */
+/* offset of the BTH in an unmutated frame, or 0 */
 static int transport_of(const struct frame *f)
 {
 	if (f->data[12] == 0x89 && f->data[13] == 0x15)
@@ -83,7 +83,7 @@ static int transport_of(const struct frame *f)
 	return ETH + (f->data[12] == 0x08 ? 20 : 40) + 8;
 }
 
-/* the last four bytes become the ICRC of what lies before them */
+/* sets the last four bytes to the ICRC of the bytes before them */
 static void put_icrc(struct frame *f)
 {
 	static const unsigned char lrh[8] = {255, 255, 255, 255, 255, 255, 255, 255};
@@ -126,7 +126,7 @@ static void put_checksums(struct frame *f)
 	}
 }
 
-/* lengths as they should be, after the frame got another one */
+/* corrects the length fields after the frame changed its length */
 static void put_lengths(struct frame *f)
 {
 	unsigned char *ip = f->data + ETH;

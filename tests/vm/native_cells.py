@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run on a node by test_native.py: a plan's cells with both ends on that machine itself.
+"""Runs a plan's cells with both ends on this machine; test_native.py starts it on a node.
 
 native_cells.py PLAN      prints a JSON list of the cells' records, and the testbed's facts
-native_cells.py --killed  makes the pair and its devices, and is gone
+native_cells.py --killed  creates the pair and its devices, and kills itself
 """
 
 from __future__ import annotations

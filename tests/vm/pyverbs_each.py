@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run rdma-core's own Python tests on a node, each in a process of its own.
+"""Run rdma-core's Python tests on a node, each in a separate process.
 
-One process a test, because some crash libibverbs on any driver; forked from one that has
-imported everything, because importing it takes seconds under emulation. Prints one line of JSON
-a test: {"test": id, "outcome": "pass" | "fail" | "error" | "skip" | "crash" | "timeout"}.
+One process per test, because some crash libibverbs on any driver. The processes are forked after
+the imports, which take seconds under emulation. Prints a line of JSON per test:
+{"test": id, "outcome": "pass" | "fail" | "error" | "skip" | "crash" | "timeout"}.
 
 Usage: pyverbs_each.py DEVICE GID_INDEX SECONDS [TEST_ID...]  (in rdma-core's folder `tests`;
 without ids, every test)
@@ -25,7 +25,7 @@ STATUS = {0: "pass", 10: "fail", 11: "error", 12: "skip"}
 
 
 def cases(suite):
-    """All single tests of a suite."""
+    """Return all tests of a suite."""
     for item in suite:
         if isinstance(item, unittest.TestSuite):
             yield from cases(item)
@@ -52,7 +52,7 @@ def run_child(case) -> None:
 
 
 def outcome_of(pid: int) -> str:
-    """Wait for a child, within the limit. Some tests have children of their own: a group."""
+    """Wait for a child, within the limit; kill its process group, since some tests fork."""
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -67,7 +67,7 @@ def outcome_of(pid: int) -> str:
 
 
 def main() -> None:
-    """Run everything that a software device could pass."""
+    """Run all tests that a software device can pass."""
     sys.path.insert(0, os.path.dirname(os.getcwd()))
     sys.path.insert(0, os.getcwd())
     from args_parser import parser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the driver makes of how a frame came: its namespace, its encapsulation, its fragments."""
+"""How the driver handles a frame's namespace, encapsulation and fragments."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _ARRIVED = f"until [ $(grep -c $1: {TRACING}/trace) -ge $2 ]; do :; done"
 
 @contextmanager
 def devices_of_their_own(node: Node) -> Iterator[None]:
-    """Each RDMA device belongs to one network namespace only: the first, for those that are there.
+    """Give each RDMA device to one network namespace only; existing ones to the first.
 
-    The kernel changes that only while there is no other namespace.
+    The kernel allows this change only while there is no other namespace.
     """
     node.run(["rdma", "system", "set", "netns", "exclusive"])
     try:
         yield
     finally:
-        # a namespace is gone a moment after its name
+        # the kernel frees a namespace some time after its name is gone
         node.run(["timeout", "60", "sh", "-c", _EXCLUSIVE_OFF], timeout=90)
 
 
@@ -49,14 +49,14 @@ def vlan_elsewhere(node: Node) -> Iterator[None]:
 
 
 def until_seen(node: Node, event: str, times: int) -> None:
-    """Wait until the trace has so many of an event."""
+    """Wait until the trace has this many of an event."""
     node.run(["timeout", "60", "sh", "-c", _ARRIVED, "sh", event, str(times)], timeout=90)
 
 
 def test_other_namespace(n1: Node, n2: Node) -> None:
-    """A frame that came in through a namespace which may not use the device is none of its own.
+    """A frame from a namespace that may not use the device is dropped.
 
-    The same frame in the device's own namespace goes as far as its management queue pair.
+    The same frame in the device's namespace reaches its management queue pair.
     """
     forge = Forger(n2, n1)
     good = forge.datagram()
@@ -84,7 +84,7 @@ PROBE = "p:rocelab/mad_received ib_core:ib_mad_recv_done type=+{offset}(%si):u8"
 
 
 def offset_of(node: Node, structure: str, member: str) -> int:
-    """Bytes before a member of one of ib_core's structures, as the running kernel's types say."""
+    """Return the offset of a member of a structure of ib_core, from the kernel's BTF."""
     command = ["pahole", "--btf_base", "/sys/kernel/btf/vmlinux", "-C", structure,
                "/sys/kernel/btf/ib_core"]  # fmt: skip
     listing = node.run(command, timeout=120).stdout
@@ -94,9 +94,9 @@ def offset_of(node: Node, structure: str, member: str) -> int:
 
 
 def test_completions_name_the_network(n1: Node, n2: Node) -> None:
-    """Consumers in the kernel learn from a UD completion in which encapsulation the message came.
+    """A UD completion tells consumers in the kernel the encapsulation of the message.
 
-    The management datagrams' handler is one: what it is given is read there.
+    The handler of management datagrams is such a consumer; the test reads what it gets.
     """
     probes = f"{TRACING}/kprobe_events"
     enable = f"{TRACING}/events/rocelab/mad_received/enable"
@@ -121,7 +121,7 @@ def test_completions_name_the_network(n1: Node, n2: Node) -> None:
 
 
 def fragments(packet: bytes, size: int) -> list[bytes]:
-    """An IPv4 packet in pieces of so many bytes, a multiple of 8."""
+    """Split an IPv4 packet into fragments of this many bytes, a multiple of 8."""
     header, body = packet[:20], packet[20:]
     found = []
     for at in range(0, len(body), size):
@@ -137,7 +137,7 @@ def fragments(packet: bytes, size: int) -> list[bytes]:
 
 
 def test_fragments(n1: Node, n2: Node) -> None:
-    """A packet that IP puts together again is taken if it is right; a part is nobody's.
+    """The driver accepts a reassembled packet if it is correct; it ignores a single fragment.
 
     The driver gets it as a chain of buffers, and ICRC and headers may be in any of them.
     """
@@ -145,7 +145,7 @@ def test_fragments(n1: Node, n2: Node) -> None:
     whole = forge.datagram(payload=bytes(200))
     good = fragments(whole, 64)
     wrong = fragments(forge.datagram(payload=bytes(200), crc=bytes(4)), 64)
-    # the identification is of a packet that never gets whole
+    # with this identification, the packet never becomes complete
     part = fragments(whole[:4] + b"\xff\xff" + whole[6:], 64)[0]
     pieces = [part, *good, *reversed(good), *wrong]
     with tracing(n1, "rxe_drop", "rxe_rx_packet") as trace:

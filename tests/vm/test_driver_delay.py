@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A delay of known length, planted in one stage, shows in that stage and in no other.
+"""A delay of known length in one stage shows in that stage and in no other.
 
 The module is built with the test patch (VARIANT=delay); the events are those of the series.
 """
@@ -21,7 +21,7 @@ from traffic import gid_index, server
 from vmlab import LINE, Boot, healthy
 
 DELAY = 1_000_000
-"""Length of the planted delay in ns: long against what an emulated stage takes, and its noise."""
+"""Length of the planted delay in ns: long compared with an emulated stage and its noise."""
 PARAMETERS = "/sys/module/rdma_rxe/parameters"
 SEND, ACK = "RC_SEND_ONLY", "RC_ACKNOWLEDGE"
 EVENT = {"tx": "rxe_tx_packet", "rx": "rxe_rx_packet", "done": "rxe_rx_done"}
@@ -71,7 +71,7 @@ class Nodes:
                 found[event.name, event["op"], name].append(ns)
         assert {op for _, op, _ in found} == {SEND, ACK}
         assert min(len(values) for values in found.values()) >= 20
-        # 0: the packet had no such stage (a repeated request, say, has no completion)
+        # 0: the packet had no such stage (a repeated request has no completion, for example)
         return {
             place: min((ns for ns in values if ns), default=0) for place, values in found.items()
         }
@@ -92,13 +92,13 @@ def nodes(boot: Boot) -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def undelayed(nodes: Nodes) -> dict[Place, int]:
-    """What the stages take without a delay, after a run that warms up."""
+    """The stages without a delay, after a warm-up run."""
     nodes.measure("off")
     return nodes.measure("off")
 
 
 def delayed_places(part: str, stage: str) -> set[Place]:
-    """Where a planted delay must show."""
+    """Return the stages in which a planted delay must show."""
     only_sends = {("tx", "wqe"), ("done", "copy"), ("done", "reply")}
     packets = {SEND} if (part, stage) in only_sends else {SEND, ACK}
     places = {(EVENT[part], op, stage) for op in packets}
@@ -113,7 +113,7 @@ def delayed_places(part: str, stage: str) -> set[Place]:
     [(part, stage) for part, event in EVENT.items() for stage in STAGES[event]],
 )
 def test_delay(nodes: Nodes, undelayed: dict[Place, int], part: str, stage: str) -> None:
-    """The stage grows by the delay, all others stay what they were."""
+    """The stage grows by the delay; all others stay the same."""
     with healthy([nodes.n1, nodes.n2], f"delay in {part}.{stage}"):
         delayed = nodes.measure(f"{part}.{stage}")
     expected = delayed_places(part, stage)
@@ -131,12 +131,12 @@ def test_delay(nodes: Nodes, undelayed: dict[Place, int], part: str, stage: str)
 
 
 LONG = 20_000_000
-"""A delay of several ticks, in which a scheduler that may preempt will."""
+"""A delay of several ticks: a preemptive scheduler will preempt it."""
 PREEMPT = "/sys/kernel/debug/sched/preempt"
 
 
 def test_switched_packets_are_flagged(nodes: Nodes) -> None:
-    """A packet says that its task was switched out in mid-packet, as the scheduler says it."""
+    """The flag `switched` agrees with the scheduler's events."""
     n1 = nodes.n1
     found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
     assert found
@@ -154,7 +154,7 @@ def test_switched_packets_are_flagged(nodes: Nodes) -> None:
         switches[event.number("prev_pid")].append(event.time_us)
     flagged = 0
     for packet in named(events, EVENT["tx"]):
-        # whole microseconds, as the trace has them
+        # the trace has whole microseconds
         begin = packet.number("begin") // 1000
         end = (packet.number("begin") + sum(packet.stages().values())) // 1000
         inside = [time for time in switches[packet.pid] if begin < time < end]
@@ -165,7 +165,7 @@ def test_switched_packets_are_flagged(nodes: Nodes) -> None:
 
 
 def test_bad_stage_is_refused(nodes: Nodes) -> None:
-    """A stage that does not exist is an error, not a delay nowhere."""
+    """An unknown stage is an error and not ignored."""
     done = nodes.n1.run(["tee", f"{PARAMETERS}/delay_stage"], stdin="tx.nosuch\n", check=False)
     assert done.returncode != 0
     assert nodes.n1.run(["cat", f"{PARAMETERS}/delay_stage"]).stdout == "off\n"

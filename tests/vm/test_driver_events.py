@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver's events against its own counters, arithmetic, and what is done to it on purpose."""
+"""The driver's events agree with its counters, with arithmetic, and with provoked faults."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ def pair(n1: Node) -> Iterator[Pair]:
 
 
 def moved(before: dict[str, int], after: dict[str, int]) -> Counter[str]:
-    """How far the counters went."""
+    """Return the increments of the counters."""
     return Counter({name: after[name] - before[name] for name in after})
 
 
 def check_packets(events: list[Event]) -> None:
-    """What must hold of every packet event: nothing stale, nothing torn."""
+    """Check invariants of every packet event: no stale and no torn values."""
     begin = [event.number("begin") for event in events]
     for event in events:
         for stage, ns in event.stages().items():
             assert ns < 60 * SECOND, f"{stage} of {event}"
         if event.name == "rxe_tx_packet":
             stages = event.stages()
-            # an answer has no work request to look for; a request spends time in every stage
+            # an answer has no work request; a request spends time in every stage
             if event["role"] == "responder":
                 assert stages.pop("wqe") == 0, event
             assert all(stages.values()), event
         assert event["net"] == "v2-ipv4"
-        # BTH, payload, padding and ICRC; what else there is are extended headers
+        # the rest of BTH, payload, padding and ICRC are extended headers
         rest = event.number("paylen") - event.number("payload")
         assert 16 <= rest <= 16 + 3 + 40, event
     assert max(begin) - min(begin) < 600 * SECOND
 
 
 def check_order(sent: list[Event]) -> None:
-    """One half of a queue pair sends one packet at a time: a stale time would overlap."""
+    """Each half of a queue pair sends one packet at a time, so a stale time would overlap."""
     ended: dict[tuple[str, str, str], int] = {}
     for event in sent:
         half = (event["dev"], event["qpn"], event["role"])
@@ -64,7 +64,7 @@ def check_order(sent: list[Event]) -> None:
 
 
 def parts(operation: str) -> set[str]:
-    """Opcodes of a message of three packets or more."""
+    """Return the opcodes of a message of three or more packets."""
     return {f"{operation}_{part}" for part in ("FIRST", "MIDDLE", "LAST")}
 
 
@@ -86,12 +86,12 @@ OPERATIONS = [
 ]  # fmt: skip
 
 
-# even of a message without bytes: what is copied then is nothing
+# also for an empty message, which copies nothing
 COPIED = re.compile("_SEND_|_WRITE_|_READ_RESPONSE_|_ATOMIC_ACK")
 
 
 def test_every_operation(pair: Pair) -> None:
-    """Each packet of each operation is in each event once, as the driver's counters say."""
+    """Each packet of each operation is in each event once, in agreement with the counters."""
     for transport, operation, size, requests, answers in OPERATIONS:
         label = f"{transport} {operation} {size}"
         before = pair.counters()
@@ -122,7 +122,7 @@ def test_every_operation(pair: Pair) -> None:
         for event in rx + done:
             expected = "responder" if event["op"] in requests else "requester"
             assert event["role"] == expected, label
-        # a copy is in what brings data, a reply in what is answered
+        # packets with data have a copy, answered packets a reply
         for event in done:
             stages = event.stages()
             assert (stages["copy"] > 0) == bool(COPIED.search(event["op"])), event
@@ -138,7 +138,7 @@ def test_every_operation(pair: Pair) -> None:
 
 
 def test_loopback_is_flagged(pair: Pair) -> None:
-    """A packet that never leaves its device says so in every event."""
+    """A looped back packet has the flag `loopback` in every event."""
     with tracing(pair.node, *PACKETS) as trace:
         pair.loop("rc", "write", 64, batches=2, peer="rxe_a")
     check_packets(trace.events)
@@ -149,7 +149,7 @@ def test_loopback_is_flagged(pair: Pair) -> None:
 
 
 def test_tasks_and_handler(pair: Pair) -> None:
-    """What begins ends, on both; every packet's events lie inside a task or the handler."""
+    """Each begin has its end; each packet's events lie within a task or the receive handler."""
     tasks = Tasks.of(LINE)
     with tracing(pair.node) as trace:
         pair.loop("rc", "send", 64, batches=5)
@@ -182,8 +182,8 @@ def test_tasks_and_handler(pair: Pair) -> None:
 
 
 def test_loss(pair: Pair) -> None:
-    """Under loss the rare events agree with the counters, and data still arrives whole."""
-    # ARP asks once a second, and a queue pair's address is waited for no longer
+    """Under loss, the rare events agree with the counters, and all data arrives."""
+    # ARP asks once a second, and resolving a queue pair's address times out after that
     pair.loop("rc", "write", 1, batches=1, chain=1)
     for end in "ab":
         pair.node.run(["tc", "qdisc", "add", "dev", f"veth_{end}", "root", "netem", "loss", "4%"])
@@ -205,7 +205,7 @@ def test_loss(pair: Pair) -> None:
     # each NAK answers one packet that came out of sequence; NAKs may be lost too
     assert directions["sent"] >= directions["received"] >= again["seq_nak"] > 0
     drops = count(trace.named("rxe_drop"), "reason")
-    # what was sent again may come when its queue pair is gone
+    # a retransmission may arrive when its queue pair is gone
     assert set(drops) <= {"sequence", "unexpected", "qpn"}
     assert drops["sequence"] >= directions["sent"] == counted["out_of_seq_request"]
     assert len(trace.named("rxe_timeout")) >= again["timeout"]
@@ -218,7 +218,7 @@ def test_loss(pair: Pair) -> None:
 
 
 def test_receiver_not_ready(pair: Pair) -> None:
-    """An RNR NAK is told at both ends, then the end of the wait, then the retransmission."""
+    """Both ends report an RNR NAK, then the end of the wait, then the retransmission."""
     before = pair.counters()
     with tracing(pair.node) as trace:
         pair.loop("rc", "send_late", 64, batches=1, chain=1)
@@ -233,7 +233,7 @@ def test_receiver_not_ready(pair: Pair) -> None:
 
 
 def test_access_error(pair: Pair) -> None:
-    """A refused key: a NAK at both ends, and both queue pairs in error, each for its reason."""
+    """A refused key causes a NAK at both ends and moves both queue pairs to error, with causes."""
     with tracing(pair.node) as trace:
         pair.loop("rc", "write_denied", 64, batches=1, chain=4)
     naks = trace.named("rxe_nak")
@@ -247,7 +247,7 @@ def test_access_error(pair: Pair) -> None:
 
 
 def test_completion_queue_overflow(pair: Pair) -> None:
-    """A completion that finds no room is told, with the queue's size."""
+    """A completion lost to a full queue is reported with the queue's size."""
     with tracing(pair.node) as trace:
         pair.loop("rc", "cq_full", 64, batches=1, chain=16)
     lost = trace.named("rxe_cq_error")
@@ -257,7 +257,7 @@ def test_completion_queue_overflow(pair: Pair) -> None:
 
 
 def test_hostile_packets(n1: Node, n2: Node) -> None:
-    """What is no packet for us is dropped with its reason, and counted as received by nobody."""
+    """Invalid packets are dropped with their reasons and not counted as received."""
     counter = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters/rcvd_pkts"
     before = n1.run(["cat", counter]).stdout
     other = "10.44.99.1"
@@ -269,7 +269,7 @@ def test_hostile_packets(n1: Node, n2: Node) -> None:
         with tracing(n1) as trace:
             packets = [(options, n1.link.ipv4, body) for options, body in HOSTILE.values()]
             send(n2, *packets, (ROUTER_ALERT, other, bytes(64)))
-            # one link, one queue: the last of the other node's comes last
+            # one link and one queue keep the order: the other node's last packet arrives last
             seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
             n1.run([*seen, str(len(expected) - 1)], timeout=90)
             send(n1, ("", "127.0.0.1", bytes(64)))
@@ -280,7 +280,7 @@ def test_hostile_packets(n1: Node, n2: Node) -> None:
     drops = trace.named("rxe_drop")
     assert [drop["reason"] for drop in drops] == expected
     for drop, (_, body) in zip(drops, HOSTILE.values(), strict=False):
-        # the queue pair that the packet names, where it is long enough to name one
+        # the packet's destination queue pair, if the packet is long enough to have one
         assert drop.number("qpn") == int.from_bytes(body[4:8], "big"), drop
         assert drop.number("len") == len(body), drop
     assert drops[-1]["dev"] == "-1"
@@ -289,7 +289,7 @@ def test_hostile_packets(n1: Node, n2: Node) -> None:
 
 
 def test_switching_under_traffic(pair: Pair) -> None:
-    """Events that come and go in mid-packet leave no stale time behind, and no packet twice."""
+    """Toggling events in mid-packet leaves no stale times and reports no packet twice."""
     names = " ".join(f"{rxe_trace.TRACING}/events/rxe/{name}/enable" for name in PACKETS)
     script = f"while :; do for f in {names}; do echo 0 > $f; echo 1 > $f; done; done"
     before = pair.counters()
@@ -334,7 +334,7 @@ with Context(name=sys.argv[1]) as context, PD(context) as pd, CQ(context, 16) as
 
 
 def test_a_thousand_queue_pairs(pair: Pair) -> None:
-    """1,000 queue pairs come and go under tracing, while others send; nothing leaks."""
+    """Creating and destroying 1,000 traced queue pairs next to traffic leaks nothing."""
     in_use = ["sh", "-c", "rdma -j resource show qp | tr '{' '\\n' | grep -c rxe_"]
     with tracing(
         pair.node, "rxe_qp_state", "rxe_task_begin", "rxe_task_end", *PACKETS, buffer_kb=65536
@@ -357,14 +357,14 @@ def test_a_thousand_queue_pairs(pair: Pair) -> None:
 
 
 def test_link_deleted_under_traffic(pair: Pair) -> None:
-    """Deleting a device that sends, while it is traced, ends its user and nothing else."""
+    """Deleting a traced device that is sending ends its user and nothing else."""
     with tracing(pair.node) as trace:
         traffic = pair.node.start([PROGRAM, "rxe_a", "rxe_b", "rc", "write", "64", "100000"])
         try:
             counter = "/sys/class/infiniband/rxe_a/ports/1/hw_counters/sent_pkts"
             moving = f"until [ $(cat {counter}) -gt 500 ]; do :; done"
             pair.node.run(["timeout", "60", "sh", "-c", moving], timeout=90)
-            # its user must let go first: the kernel waits for that, and the user waits for ever
+            # the kernel waits for the user, who waits for ever, so end the user first
             deletion = pair.node.start(["rdma", "link", "delete", "rxe_a"])
             pair.node.run(
                 [
@@ -386,14 +386,14 @@ def test_link_deleted_under_traffic(pair: Pair) -> None:
 
 @pytest.mark.distribution
 def test_unload(n1: Node) -> None:
-    """With a probe attached unloading says busy; without, it works, and so does loading again."""
+    """Unloading fails as busy while a probe is attached; afterwards unload and reload work."""
     probe = n1.start(["rxestat"])
     try:
         probe.wait_for_line("rxestat: ready", timeout=120)
         refused = n1.run(["rmmod", "rdma_rxe"], check=False)
         assert refused.returncode != 0
         assert "in use" in refused.stderr
-        # the kernel's own word; its EBUSY is for modules that others depend on
+        # the kernel's own error; EBUSY is for modules that others depend on
         asked = n1.run(["python3", "-c", DELETE_MODULE])
         assert asked.stdout.strip() in ("EAGAIN", "EBUSY"), asked
         assert n1.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0
@@ -402,7 +402,7 @@ def test_unload(n1: Node) -> None:
     finally:
         probe.kill()
     remove_device(n1)
-    # the kernel lets go of a program a moment after its last user
+    # the kernel releases a program some time after its last user
     n1.run(["timeout", "60", "sh", "-c", "until rmmod rdma_rxe; do :; done"], timeout=90)
     assert n1.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 1
     n1.run(["modprobe", "rdma_rxe"])
@@ -422,7 +422,7 @@ print("removed" if result == 0 else errno.errorcode[ctypes.get_errno()])
 
 @pytest.mark.distribution
 def test_module_says_what_it_is(n1: Node) -> None:
-    """Version, events and types: the module in the kernel is the one that was built."""
+    """Version, events and types show that the loaded module is the one that was built."""
     driver = artifacts.driver(LINE)
     version = n1.run(["cat", "/sys/module/rdma_rxe/version"]).stdout.strip()
     assert version == f"rocelab-{driver.patch_id}"
@@ -442,7 +442,7 @@ def test_module_says_what_it_is(n1: Node) -> None:
 
 @pytest.mark.distribution
 def test_install_scripts(n1: Node) -> None:
-    """The scripts that a person uses: check, back to stock, and forth."""
+    """The scripts for users: self-check, uninstall, and install again."""
     driver = artifacts.driver(LINE)
     scripts = sorted((Path(__file__).parents[2] / "kernel/scripts").glob("*.sh"))
     n1.run(["mkdir", "-p", "/tmp/kernel"])
@@ -466,7 +466,7 @@ def test_install_scripts(n1: Node) -> None:
         run("uninstall", driver.release)
         stock = f"{driver.release}/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko"
         assert path().removesuffix(".xz").endswith(stock)
-        # where signatures are enforced an unsigned module would only hide the stock one
+        # with enforced signatures, an unsigned module would only hide the stock one
         enforcing = "/tmp/enforcing/module/module/parameters"
         n1.run(["mkdir", "-p", enforcing])
         n1.run(["tee", f"{enforcing}/sig_enforce"], stdin="Y\n")
@@ -484,7 +484,7 @@ def test_install_scripts(n1: Node) -> None:
 
 
 def test_ordinary_tools(pair: Pair) -> None:
-    """perf and trace-cmd print the events as a person reads them, with names for numbers."""
+    """perf and trace-cmd print the events with names instead of numbers."""
     loop = [PROGRAM, "rxe_a", "rxe_b", "rc", "write", "64", "1", "4"]
     pair.node.run(
         ["perf", "record", "-qa", "-o", "/tmp/perf.data", "-e", "rxe:*", "--", *loop], timeout=120

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Live interfaces on nodes that are up: what arrives in tshark, and what a stop leaves behind.
+"""Live interfaces on running nodes: the packets in tshark, and nothing left after a stop.
 
 The long run, a minute of load and a hundred stops, takes about half an hour:
 
@@ -46,7 +46,7 @@ def moved(node: Node) -> int:
 
 
 def some_arrive(testbed: QemuTestbed, path: Path) -> int:
-    """Traffic until there is some of it in the file; gives the first node's time after that."""
+    """Send until the file has packets; return the first node's time after that."""
     n1, n2 = testbed.nodes
     deadline = time.monotonic() + 180
     while not count(path):
@@ -56,13 +56,13 @@ def some_arrive(testbed: QemuTestbed, path: Path) -> int:
 
 
 def connections(testbed: QemuTestbed) -> list[str]:
-    """What here on this machine fetches a capture from the testbed."""
+    """List this machine's processes that fetch a capture from the testbed."""
     return here(str(testbed.state.path))
 
 
 @contextmanager
 def leaving_nothing(testbed: QemuTestbed, node: Node) -> Iterator[None]:
-    """Of what begins in the context there is nothing left behind it."""
+    """Assert that nothing started in the context is left after it."""
     before = Counter(there(node).splitlines())
     yield
     wait_until("no process here", lambda: not connections(testbed))
@@ -73,11 +73,11 @@ def leaving_nothing(testbed: QemuTestbed, node: Node) -> Iterator[None]:
 def tshark_live(
     name: str, path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[subprocess.Popen[str]]:
-    """`tshark -i NAME -w PATH` of a person who has installed the extcap."""
+    """`tshark -i NAME -w PATH` with the extcap installed."""
     need_program("tshark")
     monkeypatch.setenv("HOME", str(home))
     assert rocelab("wireshark", "install").returncode == 0
-    # where 4.0 looks is the system's folder: a person links it there
+    # 4.0 looks only in the system's folder, so users link it there
     listed = tshark_plugin.Tshark(home).run("-G", "folders").splitlines()
     folder = [line.partition(":")[2].strip() for line in listed if "Extcap path:" in line][-1]
     own = home / ".local/lib/wireshark/extcap"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A requester whose peer is forged, packet by packet: what is rare on a bad link comes each time.
+"""A requester with a forged peer: events that are rare on a bad link occur in every run.
 
-The first node has a queue pair; the second answers with frames of its own make, from a queue pair
-that its driver does not know.
+The first node has a queue pair. The second answers with forged frames, from a queue pair that its
+driver does not know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MTU, PEER_QPN = 1024, 0x123456
 ACK, NAK_SEQUENCE = 0x1F, 0x60
 """AETH syndromes."""
 HELD = 64
-"""Packets of a queue pair that may be with the network stack; its requester waits with more."""
+"""Limit of a queue pair's packets in the network stack, at which its requester waits."""
 STATUS = "/tmp/forged-answers"
 # posts WRITEs and READs (write:SIZE, read:SIZE), and says how each ended, and what was read
 REQUESTER = """
@@ -80,7 +80,7 @@ class Peer:
         self._macs = mac(target.link.mac) + mac(node.link.mac)
 
     def packet(self, opcode: str, psn: int, syndrome: int | None, payload: bytes = b"") -> bytes:
-        """A frame of an answer."""
+        """Return the frame of an answer."""
         aeth = b"" if syndrome is None else corpus.frames.aeth(syndrome, 1)
         body = corpus.frames.transport(opcode, self.qpn, psn, aeth, payload)
         whole: bytes = corpus.frames.frame(self._net, "a", body)
@@ -97,10 +97,10 @@ class Peer:
 
 @contextmanager
 def requester(node: Node, peer: Node, timeout: int, *wanted: str) -> Iterator[Peer]:
-    """Post those requests; at the end all must have succeeded."""
+    """Post the requests; at the end all must have succeeded."""
     gid = IPv6Address(f"::ffff:{peer.link.ipv4}").exploded
     words = [DEVICE, gid_index(node), gid, str(PEER_QPN), str(timeout), *wanted]
-    # an earlier requester's would be taken for this one's, until the shell has emptied it
+    # until the shell has emptied the file, it has an earlier requester's output
     node.run(["rm", "-f", STATUS])
     process: Process = node.start(
         ["sh", "-c", f'exec python3 -c "$@" >{STATUS}', "sh", REQUESTER, *words]
@@ -115,25 +115,25 @@ def requester(node: Node, peer: Node, timeout: int, *wanted: str) -> Iterator[Pe
 
 
 def status(node: Node) -> list[str]:
-    """What the requester has said."""
+    """Return the requester's output."""
     return node.run(["cat", STATUS]).stdout.splitlines()
 
 
 def until(node: Node, condition: str) -> None:
-    """Wait for a condition of the shell's."""
+    """Wait for a shell condition."""
     limit = round(60 * PATIENCE)
     script = f"until {condition}; do sleep 0.05; done"
     node.run(["timeout", str(limit), "sh", "-c", script], timeout=90)
 
 
 def until_sent(node: Node, packets: int) -> None:
-    """Wait until the trace has so many packets of the requester."""
+    """Wait until the trace has this many packets of the requester."""
     until(node, f"[ $(grep -c rxe_tx_packet: {TRACING}/trace) -ge {packets} ]")
 
 
 @contextmanager
 def held_back(node: Node) -> Iterator[None]:
-    """Nearly nothing leaves, and what has not left at the end is lost."""
+    """Hold nearly all packets of a node, and lose those held at the end."""
     netdev = node.link.netdev
     slow = ["tbf", "rate", "8kbit", "burst", "6000", "limit", "10000000"]
     node.run(["tc", "qdisc", "add", "dev", netdev, "root", *slow])
@@ -144,7 +144,7 @@ def held_back(node: Node) -> Iterator[None]:
 
 
 def test_acknowledged_while_sent_again(n1: Node, n2: Node) -> None:
-    """The ACK of a message's end, while the message is being sent again, ends nothing by halves.
+    """An ACK for a whole message during its retransmission leaves no partial message.
 
     All answers to the repetition are lost, and the requester goes back once more: to a packet of
     this message, or of the next, and never to an empty one in between.
@@ -178,7 +178,7 @@ def test_acknowledged_while_sent_again(n1: Node, n2: Node) -> None:
 
 
 def test_late_ack_in_a_read(n1: Node, n2: Node) -> None:
-    """An ACK of what came before a READ, overtaken by the first response, is ignored."""
+    """An ACK for requests before a READ is ignored when the first response has overtaken it."""
     data = bytes(i * 7 % 256 for i in range(3 * MTU - 72))
     parts = [data[at : at + MTU] for at in range(0, len(data), MTU)]
     with (
@@ -198,7 +198,7 @@ def test_late_ack_in_a_read(n1: Node, n2: Node) -> None:
 
 
 def test_nak_behind_a_read(n1: Node, n2: Node) -> None:
-    """A NAK that overtakes the response to a READ is told, as is the retry that it causes."""
+    """A NAK that overtakes the response to a READ is reported, and so is its retry."""
     data = bytes(range(64))
     with (
         tracing(n1, "rxe_tx_packet", "rxe_nak", "rxe_retransmit") as trace,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mutated frames of both RoCE versions from another machine: counted, dropped, nothing left behind.
+"""Mutated frames of both RoCE versions: all are counted, bad ones dropped, nothing leaks.
 
 60,000 of each version, 120,000 in all. ROCELAB_FUZZ_SEED and ROCELAB_FUZZ_FRAMES (frames of each
 version) in the environment ask for other ones; the same seed sends the same mutations of the same
@@ -39,14 +39,14 @@ COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
 QKEY = 0x11111111
 
 ARRIVAL = {"length", "opcode", "version", "qpn", "qp_type", "address", "icrc"}
-"""Reasons that mutations of either version must have met."""
+"""Reasons that mutations of either version must trigger."""
 GRH_ONLY = {"grh", "otherhost"}
-"""Reasons that only v1 has: for v2, IP and the card see to these."""
+"""Reasons that only v1 has; for v2, IP and the card check these."""
 
 
 @pytest.fixture(scope="module")
 def nodes(boot: Boot) -> Iterator[tuple[Node, Node]]:
-    """Two nodes of their own: the first is attacked, the second has no device that could answer."""
+    """Two nodes: the first is attacked, the second has no device that could answer."""
     with boot(name="fuzz", prepared=True) as testbed:
         victim, attacker = testbed.nodes
         offer_roce_v1([victim])
@@ -56,21 +56,21 @@ def nodes(boot: Boot) -> Iterator[tuple[Node, Node]]:
 
 
 def counters(node: Node) -> Counter[str]:
-    """What the driver counts of arrivals."""
+    """Return the driver's counters of arrivals."""
     names = ("rcvd_pkts", "rcvd_drops")
     values = node.run(["cat", *(f"{COUNTERS}/{name}" for name in names)]).stdout.split()
     return Counter(dict(zip(names, map(int, values), strict=True)))
 
 
 def drops(node: Node) -> Counter[str]:
-    """Drops by reason, as the kernel's own histogram of the event counts them."""
+    """Return drops by reason, from the kernel's histogram of the event."""
     text = node.run(["cat", HISTOGRAM]).stdout
     found = re.findall(r"\{ reason:\s+(\d+) \} hitcount:\s+(\d+)", text)
     return Counter({REASONS[int(number)]: int(count) for number, count in found})
 
 
 def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
-    """BTH to pad of right packets for those queue pairs: requests and answers of every sort."""
+    """Return BTH to pad of correct packets for the queue pairs: all kinds of packets."""
     make, reth, aeth = corpus.frames.transport, corpus.frames.reth, corpus.frames.aeth
     atomic, deth = corpus.frames.atomic(va, rkey, 1, 1), corpus.frames.deth
     imm, original = b"\x12\x34\x56\x78", bytes(8)
@@ -113,7 +113,7 @@ def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
 
 
 def templates(victim: Node, attacker: Node, kind: str, found: list[bytes]) -> list[bytes]:
-    """Whole frames around those packets, and some to a multicast group that nobody is in."""
+    """Return frames with these packets, and some to a multicast group without members."""
     macs = mac(victim.link.mac) + mac(attacker.link.mac)
     net = corpus.frames.Net(kind=kind, a=attacker.link.ipv4, b=victim.link.ipv4)
     if kind == "v2_ipv6":
@@ -129,20 +129,20 @@ def templates(victim: Node, attacker: Node, kind: str, found: list[bytes]) -> li
 
 
 def udp_errors(node: Node) -> int:
-    """Packets that UDP over IPv6 found wrong."""
+    """Return the number of packets that UDP over IPv6 rejected."""
     text = node.run(["cat", "/proc/net/snmp6"]).stdout
     (row,) = (row for row in text.splitlines() if row.startswith("Udp6InErrors"))
     return int(row.split()[1])
 
 
 def arrivals(node: Node) -> int:
-    """Frames that the card has handed to the network stack."""
+    """Return the number of frames that the card passed to the network stack."""
     path = f"/sys/class/net/{node.link.netdev}/statistics/rx_packets"
     return int(node.run(["cat", path]).stdout)
 
 
 def attack(victim: Node, attacker: Node, frames: list[bytes], count: int) -> int:
-    """Send so many mutations of those frames."""
+    """Send this many mutations of the frames."""
     program = compiled(attacker, HERE / "frame_fuzz.c")
     done = attacker.run(
         [program, attacker.link.netdev, str(SEED), str(count)],
@@ -153,7 +153,7 @@ def attack(victim: Node, attacker: Node, frames: list[bytes], count: int) -> int
 
 
 def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
-    """Over IPv6 UDP goes by the packet's own length then, and so must the driver.
+    """With UDP length 0 over IPv6, the IP length counts, and the driver must use it too.
 
     From 7.3 on UDP refuses the packet itself, unless it is a jumbogram.
     """
@@ -177,7 +177,7 @@ def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
 
 
 def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[str]) -> None:
-    """Each is received, or dropped for a reason; then everything goes away, and works again."""
+    """Each frame is received or dropped for a reason. Then all can be removed and works again."""
     victim, attacker = nodes
     with capsys.disabled():
         print(f"\nseed {SEED}, {FRAMES} mutated frames of each RoCE version")
@@ -219,10 +219,10 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
             target.kill()
         gone = "while rdma resource show qp | grep -q 'type RC'; do :; done"
         victim.run(["timeout", "120", "sh", "-c", gone], timeout=150)
-        # a reference that is left keeps the device: deleting it waits for the last one
+        # deleting the device waits for its last reference, so a leaked one would hang it
         remove_device(victim)
         victim.run(["rmmod", "rdma_rxe"], timeout=120)
-        # IP keeps fragments without their rest for half a minute
+        # IP keeps incomplete fragments for half a minute
         deadline = time.monotonic() + 180 * PATIENCE
         while (left := slab.skbs(victim) - resting) > FRAMES // 50:
             assert time.monotonic() < deadline, f"{left} skbs were not freed"
@@ -235,15 +235,15 @@ TARGETS = "/tmp/verbs_target.txt"
 
 
 def check(version: str, sent: int, moved: Counter[str], by_reason: Counter[str]) -> None:
-    """What must hold of the counts."""
-    # multicast is counted as received, and then as dropped
+    """Check invariants of the counts."""
+    # multicast is counted as received and then as dropped
     twice = by_reason["mcast_group"] + by_reason["mcast_qp"]
     if version == "v1":
         assert moved["rcvd_pkts"] + moved["rcvd_drops"] - twice == sent
         expected = ARRIVAL | GRH_ONLY | {"short", "dgid", "mcast_group"}
         assert by_reason.keys() >= expected, expected - by_reason.keys()
     else:
-        # IP and UDP have their own checks before
+        # IP and UDP check packets first
         assert sent // 4 < moved["rcvd_pkts"] + moved["rcvd_drops"] - twice <= sent
         assert by_reason.keys() >= ARRIVAL, ARRIVAL - by_reason.keys()
         assert not by_reason.keys() & GRH_ONLY
@@ -253,7 +253,7 @@ def check(version: str, sent: int, moved: Counter[str], by_reason: Counter[str])
 
 
 def works_again(victim: Node, attacker: Node) -> None:
-    """Both versions carry data between the nodes as if nothing had been."""
+    """Both versions still carry data between the nodes."""
     for node in (victim, attacker):
         remove_device(node)
         add_device(node, roce_v1=True)

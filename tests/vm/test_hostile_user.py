@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A local user who changes mapped work queues under the driver's hands: the kernel stays silent.
+"""A local user changes mapped work queues while the driver uses them: the kernel log stays clean.
 
-Two processors, since the changes race with the driver. A packet socket is open on the link: what
-a packet has claimed of its own headers is followed there. ROCELAB_HOSTILE_SEED asks for other
-changes; where they meet the driver differs from run to run anyhow.
+Two processors, since the changes race with the driver. A packet socket is open on the link, because
+it follows what packets claim about their headers. ROCELAB_HOSTILE_SEED selects other changes; their
+timing differs in every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parent / "verbs_hostile.c"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
 REQUESTS = 20_000
 SECONDS = 15
-"""Limits of one kind of change, whichever comes first."""
+"""Limits for one kind of change; the first one reached applies."""
 CHANGES = ("av", "wqe", "recv", "ring", "all")
 _LISTEN = ("tcpdump", "-i", "veth_a", "-p", "-w", "/dev/null")
 ORDINARY = (("rc", "write"), ("rc", "read"), ("srq", "send"), ("ud", "send"))
@@ -32,7 +32,7 @@ ORDINARY = (("rc", "write"), ("rc", "read"), ("srq", "send"), ("ud", "send"))
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    """Two devices on a machine of its own, somebody listening; in the end all of it goes away."""
+    """Two devices on one machine, with a listening socket; at the end all can be removed."""
     with boot_alone(name="hostile", vcpus=2) as machine, healthy([machine], "hostile user"):
         with veth_pair(machine, roce_v1=True) as pair:
             listener = machine.start(_LISTEN)
@@ -46,7 +46,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_changes_under_the_driver(pair: Pair, changes: str) -> None:
-    """Requests are completed, refused or fail, and traffic of others works as before."""
+    """Requests complete, are refused or fail; other traffic keeps working."""
     program = compiled(pair.node, SOURCE, "-libverbs", "-pthread")
     with healthy([pair.node], changes):
         done = pair.node.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Provider ssh and `rocelab hosts`: two machines that are given as SSH hosts, and as no more.
+"""Provider ssh and `rocelab hosts` on two machines that are known only as SSH hosts.
 
 One is Debian 12 with its kernel 6.1, the other Debian 13 with 6.12, where both are built.
 """
@@ -35,7 +35,7 @@ find /usr/local /var/lib/rocelab "/lib/modules/$(uname -r)/updates" /tmp -type f
 
 
 BUILD_THERE = bool(os.environ.get("ROCELAB_TEST_BUILD_ON_HOSTS"))
-"""Build as on a host whose kernel is not one of our images': ten minutes under emulation."""
+"""Build as on a host with another kernel than our images': ten minutes under emulation."""
 
 # The squashfs of Debian's 6.1 can leave bytes behind the end of a file that is mapped, and clang
 # reads up to the zero that belongs there: a copy in memory has one.
@@ -88,7 +88,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 
 
 def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Driver and probes are built on each host, a plan runs there, and all is as it was."""
+    """Driver and probes are built on each host, a plan runs there, and all is restored."""
     where = ("--inventory", str(hosts.inventory))
     if BUILD_THERE:
         # a checkout in which nothing was built
@@ -124,7 +124,7 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     if hosts.older != vmlab.LINE:
         kernels = [node["kernel"].split(".")[:2] for node in meta["nodes"].values()]
         assert kernels == [["6", "1"], ["6", "12"]]
-        # nobody takes the numbers for those of two hosts that are alike
+        # the report says that the hosts differ
         page = html.unescape((run / "report.html").read_text())
         (warned,) = re.findall(r"The nodes differ in: ([^<]*)", page)
         assert {"kernel", "rdma_rxe version", "perftest"} <= set(re.split(", | and ", warned))
@@ -189,7 +189,7 @@ def test_a_device_whose_driver_is_not_ours(hosts: Hosts, tmp_path: Path) -> None
 
 
 def test_a_host_key_that_is_not_known(hosts: Hosts, tmp_path: Path) -> None:
-    """It could be anybody: nothing is sent there."""
+    """An unknown host could be anybody: nothing is sent there."""
     unknown = tmp_path / "known_hosts"
     unknown.write_text("")
     text = hosts.inventory.read_text().replace(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Instruction counts repeat: two machines, booted apart, under the same load."""
+"""Instruction counts repeat on two separately booted machines under the same load."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SIZES = (64, 4096)
 WARM_UP_BATCHES = 60
 BATCHES = 120
 RUNS = 3
-"""Of which the smallest mean of each stage counts: an interrupt from outside only adds to one."""
+"""The smallest mean of each stage counts, since an outside interrupt can only add to it."""
 
 TOLERANCE = 0.001
 INSTRUCTIONS = 6
-"""That a stage may differ by in any case: slabs are fuller in one boot than in the other."""
+"""Absolute tolerance of a stage: slabs are fuller in one boot than in the other."""
 WAITING = "queue"
 WAITING_TOLERANCE = 0.02
-"""A packet in a queue waits for whatever else the machine does: no cost of the driver's."""
+"""Excluded: waiting in a queue depends on other work and is no cost of the driver."""
 
 Means = dict[tuple[int, str, str, str], float]
 
@@ -46,7 +46,7 @@ def stage_means(name: str) -> Means:
 
 
 def test_two_boots_give_the_same_stage_means() -> None:
-    """At each size, each stage of WRITEs and ACKs, sent and received, and all of them together."""
+    """Each stage of sent and received WRITEs and ACKs agrees at each size, as does their sum."""
     first, second = at_once(stage_means, ("count1", "count2"))
     assert first.keys() == second.keys()
     # a WRITE and an ACK have 8 and 7 stages where they are sent, 6 and 5 where they are received

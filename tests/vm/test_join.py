@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every frame between two nodes matched to both drivers' records, with and without loss."""
+"""Every frame between two nodes matches the records of both drivers, with and without loss."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from traffic import perftest
 MESSAGES = 1000
 WRITE = "RC_RDMA_WRITE_ONLY"
 MODULUS = 1 << 24
-# netem draws from its own generator: the same losses for the same packets, whatever the machine
+# netem uses its own seeded generator: the same losses for the same packets on any machine
 # what is not reordered is delayed, and overtaken: rxe goes back for each such packet
 NETEM = ("delay", "1ms", "reorder", "98%", "loss", "2%", "duplicate", "2%", "seed", "7")
 
 
 @dataclass
 class Witnessed:
-    """What was written down of some traffic; complete when the context has ended."""
+    """Recordings of some traffic; complete when the context has ended."""
 
     folder: Path
     dumps: list[Dump]
@@ -53,7 +53,7 @@ def witnessed(testbed: QemuTestbed, folder: Path) -> Iterator[Witnessed]:
 
 
 def writes(n1: Node, n2: Node) -> None:
-    """1,000 WRITEs of 64 bytes from n1 to n2; an ACK is waited for longer than a node can stall."""
+    """1,000 WRITEs of 64 bytes from n1 to n2; the ACK timeout is longer than a node can stall."""
     perftest("ib_write_bw", n1, n2, size=64, iterations=MESSAGES, ack_timeout=18)
 
 
@@ -87,7 +87,7 @@ def test_without_loss_every_frame_has_both_records(
             counted = sum(row["count"] for row in document["packets"] if row["event"] == way)
             assert ours[way] == ours[f"{way}_matched"] == counted == watch.moved[name]
         assert document["lost"] == 0
-    # what every sent and every received packet passes through; an ACK has no work request
+    # stages of all sent and all received packets; an ACK has no work request
     always = [f"tx_{stage}_ns" for stage in stage_table.TX if stage != "wqe"]
     always += [
         f"rx_{stage}_ns" for stage in stage_table.RX if stage not in {"copy", "cqe", "reply"}
@@ -103,13 +103,13 @@ def test_without_loss_every_frame_has_both_records(
     assert len(messages) == MESSAGES
     answered = messages.filter("answered")
     assert len(answered) > 0
-    # on its own clock the sender waits longer than the link, and the link longer than the receiver
+    # each by its own clock: a round trip is longer seen by the sender than by the receiver
     assert (answered["requester_ns"] > answered["responder_ns"]).all()
 
 
 @contextmanager
 def netem(*nodes: Node) -> Iterator[None]:
-    """What leaves these nodes is lost, doubled and overtaken."""
+    """Packets that leave these nodes are lost, duplicated and reordered."""
     try:
         for node in nodes:
             device = node.link.netdev
@@ -121,25 +121,25 @@ def netem(*nodes: Node) -> Iterator[None]:
 
 
 def dropped(node: Node) -> int:
-    """What the queueing discipline says it dropped."""
+    """Return the number of packets that the queueing discipline dropped."""
     text = node.run(["tc", "-s", "qdisc", "show", "dev", node.link.netdev]).stdout
     return sum(int(number) for number in re.findall(r"dropped (\d+)", text))
 
 
 def offset(trace: Path) -> int:
-    """From the trace's times to CLOCK_MONOTONIC, as rxedump states it."""
+    """Return the offset from the trace's times to CLOCK_MONOTONIC that rxedump states."""
     stated = re.search(rb"wall_offset_ns=(\d+)", trace.read_bytes())
     assert stated
     return int(stated[1])
 
 
 def ahead(psn: int, of: int) -> int:
-    """How far a PSN lies before another; negative: behind it."""
+    """Return how far a PSN is before another; negative if after it."""
     return (psn - of + MODULUS // 2) % MODULUS - MODULUS // 2
 
 
 def within(psn: int, events: list[Event]) -> bool:
-    """The driver went back to this PSN or before it, and had been beyond it.
+    """A range of PSNs to which the driver went back.
 
     Going back once more, before it has sent all of a range again, shortens the new range; the
     rest of the old one still follows.
@@ -152,7 +152,7 @@ def within(psn: int, events: list[Event]) -> bool:
 def test_under_loss_every_record_is_explained(
     testbed: QemuTestbed, n1: Node, n2: Node, tmp_path: Path
 ) -> None:
-    """Loss, copies and reordering at both nodes: nothing is matched twice, nothing is left open."""
+    """With loss, copies and reordering, nothing is matched twice and nothing is unexplained."""
     before = {node.name: counter(node, "sent_pkts") for node in (n1, n2)}
     with rxe_trace.tracing(n1, "rxe_retransmit") as trace, witnessed(testbed, tmp_path) as seen:
         with netem(n1, n2):
@@ -166,7 +166,7 @@ def test_under_loss_every_record_is_explained(
     assert sums["records"]["rejected"] == {}
     for name, nodes in sums["nodes"].items():
         assert nodes["tx"] == sent[name] - before[name]
-    # the qdisc lies before the capture: all that was sent and is not on the wire, it dropped
+    # the qdisc is before the capture, so it dropped all sent packets that are not on the wire
     gone = sum(sums["records"]["tx_alone"].values())
     assert set(sums["records"]["tx_alone"]) <= {"before_device", "before_capture"}
     assert 0 < gone <= lost
@@ -181,7 +181,7 @@ def test_under_loss_every_record_is_explained(
 
 
 def retransmitted(packets: pl.DataFrame, events: list[Event], wall_ns: int) -> None:
-    """Each packet that was sent again lies in the range that the driver last went back to."""
+    """Each retransmitted packet is in the range to which the driver last went back."""
     requests = packets.filter(
         (pl.col("tx_node") == "n1") & pl.col("opcode_name").str.contains("WRITE")
     ).sort("tx_ns")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel lines that the other tests do not run on: the driver loads, tells of a ping-pong, and
-speaks RoCE v1.
+"""The kernel lines without other tests: the driver loads, traces a ping-pong, and speaks RoCE v1.
 
-`make test-kernels` runs the driver's own tests on every line, and then this one on that line alone.
+`make test-kernels` runs the driver's tests on every line instead, and this one on that line only.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ V1_MESSAGES = 10
 
 
 def begun_and_ended(events: list[Event]) -> set[str]:
-    """The tasks that ran. AssertionError when one ended that had not begun, or began twice."""
+    """Return the tasks that ran. AssertionError if one ends without a begin or begins twice."""
     open_runs: Counter[tuple[str, ...]] = Counter()
     for event in events:
         key = (event["dev"], event["qpn"], event["task"])
@@ -38,7 +37,7 @@ def begun_and_ended(events: list[Event]) -> set[str]:
 
 
 def wait_until_arrived(n1: Node, n2: Node) -> None:
-    """Until all that either node has sent is there: a repeated message is answered late."""
+    """Wait until all that either node has sent has arrived: a repeated message is answered late."""
     deadline = time.monotonic() + 60
     while any(counter(a, "sent_pkts") != counter(b, "rcvd_pkts") for a, b in ((n1, n2), (n2, n1))):
         assert time.monotonic() < deadline, "packets were lost on a link that loses none"

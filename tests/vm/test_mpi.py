@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MPI between two nodes: each transport proven by the wire, each fallback caught."""
+"""MPI between two nodes: the wire proves each transport, and each fallback is caught."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v
 
 @pytest.fixture
 def rig(testbed: Testbed) -> Iterator[Rig]:
-    """Both nodes with mpibench, and devices that speak both versions of RoCE."""
+    """Both nodes with mpibench, and devices with GIDs of both RoCE versions."""
     nodes = testbed.nodes
     for node in nodes:
         install_probes(node, [artifacts.mpibench(LINE)])
@@ -99,7 +99,7 @@ def studies() -> Plan:
 
 
 def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
-    """What each says it sent is on the wire, and nothing else is; claims get their answers."""
+    """All that each test sent is on the wire, and nothing else; claims are judged."""
     plan = studies()
     outcome = runner.run(plan, rig.testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
@@ -159,7 +159,7 @@ def test_a_fallback_is_an_error(
     planted: dict[str, str],
     told: str,
 ) -> None:
-    """mpirun ends well, its numbers look like numbers, and the wire says otherwise."""
+    """mpirun succeeds with plausible numbers, but the wire disproves the transport."""
     good = recipe.for_node
     monkeypatch.setattr(
         recipe, "for_node", lambda *args, **words: {**good(*args, **words), **planted}
@@ -173,7 +173,7 @@ def test_a_fallback_is_an_error(
 def test_both_ranks_on_one_node_are_an_error(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Driver loopback moves the counters; the wire stays empty."""
+    """Driver loopback increments the counters, but the wire stays empty."""
     monkeypatch.setattr(
         recipe, "mpirun", lambda _mpi, _nodes: ("mpirun", "--host", "n1:2", "-n", "2")
     )
@@ -220,7 +220,7 @@ def test_a_planted_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: P
 
 
 def test_the_doctor_finds_what_is_wrong(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A healthy pair passes; another MTU, a GID that is none and a missing device are named."""
+    """A healthy pair passes; a different MTU, an invalid GID and a missing device are named."""
     n1, n2 = rig.nodes
     checks = {check.name: check for check in launch_check.launch_checks(rig, TRANSPORTS["rxe-v2"])}
     for check in checks.values():

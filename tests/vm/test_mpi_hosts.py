@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MPI between two machines that are given as SSH hosts, under names that are not their own.
+"""MPI between two machines given as SSH hosts, under names other than their host names.
 
 alpha (n1) ctl0 ─ SSH, a network for each    peer0 ─ common    data0 ─ common, the data link
 beta  (n2) ctl0 ─ of them                    peer0 ─           data0 ─
@@ -45,7 +45,7 @@ timeout = 240
 
 @pytest.fixture
 def hosts(testbed: QemuTestbed, tmp_path: Path) -> Path:
-    """An inventory that calls n1 alpha and n2 beta."""
+    """Return an inventory that calls n1 alpha and n2 beta."""
     tables = []
     for name, node in zip(("alpha", "beta"), testbed.nodes, strict=True):
         install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
@@ -82,7 +82,7 @@ def up(hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
 
 
 def test_as_a_user_runs_it(hosts: Path, tmp_path: Path) -> None:
-    """Both transports are measured and proven; the daemons met on the network in common."""
+    """Both transports are measured and proven; the daemons connect over the common network."""
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.format(transports='["tcp", "rxe-v2"]'))
     words = ("run", str(plan), "--inventory", str(hosts), "--out", str(tmp_path))
@@ -100,7 +100,7 @@ def test_as_a_user_runs_it(hosts: Path, tmp_path: Path) -> None:
 def test_one_interface_for_control_and_data(
     testbed: QemuTestbed, hosts: Path, tmp_path: Path
 ) -> None:
-    """What the daemons say to each other next to RoCE is counted apart, and fails no cell."""
+    """The daemons' traffic next to RoCE is counted separately and fails no cell."""
     plan = plan_file.from_toml(PLAN.format(transports='["rxe-v2"]'), "hosts.toml")
     with without("peer0", list(testbed.nodes)), up(hosts) as two:
         assert {end.netdev for end in two.control} == {"data0"}
@@ -123,7 +123,7 @@ def test_a_named_network_that_one_host_lacks(testbed: QemuTestbed, hosts: Path) 
 
 
 def test_two_hosts_of_one_name(testbed: QemuTestbed, hosts: Path, tmp_path: Path) -> None:
-    """Open MPI would take them for one machine, and hang."""
+    """Open MPI would mistake them for one machine and hang."""
     plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
     second = testbed.nodes[1]
     second.run(["hostname", "n1.example.org"])
@@ -141,7 +141,7 @@ def test_two_hosts_of_one_name(testbed: QemuTestbed, hosts: Path, tmp_path: Path
 def test_a_firewall_between_mpirun_and_its_daemon(
     testbed: QemuTestbed, hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Low ports answer, those of mpirun do not: the error names hosts, network and command."""
+    """Low ports answer, but mpirun's do not: the error names hosts, network and command."""
     monkeypatch.setattr(launch, "EMULATED_LAUNCH_SECONDS", 45)
     plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
     first = testbed.nodes[0]

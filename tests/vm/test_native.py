@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Provider veth on the machine itself: a node of ours plays the person's machine."""
+"""Provider veth on the machine itself, with a node as the user's machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CELLS = "/tmp/native_cells.py"
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A machine with the driver, the probes and rocelab's own code, and without a pair."""
+    """A machine with the driver, the probes and rocelab, and without a pair."""
     package = tmp_path_factory.mktemp("native") / "rocelab.zip"
     root = Path(rocelab.__file__).parent
     with zipfile.ZipFile(package, "w") as archive:
@@ -44,7 +44,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def state(node: Node) -> str:
-    """Everything that the provider may touch."""
+    """Return the state of everything that the provider may change."""
     return node.run(["sh", "-c", "ip rule; ip route show table all; ip -br addr; rdma link"]).stdout
 
 
@@ -54,9 +54,9 @@ def run(node: Node, *words: str):
 
 
 def test_cells_with_both_ends_on_the_machine_itself(machine: Node) -> None:
-    """Each transport is proven by driver and wire, and the machine is as before, even after a kill.
+    """Driver and wire prove each transport; the machine is restored, even after a kill.
 
-    The stand-in is an emulated machine, and is not taken for a real one.
+    The node is emulated, and rocelab notices that.
     """
     before = state(machine)
     assert run(machine, "--killed").returncode == 9
@@ -82,7 +82,7 @@ def test_cells_with_both_ends_on_the_machine_itself(machine: Node) -> None:
 
 
 def test_a_device_of_that_name_is_left_alone(machine: Node) -> None:
-    """And nothing else is left behind."""
+    """Assert that nothing else is left behind."""
     machine.run(["ip", "link", "add", "mine", "type", "veth", "peer", "name", "mine2"])
     machine.run(["ip", "link", "set", "mine", "up"])
     machine.run(["rdma", "link", "add", DEVICE, "type", "rxe", "netdev", "mine"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mpibench's numbers are NetPIPE's: in turn, in one boot, over veth, with two processors."""
+"""mpibench agrees with NetPIPE: in turn, in one boot, over veth, with two processors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 1024
 
 
 def test_medians_agree_within_their_intervals() -> None:
-    """Six repetitions are the fewest with a 95 % interval; both crossed the pair, and not lo."""
+    """Six repetitions are the minimum for a 95 % interval; both crossed the pair, not lo."""
     try:
         testbed = veth.up(
             f"netpipe-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, vcpus=2, lifeline=True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What others test rxe with gives on the instrumented driver what it gives on stock.
+"""Other projects' tests of rxe give the same results on the instrumented driver as on stock.
 
-Stock is the same source, built the same way without the patches; one node runs the one driver,
-its peer the other, at the same time.
+Stock is the same source, built the same way without the patches. One node runs the instrumented
+driver while its peer runs stock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Outcomes = dict[str, str]
 
 
 def outcomes(node: Node, transport: str, tests: Sequence[str] = ()) -> Outcomes:
-    """What rdma-core's tests (all, or those named) give on a node, with a GID of that transport."""
+    """Run rdma-core's tests (all, or those named) on a node, with a GID of the transport."""
     end = verbs.end(node, verbs.find(node), TRANSPORTS[transport])
     command = ["python3", "/tmp/pyverbs_each.py", DEVICE, str(end.gid_index), "60", *tests]
     done = node.run(["env", f"--chdir={TESTS}", *command], timeout=1200)
@@ -53,7 +53,7 @@ def outcomes(node: Node, transport: str, tests: Sequence[str] = ()) -> Outcomes:
 
 
 def prepare(node: Node, variant: str) -> None:
-    """Load a variant of the driver, and bring what runs the tests."""
+    """Load a variant of the driver, and copy the test runner."""
     install_driver(node, artifacts.driver(LINE, variant))
     add_device(node)
     node.put(Path(__file__).with_name("pyverbs_each.py"), "/tmp/pyverbs_each.py")
@@ -61,7 +61,7 @@ def prepare(node: Node, variant: str) -> None:
 
 @contextmanager
 def traced(node: Node) -> Iterator[None]:
-    """Every packet is traced meanwhile."""
+    """Trace every packet while the context lasts."""
     install_probes(node, [artifacts.probe("rxestat", LINE)])
     tracing = node.start(["rxestat", "--json", "-o", "/tmp/peers.json"])
     try:
@@ -74,7 +74,7 @@ def traced(node: Node) -> Iterator[None]:
 
 
 def differing(one: Outcomes, other: Outcomes) -> dict[str, tuple[str | None, str | None]]:
-    """The tests whose outcomes differ, with both."""
+    """Return the tests whose outcomes differ, with both outcomes."""
     return {
         test: (one.get(test), other.get(test))
         for test in sorted(one.keys() | other.keys())
@@ -83,7 +83,7 @@ def differing(one: Outcomes, other: Outcomes) -> dict[str, tuple[str | None, str
 
 
 def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str, str]) -> None:
-    """Run the tests on both nodes at once, each over its transport; all outcomes are equal."""
+    """Run the tests on both nodes at once, each over its transport; assert equal outcomes."""
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(outcomes, nodes, transports)
         different = differing(first, second)
@@ -100,9 +100,9 @@ def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str
 
 
 def gid_table(node: Node) -> list[tuple[str, str]]:
-    """GIDs and their types, in order, without what is a node's own in the addresses."""
+    """Return GIDs and their types in order, without the parts of addresses that differ by node."""
     port = f"/sys/class/infiniband/{DEVICE}/ports/1"
-    # entries without a GID cannot be read: grep's status says so, its output is good
+    # grep fails on entries without a GID; its output is still complete
     found = gid.parse(
         node.run(["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False).stdout
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Plans on real nodes: every count agrees, impostors are caught, nothing half done stays."""
+"""Plans on real nodes: all counts agree, impostors are caught, no partial results remain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MTU = 4096
 
 
 def plan(benchmarks: str, *, repetitions: int = 1, probes: str = '["rxestat"]') -> Plan:
-    """A plan over rxe-v2 unless a benchmark says otherwise."""
+    """Return a plan over rxe-v2 unless a benchmark has another transport."""
     head = f"""
 [plan]
 name = "vm"
@@ -49,7 +49,7 @@ probes = {probes}
 
 
 def benchmark(tool: str, test: str, sizes: str, *, n: int = 50, transport: str = "rxe-v2") -> str:
-    """One benchmark; queue pairs wait 1 s for an ACK, so that a slow node is not a lossy one."""
+    """Return a benchmark; its ACK timeout of 1 s avoids retransmissions on a slow node."""
     return f"""
 [[benchmark]]
 tool = "{tool}"
@@ -71,18 +71,18 @@ class Table:
         self.frame = results_table.load(run)
 
     def sum(self, metric: str, **where: object) -> int:
-        """Sum of a metric's values."""
+        """Return the sum of a metric's values."""
         rows = self.frame.filter(pl.col("metric") == metric, **where)
         return round(rows["value"].sum())
 
     def one(self, metric: str, **where: object) -> float:
-        """The only value of a metric."""
+        """Return the only value of a metric."""
         (value,) = self.frame.filter(pl.col("metric") == metric, **where)["value"].to_list()
         return float(value)
 
 
 def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:
-    """Driver, probe and outside capture count the same packets, for every kind of operation."""
+    """Driver, probe and outside capture count the same packets for every kind of operation."""
     count = 60
     tests = {
         "send_bw": (1, MTU, MTU + 1, 65536),
@@ -131,7 +131,7 @@ def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:
 
 
 def test_every_packet_is_kept(testbed: Testbed, tmp_path: Path) -> None:
-    """A plan with rxedump has the packets of each node, as many as the driver counts."""
+    """A plan with rxedump has each node's packets, as many as the driver counts."""
     count = 20
     text = plan(benchmark("perftest", "write_lat", "[64]", n=count), probes='["rxedump"]')
     outcome = runner.run(text, testbed, tmp_path)
@@ -147,14 +147,14 @@ def test_every_packet_is_kept(testbed: Testbed, tmp_path: Path) -> None:
 
 
 def only_cell(text: str, testbed: Testbed, folder: Path) -> Outcome:
-    """Measure a plan's only cell."""
+    """Measure the only cell of a plan."""
     (cell,) = plan(text, probes="[]").cells()
     return measure(cell, Rig.on(testbed), folder)
 
 
 @contextlib.contextmanager
 def background(server: Node, client: Node, port: int) -> Iterator[None]:
-    """RoCE traffic beside the benchmark, from one node to another or to itself, until the end."""
+    """Run RoCE traffic next to the benchmark, from a node to another or to itself."""
     ends = [verbs.end(node, verbs.find(node), TRANSPORTS["rxe-v2"]) for node in (server, client)]
     argv = ("ib_write_bw", "-F", "-d", "rxe0", "-p", str(port), "-D", "60", "-s", "64", "-t", "4")
     serving = server.start((*argv, "-x", str(ends[0].gid_index)))
@@ -174,7 +174,7 @@ def background(server: Node, client: Node, port: int) -> Iterator[None]:
 
 
 def test_rxe_beside_a_tcp_cell_is_noticed(testbed: Testbed, tmp_path: Path) -> None:
-    """The numbers of a benchmark that had company are no numbers."""
+    """A benchmark with concurrent RoCE traffic has no valid result."""
     n1, n2 = testbed.nodes
     with background(n2, n1, 31001):
         outcome = only_cell(TCP_LAT, testbed, tmp_path)
@@ -194,7 +194,7 @@ def test_driver_loopback_is_not_the_wire(testbed: Testbed, tmp_path: Path) -> No
 
 
 def test_a_missing_program_is_a_cell_error(testbed: Testbed, tmp_path: Path) -> None:
-    """Whatever the node says, it is one clear error of one cell."""
+    """Any unexpected output of a node is one clear error of one cell."""
     n2 = testbed.nodes[1]
     n2.run(("mv", "/usr/bin/qperf", "/usr/bin/qperf.away"))
     try:
@@ -208,7 +208,7 @@ def test_a_missing_program_is_a_cell_error(testbed: Testbed, tmp_path: Path) -> 
 
 
 class PanicAt(Silent):
-    """Crashes a node's kernel when a certain cell begins to measure."""
+    """Crashes a node's kernel when a given cell starts to measure."""
 
     def __init__(self, node: Node, cell: int) -> None:
         self.node = node
@@ -224,7 +224,7 @@ class PanicAt(Silent):
 def test_a_node_that_dies_costs_its_cell(
     boot: Callable[..., AbstractContextManager[Testbed]], tmp_path: Path
 ) -> None:
-    """Finished cells stay, the dead node's console is told, the exit code is the testbed's."""
+    """Finished cells stay, the error shows the node's console, the exit code is the testbed's."""
     with boot(name="death", prepared=True) as testbed:
         panic = PanicAt(testbed.nodes[1], 2)
         outcome = runner.run(plan(TCP_LAT, repetitions=3), testbed, tmp_path, progress=panic)
@@ -242,7 +242,7 @@ def test_a_node_that_dies_costs_its_cell(
 
 
 def test_ctrl_c_and_resume(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """From the command line: an interrupted run leaves whole cells, and goes on where it was."""
+    """From the command line: an interrupted run leaves complete cells and resumes after them."""
     path = tmp_path / "p.toml"
     path.write_text(
         '[plan]\nname = "stop"\nrepetitions = 3\ntransports = ["tcp"]\n'

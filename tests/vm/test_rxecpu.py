@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxecpu against the clock, against loops of known work, against traffic, against /proc/stat."""
+"""rxecpu agrees with the clock, with loops of known work, with traffic and with /proc/stat."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CGROUP = "/sys/fs/cgroup/rocelab"
 
 
 def loop(node: Node, kind: str) -> tuple[Document, int]:
-    """A loop's document, and the CPU time that the loop says it used."""
+    """Return a loop's document, and the CPU time that the loop used by its own account."""
     document, said = of_command(node, compiled(node, LOOP), kind, str(MILLISECONDS))
     check_sums(document)
     assert document["missing"] == []
     found = re.fullmatch(r"\w+ (\d+) of (\d+) ns\n", said)
     assert found, said
     used, whole = int(found[1]), int(found[2])
-    # a thread's clock counts its own time, and the interrupts that came on top of it
+    # a thread's clock includes the interrupts during its time
     counted = (
         share(document, owner="benchmark")
         + share(document, context="syscall", owner="network")
@@ -47,20 +47,20 @@ def loop(node: Node, kind: str) -> tuple[Document, int]:
 
 
 def interrupts(document: Document) -> int:
-    """ns in interrupts of both sorts."""
+    """Return ns in hard and soft interrupts."""
     return share(document, context="hardirq") + share(document, context="softirq")
 
 
 @pytest.mark.parametrize("context", ["user", "syscall"])
 def test_known_loops(n1: Node, context: str) -> None:
-    """A loop's time is in the context that it is known to run in, and is the benchmark's."""
+    """A loop's time is in its known context and belongs to the benchmark."""
     document, used = loop(n1, context)
     found = share(document, context=context, owner="benchmark")
     assert 0.9 * used - 1.2 * interrupts(document) < found < 1.2 * used, document
 
 
 def test_known_softirq_work(n1: Node) -> None:
-    """Datagrams to oneself: sent in the network's part of system calls, received in softirq."""
+    """Local datagrams: sent in the network part of system calls, received in softirq."""
     document, used = loop(n1, "softirq")
     received = share(document, context="softirq.net_rx")
     assert share(document, context="softirq.net_rx", owner="network") == received
@@ -69,7 +69,7 @@ def test_known_softirq_work(n1: Node) -> None:
 
 
 def test_rxe_moves_with_traffic(testbed: QemuTestbed) -> None:
-    """Without traffic nothing is the driver's; with eight times the messages it is more."""
+    """Without traffic the driver has no time; eight times the messages take more."""
     n1, n2 = testbed.nodes
     with rxecpu(n1, "--comm", "ib_send_bw") as idle:
         n1.run(["sleep", "1"])
@@ -81,7 +81,7 @@ def test_rxe_moves_with_traffic(testbed: QemuTestbed) -> None:
             traffic.perftest("ib_send_bw", n1, n2, size=4096, iterations=messages)
         check_sums(document)
         found.append(share(document, owner="rxe"))
-        # the receive handler in the softirq; the tasks in works, or on 6.1 in tasklets and calls
+        # the receive handler runs in softirq; the tasks in work items, on 6.1 in tasklets and calls
         assert sum(share(document, context=context, owner="rxe") for context in TASKS) > 0
         assert share(document, context="softirq.net_rx", owner="rxe") > 0
         assert share(document, owner="benchmark") > 0
@@ -90,7 +90,7 @@ def test_rxe_moves_with_traffic(testbed: QemuTestbed) -> None:
 
 
 def test_tcp(testbed: QemuTestbed) -> None:
-    """The same for TCP: its work is the network stack's, in calls and softirqs, and none rxe's."""
+    """TCP's work belongs to the network stack, in calls and softirqs, and none to rxe."""
     n1, n2 = testbed.nodes
     command = ["qperf", "--listen_port", "19765"]
     with traffic.server(n2, command, port=19765):
@@ -103,16 +103,16 @@ def test_tcp(testbed: QemuTestbed) -> None:
 
 
 def stat(node: Node) -> dict[str, int]:
-    """/proc/stat's first line, in ns."""
+    """Return the first line of /proc/stat in ns."""
     names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     line = node.run(["head", "-n1", "/proc/stat"]).stdout.split()[1:]
     return {name: int(ticks) * 10_000_000 for name, ticks in zip(names, line, strict=False)}
 
 
 def test_intervals_and_proc_stat(n1: Node) -> None:
-    """The series adds up to the whole; /proc/stat agrees where its own sum matches the wall.
+    """The series adds up to the whole; /proc/stat agrees if its sum matches the wall clock.
 
-    It samples at ticks, and loses them while an emulated processor stands still.
+    /proc/stat samples at ticks and loses some while an emulated processor stands still.
     """
     program = compiled(n1, LOOP)
     with rxecpu(n1, "--interval", "200", "--comm", Path(program).name) as document:
@@ -138,7 +138,7 @@ def test_intervals_and_proc_stat(n1: Node) -> None:
 
 
 def test_table(n1: Node) -> None:
-    """The terminal's tables: whole, per CPU and per interval; the command's exit status."""
+    """The tables, in total, per CPU and per interval; the exit status is the command's."""
     done = n1.run(
         ["rxecpu", "-A", "-I", "100", "-c", "2", "--bpf-stats", "--", "sh", "-c", "exec sleep 1"],
         check=False,
@@ -147,7 +147,7 @@ def test_table(n1: Node) -> None:
     assert done.returncode == 0, done.stderr
     for words in ("interval 2:", "CPU 0", "= busy", "idle", "accounted: all but", "own cost:"):
         assert words in done.stdout
-    # shares of time are not given for an emulated processor
+    # an emulated processor has no shares of time
     tables, _, _ = done.stdout.partition("---")
     assert ("%" in tables) == ("emulated" not in done.stdout)
     assert re.search(r"task_switch +\d+ runs", done.stdout)
@@ -167,7 +167,7 @@ def test_table(n1: Node) -> None:
     ],
 )
 def test_refusals(n1: Node, options: tuple[str, ...], status: int, words: str) -> None:
-    """What cannot be is said, and how it can."""
+    """Impossible requests fail with what to do."""
     done = n1.run(["rxecpu", *options], check=False, timeout=180)
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
@@ -175,7 +175,7 @@ def test_refusals(n1: Node, options: tuple[str, ...], status: int, words: str) -
 
 @contextmanager
 def looping(node: Node, *prefix: str) -> Iterator[None]:
-    """A loop that goes on for as long as the context."""
+    """Run a loop while the context lasts."""
     process = node.start([*prefix, compiled(node, LOOP), "user", "1000000"])
     try:
         yield
@@ -184,7 +184,7 @@ def looping(node: Node, *prefix: str) -> Iterator[None]:
 
 
 def test_benchmark_by_cgroup_pid_and_birth(n1: Node) -> None:
-    """All in a cgroup, a process, or a command's children are the benchmark; nobody else is."""
+    """A cgroup, a process, or a command's children are the benchmark; no other task is."""
     n1.run(["sh", "-c", "mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup"])
     n1.run(["mkdir", "-p", f"{CGROUP}/inner"])
     into = ("sh", "-c", f'echo $$ > {CGROUP}/inner/cgroup.procs; exec "$0" "$@"')
@@ -218,7 +218,7 @@ def test_benchmark_by_cgroup_pid_and_birth(n1: Node) -> None:
 
 
 def test_stock_driver(testbed: QemuTestbed) -> None:
-    """On the stock driver the work function and the receive handler tell whose the time is."""
+    """On the stock driver, work function and receive handler identify the driver's time."""
     n1, n2 = testbed.nodes
     prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
     prepare_node.add_device(n1)

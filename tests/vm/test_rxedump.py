@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxedump against the driver's counters, rxestat, and the frames on the wire."""
+"""rxedump agrees with the driver's counters, rxestat, and the frames on the wire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pair(n1: Node) -> Iterator[Pair]:
 
 
 def stream(node: Node, label: str, reader: str) -> Process:
-    """rxedump writing into a pipe, that a program on the node reads into a file."""
+    """Run rxedump into a pipe, which a program on the node copies to a file."""
     line = (
         f"rm -f /tmp/{label}.fifo; mkfifo /tmp/{label}.fifo; "
         f"{reader} < /tmp/{label}.fifo > /tmp/{label}.pcapng & "
@@ -45,7 +45,7 @@ def stream(node: Node, label: str, reader: str) -> Process:
 
 
 def roce_frames(path: Path, mac: str) -> list[bytes]:
-    """RoCE v2 frames of a capture that one address sent."""
+    """Return the RoCE v2 frames of a capture from one address."""
     source = bytes.fromhex(mac.replace(":", ""))
     return [
         frame
@@ -55,7 +55,7 @@ def roce_frames(path: Path, mac: str) -> list[bytes]:
 
 
 def check_packet(packet: Packet, node: str) -> None:
-    """What must hold of every packet of a loss-free run between two nodes."""
+    """Check invariants of every packet of a loss-free run between two nodes."""
     fields = packet.fields
     assert list(fields)[:6] == ["schema", "node", "dev", "dir", "net", "op"], packet.comment
     assert fields["schema"] == "rocelab/1"
@@ -79,14 +79,14 @@ def check_packet(packet: Packet, node: str) -> None:
 
 
 def classes(found: list[Packet]) -> Counter[str]:
-    """Packets by opcode class, as rxestat names it."""
+    """Return packets by rxestat's opcode class."""
     return Counter(
         packet.fields["op"].removeprefix("RC_").removesuffix("_ONLY") for packet in found
     )
 
 
 def tshark(path: Path, *words: str) -> list[str]:
-    """What tshark prints of a file; it must not complain."""
+    """Return tshark's output for a file; fail if it reports errors."""
     need_program("tshark")
     done = subprocess.run(
         ["tshark", "-r", str(path), *words], capture_output=True, text=True, check=True
@@ -97,7 +97,7 @@ def tshark(path: Path, *words: str) -> list[str]:
 
 
 def check_statistics(capture: Capture) -> None:
-    """Nothing was lost, and the last block says so."""
+    """Assert that nothing was lost, by the last block."""
     counters = capture.counters()
     assert counters["delivered"] == counters["received"] == len(capture.packets)
     assert counters["tx"] == len(capture.sent())
@@ -107,7 +107,7 @@ def check_statistics(capture: Capture) -> None:
 
 
 def test_a_thousand_writes(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """Every packet is there once, with the wire's bytes; all who count agree."""
+    """Every packet is in the file once, with the bytes on the wire; all counts agree."""
     n1, n2 = testbed.nodes
     wire = tmp_path / "wire.pcap"
     with (
@@ -152,18 +152,18 @@ def test_a_thousand_writes(testbed: QemuTestbed, tmp_path: Path) -> None:
 
 
 def keys(found: Iterable[Packet]) -> Counter[tuple[int, str]]:
-    """Packets apart from what two recordings of them may differ in."""
+    """Return packets without the fields in which two recordings may differ."""
     return Counter((packet.direction, packet.frame.hex()) for packet in found)
 
 
 def in_time(capture: Capture) -> list[Packet]:
-    """Packets by the driver's clock: an interrupt may come between two recordings of an event."""
+    """Return packets by the driver's clock; an interrupt may reorder two recordings of an event."""
     offset = int(capture.session["wall_offset_ns"])
     return sorted(capture.packets, key=lambda packet: (packet.ns - offset, packet.direction))
 
 
 def test_filters_sampling_and_snap_length(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """Each option leaves what it names and nothing else, of the same traffic."""
+    """Each filter option keeps the named packets and no others of the same traffic."""
     n1, n2 = testbed.nodes
     options = {
         "all": (),
@@ -218,20 +218,20 @@ def arrived_text(node: Node, path: str, text: str) -> None:
 
 
 def fetch_series(dump: Dump, folder: Path) -> list[Path]:
-    """The files of a rotation, in the order of their writing."""
+    """Return the files of a rotation in the order in which they were written."""
     names = dump.node.run(["sh", "-c", f"ls {dump.path}*"]).stdout.split()
     numbers = sorted(int(name.removeprefix(dump.path) or "0") for name in names)
     return [dump.fetch(folder, str(number) if number else "") for number in numbers]
 
 
 def arrived(node: Node, path: str, packets: int) -> None:
-    """Wait until a file on a node has so many packets."""
+    """Wait until a file on a node has this many packets."""
     loop = 'until [ "$(grep -ao "rocelab/1 node" "$1" | wc -l)" -ge "$2" ]; do sleep 0.1; done'
     node.run(["timeout", "120", "sh", "-c", loop, "sh", path, str(packets)], timeout=150)
 
 
 def test_streams_kills_and_rotation(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """A live stream, a reader that goes, SIGKILL, and files of a size: nothing is cut."""
+    """A live stream, a reader that leaves, SIGKILL, and rotation: no block is cut."""
     n1, n2 = testbed.nodes
     live = stream(n1, "live", "cat")
     leaving = stream(n1, "left", "head -c 4000")
@@ -279,7 +279,7 @@ def test_streams_kills_and_rotation(testbed: QemuTestbed, tmp_path: Path) -> Non
 
 
 def test_overload_is_counted(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """A reader that does not come loses packets, and says exactly how many."""
+    """Without a reader, packets are lost and counted exactly."""
     n1, n2 = testbed.nodes
     with dumping_apart(n1, {"small": ("-B", "64")}) as dumps:
         small = dumps["small"]
@@ -299,7 +299,7 @@ def test_overload_is_counted(testbed: QemuTestbed, tmp_path: Path) -> None:
 
 
 def test_a_minute_at_full_rate(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """Sixty seconds of the smallest packets: all are in the file, or counted as lost."""
+    """Sixty seconds of the smallest packets: each is in the file or counted as lost."""
     n1, n2 = testbed.nodes
     before = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts")
     with dumping(n1) as (dump,):
@@ -315,11 +315,11 @@ def test_a_minute_at_full_rate(testbed: QemuTestbed, tmp_path: Path) -> None:
 
 
 def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: Path) -> None:
-    """Refused, looped back, lost on the way, and no packets at all: each says so."""
+    """Refused, looped back, lost and invalid packets are marked as such."""
     n1, n2 = testbed.nodes
     with dumping_apart(n1, {"drops": ()}) as dumps:
         send(n2, *((options, n1.link.ipv4, body) for options, body in HOSTILE.values()))
-        # the last to be sent is the last to be dropped: one link, one queue
+        # one link and one queue keep the order: the last packet sent is the last one dropped
         arrived_text(n1, dumps["drops"].path, "drop=icrc")
         pair.loop("rc", "send_late", 64, batches=1, chain=1)
         pair.loop("rc", "write", 8, 2, peer="rxe_a")
@@ -349,7 +349,7 @@ def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: 
     seen = [packet for packet in unreliable if "xmit" in packet.stages]
     lost = [packet for packet in unreliable if "xmit" not in packet.stages]
     assert len(seen) == len(lost) == 3 * 16
-    # made of what those before it had
+    # derived from earlier packets
     assert {packet.frame[:14] for packet in lost} == {packet.frame[:14] for packet in seen}
     assert all(packet.fields["link"] == "made" for packet in lost)
     assert not any("link" in packet.fields for packet in seen)
@@ -365,7 +365,7 @@ def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: 
 
 
 def test_errors(n1: Node) -> None:
-    """Each says what failed and what to do, with a documented status."""
+    """Each error says what failed and what to do, with a documented status."""
     cases = {
         ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
         ("--qpn", "x"): (2, "--qpn takes", "rxedump --help"),
@@ -390,7 +390,7 @@ def test_errors(n1: Node) -> None:
 
 
 def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
-    """On the stock driver there are fewer stages, said so, and the same packets."""
+    """The stock driver has fewer stages, as the file says, and the same packets."""
     n1, n2 = testbed.nodes
     prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
     prepare_node.add_device(n1)

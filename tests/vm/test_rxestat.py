@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxestat against the driver's own counters, against arithmetic, and against an outside clock."""
+"""rxestat agrees with the driver's counters, with arithmetic, and with an outside clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ping_pong(n1: Node, n2: Node, *, size: int, iterations: int) -> None:
 
 @pytest.mark.parametrize(("size", "iterations"), [(64, 300), (4096, 100), (9001, 100)])
 def test_counts(testbed: QemuTestbed, size: int, iterations: int) -> None:
-    """N sends of S bytes are N·ceil(S/MTU) packets, in every stage, as the driver counts them."""
+    """N sends of S bytes are N·ceil(S/MTU) packets in every stage and in the driver's counters."""
     n1, n2 = testbed.nodes
     with watching(n1, n2) as watches:
         ping_pong(n1, n2, size=size, iterations=iterations)
@@ -52,7 +52,7 @@ def test_counts(testbed: QemuTestbed, size: int, iterations: int) -> None:
         assert sent.total() == watch.moved["sent_pkts"]
         assert arrived.total() == watch.moved["rcvd_pkts"]
         assert packets(document, "done").total() == arrived.total()
-        # each stage that every packet passes through has every packet
+        # stages that all packets pass have all packets
         tx, rx = stage_counts(document, "tx"), stage_counts(document, "rx")
         for stage in TX_STAGES - {"wqe"}:
             assert tx[stage] == sent.total() - switched(document, "tx"), stage
@@ -72,7 +72,7 @@ def test_counts(testbed: QemuTestbed, size: int, iterations: int) -> None:
 
 
 def test_filters(testbed: QemuTestbed) -> None:
-    """Each filter leaves what it names and nothing else; filters combine."""
+    """Each filter keeps the named packets and no others; filters combine."""
     n1, n2 = testbed.nodes
     options = (
         ("--direction", "tx"),
@@ -100,13 +100,13 @@ def test_filters(testbed: QemuTestbed) -> None:
 
 
 def test_qpn_filter(testbed: QemuTestbed) -> None:
-    """Of two queue pairs the filter leaves the packets of one."""
+    """The filter keeps the packets of one of two queue pairs."""
     n1, n2 = testbed.nodes
     with watching(n1) as (everything,):
         ping_pong(n1, n2, size=64, iterations=20)
         whole = everything.stop()
     assert packets(whole, "tx")[SEND] == 20
-    # rc_pingpong's server says its number before anything is sent
+    # rc_pingpong's server prints its number before it sends anything
     command = ["stdbuf", "-oL", "ibv_rc_pingpong", "-d", DEVICE, "-s", "64", "-n", "10"]
     command += ["-p", "18516", "-g"]
     with traffic.server(n1, [*command, traffic.gid_index(n1)], port=18516) as pingpong:
@@ -125,7 +125,7 @@ def test_qpn_filter(testbed: QemuTestbed) -> None:
 
 
 def test_intervals(testbed: QemuTestbed) -> None:
-    """Every packet is in exactly one interval; the file appears whole, at the end."""
+    """Every packet is in exactly one interval; the file appears complete at the end."""
     n1, n2 = testbed.nodes
     n1.run(["rm", "-f", "/tmp/rxestat.jsonl"])
     before = counter(n1, "sent_pkts")
@@ -163,7 +163,7 @@ wait $pid
 
 
 def test_interrupt_at_an_interval(n1: Node) -> None:
-    """A signal that arrives together with the timer ends it."""
+    """A signal that arrives together with the timer ends rxestat."""
     n1.run(["timeout", "60", "sh", "-c", _INTERRUPT_AT_AN_INTERVAL], timeout=90)
 
 
@@ -175,7 +175,7 @@ def test_count_ends_it(n1: Node) -> None:
 
 
 def test_command(testbed: QemuTestbed) -> None:
-    """A command is watched from its first packet; its status is ours; the table is readable."""
+    """A command is watched from its first packet; rxestat exits with its status."""
     n1, n2 = testbed.nodes
     common = ["ib_write_lat", "-d", DEVICE, "-n", "50", "-F", "-u", "21", "-x"]
     with traffic.server(n2, [*common, traffic.gid_index(n2)]):
@@ -196,7 +196,7 @@ def test_command(testbed: QemuTestbed) -> None:
 
 
 def test_targets_that_are_no_files(n1: Node) -> None:
-    """A device and a link stay what they are; - is standard output."""
+    """-o keeps devices and links; - is standard output."""
     n1.run(["sh", "-c", "rm -f /tmp/link /tmp/target; ln -s /tmp/target /tmp/link"])
     for probe in ("rxestat", "rxecpu"):
         n1.run([probe, "-j", "-o", "/dev/null", "true"])
@@ -209,18 +209,18 @@ def test_targets_that_are_no_files(n1: Node) -> None:
 
 
 def rxe_programs(node: Node) -> list[str]:
-    """BPF programs of ours in the kernel."""
+    """Return the number of rocelab's BPF programs in the kernel."""
     listed = json.loads(node.run(["bpftool", "-j", "prog", "list"]).stdout)
     return [prog["name"] for prog in listed if prog.get("name", "").startswith(("rxe_", "net_dev"))]
 
 
 def references(node: Node) -> int:
-    """Reference count of the driver's module."""
+    """Return the reference count of the driver's module."""
     return int(node.run(["cat", "/sys/module/rdma_rxe/refcnt"]).stdout)
 
 
 def wait_until_gone(node: Node) -> None:
-    """The kernel frees programs a moment after their last reference: poll, with a limit."""
+    """Wait until the kernel has freed the programs, which it does with some delay."""
     node.run(
         ["sh", "-c", "while bpftool prog list | grep -Eq 'name (rxe_|net_dev)'; do :; done"],
         timeout=60,
@@ -228,7 +228,7 @@ def wait_until_gone(node: Node) -> None:
 
 
 def test_sigkill_leaves_nothing(n1: Node) -> None:
-    """After SIGKILL no program is attached, and the module is as free as before."""
+    """After SIGKILL no program is attached, and the module's reference count is as before."""
     before = references(n1)
     process = n1.start(["rxestat"])
     process.wait_for_line("rxestat: ready", timeout=120)
@@ -244,7 +244,7 @@ def test_sigkill_leaves_nothing(n1: Node) -> None:
 
 
 def test_loopback(n1: Node) -> None:
-    """Packets that never leave the host are told apart: counted, and without xmit."""
+    """Packets that never leave the host are counted separately and have no xmit."""
     with watching(n1) as (watch,):
         ping_pong(n1, n1, size=64, iterations=20)
         document = watch.stop()
@@ -257,7 +257,7 @@ def test_loopback(n1: Node) -> None:
 
 
 def test_errors(n1: Node) -> None:
-    """Each says what failed, why probably, and what to do, with a documented status."""
+    """Each error says what failed, the likely cause and what to do, with a documented status."""
     cases = {
         ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
         ("--qpn", "x"): (2, "--qpn takes", "rxestat --help"),
@@ -278,7 +278,7 @@ def test_errors(n1: Node) -> None:
 
 
 def test_stock_driver(testbed: QemuTestbed) -> None:
-    """On the stock driver there are fewer stages, said so, and of the same packets."""
+    """The stock driver has fewer stages, as the document says, and the same packets."""
     n1, n2 = testbed.nodes
     prepare_node.install_driver(n1, artifacts.driver(LINE, "stock"))
     prepare_node.add_device(n1)
@@ -296,7 +296,7 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
     missing = {f"tx.{stage}" for stage in ("wqe", "route")}
     missing |= {f"rx.{stage}" for stage in ("queue", "exec", "copy", "cqe", "reply")}
     assert set(document["missing_stages"]) == missing
-    # 7.x preempts the probes of functions; then it is said how many packets had none
+    # 7.x preempts the probes of functions; the document counts packets without stages
     lost = document["lost"]
     assert lost == 0 or LINE == "7.x"
     sent, arrived = packets(document, "tx"), packets(document, "rx")
@@ -318,7 +318,7 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
 
 
 def bpftrace(node: Node, program: str, workload: Callable[[], object]) -> dict[str, int]:
-    """Run a bpftrace program while something happens; returns its scalar maps."""
+    """Run a bpftrace program while the context lasts; return its scalar maps."""
     process = node.start(["bpftrace", "-f", "json", "-e", 'BEGIN { printf("go\\n"); } ' + program])
     try:
         process.wait_for_line("go", timeout=120)
@@ -344,9 +344,9 @@ PAIR = (
 
 
 def shortest_with_pair(testbed: QemuTestbed, function: str) -> tuple[int, dict[str, int], float]:
-    """A pair on a function of the first node's driver, while it answers RDMA READs of a full MTU.
+    """Probe a function of the first node's driver while it answers RDMA READs of a full MTU.
 
-    READ responses are all that it sends. Returns what the pair saw and what each stage took
+    It sends only READ responses. Returns what the pair saw and what each stage took
     (shortest, ns), and the cost of rxestat's clock.
     """
     n1, n2 = testbed.nodes
@@ -363,7 +363,7 @@ def shortest_with_pair(testbed: QemuTestbed, function: str) -> tuple[int, dict[s
 
 
 def test_stages_agree_with_fentry_fexit(testbed: QemuTestbed) -> None:
-    """An outside clock around a function sees what the stages say, within that clock's own cost.
+    """An outside clock around a function agrees with the stages, within that clock's cost.
 
     rxe_prepare() contains route and net, and so what the pair adds to itself; icrc contains
     rxe_icrc_generate(), with all that the pair adds. The pair's cost is what it sees around a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxestat on every kind of packet, and what becomes of `xmit` behind a queueing discipline."""
+"""rxestat on every kind of packet, and `xmit` behind a queueing discipline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pair(shared_testbed: QemuTestbed) -> Iterator[Pair]:
 
 
 def kinds(document: Document, event: str) -> Counter[tuple[str, str, str]]:
-    """Packets of an event by device, service and opcode class."""
+    """Return the packets of an event by device, service and opcode class."""
     found: Counter[tuple[str, str, str]] = Counter()
     for row in document["packets"]:
         if row["event"] == event:
@@ -50,7 +50,7 @@ def kinds(document: Document, event: str) -> Counter[tuple[str, str, str]]:
 def test_every_kind(
     n1: Node, pair: Pair, transport: str, operation: str, request_class: str, answer_class: str
 ) -> None:
-    """Each service and operation has a name of its own, on the device that sent it."""
+    """Each service and operation is reported by name, on the device that sent it."""
     with watching(n1) as (watch,):
         pair.loop(transport, operation, 8, 2)
         document = watch.stop()
@@ -81,7 +81,7 @@ def netem(node: Node, netdev: str, *words: str) -> Iterator[None]:
 
 
 def test_xmit_contains_the_queue(testbed: QemuTestbed) -> None:
-    """A planted delay in the queueing discipline is in xmit, whole, and in no other stage.
+    """A delay in the queueing discipline is completely in xmit and in no other stage.
 
     netem takes the driver's destructor off a packet: these are known by their headers.
     """
@@ -101,7 +101,7 @@ def test_xmit_contains_the_queue(testbed: QemuTestbed) -> None:
 
 
 def test_lost_packets_have_no_xmit(testbed: QemuTestbed) -> None:
-    """What a queueing discipline drops has no xmit; the rest has."""
+    """Packets dropped by a queueing discipline have no xmit; the others do."""
     n1, n2 = testbed.nodes
     loss = netem(n1, n1.link.netdev, "loss", "20%")
     with loss, watching(n1, options=("--direction", "tx")) as (watch,):
@@ -116,9 +116,9 @@ def test_lost_packets_have_no_xmit(testbed: QemuTestbed) -> None:
 
 
 def test_a_stranger_in_recycled_memory(testbed: QemuTestbed, pair: Pair) -> None:
-    """Packets that never came to the device leave their addresses behind: nobody else's xmit."""
+    """A stale address of a packet that never reached the device gives no other packet an xmit."""
     n1, n2 = testbed.nodes
-    pair.loop("uc", "write", 8, 2)  # the neighbours get to know each other
+    pair.loop("uc", "write", 8, 2)  # resolves the neighbours
     loss = netem(n1, "veth_a", "loss", "100%")
     with loss, watching(n1, options=("--direction", "tx")) as (watch,):
         # an unreliable write completes when it is sent; its far end then misses the payload

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bpftrace scripts (ebpf/scripts/), around traffic that provokes what each shows."""
+"""The bpftrace scripts (ebpf/scripts/), with traffic that triggers what each shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pair(shared_testbed: QemuTestbed) -> Iterator[Pair]:
 
 
 class Script:
-    """A script on a node; when it has ended, its maps and its lines."""
+    """A script on a node; has its maps and lines when it has ended."""
 
     def __init__(self, node: Node, name: str) -> None:
         node.put(SCRIPTS / name, f"/tmp/{name}")
@@ -36,7 +36,7 @@ class Script:
         self.lines: list[str] = []
 
     def stop(self) -> None:
-        """End it, and read what it printed."""
+        """End it and read its output."""
         self.process.interrupt()
         done = self.process.wait(timeout=120)
         assert done.returncode == 0, done.stderr
@@ -50,13 +50,13 @@ class Script:
                 self.maps.update(message["data"])
 
     def histogram(self, key: str) -> int:
-        """Values in one of the histograms."""
+        """Return the number of values in a histogram."""
         return sum(int(bucket["count"]) for bucket in self.maps["@ns"][key])
 
 
 @contextmanager
 def scripts(node: Node, *names: str) -> Iterator[list[Script]]:
-    """The scripts run while the context lasts; afterwards they have been read."""
+    """Run the scripts while the context lasts, then read their output."""
     with ExitStack() as stack:
         started = [Script(node, name) for name in names]
         for script in started:
@@ -69,9 +69,9 @@ def scripts(node: Node, *names: str) -> Iterator[list[Script]]:
 
 
 def test_under_loss(pair: Pair) -> None:
-    """Latencies of every packet; each retransmission, NAK and drop: as the driver counts them."""
-    pair.loop("uc", "write", 8, 1)  # the neighbours get to know each other before there is loss
-    # netem draws from a generator of its own: the same losses for the same packets
+    """Latencies, retransmissions, NAKs and drops agree with the driver's counters."""
+    pair.loop("uc", "write", 8, 1)  # resolves the neighbours before there is loss
+    # netem uses its own seeded generator: the same losses for the same packets
     loss = ("netem", "loss", "4%", "seed", "7")
     for end in "ab":
         pair.node.run(["tc", "qdisc", "add", "dev", f"veth_{end}", "root", *loss])
@@ -98,7 +98,7 @@ def test_under_loss(pair: Pair) -> None:
     ):
         for stage in stages:
             assert latencies.histogram(stage) == packets[event] - switched.get(event, 0), stage
-    # what netem dropped came to no device
+    # packets dropped by netem reached no device
     assert 0 < latencies.histogram("tx 8 xmit") < latencies.histogram("tx 7 icrc")
 
     again = retransmissions.maps["@retransmissions"]
@@ -117,7 +117,7 @@ def test_under_loss(pair: Pair) -> None:
 
 
 def test_errors(pair: Pair) -> None:
-    """RNR NAKs with their waits, a refused key, a full completion queue, and every state."""
+    """Shows RNR NAKs with their waits, a refused key, a full completion queue, and every state."""
     before = pair.counters()
     with scripts(pair.node, "rxeretrans.bt", "rxeqp.bt") as (retransmissions, queue_pairs):
         for operation in ("send_late", "write_denied"):
@@ -146,11 +146,11 @@ def test_errors(pair: Pair) -> None:
 
 
 def test_drops_of_hostile_packets(testbed: QemuTestbed) -> None:
-    """One drop for each packet that is none, with its reason."""
+    """Shows one drop with its reason for each invalid packet."""
     n1, n2 = testbed.nodes
     with scripts(n1, "rxedrops.bt") as (drops,):
         send(n2, *((options, n1.link.ipv4, body) for options, body in HOSTILE.values()))
-        # the last to be sent is the last to be dropped: one link, one queue
+        # one link and one queue keep the order: the last packet sent is the last one dropped
         drops.process.wait_for_line(" icrc", timeout=60)
     assert drops.maps["@drops"] == dict.fromkeys(HOSTILE, 1)
     words = [line.split()[-1] for line in drops.lines if "0x" in line]

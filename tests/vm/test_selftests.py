@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's own selftests of rxe give on the instrumented driver what they give on stock.
+"""The kernel's selftests of rxe give the same results on the instrumented driver as on stock.
 
-One node runs the one driver, its peer the other, at the same time; each test is by itself in
-network namespaces of its node. Only later kernels have such tests; `make test-kernels` runs them.
+One node runs the instrumented driver, its peer the stock one, at the same time; each test runs in
+namespaces of its node. Only later kernels have such tests; `make test-kernels` runs them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from vmlab import LINE, LINE_CHOSEN, Boot, healthy
 REMOTE = "/tmp/selftests"
 PROGRAMS = f"{REMOTE}/rdma"
 TRIES = 4
-"""Runs of a test whose outcomes differ: they wait for fixed times, and an emulated node is slow."""
+"""Retries of a test whose outcomes differ: these tests use fixed delays, and nodes are slow."""
 STATUS = {0: "pass", 4: "skip"}
 
 
 @pytest.fixture
 def programs() -> Path:
-    """The folder of the line's selftests."""
+    """Return the folder of the line's selftests."""
     if not LINE_CHOSEN:
         pytest.skip("`make test-kernels` runs the kernels' own tests, on the lines that have them")
     folder = artifacts.build_dir() / "selftests" / LINE
@@ -43,7 +43,7 @@ def programs() -> Path:
 
 
 def push(node: Node, programs: Path, archive: Path) -> None:
-    """Put the tests on a node."""
+    """Copy the tests to a node."""
     with tarfile.open(archive, "w") as tar:
         tar.add(programs, arcname=".")
     node.put(archive, f"{REMOTE}.tar")
@@ -52,7 +52,7 @@ def push(node: Node, programs: Path, archive: Path) -> None:
 
 
 def outcome(node: Node, program: str) -> str:
-    """Exit code by kselftest's convention, and what single results it printed."""
+    """Return the exit code by kselftest's convention, and the results that it printed."""
     done = node.run(["bash", f"{PROGRAMS}/{program}"], check=False, timeout=300)
     single = re.findall(r"^((?:not )?ok \d+) ?-? ?(.*)$", done.stdout, re.MULTILINE)
     return "; ".join([STATUS.get(done.returncode, "fail"), *(" ".join(row) for row in single)])
@@ -61,7 +61,7 @@ def outcome(node: Node, program: str) -> str:
 def test_equal_to_stock(
     programs: Path, boot: Boot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every test of the kernel's list: the same outcome on both drivers, passes among them."""
+    """Every test of the kernel's list has the same outcome on both drivers; some pass."""
     listing = (programs / "rdma/Makefile").read_text()
     found: dict[str, list[str]] = {}
     with boot(name="selftests", prepared=False) as testbed, ThreadPoolExecutor() as pool:

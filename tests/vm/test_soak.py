@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verified traffic both ways over both RoCE versions, on a link that loses, reorders and is cut.
 
-ROCELAB_SOAK_MINUTES says how long (`make soak`: thirty). Each sort of cut is made at least once.
+ROCELAB_SOAK_MINUTES sets the duration (`make soak`: 30). Each kind of cut occurs at least once.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from vmlab import PATIENCE
 SOURCE = Path(__file__).parent / "verbs_soak.c"
 MINUTES = float(os.environ.get("ROCELAB_SOAK_MINUTES", "1"))
 LOSS = ["loss", "1%", "delay", "2ms", "1ms", "reorder", "10%", "50%"]
-"""Of netem, each way: of the packets that stay, some overtake those that are delayed."""
+"""netem's options for each direction: packets without the delay overtake delayed ones."""
 VERSIONS = {"RoCE v2": 18600, "IB/RoCE v1": 18601}
 """GID types, and the TCP ports where the ends meet."""
 SHORT, LONG = 0.3, 6.0
-"""Seconds of a cut: within the queue pairs' seven tries of 0.27 s, and far beyond."""
+"""Seconds of a cut: shorter and much longer than the queue pairs' seven tries of 0.27 s."""
 STALL = 120 * PATIENCE
 COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
 SPARE_SKBS = 32
-"""Socket buffers that an idle node may have more or less, as its SSH connection goes on."""
+"""Tolerance in socket buffers of an idle node, whose SSH connection stays open."""
 
 
 class End:
@@ -58,26 +58,26 @@ class End:
         self.process: Process = node.start([*argv, peer.link.ipv4] if peer else argv)
 
     def counts(self) -> dict[str, int]:
-        """What it has done so far."""
+        """Return its counts so far."""
         said = self.node.run(["cat", self.status], check=False).stdout
         assert "verbs_soak:" not in said, f"{self.node.name}: {said}"
         return parse(said)
 
     def finish(self) -> dict[str, int]:
-        """Its counts at the end, where it had to succeed."""
+        """Return its final counts; fail unless it succeeded."""
         done = self.process.wait(timeout=STALL)
         assert done.returncode == 0, done.stderr
         return parse(done.stdout)
 
 
 def parse(line: str) -> dict[str, int]:
-    """A status line of verbs_soak."""
+    """Parse a status line of verbs_soak."""
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 @contextmanager
 def bad_link(*nodes: Node) -> Iterator[None]:
-    """Loss and reordering of what these nodes send."""
+    """Lose and reorder packets that these nodes send."""
     try:
         for node in nodes:
             node.run(["tc", "qdisc", "add", "dev", node.link.netdev, "root", "netem", *LOSS])
@@ -89,7 +89,7 @@ def bad_link(*nodes: Node) -> Iterator[None]:
 
 @contextmanager
 def soaking(server: Node, client: Node) -> Iterator[list[End]]:
-    """Both ends of both versions."""
+    """Start both ends of both versions."""
     ends: list[End] = []
     try:
         for gid_type in VERSIONS:
@@ -101,7 +101,7 @@ def soaking(server: Node, client: Node) -> Iterator[list[End]]:
 
 
 def all_move(ends: list[End], messages: int = 30) -> None:
-    """Until every end has received so many messages more."""
+    """Wait until every end has received this many more messages."""
     before = [end.counts().get("received", 0) for end in ends]
     deadline = time.monotonic() + STALL
     for end, was in zip(ends, before, strict=True):
@@ -110,17 +110,17 @@ def all_move(ends: list[End], messages: int = 30) -> None:
 
 
 def pull_cable(testbed: qemu.QemuTestbed, node: Node, seconds: float) -> None:
-    """The link of a node's card goes away, and comes back."""
+    """Disconnect a node's card for a while."""
     qmp = testbed.state.path / f"{node.name}.qmp"
     execute(qmp, "set_link", {"name": "data", "up": False})
     try:
-        time.sleep(seconds)  # that long is what this is about
+        time.sleep(seconds)  # the length of the cut
     finally:
         execute(qmp, "set_link", {"name": "data", "up": True})
 
 
 def set_down(testbed: qemu.QemuTestbed, node: Node, seconds: float) -> None:
-    """The interface of a node is taken down, and up again."""
+    """Take a node's interface down for a while."""
     del testbed
     flap = 'ip link set "$1" down && sleep "$2" && ip link set "$1" up'
     node.run(["sh", "-c", flap, "sh", node.link.netdev, str(seconds)])
@@ -133,22 +133,22 @@ CUTS: list[tuple[Cut, float]] = [
 
 
 def queue_pairs(node: Node) -> list[str]:
-    """Those that are there, without what changes as they live."""
+    """Return the existing queue pairs, without the fields that change."""
     listing = node.run(["rdma", "resource", "show", "qp"]).stdout
     return sorted(re.sub(r"(lqpn|[rs]q-psn) \d+ ?", "", listing).splitlines())
 
 
 def counter(node: Node, name: str) -> int:
-    """A counter of the driver."""
+    """Return a counter of the driver."""
     return int(node.run(["cat", f"{COUNTERS}/{name}"]).stdout)
 
 
 @pytest.mark.soak
 def test_soak(testbed: qemu.QemuTestbed) -> None:
-    """All data right, no lock-up; queue pairs and socket buffers as before; the driver unloads."""
+    """All data is correct, nothing hangs or leaks, and the driver unloads."""
     n1, n2 = nodes = testbed.nodes
     offer_roce_v1(nodes)
-    # what the first traffic allocates for good: neighbours, the programs' page cache
+    # the first traffic makes permanent allocations: neighbours, the programs' page cache
     with soaking(n1, n2) as ends:
         all_move(ends)
     idle = [(queue_pairs(node), slab.skbs(node)) for node in nodes]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three machines over a fourth that is a switch: MPI on all of them, proven where frames arrive."""
+"""MPI on three machines over a fourth that is a switch, proven where frames arrive."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def testbed() -> Iterator[QemuTestbed]:
 
 
 def forwarded(testbed: QemuTestbed) -> int:
-    """Packets that the switch's bridge on the data link has forwarded."""
+    """Return the packets that the switch's bridge on the data link has forwarded."""
     assert testbed.switch is not None
     return sum(
         int(text)
@@ -101,7 +101,7 @@ def test_as_hosts_of_ones_own_each_captures_what_arrives(
     assert step["capture"] == {"snaplen": snaplen.HEADERS_ONLY, "whole_frames": False}
     sent = sum(counted["rxe"]["sent_pkts"] for counted in step["counters"].values())
     assert step["frames"]["roce_v2"] == sent > 0
-    # what the second and the third say to each other is not at the first
+    # the first does not see the traffic between the second and the third
     assert sum(step["counters"]["n1"]["rxe"][name] for name in ("sent_pkts", "rcvd_pkts")) < sent
     (wire,) = cell.glob("*/wire.pcap")
     assert wire.stat().st_size <= 24 + step["frames"]["frames"] * (16 + snaplen.HEADERS_ONLY)

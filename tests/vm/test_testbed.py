@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The qemu provider as a user meets it: what is private, what dies with what, what stays."""
+"""The qemu provider for its users: privacy, clean-up after failures, and what remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vmlab import LINE
 
 
 def processes(word: str) -> list[str]:
-    """Command lines that contain a word."""
+    """Return command lines that contain a word."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -46,13 +46,13 @@ def wait_until(what: str, condition, limit: float = 30) -> None:
 
 
 def gone(name: str) -> bool:
-    """Nothing of a testbed is left: no QEMU, no supervisor, no folder."""
+    """Assert that nothing of a testbed is left: no QEMU, no supervisor, no folder."""
     return not processes(f"rocelab-{name}-n") and not State(name).path.exists()
 
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A testbed name of this test's own, cleaned up whatever happens."""
+    """A unique testbed name; the testbed is always cleaned up."""
     name = f"t{os.getpid()}-{abs(hash(request.node.name)) % 10000}"
     yield name
     if State(name).alive():
@@ -60,7 +60,7 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_up_status_ssh_down(name: str) -> None:
-    """The life of a testbed, from the command line."""
+    """Bring a testbed up, use it and take it down, from the command line."""
     up = rocelab("up", "--name", name, "--bare")
     assert up.returncode == 0, up.stderr
     state = State(name)
@@ -72,7 +72,7 @@ def test_up_status_ssh_down(name: str) -> None:
 
     answer = rocelab("ssh", "--name", name, "n2", "--", "sh", "-c", "hostname; exit 7")
     assert (answer.stdout, answer.returncode) == ("n2\n", 7)
-    # words reach the node as words: nothing in them is the node's shell's to read
+    # arguments reach the node as they are; the node's shell does not interpret them
     hostile = "$(touch /tmp/owned); `id` | cat > /tmp/owned"
     assert rocelab("ssh", "--name", name, "n1", "--", "echo", hostile).stdout == hostile + "\n"
 
@@ -81,7 +81,7 @@ def test_up_status_ssh_down(name: str) -> None:
     assert again.returncode == 2
     assert "already up" in again.stderr
 
-    # private: the folder, the keys; and SSH listens on the loopback address alone
+    # folder and keys are private, and SSH listens only on the loopback address
     assert stat.S_IMODE(state.path.stat().st_mode) == 0o700
     for key in ("id_ed25519", "host_key"):
         assert stat.S_IMODE((state.path / key).stat().st_mode) == 0o600
@@ -118,7 +118,7 @@ def test_up_status_ssh_down(name: str) -> None:
 
 
 def test_a_killed_rocelab_leaves_nothing(name: str) -> None:
-    """SIGKILL of the process that booted the nodes ends them, and removes keys and sockets."""
+    """SIGKILL of the process that booted the nodes ends them and removes keys and sockets."""
     script = f"""
         import time
         from rocelab.testbed.qemu import qemu_testbed
@@ -153,7 +153,7 @@ def test_interrupt_while_booting(name: str) -> None:
 
 
 def test_port_in_use(name: str) -> None:
-    """A taken SSH port is said before anything boots."""
+    """A taken SSH port is reported before anything boots."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         answer = rocelab("up", "--name", name, "--bare", "--ssh-port", str(port))
@@ -164,7 +164,7 @@ def test_port_in_use(name: str) -> None:
 
 
 def test_a_node_that_dies(name: str) -> None:
-    """A panic is noticed, its console shown; a killed supervisor takes the rest along."""
+    """A panic is reported with the console; killing the supervisor ends the nodes."""
     testbed = qemu.up(name, line=LINE, mtu=1500, lifeline=True)
     first = testbed.nodes[0]
     process = first.start(
@@ -184,14 +184,14 @@ def test_a_node_that_dies(name: str) -> None:
     wait_until("no QEMU left", lambda: not processes(f"rocelab-{name}-n"))
     with pytest.raises(TestbedError, match="is gone"):
         testbed.alive()
-    # the next command removes what is left over
+    # the next command removes leftovers
     assert name not in rocelab("status").stdout
     assert gone(name)
     testbed.down()
 
 
 def test_no_way_out(n1: Node) -> None:
-    """A node reaches its peer and nothing else: not the host, not the world."""
+    """A node reaches only its peer: neither the host nor the internet."""
     assert n1.run(["ping", "-c1", "-W5", "10.44.0.2"]).returncode == 0
     n1.run(["ip", "route", "add", "default", "via", "172.30.1.2"], check=False)
     try:
@@ -203,7 +203,7 @@ def test_no_way_out(n1: Node) -> None:
 
 
 def test_capture_sees_every_frame(testbed: qemu.QemuTestbed, tmp_path: Path) -> None:
-    """The outside witness holds each echo request and reply once, in both directions, whole."""
+    """The outside capture has each echo request and reply once, in both directions, complete."""
     n1, n2 = testbed.nodes
     wire = tmp_path / "wire.pcap"
     n1.run(["ping", "-c1", n2.link.ipv4])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files over FTP and rcopy: each transport by the wire, content the same, nothing left behind."""
+"""Files over FTP and rcopy: transports proven by the wire, equal content, nothing left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pgrep -a 'vsftpd|rcopy|curl'; lsmod | grep -o '^rdma_[a-z]*' | sort
 
 @pytest.fixture
 def both(testbed: Testbed) -> Iterator[Testbed]:
-    """Devices that speak both versions of RoCE."""
+    """Give the devices GIDs of both RoCE versions."""
     offer_roce_v1(testbed.nodes)
     yield testbed
     for node in testbed.nodes:
@@ -50,7 +50,7 @@ def state(nodes: list[Node]) -> list[str]:
 
 
 def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
-    """vsftpd and curl, and rcopy by both versions of RoCE."""
+    """Transfers by vsftpd and curl, and by rcopy over both RoCE versions."""
     before = state(list(both.nodes))
     outcome = runner.run(plan_file.from_toml(PLAN, "files.toml"), both, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
@@ -63,7 +63,7 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
         assert rate == pytest.approx(SIZE / whole * 1e9)
         assert rows.filter(metric="wire.payload_bytes")["value"].item() >= SIZE
         assert rows.filter(metric="wire.frames", kind=kind)["value"].min() > 0  # type: ignore[operator]
-        # who sends a file and who writes it are the benchmark
+        # the programs that send and write a file are the benchmark
         busy = rows.filter(metric="cpu.user.benchmark", kind="time")
         assert set(busy["node"]) == {"n1", "n2"}
         assert busy["value"].min() > 0  # type: ignore[operator]
@@ -72,14 +72,14 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
         for record in outcome.path.glob("cells/*/cell.json")
         for step in json.loads(record.read_text())["steps"]
     }
-    # each its own random bytes
+    # different random bytes each
     assert len(hashes) == 3
 
 
 def test_a_byte_that_changed_is_an_error(
     testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also the other fault: vsftpd and its folder are gone all the same."""
+    """After a fault, vsftpd and its folder are gone as well."""
     before = state(list(testbed.nodes))
     good = pair.run
 

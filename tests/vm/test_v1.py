@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RoCE v1: every service and operation, beside v2, told right by witnesses of the wire."""
+"""RoCE v1: every service and operation next to v2, verified on the wire by independent decoders."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pair(n1: Node) -> Iterator[Pair]:
 
 @pytest.fixture
 def nodes(n1: Node, n2: Node) -> Iterator[tuple[Node, Node]]:
-    """Both nodes, their devices offering v1."""
+    """Both nodes, with v1 GIDs on their devices."""
     offer_roce_v1([n1, n2])
     yield n1, n2
     for node in (n1, n2):
@@ -46,9 +46,9 @@ def nodes(n1: Node, n2: Node) -> Iterator[tuple[Node, Node]]:
 
 
 def gids(node: Node) -> tuple[gid.Gid, ...]:
-    """The GID table of a node's own device."""
+    """Return the GID table of a node's device."""
     port = f"/sys/class/infiniband/{DEVICE}/ports/1"
-    # entries without a GID cannot be read: grep's status says so, its output is good
+    # grep fails on entries without a GID; its output is still complete
     listing = node.run(
         ["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False
     ).stdout
@@ -56,18 +56,18 @@ def gids(node: Node) -> tuple[gid.Gid, ...]:
 
 
 def table(node: Node) -> list[tuple[str, str]]:
-    """Address and type of each GID, in the table's order."""
+    """Return address and type of each GID, in the table's order."""
     return [(str(entry.address), entry.type) for entry in gids(node)]
 
 
 def hears_v1(node: Node) -> bool:
-    """Whether anything on the node takes frames of RoCE v1."""
+    """Return whether the node has a handler for RoCE v1 frames."""
     types = node.run(["cat", "/proc/net/ptype"]).stdout.splitlines()
     return any(line.split()[0] == V1_FRAMES for line in types)
 
 
 def test_only_on_request(n1: Node, n2: Node) -> None:
-    """Off: v2 GIDs only, and v1 frames are nobody's. On: each address twice, and off again."""
+    """Off: only v2 GIDs, and v1 frames are unhandled. On: each address twice. Then off again."""
     before = table(n1)
     assert {kind for _, kind in before} == {V2}
     assert not hears_v1(n1)
@@ -81,7 +81,7 @@ def test_only_on_request(n1: Node, n2: Node) -> None:
         # asking again changes nothing
         offer_roce_v1([n1])
         assert table(n1) == both
-        # a device keeps what it was added with; the next one is as the parameter says now
+        # a device keeps the setting that it was added with; the parameter applies to the next one
         assert n1.run(["cat", "/sys/module/rdma_rxe/parameters/roce_v1"]).stdout.strip() == "N"
     finally:
         remove_device(n1)
@@ -110,7 +110,7 @@ OPERATIONS = [
 
 
 def test_every_operation(pair: Pair, tmp_path: Path) -> None:
-    """The payload arrives, the frames are right, and every packet is in each event once as v1."""
+    """The payload arrives, the frames are correct, and each event has every packet once as v1."""
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
@@ -119,7 +119,7 @@ def test_every_operation(pair: Pair, tmp_path: Path) -> None:
     ):
         for transport, operation, size, _ in OPERATIONS:
             pair.loop(transport, operation, size, batches=1, gid="v1-ipv4")
-        # the other sort of address that the two ends of a pair have
+        # the pair's other kind of address
         for transport in ("rc", "uc", "ud"):
             pair.loop(transport, "send", 64, batches=1, gid="v1-link")
         moved = settled(before, pair.counters)
@@ -140,7 +140,7 @@ def test_every_operation(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.distribution
 def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
-    """Queue pairs of both versions at the same time on the same devices: neither disturbs."""
+    """Queue pairs of both versions work at the same time on the same devices."""
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
@@ -167,7 +167,7 @@ def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
     check_rows(document)
     nets = {row["net"] for row in document["rows"]}
     assert nets == {"v1", "v2-ipv4"}
-    # every stage of v2 is there for v1, too
+    # v1 has every stage of v2
     stages = {
         net: {(row["dir"], row["stage"]) for row in document["rows"] if row["net"] == net}
         for net in nets
@@ -176,7 +176,7 @@ def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
 
 
 def test_loopback(pair: Pair, tmp_path: Path) -> None:
-    """Within one device no frame is sent, on any service."""
+    """Loopback within one device sends no frame, on any service."""
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
@@ -200,7 +200,7 @@ def test_loopback(pair: Pair, tmp_path: Path) -> None:
 
 
 def chosen(node: Node, kind: str, address: str) -> str:
-    """Index of a node's GID by type and address; the table follows addresses after a moment."""
+    """Return the index of a node's GID; the table follows addresses with some delay."""
     deadline = time.monotonic() + 60
     while True:
         for entry in gids(node):
@@ -212,7 +212,7 @@ def chosen(node: Node, kind: str, address: str) -> str:
 def perftest(
     program: str, ends: tuple[Node, Node], indexes: tuple[str, str], *options: str
 ) -> None:
-    """A perftest program between two nodes, over GIDs by index; ACK timeouts as in traffic."""
+    """Run a perftest program between two nodes, over GIDs by index; ACK timeouts as in traffic."""
     server, client = ends
     argv = [program, "-d", DEVICE, "-F", "-u", "21", *options]
     with traffic.server(server, [*argv, "-x", indexes[0]]) as process:
@@ -221,9 +221,9 @@ def perftest(
 
 
 def settled(before: Mapping[str, int], read: Callable[[], Mapping[str, int]]) -> Counter[str]:
-    """How far counters moved, once what was sent has arrived.
+    """Return the counters' increments once all that was sent has arrived.
 
-    After a minute it is returned as it is, for the test to say what is missing.
+    After a minute, return them as they are; the test then reports what is missing.
     """
     deadline = time.monotonic() + 60
     while True:
@@ -234,9 +234,9 @@ def settled(before: Mapping[str, int], read: Callable[[], Mapping[str, int]]) ->
 
 
 def check_arrivals(moved: Mapping[str, int]) -> None:
-    """All that was sent arrived, at a queue pair that wanted it.
+    """Assert that all that was sent arrived at its queue pair.
 
-    Where a slow node made an ACK timer expire, a copy may come to one that has gone.
+    If an ACK timer expired on a slow node, a copy may arrive when the queue pair is gone.
     """
     assert moved["rcvd_pkts"] + moved["rcvd_drops"] == moved["sent_pkts"] > 0
     if not moved["completer_retry_err"]:
@@ -244,14 +244,14 @@ def check_arrivals(moved: Mapping[str, int]) -> None:
 
 
 def counted(node: Node, *names: str) -> Counter[str]:
-    """The driver's counters of a node's own device."""
+    """Return the driver's counters of a node's device."""
     base = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
     values = node.run(["cat", *(f"{base}/{name}" for name in names)]).stdout.split()
     return Counter(dict(zip(names, map(int, values), strict=True)))
 
 
 class Wire:
-    """What crossed the link between two nodes, and how far their counters went meanwhile."""
+    """Capture the link between two nodes, with the increments of their counters."""
 
     def __init__(self, testbed: QemuTestbed, path: Path) -> None:
         self.nodes = testbed.nodes
@@ -259,7 +259,7 @@ class Wire:
         self.capture = testbed.capture(path)
 
     def counters(self) -> Counter[str]:
-        """Of both nodes together."""
+        """Return the sum over both nodes."""
         names = ("sent_pkts", "rcvd_pkts", "rcvd_drops", "completer_retry_err")
         found = [counted(node, *names) for node in self.nodes]
         return Counter({name: sum(one[name] for one in found) for name in names})
@@ -274,14 +274,14 @@ class Wire:
         self.capture.__exit__(None, None, None)
 
     def check(self) -> dict[str, int]:
-        """All that was sent is on the wire as v1, right, and arrived."""
+        """Assert that all that was sent was on the wire as correct v1 frames and arrived."""
         check_arrivals(self.moved)
         assert frames.count(self.path).roce_v2 == 0
         return witness.check_v1(self.path, self.moved["sent_pkts"])
 
 
 def test_path_mtus(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path) -> None:
-    """Messages in packets of every path MTU; the largest needs jumbo frames."""
+    """Messages with every path MTU; the largest needs jumbo frames."""
     indexes = (
         chosen(nodes[0], V1, f"::ffff:{nodes[0].link.ipv4}"),
         chosen(nodes[1], V1, f"::ffff:{nodes[1].link.ipv4}"),
@@ -297,7 +297,7 @@ def test_path_mtus(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Pat
 def test_addresses_and_services(
     testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path
 ) -> None:
-    """Link-local, IPv6 and VLAN GIDs, by every service, between two machines."""
+    """Link-local, IPv6 and VLAN GIDs with every service, between two machines."""
     links = [node.link.netdev for node in nodes]
     for number, (node, netdev) in enumerate(zip(nodes, links, strict=True), 1):
         node.run(["ip", "addr", "add", f"fd00:44::{number}/64", "dev", netdev, "nodad"])
@@ -355,20 +355,20 @@ def cm_over_v1(nodes: tuple[Node, Node]) -> Iterator[tuple[Node, Node]]:
 
 
 def test_rdma_cm(testbed: QemuTestbed, cm_over_v1: tuple[Node, Node], tmp_path: Path) -> None:
-    """Connections by rdma_cm, whose kernel half must learn the version from the work completion."""
+    """Connections by rdma_cm, whose kernel part learns the version from the work completion."""
     server, client = cm_over_v1
     with Wire(testbed, tmp_path / "cm.pcap") as wire:
         argv = ["rping", "-C", "5", "-S", "1000", "-V", "-a", server.link.ipv4]
         process = server.start([*argv, "-s"])
         try:
-            # rping listens on no socket that could be seen: the client tries again
+            # no socket shows that rping listens, so the client retries
             again = "until timeout 60 rping -c -C 5 -S 1000 -V -a $1; do sleep 0.2; done"
             client.run(["timeout", "120", "sh", "-c", again, "sh", server.link.ipv4], timeout=150)
             assert process.wait(timeout=60).returncode == 0
         finally:
             process.kill()
     seen = wire.check()
-    # the management datagrams of connecting are UD; data is READ and WRITE
+    # connecting uses UD datagrams; data are READs and WRITEs
     assert {"UD_SEND_ONLY", "RC_RDMA_READ_RESPONSE_ONLY", "RC_RDMA_WRITE_ONLY"} <= seen.keys()
 
 
@@ -376,10 +376,10 @@ MULTICAST = Path(__file__).with_name("verbs_mcast.c")
 
 
 def test_multicast(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Path) -> None:
-    """Members of a group receive, on the sender's own device too; other groups' messages do not.
+    """Members of a group receive its messages, on the sender's device too; others do not.
 
-    A card lets in only what its driver has asked for: the group's Ethernet address must be right.
-    The stranger has the same Ethernet address, and is told apart by its GID.
+    A card accepts only registered addresses, so the group's Ethernet address must be correct.
+    The other group has the same Ethernet address and differs only in its GID.
     """
     for node in nodes:
         program = compiled(node, MULTICAST, "-libverbs")
@@ -405,7 +405,7 @@ def test_multicast(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Pat
         }  # fmt: skip
 
 
-# an own socket for the type makes the network stack hand out shared skbs; it takes all it gets
+# another socket for the type makes the network stack pass shared skbs; it reads all frames
 LISTENER = """
 import socket
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x8915))
@@ -416,17 +416,17 @@ while s.recv(65536):
 
 
 def patched(body: bytes, at: int, value: bytes) -> bytes:
-    """With other bytes in one place."""
+    """Return the frame with other bytes in one place."""
     return body[:at] + value + body[at + len(value) :]
 
 
 def paylen(value: int) -> bytes:
-    """As the GRH has it."""
+    """Return the address as in the GRH."""
     return value.to_bytes(2, "big")
 
 
 def test_hostile_frames(n1: Node, n2: Node) -> None:
-    """Each frame is dropped for its own reason and counted; a padded one is not dropped at all."""
+    """Each frame is dropped for the expected reason and counted; a padded one is accepted."""
     forge = Forger(n2, n1)
     good = forge.datagram()
     strange = Forger(n2, n1)
@@ -452,7 +452,7 @@ def test_hostile_frames(n1: Node, n2: Node) -> None:
         ("pkey", forge.link(forge.datagram(pkey=1))),
         ("qkey", forge.link(forge.datagram(qkey=7))),
         ("icrc", forge.link(forge.datagram(crc=b"\xde\xad\xbe\xef"))),
-        # longer than a page: the receiver gets it in several pieces
+        # longer than a page: the receiver gets it in several fragments
         ("icrc", forge.link(forge.datagram(payload=bytes(4000), crc=bytes(4)))),
     ]
     expected = [reason for reason, _ in frames_by_reason]
@@ -473,7 +473,7 @@ def test_hostile_frames(n1: Node, n2: Node) -> None:
             send(n2, n2.link.netdev, sent)
             seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
             n1.run([*seen, str(len(expected))], timeout=90)
-            # an interface that nobody has put a device on
+            # an interface without a device
             send(n1, "nobody0", [forge.link(good, to=b"\xff" * 6)])
             n1.run([*seen, str(len(expected) + 1)], timeout=90)
         after = counted(n1, *names)
@@ -487,6 +487,6 @@ def test_hostile_frames(n1: Node, n2: Node) -> None:
     assert [drop["reason"] for drop in drops] == [*expected, "no_device"]
     assert drops[-1]["dev"] == "-1"
     received = trace.named("rxe_rx_packet")
-    # multicast is looked at after it was received
+    # multicast is checked after it was received
     assert [event["qpn"] for event in received] == ["1", str(0xFFFFFF)]
     assert after - before == {"rcvd_pkts": 2, "rcvd_drops": len(expected)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Provider veth: what it says crosses the pair does, counts agree, and nothing stays behind."""
+"""Provider veth: traffic crosses the pair, counts agree, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def sent_bytes(machine: Node, netdev: str) -> int:
 def test_a_plan_runs_on_it_and_every_count_agrees(
     testbed: VethTestbed, machine: Node, tmp_path
 ) -> None:
-    """TCP and rxe cross the pair, never lo; each end's probe has its own packets, all of them."""
+    """TCP and rxe cross the pair, never lo; each end's probe has all packets of that end."""
     over_lo = sent_bytes(machine, "lo")
     outcome = runner.run(plan_file.from_toml(PLAN, "veth.toml"), testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
@@ -101,7 +101,7 @@ def test_a_plan_runs_on_it_and_every_count_agrees(
             assert sum(seen.values()) == sent > 0
             counted += sent
         assert values[test, size, "wire", "wire.frames", "roce_v2"] == counted
-    # sixty SENDs of one packet each, all of them the client's
+    # the client's sixty SENDs of one packet each
     assert values["send_bw", 64, "n1", "packets.tx", "SEND"] == 60
     assert ("send_bw", 64, "n2", "packets.tx", "SEND") not in values
     carried = values["tcp_bw", 4096, "wire", "wire.payload_bytes", "tcp"]
@@ -138,9 +138,9 @@ PAIR = Layout(vmlab.MTU)
 
 @contextmanager
 def late_arrivals(machine: Node, netdev: str) -> Iterator[None]:
-    """Frames are late behind the sender's device and before the receiver's driver.
+    """Delay frames between the sender's device and the receiver's driver.
 
-    A queueing discipline at the sender would be before its device: part of the stage `xmit`.
+    A queueing discipline at the sender would count as its stage `xmit`.
     """
     commands = (
         ("ip", "link", "add", "late", "type", "ifb"),
@@ -162,7 +162,7 @@ def late_arrivals(machine: Node, netdev: str) -> Iterator[None]:
 
 
 def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp_path) -> None:
-    """A delay in one direction is in that direction's times, whole, and in no other's."""
+    """A delay in one direction is completely in that direction's times and in no others."""
     with late_arrivals(machine, testbed.nodes[1].link.netdev):
         outcome = runner.run(plan_file.from_toml(ONE_WAY, "one-way.toml"), testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
@@ -171,7 +171,7 @@ def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp
     joined = correlate.join(step / "wire.pcap", traces)
     assert joined.unexplained == 0
     answered = correlate.messages(joined.packets, one_clock=True).filter("answered", "clean")
-    # both ends of a ping-pong write: the two directions are the two requesters
+    # both ends of a ping-pong write, so each direction has one requester
     delayed = pl.col("requester") == "n1"
     out, home = answered.filter(delayed), answered.filter(~delayed)
     assert min(len(out), len(home)) >= 5
@@ -179,13 +179,13 @@ def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp
         assert ours.min() >= DELAY_MS * 1_000_000
         assert other.min() >= 0
         assert other.median() < DELAY_MS * 1_000_000
-    # the two ways and the responder's time are parts of the requester's, on the one clock
+    # with one clock, both ways and the responder's time are parts of the requester's
     parts = answered["there_ns"] + answered["back_ns"]
     assert (parts <= answered["requester_ns"]).all()
 
 
 def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_path) -> None:
-    """A capture that ended early is no witness."""
+    """A capture that ended early proves nothing."""
     with (
         pytest.raises(TestbedError, match="not complete"),
         testbed.capture(tmp_path / "wire.pcap"),
@@ -194,7 +194,7 @@ def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_p
 
 
 def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
-    """Packets over lo would be taken for packets over the pair."""
+    """Packets over lo could be mistaken for packets over the pair."""
     rule = ("pref", "50", "iif", "lo", "to", "10.45.0.2", "lookup", "local")
     machine.run(["ip", "rule", "add", *rule])
     try:
@@ -207,7 +207,7 @@ def test_another_rule_that_comes_first_is_noticed(machine: Node) -> None:
 
 
 def test_what_make_changed_is_as_before(testbed: VethTestbed, machine: Node) -> None:
-    """Also when making it fails half-way: the second pair cannot be made beside the first."""
+    """A failed set-up is undone too: a second pair cannot be made next to the first."""
 
     def state() -> str:
         return machine.run(["sh", "-c", _STATE]).stdout
@@ -298,7 +298,7 @@ transports = ["tcp"]
 
 @pytest.fixture
 def switched(testbed: VethTestbed, machine: Node) -> Iterator[VethTestbed]:
-    """Three ends over two bridges in a row, in the place of the pair."""
+    """Three ends over two bridges in a row instead of the pair."""
     pair_setup.remove(machine)
     pair_setup.make(machine, SWITCHED)
     other = VethTestbed(testbed.host, SWITCHED)
@@ -315,7 +315,7 @@ def switched(testbed: VethTestbed, machine: Node) -> Iterator[VethTestbed]:
 
 
 def forwarded(machine: Node, netdev: str) -> int:
-    """Frames that a bridge took from one of its ports, or from the bridge before it."""
+    """Return the frames that a bridge received from a port or from the previous bridge."""
     argv = ["ip", "-n", SWITCH, "-s", "-j", "link", "show", "dev", netdev]
     (link,) = json.loads(machine.run(argv).stdout)
     return int(link["stats64"]["rx"]["packets"])
@@ -325,7 +325,7 @@ def forwarded(machine: Node, netdev: str) -> int:
 def test_mpi_between_three_ends_crosses_every_bridge(
     switched: VethTestbed, machine: Node, tmp_path
 ) -> None:
-    """Each transport by driver and wire; what the first end sends takes both hops."""
+    """Driver and wire prove each transport; packets of the first end take both hops."""
     ports = ("port1", "hop-down2", "port2", "port3")
     before = {port: forwarded(machine, port) for port in ports}
     outcome = runner.run(plan_file.from_toml(RANKS, "ranks.toml"), switched, tmp_path)
@@ -339,15 +339,15 @@ def test_mpi_between_three_ends_crosses_every_bridge(
     by_kind = {
         kind: frames.filter(pl.col("kind") == kind)["value"].sum() for kind in ("roce_v2", "tcp")
     }
-    # a rank connects to itself in the driver: with UCX 1.18 by seven packets
+    # each rank connects to itself within the driver, by seven packets with UCX 1.18
     assert 0 <= sent["value"].sum() - by_kind["roce_v2"] <= 3 * 32
     assert by_kind["roce_v2"] > 3 * 32
-    # every frame came in by a port once
+    # every frame entered by a port once
     assert by_kind["tcp"] + by_kind["roce_v2"] <= sum(crossed[p] for p in ports if "port" in p)
 
 
 def soonest_ms(machine: Node) -> float:
-    """The quickest of many echoes from the first end to the second and back."""
+    """Return the fastest of many echoes between the first end and the second."""
     argv = ("ping", "-q", "-c", "300", "-i", "0.002", "-I", "10.45.0.1", "10.45.0.2")
     summary = machine.run(argv).stdout.splitlines()[-1]
     # rtt min/avg/max/mdev = …
@@ -356,7 +356,7 @@ def soonest_ms(machine: Node) -> float:
 
 @pytest.mark.long
 def test_each_switch_costs_time(testbed: VethTestbed, machine: Node) -> None:
-    """Back to back, over one bridge and over five, in turns: the quickest round trip grows."""
+    """The fastest round trip grows from no bridge to one and to five, measured in turns."""
     soonest = dict.fromkeys((0, 1, 5), math.inf)
     try:
         for switches in (*soonest, *soonest):
@@ -375,7 +375,7 @@ def test_each_switch_costs_time(testbed: VethTestbed, machine: Node) -> None:
 def test_a_plans_link_is_late_slow_and_loses(
     switched: VethTestbed, machine: Node, tmp_path
 ) -> None:
-    """Rate, delay and loss are in the numbers, the loss is counted, and all is put back."""
+    """Rate, delay and loss show in the numbers; loss is counted; all is restored."""
     netdevs = [node.link.netdev for node in switched.nodes]
     disciplines = [machine.run(["tc", "qdisc", "show", "dev", each]).stdout for each in netdevs]
     outcome = runner.run(plan_file.from_toml(SLOW, "slow.toml"), switched, tmp_path)
@@ -394,5 +394,5 @@ def test_a_plans_link_is_late_slow_and_loses(
     frames = values["send_bw", "wire", "wire.frames", "roce_v2"]
     assert 0 < sent - frames <= lost
     assert frames == received
-    # a hundred messages of one packet: what was lost was sent again
+    # a hundred messages of one packet, and retransmissions of lost ones
     assert values["send_bw", "n1", "driver.sent_pkts", "counter"] > 100

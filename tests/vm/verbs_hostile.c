@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A local user as hostile as one can be: posts work requests into the work queues that it has
- * mapped, while threads change every field of them under the driver's hands.
+ * A hostile local user: posts work requests to its mapped work queues, while threads change every
+ * field of the queues as the driver uses them.
  *
  *   verbs_hostile DEVICE PEER WHAT REQUESTS SECONDS SEED
  *
@@ -38,7 +38,7 @@
 
 #define QKEY	    0x11111111
 #define MEMORY	    (1 << 20)
-#define SENDS	    63 /* slots less one: tells the queues of a queue pair apart */
+#define SENDS	    63 /* slots less one: distinguishes the queues of a queue pair */
 #define RECEIVES    31
 #define SHARED	    15
 #define COMPLETIONS 1023
@@ -98,7 +98,7 @@ static atomic_int stopping;
 static int change_av, change_wqe, change_ring, change_recv, change_state;
 static uint64_t seed;
 
-/* splitmix64; each thread has a state of its own */
+/* splitmix64; each thread has its own state */
 static _Thread_local uint64_t state;
 
 static uint64_t draw(void)
@@ -140,7 +140,7 @@ static uint64_t strange(void)
 	return below(3) ? values[below(sizeof(values) / sizeof(*values))] : draw();
 }
 
-/* queues are told apart by their number of slots; the newest mapping of that size */
+/* queues differ in their number of slots; returns the newest mapping of that size */
 static void find_ring(struct ring *r, uint32_t slots)
 {
 	static void *known[64];
@@ -260,7 +260,7 @@ static void to_gid(struct ibv_ah_attr *a, const struct end *from, const struct e
 	a->grh.hop_limit = 64;
 }
 
-/* whatever the state is; the other side may fail meanwhile, then it is tried again later */
+/* from any state; if the other side fails meanwhile, it is tried again later */
 static void connect_qp(struct ibv_qp *qp, struct ibv_qp *to, const struct end *from,
 		       const struct end *end, const struct pair *p)
 {
@@ -334,7 +334,7 @@ static void make_pair(struct pair *p, enum service service, int version)
 		find_ring(&p->peer_receives, RECEIVES);
 	to_gid(&a, &attacker, &victim, version);
 	CHECK(p->ah = ibv_create_ah(attacker.pd, &a));
-	/* what rdma-core keeps to itself; numbers begin at 1 */
+	/* private to rdma-core; numbers begin at 1 */
 	p->ah_num = count + 1;
 	connect_qp(p->qp, p->peer, &attacker, &victim, p);
 	connect_qp(p->peer, p->qp, &victim, &attacker, p);
@@ -365,7 +365,7 @@ static void fill_av(struct rxe_av *av, const struct pair *p)
 	}
 }
 
-/* a right work request of any sort that the service has, and some that it has not */
+/* a correct work request of any kind, including some that the service does not have */
 static void post(struct pair *p)
 {
 	static const unsigned char rc[] = {
@@ -444,7 +444,7 @@ static void ring_bell(struct pair *p)
 		CHECK(errno == EINVAL || errno == ENOMEM);
 }
 
-/* one field of a work request that the driver may look at now */
+/* changes one field of a work request that the driver may be reading */
 static void change_send(struct pair *p)
 {
 	uint32_t index = p->sends.buf->consumer_index + below(4);
@@ -571,7 +571,7 @@ static double now(void)
 	return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-/* the consumer's side of completions: nobody looks at them */
+/* consumes completions without looking at them */
 static void drain(struct ring *r)
 {
 	r->buf->consumer_index = r->buf->producer_index & r->mask;
@@ -581,7 +581,7 @@ static void reconnect(struct pair *p)
 {
 	connect_qp(p->qp, p->peer, &attacker, &victim, p);
 	connect_qp(p->peer, p->qp, &victim, &attacker, p);
-	/* where the driver is in its queue is in its own index, which it writes here */
+	/* the driver's position in the queue is its own index, which it writes here */
 	p->sends.next = p->sends.buf->consumer_index & p->sends.mask;
 	p->sends.buf->producer_index = p->sends.next;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Two queue pairs in one process, on two devices of one machine (or both on one: loopback):
- * batches of chained work requests from the first to the second, one at a time, waited for with
- * completion events. Nothing polls, so the driver's work queue is never starved of its CPU, and
- * under QEMU's -icount the cost per message repeats to about 0.1 %.
+ * Two queue pairs in one process, on two devices of one machine (or on one device: loopback).
+ * Sends batches of chained work requests from the first to the second, one at a time, and waits
+ * with completion events. Nothing polls, so the driver's work queue always gets the CPU, and under
+ * QEMU's -icount the cost per message repeats to about 0.1 %.
  *
  *   verbs_loop FROM TO TRANSPORT OPERATION SIZE BATCHES [CHAIN [GID]]
  *
@@ -30,7 +30,7 @@
 #define MAX_SIZE  (1 << 20)
 #define GRH	  40
 #define QKEY	  0x11111111
-/* the GRH that a UD receive puts first lies in front of the message, and keeps that aligned */
+/* a UD receive puts the GRH before the message, which stays aligned */
 #define BUFFER (MAX_SIZE + 64)
 
 #define CHECK(what)                                                                        \
@@ -92,7 +92,7 @@ static struct ibv_context *open_device(const char *name)
 	return context;
 }
 
-/* what a GID is called here */
+/* the name of a GID's kind in GID arguments */
 static const char *gid_name(const struct ibv_gid_entry *entry)
 {
 	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -217,7 +217,7 @@ static void post_receives(struct end *e, struct ibv_recv_wr *first)
 		       : ibv_post_recv(e->qp, first, &bad)));
 }
 
-/* the driver's count of messages that it refused for want of a receive */
+/* the driver's count of messages that it refused for lack of a receive */
 static long refusals(const struct end *e)
 {
 	char path[256];
@@ -245,7 +245,7 @@ static void wait_for(struct end *e, int n, enum ibv_wc_status status)
 		CHECK(got >= 0);
 		if (!got) {
 			CHECK(!ibv_req_notify_cq(e->cq, 0));
-			/* what came between the two calls raises no event */
+			/* completions between the two calls raise no event */
 			got = ibv_poll_cq(e->cq, 1, &wc);
 			CHECK(got >= 0);
 			if (!got) {
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 			w->wr.atomic.compare_add = 1;
 		} else {
 			w->wr.rdma.remote_addr = (uintptr_t)b.buffer + 64;
-			/* the low byte of a key tells a memory region's generations apart */
+			/* the low byte of a key distinguishes generations of a memory region */
 			w->wr.rdma.rkey = b.mr->rkey ^ (op->denied ? 0x55 : 0);
 		}
 		receive[i].sg_list = &to;

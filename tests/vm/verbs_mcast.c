@@ -44,7 +44,7 @@ static struct ibv_context *open_device(const char *name)
 	return context;
 }
 
-/* a RoCE v1 GID of the sort that the group is of: multicast keeps to one address family */
+/* a RoCE v1 GID of the group's address family, which multicast requires */
 static int choose_gid(struct ibv_context *context, const union ibv_gid *group)
 {
 	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -60,7 +60,7 @@ static int choose_gid(struct ibv_context *context, const union ibv_gid *group)
 	exit(1);
 }
 
-/* asleep meanwhile: the driver's work queue needs the CPU */
+/* sleeps while it waits: the driver's work queue needs the CPU */
 static struct ibv_wc wait_for(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;

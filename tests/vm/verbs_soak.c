@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One end of a connection that carries verified messages both ways until it is told to stop, and
- * that is made again whenever the link has taken it down.
+ * One end of a connection that carries verified messages both ways until SIGINT, and reconnects
+ * whenever the link has broken the connection.
  *
  *   verbs_soak DEVICE GID_INDEX PORT STATUS [PEER]
  *
- * With PEER, an IPv4 address, it connects there, else it listens: the ends tell each other by TCP
- * what their queue pairs need. Messages are SEND, WRITE with immediate and READ in turn, of 8 to
- * MAX_SIZE bytes that follow from the message's number and direction. Each must arrive once, in
- * order, as it was, over all connections; what was acknowledged must have arrived. The file
- * STATUS has the counts of the moment, and what went wrong. SIGINT: both ends finish what they have begun. Fails when
- * nothing has moved for STALL_SECONDS (environment; 120).
+ * With PEER, an IPv4 address, it connects there, otherwise it listens. The ends exchange the
+ * attributes of their queue pairs by TCP. Messages are SEND, WRITE with immediate and READ in turn,
+ * of 8 to MAX_SIZE bytes that follow from the message's number and direction. Over all connections,
+ * each message must arrive once, in order and unchanged; acknowledged ones must have arrived. The
+ * file STATUS has the current counts and errors. On SIGINT, both ends finish what they have
+ * started. Fails when nothing has moved for STALL_SECONDS (environment; 120).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define DEPTH	 8	     /* messages in flight, and receives posted */
-#define TARGETS	 (4 * DEPTH) /* a WRITE may be two queues ahead of what was looked at */
+#define TARGETS	 (4 * DEPTH) /* a WRITE may be two queues ahead of the last checked one */
 #define MAX_SIZE 16384
 #define RECEIVE	 (1ull << 63)
 
@@ -43,7 +43,7 @@
 
 enum kind { SEND, WRITE, READ, KINDS };
 
-/* what the ends tell each other when they connect */
+/* what the ends exchange when they connect */
 struct hello {
 	union ibv_gid gid;
 	uint32_t qpn, psn;
@@ -73,7 +73,7 @@ static int tcp = -1;
 static int sends, receives; /* posted, and not completed */
 static int broken;
 
-/* over all of them; numbers of messages */
+/* over all connections; numbers of messages */
 static uint64_t next_out, acked, next_in;
 static uint64_t end_in = UINT64_MAX; /* their last message's successor, when they said so */
 static int said_end, said_bye, heard_bye;
@@ -109,7 +109,7 @@ static __attribute__((noreturn)) void fail(const char *what, uint64_t number)
 	exit(1);
 }
 
-/* the same for equal counts: a reader never sees half of an old line */
+/* fixed width, so a reader never sees the rest of an older line */
 static void report(int file)
 {
 	char line[256];
@@ -187,7 +187,7 @@ static void verify(const unsigned char *got, uint64_t number, int direction)
 	moved_bytes += size_of(number);
 }
 
-/* what a READ finds: this end's, from its first byte */
+/* this end's data for READs, from its first byte */
 static void fill_source(unsigned char *to, int direction)
 {
 	for (int i = 0; i < MAX_SIZE; i++)
@@ -291,7 +291,7 @@ static void completed(const struct ibv_wc *wc)
 	}
 	broken = 1;
 	errors[wc->status]++;
-	/* what a link that is cut may do to a queue pair, and nothing else */
+	/* the only errors that a cut link may cause */
 	if (wc->status != IBV_WC_RETRY_EXC_ERR && wc->status != IBV_WC_WR_FLUSH_ERR &&
 	    wc->status != IBV_WC_LOC_QP_OP_ERR) {
 		fail(ibv_wc_status_str(wc->status), wc->wr_id);
@@ -397,7 +397,7 @@ static void connect_queue_pair(void)
 			   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* everything that was posted comes back, with success or flushed */
+/* waits until all that was posted has completed, successfully or flushed */
 static void destroy_queue_pair(void)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};
@@ -410,7 +410,7 @@ static void destroy_queue_pair(void)
 	CHECK(!ibv_destroy_cq(cq));
 }
 
-/* a TCP connection to the other end, whenever the link allows */
+/* a TCP connection to the other end, once the link allows it */
 static void meet(int listener, const struct sockaddr_in *peer)
 {
 	struct timeval patience = {.tv_sec = 5};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Queue pairs to be attacked: RC, UC and UD over RoCE v1 and v2, with receives posted, keys that
- * allow everything, and requests of their own that nobody answers. One that goes to the error state
- * is connected again, with PSN 0.
+ * Queue pairs to be attacked: RC, UC and UD over RoCE v1 and v2, with posted receives, keys that
+ * allow everything, and unanswered requests. A queue pair in the error state is connected again,
+ * with PSN 0.
  *
  *   verbs_target DEVICE PEER_IPV4
  *
@@ -73,7 +73,7 @@ static void post_receive(struct target *t)
 	ibv_post_recv(t->qp, &wr, &bad); /* it may have gone to the error state meanwhile */
 }
 
-/* what waits for answers: forged ones find something to do */
+/* requests that wait for answers, for forged answers to act on */
 static void post_requests(struct target *t)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -99,7 +99,7 @@ static void post_requests(struct target *t)
 	}
 }
 
-/* what arrives meanwhile may fell it at any step: then it is tried again */
+/* an arriving packet may break it at any step: then it is tried again */
 static void connect_target(struct target *t)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
