@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shared by the unit tests: where recorded output lies."""
+"""Fixtures of the unit tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import settings
 
 import tshark_plugin
 
-# a busy machine is no reason to fail: examples have no time limit of their own
+# examples have no time limit, which a busy machine would break
 settings.register_profile("rocelab", deadline=None)
 settings.load_profile("rocelab")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The statistics of `make bench`: what they say, and what one disturbed round may change."""
+"""The statistics of `make bench`, and how little one disturbed round changes them."""
 
 from __future__ import annotations
 

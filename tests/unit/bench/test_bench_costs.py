@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The arithmetic of `make bench`: what is compared with what, and how a miss is told."""
+"""The arithmetic of `make bench`: comparisons, and the report of a missed target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def costs() -> ModuleType:
 
 
 def samples(costs: ModuleType) -> dict[str, list[float]]:
-    """Two loads of each module; the second of ours is steadily 1,900 dearer."""
+    """Two loads of each module; the second of ours always costs 1,900 more."""
     return {
         costs.STOCK: [20000, 20010],
         costs.BPFTRACE: [50000, 50010],

@@ -19,7 +19,7 @@ START_NS = 1_700_000_000 * 10**9
 
 
 def stream(draw: random.Random) -> list[tuple[int, bytes]]:
-    """Two directions of small messages, now and then disturbed in each way that must be noticed."""
+    """Two directions of small messages, with occasional disturbances that must be noticed."""
     net = frames.Net(kind=draw.choice(["v2_ipv4", "v2_ipv4", "v2_ipv4", "v2_ipv6", "v1"]))
     if net.kind == "v2_ipv6":
         net.a, net.b = "fd00::1", "fd00::2"

@@ -33,10 +33,10 @@ SOURCES = sorted(
     if "target" not in path.parts and path.is_file()
 )
 WIDTH = 120
-# a manual page has a line for a paragraph
+# a manual page has one line per paragraph
 UNWRAPPED = {name(path) for path in (ROOT / "docs/man").iterdir()} | {"ebpf/README.md"}
 TOP_PATH = rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, TOP))})/[^\s`,:;)]+"
-# what a page leaves to the reader: NAME, <line>, test_x.py, …
+# placeholders: NAME, <line>, test_x.py, …
 PLACEHOLDER = re.compile(r"[<>…{}$*]|(?<![A-Z])(?:LINE|NAME|RULE|SUITE|TOOL)(?![A-Z])")
 
 
@@ -50,7 +50,7 @@ def code(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The ids that GitHub gives to headings."""
+    """Return the ids that GitHub gives to headings."""
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
         for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
@@ -106,7 +106,7 @@ def test_recipes_name_files_that_exist() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
-    """What a page tells a reader to type: make's targets and rocelab's commands."""
+    """Return the make targets and rocelab commands that a page tells a reader to type."""
     commands = vars(typer.main.get_command(app))["commands"]
     targets = {
         target
@@ -130,7 +130,7 @@ def test_commands_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name(page) not in UNWRAPPED], ids=name)
 def test_lines_are_short(page: Path) -> None:
-    """At most 120 columns, but for tables, long links and what programs printed."""
+    """At most 120 columns, except tables, long links and program output."""
     text = re.sub(
         r"^```\w*\n.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The bpftrace scripts name what the driver's events number, and say how they are used."""
+"""The bpftrace scripts name the events' numbers as the driver does, and have a usage text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ HEADERS = "".join(
 
 
 def driver_list(name: str) -> list[str]:
-    """Names in one of the driver's lists, in the order of their numbers."""
+    """Return the names of one of the driver's lists, in the order of their numbers."""
     text = HEADERS.split(f"#define {name}(EM, EML)")[1].split("\n\n")[0]
     return re.findall(r'"(\w+)"', text)
 
 
 def script_list(script: str, variable: str) -> dict[int, str]:
-    """A script's names by number."""
+    """Return a script's names by number."""
     text = (ROOT / "ebpf/scripts" / script).read_text()
     found = re.findall(rf'@{variable}\[(\w+)\] = "(\w+)"', text)
     return {int(number, 0): name for number, name in found}
@@ -52,7 +52,7 @@ def test_names_are_the_drivers(script: str, variable: str, name: str, first: int
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_says_what_it_is(path: Path) -> None:
-    """Executable, with a line of purpose and its usage."""
+    """Each script is executable and starts with its purpose and usage."""
     text = path.read_text()
     assert path.stat().st_mode & 0o111
     assert text.startswith("#!/usr/bin/env bpftrace\n")
@@ -62,7 +62,7 @@ def test_a_script_says_what_it_is(path: Path) -> None:
 
 
 def test_they_are_documented() -> None:
-    """The how-to has each of them."""
+    """The how-to mentions each script."""
     howto = (ROOT / "docs/howto/events.md").read_text()
     assert len(SCRIPTS) == 4
     for path in SCRIPTS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The probes' manual pages and their option tables (ebpf/*/*_option_table.h) say the same."""
+"""The probes' manual pages agree with their option tables (ebpf/*/*_option_table.h)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Option(NamedTuple):
 
 
 def table(probe: str) -> list[Option]:
-    """Options as the program has them."""
+    """Return the program's options."""
     text = re.sub(r"/\*.*?\*/", "", source(probe), flags=re.DOTALL)
     pattern = r"OPTION\(\s*('.'|\w+),\s*\"([\w-]+)\",\s*(NULL|\"[^\"]*\"),"
     found = re.findall(pattern, text)
@@ -54,7 +54,7 @@ def table(probe: str) -> list[Option]:
 
 
 def manual(probe: str) -> list[Option]:
-    """Options as the manual page's OPTIONS section has them."""
+    """Return the options in the manual page's section OPTIONS."""
     section = page(probe).split("## OPTIONS")[1].split("\n## ")[0]
     heads = re.findall(
         r"^(?:\*\*(-\w)\*\*, )?\*\*(--[\w-]+)\*\*(?: \*([^*]+)\*)?$", section, re.MULTILINE
@@ -65,13 +65,13 @@ def manual(probe: str) -> list[Option]:
 
 @each_probe
 def test_same_options_in_the_same_order(probe: str) -> None:
-    """Letters, names and arguments; one table serves getopt and --help."""
+    """Letters, names and arguments agree; one table serves getopt and --help."""
     assert len(table(probe)) > 10
     assert manual(probe) == table(probe)
 
 
 def test_a_name_has_one_letter_and_p_is_the_pid() -> None:
-    """In every probe, as in bcc's tools."""
+    """-p is a PID in every probe, as in bcc's tools."""
     letters: dict[str, set[str]] = {}
     for option in (option for probe in PROBES for option in table(probe)):
         letters.setdefault(option.name, set()).add(option.letter)
@@ -100,7 +100,7 @@ def test_exit_statuses(probe: str) -> None:
 
 
 def test_contexts_owners_and_features_are_explained() -> None:
-    """What rxecpu's output can name stands in its page."""
+    """rxecpu's page has every name that can be in its output."""
     report = (ROOT / "ebpf/rxecpu/cpu_report.c").read_text()
     contexts = re.findall(r'"([\w.]+)"', report.split("context_names")[1].split(";")[0])
     assert len(contexts) == 16

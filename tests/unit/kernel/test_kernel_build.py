@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kernel/scripts: what is fetched, applied, refused and named. No kernel is built here."""
+"""kernel/scripts: fetching, applying, refusals and error messages. No kernel is built here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 KERNEL = Path(__file__).parents[3] / "kernel"
 SCRIPTS = KERNEL / "scripts"
 RXE = "drivers/infiniband/sw/rxe"
-# a driver of our own, so that the test needs no kernel's: a folder with this file is an rxe folder
+# a fake driver, so that the test needs no kernel source: a folder with this file is an rxe folder
 SOURCE = "".join(f"int line{number};\n" for number in range(1, 41))
 PATCH = f"""\
 --- a/{RXE}/rxe_net.c
@@ -43,7 +43,7 @@ def script(name: str, *words: str, **environment: str) -> subprocess.CompletedPr
 
 @pytest.fixture
 def pristine(tmp_path: Path) -> Path:
-    """A tree with a driver in it."""
+    """Create a source tree with a driver."""
     folder = tmp_path / "pristine" / RXE
     folder.mkdir(parents=True)
     (folder / "rxe_net.c").write_text(SOURCE)
@@ -52,19 +52,19 @@ def pristine(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def patch(tmp_path: Path) -> Path:
-    """A patch that applies to it."""
+    """Create a patch that applies to it."""
     path = tmp_path / "0001-patch.patch"
     path.write_text(PATCH)
     return path
 
 
 def net(tree: Path) -> Path:
-    """The file that is patched."""
+    """Return the file that is patched."""
     return tree / RXE / "rxe_net.c"
 
 
 def test_apply(pristine: Path, patch: Path, tmp_path: Path) -> None:
-    """The tree is the source with the patch and the shared files; the source stays pristine."""
+    """The tree has the source, the patch and the shared files; the source stays pristine."""
     shared = tmp_path / "shared.h"
     shared.write_text("/* shared */\n")
     done = script(
@@ -77,7 +77,7 @@ def test_apply(pristine: Path, patch: Path, tmp_path: Path) -> None:
 
 
 def test_apply_moved_lines(pristine: Path, patch: Path, tmp_path: Path) -> None:
-    """Lines that only moved are found: that is no fuzz."""
+    """Moved lines are found, which needs no fuzz."""
     net(pristine).write_text("int new;\n" * 5 + SOURCE)
     done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", "", str(patch))
     assert done.returncode == 0, done.stderr
@@ -86,7 +86,7 @@ def test_apply_moved_lines(pristine: Path, patch: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["line19", "line21", "line24"])
 def test_apply_refuses_fuzz(pristine: Path, patch: Path, tmp_path: Path, line: str) -> None:
-    """A changed line, in the context or not, stops it: with file, hunk, patch and version."""
+    """A changed line, even in the context, is an error that names file, hunk, patch and version."""
     net(pristine).write_text(SOURCE.replace(f"int {line};", f"long {line};"))
     done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.999-1", "", str(patch))
     assert done.returncode != 0
@@ -97,7 +97,7 @@ def test_apply_refuses_fuzz(pristine: Path, patch: Path, tmp_path: Path, line: s
 
 
 def test_apply_names_the_patch(pristine: Path, patch: Path, tmp_path: Path) -> None:
-    """Of a series the patch that failed is named, the first one too."""
+    """The error names the patch of the series that failed, also if it is the first."""
     second = tmp_path / "0002-patch.patch"
     second.write_text(PATCH.replace("21", "23"))
     net(pristine).write_text(SOURCE.replace("int line21;", "long line21;"))
@@ -108,7 +108,7 @@ def test_apply_names_the_patch(pristine: Path, patch: Path, tmp_path: Path) -> N
 
 
 def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Path) -> None:
-    """A source that has the series already is taken as it is, and said to be."""
+    """A source that already has the series is used unchanged, and the output says so."""
     net(pristine).write_text(SOURCE.replace("int line21;", "int patched21;"))
     done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", "", str(patch))
     assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("variable", ["RXE_SRC", "KSRC"])
 def test_fetch_from_a_tree(pristine: Path, tmp_path: Path, variable: str) -> None:
-    """A kernel tree gives its driver and its version."""
+    """A kernel tree provides driver and version."""
     (pristine / "Makefile").write_text(
         "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 34\nEXTRAVERSION =\n"
     )
@@ -130,7 +130,7 @@ def test_fetch_from_a_tree(pristine: Path, tmp_path: Path, variable: str) -> Non
 
 
 def test_fetch_from_the_folder(pristine: Path, tmp_path: Path) -> None:
-    """The rxe folder itself will do."""
+    """KSRC may also be the rxe folder."""
     out = tmp_path / "out"
     done = script("fetch", "6.12", "6.12.34-x", str(out), RXE_SRC=str(pristine / RXE))
     assert done.returncode == 0, done.stderr
@@ -138,7 +138,7 @@ def test_fetch_from_the_folder(pristine: Path, tmp_path: Path) -> None:
 
 
 def test_fetch_from_debian_tarball(pristine: Path, tmp_path: Path) -> None:
-    """What the linux-source package installs: one tar.xz, of which the driver is taken, whole."""
+    """The driver is extracted from the tar.xz that the package linux-source installs."""
     (pristine / RXE / "Makefile").write_text("obj-m += rdma_rxe.o\n")
     (pristine / "drivers/other.c").write_text("int other;\n")
     pristine.rename(tmp_path / "linux-source-6.12")
@@ -151,7 +151,7 @@ def test_fetch_from_debian_tarball(pristine: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     taken = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     assert taken == [f"{RXE}/Makefile", f"{RXE}/rxe_net.c", "version"]
-    # cut short: an error, and no half of a driver
+    # a truncated archive is an error and leaves no partial driver
     tarball.write_bytes(tarball.read_bytes()[:-40])
     shutil.rmtree(out)
     done = script("fetch", "6.12", "6.12.34-x", str(out), SOURCES=str(sources))
@@ -161,7 +161,7 @@ def test_fetch_from_debian_tarball(pristine: Path, tmp_path: Path) -> None:
 
 
 def test_fetch_from_elsewhere(tmp_path: Path) -> None:
-    """A folder without the driver is an error that says so, and nothing is made."""
+    """A folder without the driver is an error, and nothing is created."""
     done = script("fetch", "6.12", "6.12.34-x", str(tmp_path / "out"), RXE_SRC=str(tmp_path))
     assert done.returncode != 0
     assert f"no rxe driver in {tmp_path}" in done.stderr
@@ -170,7 +170,7 @@ def test_fetch_from_elsewhere(tmp_path: Path) -> None:
 
 
 def patch_id(base: Path) -> str:
-    """The id of a copy of the kernel folder's series."""
+    """Return the patch id of a copy of the kernel folder."""
     files = [
         *sorted((base / "patches/6.12").glob("*.patch")),
         *sorted((base / "src").glob("*.[ch]")),
@@ -181,7 +181,7 @@ def patch_id(base: Path) -> str:
 
 
 def test_patch_id(tmp_path: Path) -> None:
-    """It is 12 hexadecimal digits, the same anywhere, and another for any change."""
+    """The patch id has 12 hexadecimal digits, is equal in any folder, and any edit changes it."""
     first, second = tmp_path / "a", tmp_path / "b"
     for copy in (first, second):
         shutil.copytree(KERNEL, copy)
@@ -196,7 +196,7 @@ def test_patch_id(tmp_path: Path) -> None:
 
 
 def test_unknown_line_and_variant() -> None:
-    """What cannot be built is said at once."""
+    """Impossible builds fail at once."""
     make = ["make", "-C", str(KERNEL), "KVER=5.10.0-amd64"]
     done = subprocess.run(make, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -207,7 +207,7 @@ def test_unknown_line_and_variant() -> None:
 
 
 def host(sys: Path, call: str) -> subprocess.CompletedProcess[str]:
-    """Call a function of host.sh, with a folder in the place of /sys."""
+    """Call a function of host.sh, with a folder instead of /sys."""
     return subprocess.run(
         ["sh", "-c", f". {SCRIPTS}/host.sh; {call}"],
         capture_output=True,
@@ -218,7 +218,7 @@ def host(sys: Path, call: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_enforced_signatures(tmp_path: Path) -> None:
-    """Secure Boot, the kernel's own parameter, lockdown: each is seen; none of them is nothing."""
+    """Secure Boot, the kernel's parameter and lockdown are each detected; without them none is."""
 
     def enforced() -> bool:
         return host(tmp_path, "signatures_enforced").returncode == 0
@@ -248,7 +248,7 @@ def test_enforced_signatures(tmp_path: Path) -> None:
 
 
 def test_a_signature_is_seen(tmp_path: Path) -> None:
-    """What the kernel puts at the end of a signed module."""
+    """A signed module is recognised by the kernel's marker at its end."""
     module = tmp_path / "rdma_rxe.ko"
     module.write_bytes(b"\x7fELF" + bytes(100))
     assert host(tmp_path, f"is_signed {module}").returncode != 0
@@ -268,7 +268,7 @@ def test_a_loaded_module_is_reported(tmp_path: Path) -> None:
         parent = tmp_path / "class/infiniband" / device / "parent"
         parent.parent.mkdir(parents=True)
         parent.write_text(f"{netdev}\n")
-    # a device of other hardware has no parent of that kind
+    # a hardware device has no such parent
     (tmp_path / "class/infiniband/mlx5_0").mkdir()
     (tmp_path / "module/rdma_rxe/version").write_text("rocelab-0123456789ab\n")
     busy = host(tmp_path, "say_loaded").stdout
@@ -284,19 +284,19 @@ BOOT_HEADER = 0x1F1
 
 
 def boot_image(payload: bytes) -> bytes:
-    """A bzImage of x86 as far as base-btf.sh reads it: one set-up sector."""
+    """Create the parts of an x86 bzImage that base-btf.sh reads: one set-up sector."""
     head = bytearray(1024)
     head[BOOT_HEADER] = 1
     head[0x202:0x206] = b"HdrS"
     head[0x248:0x24C] = (16).to_bytes(4, "little")
     head[0x24C:0x250] = (len(payload) + 4).to_bytes(4, "little")
-    # behind the data stands its size
+    # the data's size follows the data
     return bytes(head) + bytes(16) + payload + b"\x99\0\0\0" + b"what follows"
 
 
 @pytest.mark.parametrize("name", ["xz", "gzip", "zstd"])
 def test_base_btf_of_a_boot_image(tmp_path: Path, name: str) -> None:
-    """The kernel in a boot image is unpacked, and its BTF taken out."""
+    """The kernel in a boot image is unpacked and its BTF extracted."""
     types = tmp_path / "types"
     types.write_bytes(b"\x9f\xeb\x01\0" + b"types of a kernel")
     kernel = tmp_path / "vmlinux"
@@ -334,7 +334,7 @@ def test_base_btf_refuses(tmp_path: Path) -> None:
 
 
 def test_fetch_without_debian(tmp_path: Path) -> None:
-    """Where there is no dpkg, the way is KSRC."""
+    """Without dpkg, the error points to KSRC."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("sh", "sed", "dirname"):
@@ -349,7 +349,7 @@ def test_fetch_without_debian(tmp_path: Path) -> None:
 
 
 def test_fetch_without_headers(tmp_path: Path) -> None:
-    """The source must be that of the headers: without them no version is guessed."""
+    """The source must match the headers; without them no version is guessed."""
     (tmp_path / "dpkg-query").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "dpkg-query").chmod(0o755)
     out = tmp_path / "out"
@@ -388,7 +388,7 @@ def test_dkms_conf() -> None:
 
 
 def test_series_form() -> None:
-    """Each patch can be mailed: numbered, signed off, about the driver alone."""
+    """Each patch can be mailed: numbered, signed off, changing only the driver."""
     patches = sorted((KERNEL / "patches").glob("*/*.patch"))
     assert patches
     for path in patches:

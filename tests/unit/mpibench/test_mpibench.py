@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mpibench with local ranks: every test, method and rank count; wrong data never pass."""
+"""mpibench with local ranks: every test, method and rank count; corrupted data never pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLLECTIVES = (
     *("bcast", "scatter", "gather", "reduce", "allreduce", "allgather", "barrier"),
     *("alltoall", "reduce_scatter"),
 )
-# root may be all that CI has; ranks share its processors, and none may spin while others work
+# CI may run as root; ranks share its processors, and none may spin while others work
 ENVIRONMENT = {
     **os.environ,
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 
 @cache
 def built(folder: Path) -> Path:
-    """The program, built here."""
+    """Build the program."""
     for name in ("mpicc", "mpirun", "make"):
         need_program(name)
     subprocess.run(["make", "-s", "-C", SOURCES, f"O={folder}"], check=True)
@@ -70,7 +70,7 @@ def document(program: Path, ranks: int, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("method", ["osu", "imb", "skampi"])
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_every_test_at_every_rank_count(program: Path, method: str, ranks: int) -> None:
-    """Data are checked inside for each root; here that all of it ran, in one mpirun."""
+    """All tests run in one mpirun; mpibench itself checks the data for each root."""
     found = document(
         program, ranks, "-m", method, "-i", "9", "-s", "4,1000,20000", *PAIRS, *COLLECTIVES
     )
@@ -92,13 +92,13 @@ def test_every_test_at_every_rank_count(program: Path, method: str, ranks: int) 
 
 
 def test_sizes_that_divide_among_no_ranks(program: Path) -> None:
-    """A vector shorter than the ranks, and messages of nothing."""
+    """A vector with fewer elements than ranks, and empty messages."""
     document(program, 3, "-i", "2", "-s", "4,8", "reduce_scatter")
     document(program, 2, "-i", "2", "-s", "0", "latency", "bw", "bcast", "alltoall", "allgather")
 
 
 def across(program: Path, test: str, size: int, iterations: int = 10) -> tuple[int, int]:
-    """What must cross the link with ranks 0 and 1 on node a, 2 and 3 on b."""
+    """Return what must cross the link with ranks 0 and 1 on node a, 2 and 3 on b."""
     script = 'export ROCELAB_NODE=$((OMPI_COMM_WORLD_RANK / 2)); exec "$@"'
     done = subprocess.run(
         [
@@ -119,7 +119,7 @@ def across(program: Path, test: str, size: int, iterations: int = 10) -> tuple[i
 
 @pytest.mark.slow
 def test_what_must_cross_the_link(program: Path) -> None:
-    """By hand, for two nodes of two ranks: ten times and the check."""
+    """Computed by hand for two nodes of two ranks: ten iterations and the check."""
     assert across(program, "latency", 100) == (11 * 2 * 100, 11 * 2)
     assert across(program, "mbw_mr", 100) == (11 * 2 * 8 * 100, 11 * 2 * 8)
     assert across(program, "bcast", 100) == (11 * 100, 11)
@@ -166,7 +166,7 @@ MEDDLED = {
 
 @pytest.mark.parametrize("name", MEDDLED)
 def test_one_wrong_bit_is_found(program: Path, tmp_path: Path, name: str) -> None:
-    """A library between mpibench and MPI flips a bit at the last rank."""
+    """Corruption is found: a library between mpibench and MPI flips a bit at the last rank."""
     test, buffer, parameters, arguments = MEDDLED[name]
     source, library = tmp_path / "meddler.c", tmp_path / "meddler.so"
     source.write_text(
@@ -205,7 +205,7 @@ def test_a_pair_needs_two(program: Path) -> None:
 
 
 def test_the_library_s_choices_are_told(program: Path) -> None:
-    """Switch points and what was set, from the MPI library itself."""
+    """The JSON has the MPI library's own switch points and settings."""
     words = ("--json", "-i", "1", "-s", "4", "bcast")
     done = run(program, 2, *words, OMPI_MCA_coll_tuned_bcast_algorithm="6")
     cvars = json.loads(done.stdout)["cvars"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mpibench's manual page says what its sources say: options, tests, exit statuses."""
+"""mpibench's manual page agrees with its sources: options, tests, exit statuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_same_options_in_the_same_order() -> None:
     assert [(letter, name, bool(argument)) for letter, name, argument in there] == [
         (letter, name, kind == "required") for name, kind, letter in entries
     ]
-    # and --help has each, with its argument's name
+    # --help has each with its argument's name
     for letter, name, argument in there:
         assert f"  -{letter}, --{name}{argument.replace('*', '')}" in OPTIONS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MPI: plans, recipes, the daemon's command, and parsers on what the suites really printed.
+"""MPI: plans, recipes, the daemon's command, and parsers on recorded output of the suites.
 
 Most was printed by others, in public: osu-5.8 in converged-computing/metrics-operator's
 documentation (the barrier in its notes on Usernetes), osu-6.1 in the "Raspberry Pi cluster" notes
@@ -141,7 +141,7 @@ def test_osu_s_other_columns() -> None:
 
 
 def test_skampi() -> None:
-    """Recorded under the names that others gave their measurements."""
+    """Parse output recorded under the names that others gave their measurements."""
 
     def of(found: MpiJob, name: str, theirs: str) -> Sweep:
         text = (HERE / name).read_text()
@@ -168,14 +168,14 @@ def test_skampi() -> None:
 
 @pytest.mark.parametrize("row", ["count= 4 " + "1" * 5000 + "x", "count= 4 4 1.2.3 0.1 8 1.0 1.0"])
 def test_skampi_s_hostile_lines(row: str) -> None:
-    """Numbers that are none end in a clear word, and soon."""
+    """Invalid numbers give a clear error quickly."""
     text = f'# SKaMPI Version 5.0\n# begin result "bcast-4"\n{row}\n'
     with pytest.raises(CellError, match="no line for 4 bytes"):
         SUITES["skampi"].parse(job("skampi", "bcast", 4), text)
 
 
 def test_skampi_s_input() -> None:
-    """Elements of reductions, one rank of each half in a ping-pong, whose result is halved."""
+    """Reductions use elements; a ping-pong has one rank of each half, and its result is halved."""
     suite = SUITES["skampi"]
     assert (
         "for count = 2 to 2 do\nmeasure comm(4) : Reduce(count, MPI_FLOAT, MPI_SUM, 0)\nod"
@@ -264,7 +264,7 @@ def test_hpcc_garbled(old: str, new: str, message: str) -> None:
 
 @pytest.mark.parametrize(("ranks", "grid"), [(2, (1, 2)), (4, (2, 2)), (6, (2, 3)), (7, (1, 7))])
 def test_hpcc_s_input(ranks: int, grid: tuple[int, int]) -> None:
-    """What HPL takes from which line of HPL.dat (its TUNING)."""
+    """The settings that HPL reads from each line of HPL.dat (its TUNING)."""
     text = SUITES["hpcc"].files(application("hpcc", "all", "1000", ranks))["hpccinf.txt"]
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["1", "1000", "1", "80"]
@@ -273,7 +273,7 @@ def test_hpcc_s_input(ranks: int, grid: tuple[int, int]) -> None:
 
 
 def test_a_plan_s_problem() -> None:
-    """Applications have one, by default a small one, and no sizes; nobody else has."""
+    """Only applications have a problem size, by default a small one; they have no message sizes."""
     head = HEAD.replace("mpibench", "npb")
     plan = plan_file.from_toml(f'{head}test = "cg"\nmpi.problem = "A"\n', "p.toml")
     (cg,) = plan.benchmarks
@@ -288,7 +288,7 @@ def test_a_plan_s_problem() -> None:
 
 
 class Bare:
-    """A machine that has these programs."""
+    """Return a machine that has these programs."""
 
     def __init__(self, name: str, *programs: str) -> None:
         self.name, self.programs = name, programs
@@ -315,7 +315,7 @@ def test_a_missing_suite_is_an_error() -> None:
 
 @dataclass
 class Local:
-    """A node whose commands run here, with `folder` for its temporary files."""
+    """Return a node whose commands run here, with temporary files in `folder`."""
 
     name: str
     folder: Path
@@ -330,7 +330,7 @@ class Local:
 
 
 def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
-    """The very scripts: a rank runs where the suite's files are, with its node's settings."""
+    """The scripts run each rank in the folder of the suite's files, with its node's settings."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "cg.S.2"
     program.write_text('#!/bin/sh\necho "$UCX_TLS $1 $(cat input)" | tee report\n')
@@ -362,7 +362,7 @@ def test_imb() -> None:
         "latency.rank_max": ("collective", 1490, "ns"),
     }
     assert alone.messages == 640
-    # 2018's heading is spelt with a blank
+    # the heading of 2018 contains a space
     text = (HERE / "imb-2021.3-pingpong.txt").read_text()
     older = text.replace("Intel(R) MPI Benchmarks 2021.3", "Intel (R) MPI Benchmarks 2018")
     assert SUITES["imb"].parse(job("imb", "latency", 64), older).facts == {"version": "2018"}
@@ -454,7 +454,7 @@ def test_labels_tell_algorithms_apart() -> None:
 
 
 def test_algorithms_are_swept() -> None:
-    """One benchmark for each, and Open MPI is told which; run.json reads back the same."""
+    """One benchmark for each algorithm, which Open MPI gets as a setting; run.json round-trips."""
     text = HEAD + 'test = "bcast"\nsizes = [4]\nlabel = "few"\nalgorithms = [0, 6]\n'
     plan = plan_file.from_toml(text, "p.toml")
     assert {b.title: b.mpi and b.mpi.mca for b in plan.benchmarks} == {
@@ -475,7 +475,7 @@ def test_only_mpi_has_ranks() -> None:
 
 
 def test_recipes() -> None:
-    """The settings that are known to work (docs/howto/mpi.md)."""
+    """The settings are those that work (docs/howto/mpi.md)."""
     place = Place("n1", "data0", "rxe0", 1, 2)
     verbs = recipe.for_node(TRANSPORTS["rxe-v2"], place, one_machine=False)
     assert verbs == {
@@ -501,7 +501,7 @@ def test_recipes() -> None:
 
 
 def test_mpirun_finds_itself_under_any_node_name() -> None:
-    """A node may even have the name of another node's machine."""
+    """A node may have the host name of another node's machine."""
     hosts = "localhost:1,rocelab-beta:1"
     assert recipe.mpirun(PLAN, ("alpha", "beta"))[:3] == ("mpirun", "--host", hosts)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perftest: the parser on what version 25.01.0+0.80 (Debian 13) really printed over rxe."""
+"""perftest: the parser on recorded output of version 25.01.0+0.80 (Debian 13) over rxe."""
 
 from __future__ import annotations
 
@@ -143,14 +143,14 @@ UTIL = (HERE / f"perftest-{VERSION}-write_bw-65536-cpu_util.txt").read_text()
 
 
 def test_perftests_cpu_utilization() -> None:
-    """It takes a duration, and counts the messages itself."""
+    """A test with a duration counts the messages itself."""
     asked = replace(job("write_bw", 65536, 1000), cpu_util=True, seconds=3)
     assert {"-D", "3", "--cpu_util"} <= set(client(asked)) & set(server(asked))
     assert "-n" not in client(asked)
     found = parse(asked, UTIL)
     assert (found.messages, found.payload_bytes) == (487, 487 * 65536)
     assert figures(found)["cpu.utilization"] == ("proc_stat", 1.0, "1")
-    # step of a MiB/s against that of a message
+    # resolution of MiB/s compared with that of messages
     assert figures(found)["bandwidth"][1] == pytest.approx(10.10 * 2**20)
     with pytest.raises(CellError, match="no complete line"):
         parse(job("write_bw", 65536, 487), UTIL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""qperf and iperf3: parsers on what the tools really printed, and on what they never should."""
+"""qperf and iperf3: parsers on recorded and on garbled output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_qperf_bandwidth() -> None:
 
 
 def test_qperf_on_a_busy_node() -> None:
-    """Its own msg_rate is over the sender's time, and so lies 2 % off its bandwidth."""
+    """qperf's msg_rate uses the sender's time and therefore differs by 2 % from its bandwidth."""
     busy = (HERE / "qperf-0.4.11-tcp_bw-64-busy.txt").read_text()
     found = figures(read("qperf", "tcp_bw", 64, busy))
     assert found["bandwidth"] == ("one_way", 6493490.2, "bytes/s")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Transports of adapters: what drivers call their counters, and what they prove.
+"""Transports of adapters: the names of drivers' counters, and what they prove.
 
-Listings are of real adapters, as others printed them in public: mlx5's `ethtool -S` in
+Listings are public output of real adapters: mlx5's `ethtool -S` in
 github.com/isc-projects/ethq/issues/8 (its vPort names in elastic/beats/issues/45615), mlx4_en's in
 ethq/issues/21, bnx2x's in ethq/issues/6; bnxt_re's counters in prometheus/procfs/pull/675; i40iw's
 in prometheus/node_exporter/issues/966; hfi1's in netdata/netdata/pull/9091 and
@@ -93,7 +93,7 @@ def test_each_driver_says_by_its_own_names_what_it_sent() -> None:
     assert not any("," in name for name in hfi1)
     # the port's data are counted in words of 32 bits
     assert adapter.moved(hfi1) == adapter.Moved(5, None, 400)
-    # a counter that is there and never counts hides no other
+    # a counter that never increments does not hide another
     assert adapter.moved({"hw.tx_pkts": 0, "port.port_xmit_packets": 3}).sent == 3
     assert adapter.moved({}) == adapter.Moved(None, None, None)
 
@@ -113,7 +113,7 @@ def test_a_gauge_that_went_down_is_no_count() -> None:
 
 @pytest.mark.parametrize("transport", ["hw-v2", "ib"])
 def test_the_counters_of_both_ends_are_the_proof(transport: str) -> None:
-    """Of a benchmark of 1000 messages of 4096 bytes."""
+    """Counters of a benchmark of 1000 messages of 4096 bytes."""
     full = {"port.port_xmit_packets": 1000, "port.port_rcv_packets": 1000,
             "port.port_xmit_data": 1024 * 1000}  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_the_counters_of_both_ends_are_the_proof(transport: str) -> None:
     assert "n2 packets sent by the device is 0" in proven(full, {}, Frames())
     few = {**full, "port.port_xmit_data": 1000}
     assert "bytes sent by the devices is 8000" in proven(few, few, Frames())
-    # TCP instead: the host's own stack, which a capture sees
+    # TCP instead: the host's stack, which a capture sees
     assert "TCP payload" in proven(full, full, Frames(tcp_payload_bytes=4096 * 1000))
     other = proven(full, full, Frames(roce_v1=3))
     assert ("other version" in other) == (transport == "hw-v2")
@@ -160,7 +160,7 @@ LINKS = json.dumps(
 
 
 def test_the_inventorys_device_comes_first() -> None:
-    """InfiniBand's is on no interface."""
+    """InfiniBand has no interface."""
     assert verbs.ports(LINKS, "eth1") == (VerbsPort("mlx5_0", 1),)
     assert verbs.ports(LINKS, "eth1", "mlx5_1")[0] == VerbsPort("mlx5_1", 1)
     assert verbs.ports(LINKS, "ib0", "mlx5_1") == (VerbsPort("mlx5_1", 1),)
@@ -199,7 +199,7 @@ class Host:
 
 
 def test_what_a_host_is_asked_for_each_transport() -> None:
-    """GIDs by type and address; none for InfiniBand, whose device the inventory names."""
+    """GIDs by type and address; none for InfiniBand, for which the inventory names the device."""
     host = Host()
     ethernet = Endpoint("n1", Host.link, "rxe0", host)
     ports = verbs.find(ethernet)
@@ -217,7 +217,7 @@ def test_what_a_host_is_asked_for_each_transport() -> None:
 
 
 def test_an_adapter_and_rxe_side_by_side() -> None:
-    """Each transport gets its own device; what an adapter sends is never called rxe's."""
+    """Each transport gets its device; an adapter's traffic is never attributed to rxe."""
     both = json.dumps(
         [{"ifname": name, "port": 1, "netdev": "eth1"} for name in ("rxe_eth1", "mlx5_0")]
     )
@@ -233,7 +233,7 @@ def test_an_adapter_and_rxe_side_by_side() -> None:
 
 
 def test_our_own_soft_roce_is_no_adapter() -> None:
-    """Its stages can be seen: that is rxe-v2. A stock one is a device like any other."""
+    """An instrumented rxe device is refused: rxe-v2 shows its stages. A stock one is accepted."""
     ours, stock = (
         Endpoint("n1", Host.link, "mlx5_0", Host("mlx5_0", version))
         for version in ("rocelab-0123456789ab", "")
@@ -267,7 +267,7 @@ def test_commands_without_a_gid() -> None:
     ],
 )
 def test_results_name_the_driver_that_sent(facts: dict[str, object], named: str) -> None:
-    """An rxe device beside the adapter has no part in the adapter's numbers."""
+    """An rxe device next to the adapter does not affect the adapter's numbers."""
     plan = plan_file.from_toml(
         '[plan]\nname = "x"\nrepetitions = 1\ntransports = ["hw-v2"]\n'
         '[[benchmark]]\ntool = "perftest"\ntest = "write_lat"\nsizes = [64]\n',

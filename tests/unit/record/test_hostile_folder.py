@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run folder from elsewhere reaches nothing outside itself: not to read, write, delete or wait.
+"""A hostile run folder reaches nothing outside itself: no reads, writes, deletions or hangs.
 
-SECURITY.md promises what these tests hold.
+These tests verify the promises of SECURITY.md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def edit(path: Path, **members: Any) -> None:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """The outcome of a command."""
 
     returncode: int
     stdout: str
@@ -110,7 +110,7 @@ def test_a_temporary_name_that_links_elsewhere(evil: Path) -> None:
     done = command("report", evil)
     assert done.returncode == ExitCode.OK, done.stderr
     assert victims(evil) == before
-    # and no line of the page is the attacker's
+    # no line of the page comes from the attacker
     assert KEY not in (evil / "report.html").read_text().splitlines()
 
 
@@ -167,7 +167,7 @@ def link_to_zero(path: Path) -> None:
 
 
 def link_to_the_same(path: Path) -> None:
-    """To a file that would do, were it here."""
+    """A link to a file that would be valid within the folder."""
     other = path.parent.parent / f"other-{path.name}"
     other.write_bytes(_CONTENT[path.name])
     path.symlink_to(other)
@@ -245,7 +245,7 @@ def test_a_run_that_is_no_regular_file_is_no_run(evil: Path, by: Replace, tmp_pa
 
 @pytest.mark.parametrize("by", REPLACED, ids=lambda by: by.__name__)
 def test_results_that_are_no_regular_file(evil: Path, by: Replace, tmp_path: Path) -> None:
-    """They are not read, and as these cells have no raw output, they cannot be made again."""
+    """The results are not read, and without raw output they cannot be rebuilt."""
     other = RUN.write(tmp_path / "good")
     (evil / "report.html").write_text("the report of before")
 
@@ -263,7 +263,7 @@ def test_more_rows_than_a_run_has_are_refused(evil: Path, monkeypatch: pytest.Mo
 
 
 def test_names_of_a_node_do_not_leave_the_step(evil: Path) -> None:
-    """A node's name in cell.json is a part of a file's name."""
+    """A node's name in cell.json is part of a file name."""
     secret = evil.parent / "secret.json"
     secret.write_text('{"schema": "rocelab.rxestat/1", "rows": [], "packets": [], "lost": 7}')
     [path] = evil.glob("cells/*rxe*/cell.json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Only record/ knows what the files of a run folder are called, and how a metric's name is made."""
+"""Only record/ knows the file names of a run folder and the structure of metric names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ELSEWHERE = {
 
 
 def found(path: Path) -> Iterator[str]:
-    """File names and readers that a module mentions, docstrings apart."""
+    """Return the file names and readers that a module mentions outside docstrings."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and node.value in FILES - {layout.CELLS}:
             yield str(node.value)

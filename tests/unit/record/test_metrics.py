@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of metrics: what is made is what is parsed, and nothing belongs to two families."""
+"""Names of metrics round-trip, and no name belongs to two families."""
 
 from __future__ import annotations
 

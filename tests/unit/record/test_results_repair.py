@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run whose results.parquet is gone: made again from its cells, or a harmless error."""
+"""A run without results.parquet: it is rebuilt from the cells, or the error is harmless."""
 
 from __future__ import annotations
 

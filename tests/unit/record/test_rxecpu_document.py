@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPU time from rxecpu's documents: sums, what they are divided by, hostile documents."""
+"""CPU time from rxecpu's documents: sums, divisors, hostile documents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def values(traffic: Traffic) -> dict[tuple[str, str], float]:
 
 
 def test_values() -> None:
-    """CPUs together, softirqs together and each kind; nobody's time is lost or counted twice."""
+    """CPUs and softirqs are summed, also by kind; no time is lost or counted twice."""
     found = values(Traffic(packets=50, messages=10, megabytes=0.5))
     assert found["cpu.softirq.rxe", "time"] == 500
     assert found["cpu.softirq.net_rx.rxe", "time"] == 300
@@ -47,7 +47,7 @@ def test_values() -> None:
     assert found["cpu.wall", "time"] == 1000
     assert found["cpu.busy_cores", "cores"] == 1.5
     assert found["cpu.utilization", "per_core"] == 0.75
-    # others' time is not the transport's; the kernel's is without user mode
+    # `other` is not part of the transport; kernel time excludes user mode
     assert found["cpu.per_packet", "communication"] == 1350 / 50
     assert found["cpu.per_packet", "kernel"] == 750 / 50
     assert found["cpu.per_message", "kernel"] == 75
@@ -58,7 +58,7 @@ def test_values() -> None:
 
 
 def test_nothing_is_divided_by_nothing() -> None:
-    """No packets, no figure per packet."""
+    """Without packets there is no value per packet."""
     found = values(Traffic(packets=0, messages=0, megabytes=0))
     assert not [name for name, _ in found if name.startswith("cpu.per_")]
     assert not [name for name, kind in found if kind in ("per_message", "per_packet")]
@@ -79,13 +79,13 @@ def test_nothing_is_divided_by_nothing() -> None:
         lambda d: d["rows"][2].update(ns=1.5),
         lambda d: d["rows"][2].update(ns=True),
         lambda d: d["rows"].append("row"),
-        # two per cent of the time are nowhere
+        # two per cent of the time are missing
         lambda d: d["rows"][2].update(ns=560),
         lambda d: d["rows"][2].update(ns=640),
     ],
 )
 def test_hostile_documents(garble: Callable[[dict[str, Any]], object]) -> None:
-    """Every one is a CellError; a document whose parts do not sum to wall times CPUs is, too."""
+    """Each is a CellError, also a document whose parts do not sum to wall time times CPUs."""
     document = copy.deepcopy(DOCUMENT)
     garble(document)
     with pytest.raises(CellError):
@@ -93,7 +93,7 @@ def test_hostile_documents(garble: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_within_one_per_cent() -> None:
-    """One per cent may be missing."""
+    """One per cent of the time may be missing."""
     document = copy.deepcopy(DOCUMENT)
     document["rows"][2]["ns"] = 585
     assert rxecpu_document.parse(document).busy["user", "benchmark"] == 585

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stage histograms: a document that rxestat really wrote, merging, quantiles, hostile documents."""
+"""Stage histograms: a recorded document of rxestat, merging, quantiles, hostile documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_real_document() -> None:
     assert values["packets.rx", "ACKNOWLEDGE"].value == 300
     for metric, unit in (("stage.tx.bth.mean", "ns"), ("stage.rx.queue.p99", "ns")):
         assert values[metric, "RDMA_WRITE"].unit == unit
-    # the mean is the document's own, exactly
+    # exactly the document's mean
     for row in REAL["rows"]:
         mean = found.histograms[row["dir"], row["opcode_class"], row["stage"]].mean
         assert mean == pytest.approx(row["mean_ns"], abs=0.001)
@@ -59,7 +59,7 @@ def test_a_real_document() -> None:
 
 
 def test_a_step_that_few_packets_have_counts_for_all() -> None:
-    """Four packets of one message: one completion, so a quarter of it a packet."""
+    """Four packets of one message have one completion, a quarter per packet."""
     found = rxestat_document.Stages(
         {("rx", "SEND", "cqe"): bucketed([100]), ("rx", "SEND", "exec"): bucketed([7] * 4)},
         {("done", "SEND"): (5, 1)},

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A report of cells that adapters carried, from counters of real ones.
+"""A report of cells over adapters, from counters of real adapters.
 
 irdma's are of an E810 (linux-rdma, review of the driver, 2021), mlx5's of a ConnectX in a bond
-(notes on RoCE statistics), efa's of AWS (a sampling script, 2023): all as they were printed. Each
-stands for both ends' counters after a benchmark that began at nought.
+(notes on RoCE statistics), efa's of AWS (a sampling script, 2023), all unchanged. Each stands for
+the counters of both ends after a benchmark that started at zero.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ iterations = 1000
 
 
 def irdma() -> Counters:
-    """Named by one reader, `name: value`; ours names them by their paths."""
+    """Return the counters by path; the recorded listing has `name: value`."""
     base = "/sys/class/infiniband/iwp3s0f0/ports/1/hw_counters"
     lines = (DATA / "irdma-hw_counters.txt").read_text().splitlines()
     return counters.parse("\n".join(f"{base}/{line.replace(': ', ':')}" for line in lines))

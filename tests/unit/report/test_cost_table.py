@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The joint view of costs: each number recomputed from results.parquet, each absence a dash."""
+"""The table of costs: each number recomputed from results.parquet, missing ones are dashes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_column_of_dashes_is_left_out(tmp_path: Path) -> None:
 
 
 def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
-    """No size can claim it, and it is not lost: a row, stages and a CPU split of its own."""
+    """Costs of all sizes together belong to no size: own row, own stages, own CPU split."""
     run = Synthetic(tests=("write_lat",), sizes=(64,), accelerator="native", timed=True)
     folder = run.write(tmp_path / run.run)
     results = pl.read_parquet(folder / "results.parquet")

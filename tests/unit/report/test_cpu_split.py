@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report's CPU split: its numbers, its honesty, and that it is absent without the probe."""
+"""The report's CPU split: its numbers, its caveats, and its absence without the probe."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_no_share_of_emulated_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_beside_the_correlation(tmp_path: Path) -> None:
-    """Kernel time per packet stands in the table of the fit; without the probe there is none."""
+    """The table of the fit has kernel time per packet, but not without the probe."""
     page = report(tmp_path / "timed", "native")
     assert "kernel CPU per packet" in page.text
     bare = report(tmp_path / "bare", "native", timed=False)

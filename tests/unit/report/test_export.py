@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exports, and that nothing but results.parquet has a figure's numbers in it."""
+"""Exports; and figures take their numbers only from results.parquet."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_figures_are_of_results_alone(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_figures_follow_results(folder: Path) -> None:
-    """Twice the values: every figure is another one."""
+    """Doubled values change every figure."""
     before = made(folder)
     path = folder / "results.parquet"
     pl.read_parquet(path).with_columns(pl.col("value") * 3.3).write_parquet(path)
@@ -116,7 +116,7 @@ def test_an_export_can_be_repeated_and_fails_with_words(folder: Path, tmp_path: 
     into = tmp_path / "out"
 
     def exported() -> dict[str, bytes]:
-        # the objects of a PDF are in an order of the writer's own
+        # the order of a PDF's objects varies
         return {p.name: p.read_bytes() for p in export(folder, into) if p.suffix != ".pdf"}
 
     first = exported()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the report may say, and what it must not."""
+"""What the report may claim, and what it must not claim."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_lossy_probe_is_on_record(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_capture_on_the_machine_itself_is_not_called_outside(tmp_path: Path) -> None:
-    """Provider veth has no outside."""
+    """Provider veth has no outside witness."""
     folder = Synthetic(**SMALL).write(tmp_path)  # type: ignore[arg-type]
     meta = json.loads((folder / "run.json").read_text())
     meta["testbed"] = {"provider": "veth"}

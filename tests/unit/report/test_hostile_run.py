@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run folder is hostile input, and it may be half a run."""
+"""A run folder is hostile input and may be incomplete."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_hostile_names_stay_text_and_inside_the_folder(tmp_path: Path, evil: str
         assert EVIL in section(page, "errors")
     if evil == CONTROLS:
         assert "a\ufffdb\ufffd[31mc\ufffdd" in page.all("h1")[0].text
-    # nothing but the report and its figures came into being, and only here
+    # only the report and its figures were created, and only here
     assert [p.name for p in tmp_path.iterdir()] == ["runs"]
     assert [p.name for p in (tmp_path / "runs").iterdir()] == ["run"]
     assert {p.name for p in folder.iterdir()} == {

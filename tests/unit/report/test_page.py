@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report as a page: whole, on its own, the same every time, and readable without seeing it."""
+"""The report as a page: complete, self-contained, reproducible and accessible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbers as text, and charts as valid Vega-Lite in colours that can be told apart."""
+"""Numbers as text, and charts as valid Vega-Lite in distinguishable colours."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _VISIONS = {
 
 
 def _seen(colour: str, vision: str) -> tuple[float, float, float]:
-    """CIELAB (D65) of a colour, as someone with this vision sees it."""
+    """Return CIELAB (D65) of a colour as seen with this colour vision."""
     rgb = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     r, g, b = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The difference of two samples: exact where it can be counted, right as often as it says."""
+"""The difference of two samples: exact distributions, and the coverage that intervals claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rocelab.stats.two_samples import _distribution
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 3), (4, 5)])
 def test_the_distribution_matches_enumeration(m: int, n: int) -> None:
-    """Every order of m + n values, counted one by one."""
+    """Count every order of m + n values one by one."""
     counted = [0] * (m * n + 1)
     for chosen in itertools.combinations(range(m + n), m):
         others = [place for place in range(m + n) if place not in chosen]
@@ -25,7 +25,7 @@ def test_the_distribution_matches_enumeration(m: int, n: int) -> None:
 
 
 def test_published_tables() -> None:
-    """Critical values of the two-sided test at 5 %, as every textbook prints them: k = U + 1."""
+    """Critical values of the two-sided test at 5 % agree with textbooks: k = U + 1."""
     for (m, n), critical in {(4, 4): 0, (5, 5): 2, (6, 6): 5, (8, 8): 13, (10, 10): 23}.items():
         gaps = sorted(float(b - 100 * a) for a in range(m) for b in range(n))
         found = two_samples.difference([100.0 * a for a in range(m)], [float(b) for b in range(n)])

@@ -26,19 +26,19 @@ def names(**chosen: str) -> list[str]:
 
 
 def section(page: str, heading: str) -> str:
-    """What stands under a heading of the second level."""
+    """Return the text under a heading of the second level."""
     return (ROOT / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def test_the_table_is_in_the_order_of_events() -> None:
-    """Each direction's stages stand event by event: readers number them so."""
+    """Each direction lists its stages event by event, because readers number them so."""
     runs = [key for key, _ in itertools.groupby(STAGES, lambda row: row["event"])]
     assert runs == ["tx_packet", "start_xmit", "rx_packet", "rx_done"]
     assert len({(row["direction"], row["stage"]) for row in STAGES}) == len(STAGES)
 
 
 def test_words_of_the_table() -> None:
-    """Readers know these and no others."""
+    """Readers know exactly these stages."""
     known = {
         "direction": {"tx", "rx"},
         "capsule": {"encapsulation", "decapsulation", "none"},
@@ -57,7 +57,7 @@ def test_words_of_the_table() -> None:
 
 @each_event
 def test_the_drivers_record(event: str) -> None:
-    """The enum that numbers the stages of a record."""
+    """The enum numbers the stages of a record."""
     header = (ROOT / "kernel/src/rxe_record.h").read_text()
     prefix = DRIVER_EVENTS[event]
     enum = re.search(rf"enum rxe_{prefix.lower()}_stage {{(.*?)}};", header, re.DOTALL)
@@ -68,7 +68,7 @@ def test_the_drivers_record(event: str) -> None:
 
 @each_event
 def test_the_drivers_trace_event(event: str) -> None:
-    """Its fields, what they are assigned and its print format."""
+    """The event's fields, assignments and print format agree."""
     header = (ROOT / "kernel/src/rxe_trace.h").read_text()
     body = header.split(f"TRACE_EVENT_FN(rxe_{event},")[1].split("\n);")[0]
     expected = names(event=event)
@@ -100,7 +100,7 @@ def test_the_manual_page() -> None:
 
 
 def test_the_script_of_latencies() -> None:
-    """rxelat.bt stands alone: it has every stage, numbered as a packet passes them."""
+    """rxelat.bt is self-contained: it has every stage, in the order of a packet's path."""
     script = (ROOT / "ebpf/scripts/rxelat.bt").read_text()
     for direction in ("tx", "rx"):
         numbered = re.findall(rf'@ns\["{direction} (\d+) (\w+)"\]', script)
@@ -109,14 +109,14 @@ def test_the_script_of_latencies() -> None:
     for event in DRIVER_EVENTS:
         body = script.split(f"tracepoint:rxe:rxe_{event}\n")[1].split("\n}\n")[0]
         assert re.findall(r"= hist\(args\.(\w+)_ns\)", body) == names(event=event)
-        # a stage that not every packet passes is counted under a condition
+        # a stage that only some packets pass is counted conditionally
         assert re.findall(r"\tif \(args\.(\w+)_ns\) {", body) == names(event=event, passed="some")
         requests = re.findall(r"if \(args\.role == 0\) {\s+@ns\[\"\w+ \d+ (\w+)\"", body)
         assert requests == names(event=event, passed="requests")
 
 
 def test_the_plugin_of_wireshark() -> None:
-    """rocelab.lua stands alone: each name once, and the two sums."""
+    """rocelab.lua is self-contained: it has each name once, and the two sums."""
     plugin = (ROOT / "tools/wireshark/rocelab.lua").read_text()
     listed = re.search(r"^local STAGES = {(.*?)^}", plugin, re.DOTALL | re.MULTILINE)
     assert listed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of connections says what it leaves out."""
+"""The table of connections reports the rows that it omits."""
 
 from __future__ import annotations
 

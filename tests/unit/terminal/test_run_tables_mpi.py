@@ -25,7 +25,7 @@ test = "bw"
 sizes = [1, 16384]
 """
 OF_ALL = 0
-"""Stands for null until the table is written."""
+"""Placeholder for null until the table is written."""
 
 
 def shown(folder: Path) -> str:

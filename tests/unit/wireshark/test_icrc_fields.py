@@ -19,7 +19,7 @@ FIELDS = ["infiniband.bth.opcode", "rocelab.icrc.status", "rocelab.icrc.expected
           "rocelab.fecn", "rocelab.becn"]  # fmt: skip
 GOLDEN = REPOSITORY / "tests/golden/wireshark/corpus.tsv"
 WORD = {True: "1", False: "0", None: "2"}
-"""Good, bad, unverified, as Wireshark numbers them for every checksum."""
+"""Good, bad and unverified: Wireshark's numbers for checksum status."""
 
 
 Shown = dict[int, dict[str, str]]
@@ -139,7 +139,7 @@ def one_frame(kind: str) -> bytes:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_truncation(tshark: Tshark, tmp_path: Path, kind: str) -> None:
-    """Bytes that were not captured are never judged and never make Lua fail."""
+    """ICRCs of cut frames are never verified and never make Lua fail."""
     whole = one_frame(kind)
     path = tmp_path / "cut.pcapng"
     blocks = [files.section(), files.interface()]
@@ -169,7 +169,7 @@ def test_every_flipped_bit(tshark: Tshark, tmp_path: Path, kind: str) -> None:
 
 
 def test_link_types_and_tunnels(tshark: Tshark, tmp_path: Path) -> None:
-    """The ICRC is judged wherever Wireshark finds a BTH: raw IP, cooked, and inside VXLAN."""
+    """The ICRC is verified in every packet with a BTH: raw IP, cooked, and inside VXLAN."""
     body = frames.transport("RC_SEND_ONLY", 18, 1, b"", bytes(16))
     inner = frames.frame(Net(), "a", body)
     vxlan = bytes([8, 0, 0, 0, 0, 0, 42, 0]) + inner
