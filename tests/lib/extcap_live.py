@@ -24,13 +24,13 @@ def ask(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(EXTCAP), *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, **environment},
     )
 
 
-def wait_until(what: str, condition: Callable[[], object], limit: float = 60) -> None:
+def wait_until(what: str, condition: Callable[[], object], limit: float = 300) -> None:
     """Poll, with a limit."""
     deadline = time.monotonic() + limit
     while not condition():
@@ -41,6 +41,9 @@ def wait_until(what: str, condition: Callable[[], object], limit: float = 60) ->
 class Live:
     """A running capture, whose stream goes to a file."""
 
+    extcap = EXTCAP
+    """The program."""
+
     def __init__(self, folder: Path, interface: str, *words: str, **environment: str) -> None:
         self.path = folder / "live.pcapng"
         self.path.unlink(missing_ok=True)
@@ -49,7 +52,7 @@ class Live:
         os.mkfifo(self.fifo)
         argv = ["--capture", "--extcap-interface", interface, "--fifo", str(self.fifo), *words]
         self.process = subprocess.Popen(
-            [sys.executable, str(EXTCAP), *argv],
+            [sys.executable, str(self.extcap), *argv],
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **environment},
@@ -90,7 +93,7 @@ class Live:
 
     def wait_ready(self) -> None:
         """Wait until rxedump has started its file."""
-        wait_until("the first bytes", lambda: self.size or self.process.poll() is not None, 120)
+        wait_until("the first bytes", lambda: self.size or self.process.poll() is not None)
 
     def close(self) -> None:
         """Close the reading end, as when Wireshark is killed."""
@@ -102,8 +105,9 @@ class Live:
         """Stop it as Wireshark does; return its status and output."""
         if number is not None:
             self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=120)
-        self._reader.join(timeout=30)
+        _, said = self.process.communicate(timeout=600)
+        self._reader.join(timeout=300)
+        assert not self._reader.is_alive(), "the stream does not end"
         return self.process.returncode, said
 
 

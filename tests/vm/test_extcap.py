@@ -48,7 +48,7 @@ def moved(node: Node) -> int:
 def some_arrive(testbed: QemuTestbed, path: Path) -> int:
     """Send until the file has packets; return the first node's time after that."""
     n1, n2 = testbed.nodes
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 600
     while not count(path):
         assert time.monotonic() < deadline, "no packet arrives"
         traffic.perftest("ib_send_lat", n1, n2, size=8, iterations=5)
@@ -66,7 +66,7 @@ def leaving_nothing(testbed: QemuTestbed, node: Node) -> Iterator[None]:
     before = Counter(there(node).splitlines())
     yield
     wait_until("no process here", lambda: not connections(testbed))
-    wait_until("nothing new there", lambda: Counter(there(node).splitlines()) <= before, 120)
+    wait_until("nothing new there", lambda: Counter(there(node).splitlines()) <= before)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def test_tshark_sees_what_the_driver_counts(
         packets = moved(n1) - before
         wait_until("every packet", lambda: count(path, began) >= packets)
         tshark.send_signal(signal.SIGINT)
-        assert tshark.wait(timeout=60) == 0, tshark.stderr and tshark.stderr.read()
+        assert tshark.wait(timeout=300) == 0, tshark.stderr and tshark.stderr.read()
     assert packets > 200
     assert count(path, began) == packets
     shown = tshark_plugin.Tshark(home)

@@ -34,7 +34,7 @@ netdev = "eth1"
 # records its arguments, writes the start of a file, and runs until it gets SIGTERM
 _RXEDUMP = """#!/bin/sh
 echo "$@" > "$LAB/argv"
-trap 'echo TERM > "$LAB/ended"; printf "%s" tail; exit 0' TERM
+trap 'echo TERM > "$LAB/ended"; sleep "${TAIL_S:-0}"; printf "%s" tail; exit 0' TERM
 [ -z "$FAIL" ] || { echo "rxedump: the ring is broken" >&2; exit 3; }
 cat "$LAB/begin"
 echo "rxedump: ready" >&2
@@ -168,6 +168,33 @@ def test_every_stop_ends_rxedump(how: str, lab: Path) -> None:
     expected = {"SIGKILL": {-signal.SIGKILL}, "early": {0, -signal.SIGTERM}}
     assert status in expected.get(how, {0})
     wait_until("all its processes have ended", lambda: not running(lab))
+
+
+# as the real one: what it has not passed on when it is killed is lost
+_RELAYING_SSH = """#!/bin/sh
+for last; do :; done
+mkfifo "$LAB/relay"
+exec 3<&0
+sh -c "$last" <&3 >"$LAB/relay" &
+exec cat "$LAB/relay"
+"""
+_NO_PATIENCE = """
+import sys
+from rocelab.wireshark.extcap import main, stream
+stream._STOP_S = 0.1
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_slow_end_is_read_to_its_last_byte(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a stop, rxedump may take as long as Wireshark goes on reading."""
+    monkeypatch.setattr(Live, "extcap", lab / "extcap.py")
+    (lab / "extcap.py").write_text(_NO_PATIENCE)
+    (lab / "bin/ssh").write_text(_RELAYING_SSH)
+    live = Live(lab, "rocelab-host-beta", TAIL_S="0.5")
+    wait_until("a packet", lambda: live.size and count(live.path) == 1)
+    assert live.end() == (0, "")
+    assert live.path.read_bytes().endswith(b"tail")
 
 
 def running(lab: Path) -> list[str]:

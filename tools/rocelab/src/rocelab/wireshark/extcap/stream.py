@@ -22,7 +22,11 @@ from rocelab.errors import ExitCode, MissingError, TestbedError
 from rocelab.wireshark.extcap.places import Place
 
 _STOP_S = 15
-"""For rxedump's last blocks; then the connection is cut, which ends it, too."""
+"""For rxedump to end once nobody reads; then the connection is cut, which ends it, too.
+
+While Wireshark reads there is no limit: rxedump's last blocks may be megabytes on a slow link.
+Wireshark closes the pipe when it has waited long enough, and ssh notices a dead connection.
+"""
 _TEXT_BYTES = 1 << 16
 
 # rxedump needs root; sudo must not ask. The shell runs as root with it: only so can it end it.
@@ -101,8 +105,9 @@ def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[boo
     errors = process.stderr.fileno()
     for descriptor in (ended, woken, errors):
         poll.register(descriptor, select.POLLIN)
-    # of a pipe that nobody reads any more it tells without being asked
+    # registered for nothing: poll reports POLLERR anyway, when nobody reads the pipe any more
     poll.register(pipe, 0)
+    stopped = False
     deadline: float | None = None
     said = b""
     while True:
@@ -115,15 +120,18 @@ def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[boo
                 poll.unregister(errors)
         if ended in ready and errors not in ready:
             break
-        if deadline is None and (woken in ready or pipe in ready):
+        for descriptor in (woken, pipe):
+            if descriptor in ready:
+                stopped = True
+                process.stdin.close()
+                poll.unregister(descriptor)
+        if pipe in ready:
             deadline = time.monotonic() + _STOP_S
-            process.stdin.close()
-            poll.unregister(pipe)
-            poll.unregister(woken)
-        elif deadline is not None and time.monotonic() >= deadline:
+        if deadline is not None and time.monotonic() >= deadline:
             process.kill()
+            deadline = None
     os.close(ended)
-    return deadline is not None, said.decode(errors="replace")
+    return stopped, said.decode(errors="replace")
 
 
 def _failure(place: Place, status: int, text: str) -> TestbedError | MissingError:
