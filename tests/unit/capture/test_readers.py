@@ -176,14 +176,19 @@ def test_threads_do_not_change_the_result(tmp_path: Path) -> None:
 
 
 # -- damaged ------------------------------------------------------------------------------------
+POINTS = [40, pytest.param(200, marks=pytest.mark.slow)]
+"""At how many places of each file it is damaged."""
+
+
 @pytest.mark.parametrize("name", SAMPLES)
-def test_truncation_sweep(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", POINTS)
+def test_truncation_sweep(name: str, points: int, tmp_path: Path) -> None:
     """A file cut anywhere gives its complete packets or a clear error."""
     content = (CAPTURES / name).read_bytes()
     path = tmp_path / "cut"
     whole = capture.analyze([str(CAPTURES / name)]).result["input"]["packets"]
     last = 0
-    for end in range(0, len(content), max(1, len(content) // 150)):
+    for end in range(0, len(content), max(1, len(content) // points)):
         path.write_bytes(content[:end])
         try:
             result = capture.analyze([str(path)]).result
@@ -209,11 +214,12 @@ def test_file_cut_while_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_bit_flip_sweep(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", POINTS)
+def test_bit_flip_sweep(name: str, points: int, tmp_path: Path) -> None:
     """A flipped bit anywhere gives an analysis or a clear error."""
     content = (CAPTURES / name).read_bytes()
     path = tmp_path / "flipped"
-    for at in range(0, len(content), max(1, len(content) // 200)):
+    for at in range(0, len(content), max(1, len(content) // points)):
         flipped = bytearray(content)
         flipped[at] ^= 1 << at % 8
         path.write_bytes(flipped)

@@ -67,8 +67,16 @@ def document(program: Path, ranks: int, *words: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("method", ["osu", "imb", "skampi"])
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+METHODS, RANKS = ("osu", "imb", "skampi"), (2, 3, 4)
+EVERY_TEST = [
+    # each method and each number once; every pair of them in `make test`
+    pytest.param(method, ranks, marks=() if at == number else pytest.mark.slow)
+    for at, method in enumerate(METHODS)
+    for number, ranks in enumerate(RANKS)
+]
+
+
+@pytest.mark.parametrize(("method", "ranks"), EVERY_TEST)
 def test_every_test_at_every_rank_count(program: Path, method: str, ranks: int) -> None:
     """All tests run in one mpirun; mpibench itself checks the data for each root."""
     found = document(

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import html_tree
+import report_page
 from html_tree import Element
 from rocelab import units
 from rocelab.measure import counters, results
@@ -27,7 +27,6 @@ from rocelab.plans.benchmarks.tool import End, Job
 from rocelab.record import adapter
 from rocelab.record.folder import RunFolder
 from rocelab.record.frames import Frames
-from rocelab.report import build
 from synthetic_run import Synthetic
 
 DATA = Path(__file__).parents[1] / "data"
@@ -107,7 +106,7 @@ def run_folder(folder: Path, driver: str) -> Path:
 
 
 def page(folder: Path) -> Element:
-    return html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    return report_page.page(folder)
 
 
 @pytest.mark.parametrize("driver", DEVICES)

@@ -10,10 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import html_tree
-from html_tree import Element
+import report_page
 from rocelab import units
-from rocelab.report import build
 from study_results import Line, table, write_run
 from synthetic_run import Synthetic
 
@@ -32,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "costs")
     [section] = page.all("section", id="costs")
     return {
         (row["benchmark"], row["size"], row["transport"]): row
@@ -114,7 +112,7 @@ def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
     assert whole["header bytes"] == units.number(header)
     packet = medians(here, metric="cpu.per_packet", kind="kernel")
     assert whole["kernel CPU per packet"] == units.number(statistics.fmean(packet))
-    page = html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    page = report_page.page(folder, "stages", "cpu", "headers", "stage-curves")
     for section in ("stages", "cpu", "headers"):
         [part] = page.all("section", id=section)
         assert "all sizes" in part.text, section
@@ -126,6 +124,6 @@ def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
 def test_emulated_costs_are_called_so(tmp_path: Path) -> None:
     lines = [Line("latency", "tcp", "latency.mean", {4: 8000.0})]
     folder = write_run(tmp_path / "run", table(lines, accelerator="tcg"))
-    page: Element = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "costs")
     [section] = page.all("section", id="costs")
     assert "emulated ns" in section.all("caption")[0].text

@@ -9,10 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import html_tree
+import report_page
 from html_tree import Element
 from rocelab import units
-from rocelab.report import build
 from synthetic_run import Synthetic
 
 SIZES = (64, 4096)
@@ -26,8 +25,7 @@ def report(folder: Path, accelerator: str, *, timed: bool = True) -> Element:
         accelerator=accelerator,
         timed=timed,
     )
-    build(run.write(folder / run.run))
-    return html_tree.parse((folder / run.run / "report.html").read_text(encoding="utf-8"))
+    return report_page.page(run.write(folder / run.run), "correlation", "cpu")
 
 
 def figure(page: Element, accelerator: str) -> Element:
@@ -98,7 +96,7 @@ def test_perftest_s_own_utilization_stands_beside_rxecpu_s(
     ours = table.filter(metric="cpu.utilization", node="n1")
     theirs = ours.with_columns(kind=pl.lit("proc_stat"), value=pl.lit(0.75))
     pl.concat([table, theirs]).write_parquet(folder / "results.parquet")
-    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "cpu")
     rows = [
         (row["owner and context"], row["node"], row["mean"])
         for row in figure(page, accelerator).all("table")[0].table()

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import html_tree
+import report_page
 from html_tree import Element
 from rocelab.record.accelerator import is_emulated
-from rocelab.report import build, transport_comparison, wording
+from rocelab.report import transport_comparison, wording
 from rocelab.stats.summary import spread
 from synthetic_run import Synthetic
 
@@ -21,8 +21,7 @@ SMALL = {"sizes": (64, 4096), "tests": ("write_lat", "read_lat"), "transports": 
 
 
 def report(run: Synthetic, folder: Path) -> Element:
-    build(run.write(folder))
-    return html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    return report_page.page(run.write(folder))
 
 
 def findings_of(page: Element) -> list[str]:
@@ -98,8 +97,7 @@ def test_kinds_stay_apart_even_within_one_benchmark(tmp_path: Path) -> None:
     frame.with_columns(
         kind=pl.when(odd).then(pl.lit("round_trip")).otherwise(pl.col("kind"))
     ).write_parquet(path)
-    build(tmp_path)
-    page = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = report_page.page(tmp_path, "findings", "latency")
     [half] = page.all("div", id="latency-one-way-half-rtt-tcg")
     [whole] = page.all("div", id="latency-round-trip-tcg")
     assert {row["transport"] for row in half.all("table")[0].table()} == {"rxe-v2"}
@@ -115,8 +113,7 @@ def test_accelerators_stay_apart(tmp_path: Path) -> None:
     frame = pl.read_parquet(path)
     real = pl.when(pl.col("transport") == "tcp").then(pl.lit("kvm")).otherwise("accelerator")
     frame.with_columns(accelerator=real).write_parquet(path)
-    build(tmp_path)
-    page = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = report_page.page(tmp_path)
     for figure in page.all("div", class_="card"):
         named = {name for name in ("kvm", "tcg") if f"Accelerator: {name}" in figure.text}
         assert named == {figure.attributes["id"].rpartition("-")[2]}
@@ -196,8 +193,7 @@ def test_overlapping_repetitions_are_no_finding(tmp_path: Path) -> None:
     pl.read_parquet(path).with_columns(
         value=pl.when(same).then(100.0 + pl.col("repetition")).otherwise(pl.col("value"))
     ).write_parquet(path)
-    build(tmp_path)
-    page = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = report_page.page(tmp_path, "findings")
     [said] = [text for text in findings_of(page) if "mean latency" in text and "tcp" in text]
     assert "no evidence of a difference between rxe-v2 and tcp" in said
     assert "confidence intervals overlap" in said
@@ -215,8 +211,7 @@ def test_a_lossy_probe_is_on_record(tmp_path: Path) -> None:
     pl.read_parquet(path).with_columns(
         value=pl.when(lossy).then(17.0).otherwise(pl.col("value"))
     ).write_parquet(path)
-    build(tmp_path)
-    page = html_tree.parse((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = report_page.page(tmp_path, "stages")
     rows = page.all("section", id="stages")[0].all("table")[-1].table()
     assert {row["node"]: row["records lost"] for row in rows} == {"n1": "0", "n2": "17"}
 
@@ -228,9 +223,6 @@ def test_a_capture_on_the_machine_itself_is_not_called_outside(tmp_path: Path) -
     meta = json.loads((folder / "run.json").read_text())
     meta["testbed"] = {"provider": "veth"}
     (folder / "run.json").write_text(json.dumps(meta))
-    build(folder)
-    [section] = html_tree.parse((folder / "report.html").read_text("utf-8")).all(
-        "section", id="proof"
-    )
+    [section] = report_page.page(folder, "proof").all("section", id="proof")
     assert "on the machine that hosts both nodes" in section.text
     assert "outside the nodes" not in section.text

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import html_tree
+import report_page
 from html_tree import Element
 from rocelab import stage_table, units
 from rocelab.record import read
@@ -25,9 +26,7 @@ RUN = Synthetic(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
-    build(folder)
-    return folder
+    return RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def results(folder: Path) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Element:
-    return html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    return report_page.page(folder, "life", "correlation", "stage-curves")
 
 
 def figure(page: Element, slug: str) -> Element:
@@ -158,7 +157,7 @@ def test_fit_and_rest(page: Element, results: pl.DataFrame, test: str, slug: str
 
 def test_shares_only_where_time_is_time(tmp_path: Path) -> None:
     folder = Synthetic(accelerator="native", tests=("write_lat",), repetitions=2).write(tmp_path)
-    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "correlation")
     rows = figure(page, "correlation-latency-one-way-half-rtt-native").all("table")[0].table()
     assert all(row["explained"].endswith("%") for row in rows)
     caption = figure(page, "correlation-latency-one-way-half-rtt-native").all("figcaption")[0].text
@@ -185,12 +184,12 @@ def test_stage_curves_are_the_stages_means(page: Element, results: pl.DataFrame)
 
 def test_without_rxedump_the_page_says_what_is_missing(tmp_path: Path) -> None:
     folder = Synthetic(traced=False, tests=("write_lat",), repetitions=1).write(tmp_path)
-    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "life")
     lives = section(page, "life")
     assert "rxedump" in lives.text
     assert not lives.all("figure")
     folder = Synthetic(transports=("tcp",), tests=("write_lat",)).write(tmp_path / "tcp")
-    page = html_tree.parse(build(folder).read_text(encoding="utf-8"))
+    page = report_page.page(folder, "correlation", "stage-curves")
     assert "nothing to correlate" in section(page, "correlation").text
     assert not page.all("section", id="stage-curves")
 

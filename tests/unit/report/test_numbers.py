@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import html_tree
+import report_page
 from html_tree import Element
 from rocelab import units
 from rocelab.report import build
@@ -22,9 +23,7 @@ RUN = Synthetic(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
-    build(folder)
-    return folder
+    return RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def results(folder: Path) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Element:
-    return html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    return report_page.page(folder)
 
 
 def table(page: Element, slug: str) -> list[dict[str, str]]:

@@ -119,11 +119,15 @@ def lines(
     return layered(
         repetitions.mark_circle(size=14, opacity=0.35).encode(x=x, y=y, color=colour),
         medians.mark_rule(strokeWidth=1.5).encode(
-            x=x, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour, description="label:N"
+            x=x,
+            y=alt.Y("low:Q", title=y_title),
+            y2=alt.Y2("high:Q"),
+            color=colour,
+            description=alt.Description("label:N"),
         ),
         medians.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
         medians.mark_point(size=52, filled=True, opacity=1).encode(
-            x=x, y=y, color=colour, shape=shape, description="label:N"
+            x=x, y=y, color=colour, shape=shape, description=alt.Description("label:N")
         ),
         width=PANEL_WIDTH,
         height=LINE_HEIGHT,
@@ -182,7 +186,7 @@ def stacks(
                 ),
             ),
             order=alt.Order("order:Q"),
-            description="label:N",
+            description=alt.Description("label:N"),
         )
     )
     return layered(bars, *_columns(columns, rows, y), width=BAR_WIDTH, height=BAR_STEP * len(rows))
@@ -217,10 +221,12 @@ def _columns(
     )
     headings = alt.Chart(pl.DataFrame({"end": ends, "text": [heading for heading, _ in columns]}))
     yield numbers.mark_text(align="right", fontSize=11, color=palette.INK.light).encode(
-        x=x, y=y, text="text:N"
+        x=x, y=y, text=alt.Text("text:N")
     )
     yield headings.mark_text(align="right", fontSize=11, color=palette.MUTED.light).encode(
-        x=x, y=alt.value(-8), text="text:N"
+        x=x,
+        y=alt.YValue(-8),  # type: ignore[no-untyped-call]
+        text=alt.Text("text:N"),
     )
 
 

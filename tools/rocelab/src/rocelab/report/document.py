@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from altair.utils.schemapi import debug_mode
+
 from rocelab import units
 from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Run
@@ -36,6 +38,8 @@ _STATUS = {
 }
 
 
+# Altair validates every part of a chart as it is made; a test validates whole charts instead.
+@debug_mode(arg=False)
 def compose(run: Run, beside: Run | None = None) -> Document:
     """Return the report of a run; `beside` is for the claims of its study."""
     transports = units.listing(run.plan.texts("transports")) or "transports not recorded"

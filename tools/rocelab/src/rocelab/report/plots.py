@@ -74,7 +74,7 @@ def timeline(
                 scale=alt.Scale(domain=[0, x_top or 1.0], nice=False),
                 axis=alt.Axis(tickCount=5, grid=True),
             ),
-            x2="end:Q",
+            x2=alt.X2("end:Q"),
             y=alt.Y(
                 "lane:N",
                 title=None,
@@ -90,7 +90,7 @@ def timeline(
                     domain=[name for name, _ in series], range=[colour for _, colour in series]
                 ),
             ),
-            description="label:N",
+            description=alt.Description("label:N"),
         )
     )
     return charts.layered(bars, width=charts.PANEL_WIDTH, height=_LANE * len(lanes))
@@ -123,7 +123,7 @@ def scatter(
             )
         )
         .mark_point(size=46, filled=True, opacity=0.8, color=colour)
-        .encode(x=x, y=y, description="label:N")
+        .encode(x=x, y=y, description=alt.Description("label:N"))
     )
 
     def straight(base: float, factor: float) -> pl.DataFrame:
@@ -178,7 +178,7 @@ def stage_lines(
     dots = (
         alt.Chart(frame)
         .mark_point(size=40, filled=True, opacity=1)
-        .encode(x=x, y=y, color=colour, description="label:N")
+        .encode(x=x, y=y, color=colour, description=alt.Description("label:N"))
     )
     return charts.layered(lines, dots, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
 
