@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 from rocelab import kernel_lines
@@ -20,3 +23,20 @@ def test_one_line_is_the_default() -> None:
     table = (ROOT / "tables/kernel_lines.csv").read_text()
     assert table.count(",yes\n") == 1
     assert kernel_lines.DEFAULT_LINE in kernel_lines.LINES
+
+
+def test_the_tables_are_read_from_a_zip_file(tmp_path: Path) -> None:
+    """The package runs from a zip file on machines where nothing is installed."""
+    package = Path(kernel_lines.__file__).parent
+    with zipfile.ZipFile(tmp_path / "rocelab.zip", "w") as archive:
+        for path in (*package.glob("*.py"), *(package / "tables").glob("*.csv")):
+            archive.write(path, path.relative_to(package.parent))
+    code = "from rocelab import kernel_lines; print(kernel_lines.DEFAULT_LINE)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(tmp_path / "rocelab.zip")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{kernel_lines.DEFAULT_LINE}\n"

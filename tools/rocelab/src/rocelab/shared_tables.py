@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+import pkgutil
 
 
 def rows(name: str) -> list[dict[str, str]]:
     """Return the rows of `tables/NAME.csv`, each by its column names; comments are left out."""
-    text = (Path(__file__).parent / "tables" / f"{name}.csv").read_text("utf-8")
+    # lighter than importlib.resources, and reads from a zip file too
+    data = pkgutil.get_data("rocelab", f"tables/{name}.csv")
+    assert data is not None
+    text = data.decode()
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
