@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What executes this machine's instructions. Under emulation times are not real. */
+/* What executes this machine's instructions. Under emulation, times are not real. */
 #ifndef ROCELAB_ACCEL_H
 #define ROCELAB_ACCEL_H
 

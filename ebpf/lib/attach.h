@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tracing programs of an object, on their events and functions. */
+/* Attaches the tracing programs of an object to their events and functions. */
 #ifndef ROCELAB_ATTACH_H
 #define ROCELAB_ATTACH_H
 
@@ -15,9 +15,9 @@ struct attached {
 };
 
 /*
- * Attach each program that was loaded and is wanted (NULL: all), the last of the object first: an
- * end before its beginning, so that nothing is seen in part. 0, or the status to exit with after
- * the error was printed; what is attached by then stays attached.
+ * Attach each loaded program that is wanted (NULL: all), in reverse order of the object: an end
+ * before its begin, so that nothing is seen in part. Returns 0, or prints the error and returns the
+ * exit status; programs attached by then stay attached.
  */
 int attach_backwards(struct attached *a, const struct bpf_object *object,
 		     bool (*wanted)(const struct bpf_program *program, const void *context),

@@ -5,8 +5,8 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * clang 14 and the verifier of 6.1: a mask must stay next to its use, or the bound is lost. The asm
- * keeps clang from moving it.
+ * The verifier of 6.1 loses the bound if clang 14 moves a mask away from its use. The asm keeps it
+ * there.
  */
 #define bounded(value, mask)                       \
 	({                                         \

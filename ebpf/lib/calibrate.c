@@ -29,7 +29,7 @@ double calibrate_run_ns(const struct bpf_program *program)
 	return fastest;
 }
 
-/* a packet that passes the filters, with stages of usual length; PSN 0 is in every sample */
+/* a packet that passes the filters, with stages of typical length; PSN 0 is in every sample */
 static void make_records(const struct calibration_subject *subject,
 			 const struct packet_filter *filter)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a clock read and a run of each program cost on this machine, by BPF_PROG_TEST_RUN. */
+/* Measures a clock read and a run of each program on this machine, by BPF_PROG_TEST_RUN. */
 #ifndef ROCELAB_CALIBRATE_H
 #define ROCELAB_CALIBRATE_H
 
@@ -11,8 +11,8 @@ struct bpf_program;
 #define CALIBRATE_CLOCK_READS 64
 
 /*
- * ns per run of a socket program, the fastest of ten rounds: the others were interrupted. NaN if
- * it is not loaded, or the kernel refuses to run it.
+ * ns per run of a socket program: the fastest of ten rounds, because interrupts lengthen the
+ * others. NaN if it is not loaded, or the kernel refuses to run it.
  */
 double calibrate_run_ns(const struct bpf_program *program);
 
@@ -27,10 +27,10 @@ struct calibration_subject {
 	const struct bpf_program *empty, *clock, *tx, *xmit, *rx, *done;
 	/* of the layouts of packet_tx, packet_rx and packet_done */
 	void *tx_record, *rx_record, *done_record;
-	__u32 dev; /* that passes the filter */
+	__u32 dev; /* a device that passes the filter */
 };
 
-/* of a skeleton whose programs and records have the usual names */
+/* for a skeleton with the usual names of programs and records */
 #define CALIBRATION_SUBJECT(skel)                                   \
 	{                                                           \
 		.empty = (skel)->progs.calibrate_empty,             \
@@ -45,7 +45,7 @@ struct calibration_subject {
 		.dev = (skel)->rodata->filter_dev,                  \
 	}
 
-/* Before attaching. The programs leave counts in their maps, which the caller resets. */
+/* Call before attaching. The programs leave counts in their maps; the caller resets them. */
 void calibrate(const struct calibration_subject *subject, const struct packet_filter *filter,
 	       struct calibration *cost);
 

@@ -27,7 +27,7 @@ int command_prepare(struct command *c, char **argv, const sigset_t *mask)
 	}
 	if (!c->pid) {
 		close(pipe_fds[1]);
-		/* one byte releases it; end of file means that the probe has died */
+		/* one byte releases the command; end of file means that the probe has died */
 		if (read(pipe_fds[0], &byte, 1) != 1)
 			_exit(EXIT_RUN);
 		sigprocmask(SIG_SETMASK, mask, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which rdma_rxe is loaded, and what it offers to a probe. */
+/* The loaded rdma_rxe, and what it offers to a probe. */
 #ifndef ROCELAB_DRIVER_H
 #define ROCELAB_DRIVER_H
 
@@ -22,7 +22,7 @@ struct driver {
 	int has_work;		    /* its tasks are work items, not tasklets */
 };
 
-/* Never fails: what cannot be read stays empty. */
+/* Never fails: fields that cannot be read stay empty. */
 void driver_inspect(struct driver *driver);
 
 #endif /* ROCELAB_DRIVER_H */

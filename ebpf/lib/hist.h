@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A histogram of nanoseconds as user space holds it: lib/loglin.h's buckets, exact aggregates. */
+/* A histogram of nanoseconds in user space: the buckets of loglin.h and exact aggregates. */
 #ifndef ROCELAB_HIST_H
 #define ROCELAB_HIST_H
 
@@ -10,7 +10,7 @@
 struct hist {
 	__u64 count;
 	__u64 sum;
-	__u32 min; /* meaningless while count is 0 */
+	__u32 min; /* undefined while count is 0 */
 	__u32 max;
 	__u64 bucket[LOGLIN_BUCKETS];
 };
@@ -19,8 +19,8 @@ void hist_merge(struct hist *into, const struct hist *from);
 /* NaN while empty */
 double hist_mean(const struct hist *h);
 /*
- * The upper edge of the bucket in which the quantile (0 < q <= 1) lies, never above the maximum:
- * at most an eighth (below 32 ns: 4 ns) too high. 0 while empty.
+ * The upper edge of the bucket of the quantile (0 < q <= 1), at most the maximum. It is too high by
+ * at most an eighth (below 32 ns: 4 ns). 0 while empty.
  */
 __u64 hist_quantile(const struct hist *h, double q);
 

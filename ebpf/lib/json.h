@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * JSON written as a stream, so that a probe on a test host needs no library for it. The writer
- * adds commas and escapes strings; the caller closes what it opens. Errors stay in the FILE
- * (ferror).
+ * Writes JSON as a stream, so that a probe needs no library on a test host. The writer adds commas
+ * and escapes strings; the caller closes what it opens. Errors stay in the FILE (ferror).
  */
 #ifndef ROCELAB_JSON_H
 #define ROCELAB_JSON_H

@@ -69,7 +69,7 @@ bool load_has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* "fentry/rxe_prepare": is there such a function, with its types? */
+/* "fentry/rxe_prepare": whether the function exists and has types */
 static bool can_probe(const struct btf *module, const struct bpf_program *program)
 {
 	const char *function = strchr(bpf_program__section_name(program), '/');
@@ -77,7 +77,7 @@ static bool can_probe(const struct btf *module, const struct bpf_program *progra
 	return function && btf__find_by_name_kind(module, function + 1, BTF_KIND_FUNC) > 0;
 }
 
-/* compilers inline some functions: ask for each */
+/* compilers inline some functions, so check each */
 static int check_stock(struct bpf_object *object, struct bpf_program *arrival, bool *no_arrival)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();

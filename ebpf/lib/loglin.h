@@ -13,7 +13,7 @@
 
 #include <linux/types.h>
 
-#define LOGLIN_SUB_BITS	    3  /* 8 buckets an octave */
+#define LOGLIN_SUB_BITS	    3  /* 8 buckets per octave */
 #define LOGLIN_UNIT_BITS    2  /* the narrowest are 4 wide */
 #define LOGLIN_TABLE_BITS   12 /* the table covers 0 … 4095 */
 #define LOGLIN_STEP_BITS    7  /* octaves that one shift removes: 4096 >> 7 = 32 */
@@ -22,7 +22,7 @@
 #define LOGLIN_BUCKETS	    224 /* of 32-bit values */
 #define LOGLIN_SLOTS	    256 /* what any __u8 from the table may index */
 
-/* the bucket of a value, the plain way: fills the table, and checks it */
+/* the bucket of a value by its definition; fills and checks the table */
 static inline __u32 loglin_bucket(__u32 value)
 {
 	__u32 units = value >> LOGLIN_UNIT_BITS;
@@ -30,11 +30,11 @@ static inline __u32 loglin_bucket(__u32 value)
 
 	while (units >> octave >= 2 << LOGLIN_SUB_BITS)
 		octave++;
-	/* the first two octaves' worth of buckets, 0 … 15, are as wide as one unit */
+	/* the buckets of the first two octaves, 0 … 15, are one unit wide */
 	return (octave << LOGLIN_SUB_BITS) + (units >> octave);
 }
 
-/* the least value above the bucket */
+/* the smallest value above the bucket */
 static inline __u64 loglin_upper(__u32 bucket)
 {
 	__u32 octave = bucket >> LOGLIN_SUB_BITS;

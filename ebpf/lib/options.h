@@ -21,7 +21,7 @@ struct command_line {
 	int nrows; /* 64 at most */
 };
 
-/* what take() returns: taken, not one of this part, or else the status to exit with */
+/* take() returns OPTION_TAKEN, OPTION_OTHER if the option is not of this part, or an exit status */
 enum { OPTION_TAKEN = -1, OPTION_OTHER = -2 };
 
 struct option_part {
@@ -30,10 +30,10 @@ struct option_part {
 };
 
 /*
- * Hand each option to the first part that takes it; the last part has no take(). --help and
- * --version are handled here. Options end at the first other word, the command, returned in
- * *command (NULL: none). Returns -1 to continue, or the status to exit with after help, version
- * or an error was printed.
+ * Pass each option to the first part that takes it; the last part has no take(). --help and
+ * --version are handled here. Options end at the first other word, the command, which is returned
+ * in *command (NULL: none). Returns -1 to continue, or prints help, version or an error and returns
+ * the exit status.
  */
 int options_parse(const struct command_line *line, const struct option_part *parts, int argc,
 		  char **argv, char ***command);

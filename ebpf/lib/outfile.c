@@ -75,7 +75,7 @@ int outfile_open(struct outfile *f, const char *path)
 		   : 0;
 }
 
-/* a device or a pipe cannot be synchronized, and need not be */
+/* a device or a pipe cannot and need not be synchronized */
 static bool sync_failed(int fd)
 {
 	return fsync(fd) && errno != EINVAL && errno != EROFS;

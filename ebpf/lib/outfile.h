@@ -16,7 +16,7 @@ struct outfile {
 };
 
 /*
- * Functions that return int give 0, or the status to exit with after the error was printed.
+ * Functions that return int return 0, or print the error and return the exit status.
  */
 
 /* path NULL or "-": standard output. Waits for the reader of a named pipe. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Options of the probes that watch packets: which ones. */
+/* Options that select packets, for the probes that watch packets. */
 #ifndef ROCELAB_PACKET_FILTER_H
 #define ROCELAB_PACKET_FILTER_H
 

@@ -20,11 +20,11 @@ struct pcapng_buffer {
 };
 
 /*
- * Room for more bytes after the length. False: out of memory, and nothing has changed. The
- * functions below need no check of theirs when there is PCAPNG_BLOCK_MAX + what they are given.
+ * Make room for more bytes. False: out of memory, and nothing has changed. The functions below need
+ * no check if there is room for PCAPNG_BLOCK_MAX and for what they are given.
  */
 _Bool pcapng_room(struct pcapng_buffer *b, size_t more);
-/* the most that a block takes without its packet, comment and names */
+/* the maximum length of a block without its packet, comment and names */
 #define PCAPNG_BLOCK_MAX 256
 
 struct pcapng_section {
@@ -40,8 +40,8 @@ struct pcapng_interface {
 void pcapng_interface(struct pcapng_buffer *b, const struct pcapng_interface *interface);
 
 /*
- * A packet: begin, append its captured bytes to b->data, end. A block of unknown length is thus
- * written in one go. Returns where it began.
+ * A packet: begin, append its captured bytes to b->data, end. So the length need not be known in
+ * advance. Returns the offset of the block.
  */
 size_t pcapng_packet_begin(struct pcapng_buffer *b, __u32 interface, __u64 ns, __u32 original);
 void pcapng_packet_end(struct pcapng_buffer *b, size_t begin, enum pcapng_direction direction,
@@ -49,9 +49,9 @@ void pcapng_packet_end(struct pcapng_buffer *b, size_t begin, enum pcapng_direct
 
 struct pcapng_statistics {
 	__u64 start_ns, end_ns;
-	__u64 received;	 /* packets that were to be recorded */
-	__u64 lost;	 /* of these not in the file */
-	__u64 delivered; /* of these in the file */
+	__u64 received;	 /* packets to be recorded */
+	__u64 lost;	 /* those not in the file */
+	__u64 delivered; /* those in the file */
 	const char *comment;
 };
 void pcapng_statistics(struct pcapng_buffer *b, __u32 interface, __u64 now_ns,

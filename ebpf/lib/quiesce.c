@@ -2,7 +2,7 @@
 /*
  * An update of a map of maps returns only after every program that may hold the old inner map
  * has ended (kernel commit 1ae80cf31938 ("bpf: wait for running BPF programs when updating
- * map-in-map")). We own such a map only for that.
+ * map-in-map")). This map of maps exists only for that.
  */
 #include "quiesce.h"
 

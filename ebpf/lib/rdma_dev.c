@@ -33,7 +33,7 @@ static void parse_dev(const char *at, int left, struct rdma_dev *dev)
 	}
 }
 
-/* one datagram of a dump: 1 at its end, 0 if more follows, or a negative errno */
+/* reads one datagram of a dump; 1 at the end of the dump, 0 if more follows, or a negative errno */
 static int parse_dump(const char *buffer, int len, struct rdma_dev *devs, size_t max, size_t *count)
 {
 	const struct nlmsghdr *h = (const void *)buffer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* RDMA devices by index and name, asked of the kernel by netlink (RDMA_NLDEV_CMD_GET). */
+/* RDMA devices by index and name, from the kernel by netlink (RDMA_NLDEV_CMD_GET). */
 #ifndef ROCELAB_RDMA_DEV_H
 #define ROCELAB_RDMA_DEV_H
 

@@ -43,7 +43,6 @@ int report_options_take(void *into, int letter, char *value)
 int report_options_check(const struct report_options *o)
 {
 	if (o->count && !o->interval_ms)
-		return msg_error(EXIT_USAGE, NULL, "add --interval MS",
-				 "--count counts intervals, and there is none");
+		return msg_error(EXIT_USAGE, NULL, "add --interval MS", "--count needs --interval");
 	return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Options of the probes that report sums: when, how, and where to. */
+/* Options of the probes that report sums: interval, format and destination. */
 #ifndef ROCELAB_REPORT_OPTIONS_H
 #define ROCELAB_REPORT_OPTIONS_H
 

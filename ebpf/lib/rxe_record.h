@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The records that the driver's tracepoints hand over. Each layout has two types. rxe_… is read in
- * the driver's memory: CO-RE finds each field by its name in the module's BTF, so the driver may
- * append fields. packet_… is our own copy, without relocations, which the stock driver could not
- * satisfy. make check compares this with the driver's header.
+ * The records of the driver's tracepoints. Each layout has two types. rxe_… is read in the driver's
+ * memory: CO-RE finds each field by name in the module's BTF, so the driver may append fields.
+ * packet_… is the probe's copy, without relocations, because the stock driver has no such types.
+ * make check compares this header with the driver's.
  */
 #ifndef ROCELAB_RXE_RECORD_H
 #define ROCELAB_RXE_RECORD_H

@@ -26,9 +26,10 @@ struct session {
 	int nprograms;
 };
 
-/* Before anything that can fail. */
+/* Call before anything that can fail. */
 void session_init(struct session *s, const struct session_options *options);
-/* Check for root and find the driver. 0, or the status to exit with after the error was printed. */
+/* Check for root and find the driver. Returns 0, or prints the error and returns the exit status.
+ */
 int session_inspect(struct session *s);
 /* Enable statistics if wanted, then attach the programs; see attach_backwards(). */
 int session_attach(struct session *s, const struct bpf_object *object,
@@ -38,11 +39,11 @@ void session_detach(struct session *s);
 /* Read the kernel's counts of the programs. */
 void session_account(struct session *s, const struct bpf_object *object);
 /*
- * Runs that the kernel skipped because the program was already running on that CPU, of the programs
- * whose names count (NULL: all).
+ * The number of runs that the kernel skipped because the program was already running on that CPU.
+ * counts() selects programs by name (NULL: all).
  */
 __u64 session_missed(const struct session *s, bool (*counts)(const char *name));
-/* Before the object is destroyed. */
+/* Call before the object is destroyed. */
 void session_close(struct session *s);
 
 #endif /* ROCELAB_SESSION_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stages of the stock driver, from those of its functions that can be probed. There are fewer, and
+ * Stages of the stock driver, from its functions that can be probed. There are fewer stages, and
  * each contains the cost of the probes at its two edges.
  *
  *   rxe_init_packet    |alloc|

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How long a probe watches: until its command ends or, without one, until SIGINT, SIGTERM or
- * SIGHUP. Signals and the ticks of a timer arrive on descriptors, as events among others.
+ * A probe watches until its command ends or, without one, until SIGINT, SIGTERM or SIGHUP. Signals
+ * and timer ticks arrive on file descriptors.
  */
 #ifndef ROCELAB_WATCH_H
 #define ROCELAB_WATCH_H
@@ -19,8 +19,8 @@ struct watch {
 };
 
 /*
- * Block the signals and fork the command (NULL: none), which waits. 0, or the status to exit
- * with after the error was printed.
+ * Block the signals and fork the command (NULL: none), which waits. Returns 0, or prints the error
+ * and returns the exit status.
  */
 int watch_open(struct watch *w, char **command);
 /* The probes are attached: release the command. */
@@ -28,7 +28,7 @@ void watch_go(struct watch *w);
 void watch_on_signal(struct watch *w);
 /* Tick every ms from now on (0: never). 0 or a negative errno. */
 int watch_set_timer(struct watch *w, unsigned int ms);
-/* Until it ends, or on_tick gives a status to exit with; that, or 0. */
+/* Wait until it ends or on_tick returns an exit status. Returns that status, or 0. */
 int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context);
 void watch_close(struct watch *w);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the driver's last touch to the device. The driver cannot see this, so the packet is
- * remembered by the address of its skb until net:net_dev_start_xmit sees that address.
+ * Measures from the driver's last touch to the device. The driver cannot see this, so the address
+ * of the packet's skb is stored until net:net_dev_start_xmit sees that address.
  *
- * The memory is a direct-mapped table, indexed by address, and so bounded. An entry lives until its
- * packet arrives at the device or another rxe packet takes its place; a packet that netfilter
- * dropped leaves a stale one. Every rxe packet clears its entry first. What remains is another
- * packet in recycled memory, recognised by the destructor that rxe gives its packets or, where a
- * queueing discipline removed that (netem does), by the QP and PSN in the transport header.
+ * The table is direct-mapped, indexed by address, and so bounded. An entry lives until its packet
+ * reaches the device or another rxe packet takes its place; a packet that netfilter dropped leaves
+ * a stale entry. Every rxe packet clears its entry first. Another packet in recycled memory is
+ * recognised because it lacks the destructor that rxe gives its packets or, if a queueing
+ * discipline has removed that (netem does), has another QP and PSN in the transport header.
  */
 #ifndef ROCELAB_XMIT_BPF_H
 #define ROCELAB_XMIT_BPF_H

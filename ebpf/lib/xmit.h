@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A sent packet on its way to the device: what xmit.bpf.h remembers of it. */
+/* What xmit.bpf.h stores of a sent packet on its way to the device. */
 #ifndef ROCELAB_XMIT_H
 #define ROCELAB_XMIT_H
 

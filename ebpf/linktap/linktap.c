@@ -4,15 +4,15 @@
  *
  * Capture what crosses a link, each frame once.
  *
- * Of several interfaces, the ends of a link that are all on this machine: where it
- * arrives. A capture at one end, as tcpdump takes it, copies what that end sends before the driver
- * is done with it, and that work would be part of the sender's stage `xmit`. A socket that hears
- * arriving frames only costs a sender next to nothing, and one socket for all ends keeps their
- * order. Of one interface: what it sends and what arrives, as tcpdump would; with -Q in (tcpdump's)
- * what arrives only, where each end of a link is captured on its own machine.
+ * With several interfaces, the ends of a link that are all on this machine, it captures each frame
+ * where it arrives. A capture at the sending end, as by tcpdump, copies frames before the driver is
+ * done with them, and that work would be part of the sender's stage `xmit`. Capturing only arriving
+ * frames costs a sender next to nothing, and one socket for all ends keeps their order. With one
+ * interface it captures what that sends and receives, like tcpdump; with -Q in (as in tcpdump) only
+ * what it receives, for a link whose ends are captured on their own machines.
  *
- * Writes until SIGINT or SIGTERM, then what is still queued: nothing that arrived before the signal
- * is left out. Says how many frames it has, and fails if the kernel had to drop one.
+ * Writes until SIGINT or SIGTERM, and then all frames that arrived before the signal. Prints the
+ * number of frames, and fails if the kernel dropped one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -93,13 +93,13 @@ static int parse(int argc, char **argv, struct options *options)
 
 		options->ifindex[i] = if_nametoindex(name);
 		if (!options->ifindex[i])
-			return msg_error(EXIT_USAGE, "it was deleted, or never made",
+			return msg_error(EXIT_USAGE, "it was deleted, or never created",
 					 "list the interfaces: ip link", "no interface '%s'", name);
 	}
 	return 0;
 }
 
-/* the kernel's part of the choice: frames of these interfaces, cut */
+/* the kernel's filter: frames of these interfaces, cut to the snap length */
 static int attach_filter(int fd, const struct options *options)
 {
 	struct sock_filter code[MOST_ENDS + 3] = {
@@ -108,7 +108,7 @@ static int attach_filter(int fd, const struct options *options)
 	struct sock_fprog program = {options->ends + 3, code};
 	struct sock_filter *next = code + 1;
 
-	/* over the questions that are left, and over the refusal */
+	/* skips the remaining comparisons and the rejection */
 	for (int i = 0; i < options->ends; i++)
 		*next++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 						       options->ifindex[i], options->ends - i, 0);
@@ -131,14 +131,14 @@ static int open_socket(const struct options *options)
 	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
 	    bind(fd, (struct sockaddr *)&every, sizeof(every))) {
-		msg_error(EXIT_RUN, "it takes root, and a kernel with packet sockets",
+		msg_error(EXIT_RUN, "it needs root, and a kernel with packet sockets",
 			  "run it as root", "cannot capture: %s", strerror(errno));
 		return -1;
 	}
 	return fd;
 }
 
-/* what the kernel reports about a frame as well as its bytes */
+/* what the kernel reports about a frame in addition to its bytes */
 static void read_control(struct msghdr *message, struct timespec *when, uint32_t *length,
 			 struct vlan_tag *tag)
 {
@@ -163,7 +163,7 @@ static void read_control(struct msghdr *message, struct timespec *when, uint32_t
 	}
 }
 
-/* back where it was on the link; there is room for it in front of the frame */
+/* puts the tag back where it was on the link; there is room before the frame */
 static char *put_tag(char *frame, const struct vlan_tag *tag)
 {
 	uint16_t words[] = {htons(tag->tpid), htons(tag->tci)};
@@ -173,7 +173,7 @@ static char *put_tag(char *frame, const struct vlan_tag *tag)
 	return frame - VLAN_TAG;
 }
 
-/* writes what is queued; the number of frames, or -1 */
+/* writes the queued frames; returns their number, or -1 */
 static long drain(int fd, const struct options *options, FILE *file)
 {
 	static char space[VLAN_TAG + LARGEST_FRAME];
@@ -210,7 +210,7 @@ static long drain(int fd, const struct options *options, FILE *file)
 	}
 }
 
-/* until a signal; the number of frames, or -1 */
+/* captures until a signal; returns the number of frames, or -1 */
 static long capture(int fd, int signals, const struct options *options, FILE *file)
 {
 	struct pollfd wait[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
