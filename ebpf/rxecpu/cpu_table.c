@@ -99,7 +99,7 @@ static void print_head(FILE *out, const struct report *r)
 			fprintf(out, "missing: %s: %s\n", feature_names[i], feature_absence[i]);
 	}
 	if (!r->has_benchmark)
-		fprintf(out, "no benchmark was named (--pid, --comm, --cgroup, COMMAND)\n");
+		fprintf(out, "no benchmark was given (--pid, --comm, --cgroup, COMMAND)\n");
 	if (!has_shares(r))
 		fprintf(out,
 			"emulated processor (TCG): the figures count its work, not real time\n");
@@ -116,7 +116,7 @@ static void print_foot(FILE *out, const struct report *r, const __u64 ns[ACCOUNT
 		length / 1e6 * r->ncpus);
 	fprintf(out, "own cost: %" PRIu64 " events", (uint64_t)r->events);
 	if (isfinite(r->event_ns))
-		fprintf(out, ", %.0f ns each without the way to it: %.3f ms", r->event_ns,
+		fprintf(out, ", %.0f ns each without the call: %.3f ms", r->event_ns,
 			r->events * r->event_ns / 1e6);
 	fprintf(out, "; rxecpu itself %.3f ms\n", r->self_ns / 1e6);
 	session_print_programs(out, &r->session);

@@ -21,10 +21,10 @@ const char *const feature_names[FEATURES] = {
 const char *const feature_absence[FEATURES] = {
 	[FEATURE_SYSCALL] = "system calls count as user",
 	[FEATURE_FAULT] = "page faults count as user",
-	[FEATURE_SOCKET] = "socket calls are the caller's, not the network's",
+	[FEATURE_SOCKET] = "socket calls count as the caller's work, not as network",
 	[FEATURE_VECTOR] = "timer and inter-processor interrupts count as what they interrupt",
-	[FEATURE_RXE_TASKS] = "the driver's tasks are others'",
-	[FEATURE_RXE_RECEIVE] = "the driver's receive handler is the network's",
+	[FEATURE_RXE_TASKS] = "the driver's tasks count as other",
+	[FEATURE_RXE_RECEIVE] = "the driver's receive handler counts as network",
 };
 
 /* "tp_btf/sched_switch", "fentry/inet_sendmsg": are there types for it? */

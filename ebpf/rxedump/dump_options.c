@@ -70,11 +70,10 @@ static int check(const struct config *config)
 	bool to_file = config->output && strcmp(config->output, "-") != 0;
 
 	if (config->file_mb && !to_file)
-		return msg_error(EXIT_USAGE, NULL, "add --write FILE",
-				 "--file-size is of files, and none is written");
+		return msg_error(EXIT_USAGE, NULL, "add --write FILE", "--file-size needs --write");
 	if (config->files && !config->file_mb)
 		return msg_error(EXIT_USAGE, NULL, "add --file-size MB",
-				 "--file-count counts files of a size, and there is none");
+				 "--file-count needs --file-size");
 	if (config->output && !to_file && isatty(STDOUT_FILENO))
 		return msg_error(EXIT_USAGE, NULL, "pipe it: rxedump -w - | wireshark -k -i -",
 				 "pcapng is not for a terminal");

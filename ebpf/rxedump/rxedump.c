@@ -171,7 +171,7 @@ static void summarize(const struct run *run)
 	    (uint64_t)(l->ring + l->nested), (uint64_t)l->ring, (uint64_t)l->nested,
 	    (uint64_t)(l->timed_out + l->evicted), (uint64_t)l->timed_out, (uint64_t)l->evicted);
 	msg("own cost: probes take tx %.0f + xmit %.0f, rx %.0f + done %.0f ns a packet, without "
-	    "the way to them; writing took %.3f s of CPU time%s",
+	    "the calls; writing took %.3f s of CPU time%s",
 	    c->cost.tx, c->cost.xmit, c->cost.rx, c->cost.done, cpu_seconds() - run->cpu_at_start,
 	    strcmp(c->session->accelerator, "tcg") ? "" : " (emulated: not real time)");
 }

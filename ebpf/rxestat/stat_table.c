@@ -136,7 +136,7 @@ static void print_foot(FILE *out, const struct report *r)
 	if (r->session.driver.kind == DRIVER_INSTRUMENTED)
 		fprintf(out,
 			"own cost: %.1f ns of each stage are its clock read; a packet's probes take"
-			"\n  tx %.0f + xmit %.0f, rx %.0f + done %.0f ns, without the way to them\n",
+			"\n  tx %.0f + xmit %.0f, rx %.0f + done %.0f ns, without the calls\n",
 			c->clock, c->tx, c->xmit, c->rx, c->done);
 	else
 		fprintf(out, "own cost: a clock read takes %.1f ns; see --bpf-stats\n", c->clock);

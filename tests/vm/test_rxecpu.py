@@ -163,7 +163,7 @@ def test_table(n1: Node) -> None:
         (("--cgroup", "/proc"), 3, "no cgroup '/proc'"),
         (("--device", "mlx5_0"), 3, "no RDMA device 'mlx5_0'"),
         (("--interval", "1"), 2, "--interval takes 10 to 86400000 (ms), not: '1'"),
-        (("--count", "1"), 2, "--count counts intervals"),
+        (("--count", "1"), 2, "--count needs --interval"),
     ],
 )
 def test_refusals(n1: Node, options: tuple[str, ...], status: int, words: str) -> None:

@@ -371,8 +371,8 @@ def test_errors(n1: Node) -> None:
         ("--qpn", "x"): (2, "--qpn takes", "rxedump --help"),
         ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
         ("--snapshot-length", "70000"): (2, "--snapshot-length takes", "rxedump --help"),
-        ("--file-size", "1"): (2, "--file-size is of files", "--write"),
-        ("-w", "/tmp/x", "--file-count", "3"): (2, "--file-count counts files", "--file-size"),
+        ("--file-size", "1"): (2, "--file-size needs --write", "--write FILE"),
+        ("-w", "/tmp/x", "--file-count", "3"): (2, "--file-count needs --file-size", "--file-size"),
         ("-w", "/nonexistent/x"): (2, "cannot write /nonexistent/x", "folder"),
     }
     for options, (status, what, action) in cases.items():

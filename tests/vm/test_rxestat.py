@@ -262,7 +262,7 @@ def test_errors(n1: Node) -> None:
         ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
         ("--qpn", "x"): (2, "--qpn takes", "rxestat --help"),
         ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
-        ("--count", "3"): (2, "--count counts intervals", "--interval"),
+        ("--count", "3"): (2, "--count needs --interval", "--interval"),
         ("--nosuch",): (2, "unrecognized option", "rxestat --help"),
         ("--output", "/nonexistent/x"): (2, "cannot write /nonexistent/x", "folder"),
     }
