@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make the corpus again, and its golden decodes: `python captures/renew.py [NAME…]`.
+"""Renew the corpus and its golden decodes: `python captures/renew.py [NAME…]`.
 
-Without names: every made sample, every golden, and the manifest. With names: the goldens of these.
-Samples with another origin (a testbed's captures) are kept as they are. `--check` changes nothing
-and fails if anything would change.
+Without names, renews all generated samples, all goldens, and the manifest; with names, the goldens
+of these samples. Samples with another origin (a testbed's captures) stay as they are. `--check`
+changes nothing and fails if anything would change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GOLDEN = HERE / "golden"
 
 
 def golden(name: str) -> str:
-    """The analysis of a sample, as it is kept."""
+    """Return the analysis of a sample, as stored in its golden."""
     from rocelab import capture
 
     before = Path.cwd()
@@ -38,14 +38,14 @@ def golden(name: str) -> str:
 
 
 def has_rows(value: object) -> bool:
-    """Whether a list of objects is in it."""
+    """Return whether the value contains a list of objects."""
     if isinstance(value, dict):
         return any(has_rows(one) for one in value.values())
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
 def layout(value: object, indent: int = 0) -> str:
-    """JSON with one line for each finding, direction, wrong packet, and group of sums."""
+    """Format as JSON with a line per finding, direction, wrong packet, and group of sums."""
     if not has_rows(value):
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
     inner, outer = "\n" + " " * (indent + 1), "\n" + " " * indent
@@ -58,10 +58,10 @@ def layout(value: object, indent: int = 0) -> str:
 
 
 def manifest(others: dict[str, dict[str, str]]) -> str:
-    """MANIFEST.toml: made samples by their generator, others as the old manifest has them."""
+    """Return MANIFEST.toml: generated samples, and the others as in the old manifest."""
     rows = {name: {"shows": shows, "origin": "captures/scenarios.py"}
             for name, (shows, _) in SAMPLES.items()} | others  # fmt: skip
-    # in two parts: reuse would take it for this file's own tag
+    # in two parts: reuse would mistake it for this file's own tag
     out = ["# SPDX-License-" + "Identifier: CC0-1.0", "# Made by captures/renew.py."]
     for name in sorted(rows):
         digest = hashlib.sha256((HERE / name).read_bytes()).hexdigest()
@@ -73,7 +73,7 @@ def manifest(others: dict[str, dict[str, str]]) -> str:
 
 
 def others() -> dict[str, dict[str, str]]:
-    """Samples that no generator makes."""
+    """Return the samples without a generator."""
     if not MANIFEST.exists():
         return {}
     rows = tomllib.loads(MANIFEST.read_text())

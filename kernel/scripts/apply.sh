@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# apply.sh PRISTINE TREE VERSION "SHARED FILES" [PATCH...]: make TREE from PRISTINE, the shared
+# apply.sh PRISTINE TREE VERSION "SHARED FILES" [PATCH...]: create TREE from PRISTINE, the shared
 # files and the patches. A patch must apply without fuzz.
 set -eu
 . "$(dirname "$0")/fail.sh"
@@ -13,7 +13,7 @@ command -v patch >/dev/null ||
 rm -rf "$tree"
 cp -R "$pristine" "$tree"
 
-# true when the series is in the source already: it comes off from its end
+# true if the source already has the series: its patches can be reverted, the last one first
 already_applied() {
 	trial=$tree.trial
 	rm -rf "$trial"
@@ -32,7 +32,7 @@ for p; do
 		continue
 	fi
 	if [ "$p" = "$1" ] && already_applied "$@"; then
-		echo "the series is applied in the source already: $version"
+		echo "the source already has the series: $version"
 		break
 	fi
 	printf '%s\n' "$out" | grep -E 'FAILED|file|patch' >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# base-btf.sh KVER OUT: put the BTF of kernel KVER into OUT. The headers of 6.1 do not carry it: it
-# comes from the running kernel, if that is the one, or from its boot image (VMLINUZ, else in /boot).
+# base-btf.sh KVER OUT: put the BTF of kernel KVER into OUT. The headers of 6.1 do not include it, so
+# take it from the running kernel if that is KVER, or from KVER's boot image (VMLINUZ, or in /boot).
 set -eu
 . "$(dirname "$0")/fail.sh"
 kver=$1 out=$2
@@ -41,7 +41,7 @@ command -v "${unpack%% *}" >/dev/null ||
 	fail "$image needs the program ${unpack%% *}" "it is not installed" \
 		"apt-get install ${unpack%% *}"
 
-# the size of the kernel stands behind the data; some of these programs complain of that
+# the size of the kernel follows the data; some of these programs complain about that
 tail -c "+$((start + 1))" "$image" | head -c "$length" | $unpack >"$out.vmlinux" 2>/dev/null || :
 objcopy --dump-section ".BTF=$out" "$out.vmlinux" /dev/null 2>/dev/null ||
 	refuse "the kernel in it has no BTF"

@@ -14,10 +14,10 @@ command -v pahole >/dev/null ||
 		"dwarves is not installed" "apt-get install dwarves"
 
 log=$(dirname "$out")/build.log
-# pahole goes by the time of the file: a stale one would keep an old BTF
+# pahole compares file times: a stale file would keep an old BTF
 rm -f "$rxe/rdma_rxe.ko"
 echo "building rdma_rxe for $kver"
-# not with the settings of our own make: O= means something else to the kernel's
+# without the settings of our make: O= has another meaning in the kernel's
 env -u MAKEFLAGS -u MFLAGS -u O make -j"${JOBS:-$(nproc)}" -C "$kdir" M="$rxe" CONFIG_RDMA_RXE=m \
 	${patch_id:+KCFLAGS=-DRXE_BUILD_ID=\\\"rocelab-$patch_id\\\"} modules >"$log" 2>&1 || {
 	grep -E 'error|Error|warning' "$log" >&2 || tail -n 20 "$log" >&2
@@ -27,13 +27,13 @@ if grep -q 'warning:' "$log"; then
 	grep -A5 'warning:' "$log" >&2
 fi
 
-# a kernel without BTF, as some for debugging are, has no use for a module's
+# a kernel without BTF, such as some debug kernels, cannot use a module's BTF
 if [ -e "$kdir/.config" ] && ! grep -q '^CONFIG_DEBUG_INFO_BTF=y' "$kdir/.config"; then
 	echo "kernel $kver has no BTF: the driver's events work there, rxestat and rxedump do not" >&2
 	objcopy --strip-debug "$rxe/rdma_rxe.ko" "$out"
 	exit
 fi
-# where the headers have no vmlinux, the kernel's makefiles leave the BTF out
+# if the headers have no vmlinux, the kernel's makefiles generate no BTF
 if [ ! -e "$kdir/vmlinux" ]; then
 	sh "$(dirname "$0")/base-btf.sh" "$kver" "$rxe/base.btf"
 	LLVM_OBJCOPY=objcopy pahole -J --btf_base "$rxe/base.btf" "$rxe/rdma_rxe.ko" >>"$log" 2>&1 ||

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# dkms-install.sh KERNEL_FOLDER KVER VERSION: give this folder to DKMS, and build and install the
-# driver for kernel KVER. What an earlier call left is replaced.
+# dkms-install.sh KERNEL_FOLDER KVER VERSION: add this folder to DKMS, and build and install the
+# driver for kernel KVER. Replaces an earlier installation.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/host.sh"
@@ -40,7 +40,7 @@ dkms install "$name/$version" -k "$kver" --force ||
 		"uninstall with make -C kernel uninstall, and try again"
 if [ "$kver" = "$(uname -r)" ]; then
 	if signatures_enforced; then
-		echo "note: this kernel loads signed modules only; DKMS has signed this one with its own key"
+		echo "note: this kernel loads only signed modules; DKMS has signed this one with its own key"
 		echo "  what to do, once: mokutil --import /var/lib/dkms/mok.pub, then reboot and enroll it"
 	fi
 	say_loaded

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# fetch.sh LINE KVER DEST: put the unpatched rxe driver that belongs to kernel KVER into
+# fetch.sh LINE KVER DEST: put the unpatched rxe driver of kernel KVER into
 # DEST/drivers/infiniband/sw/rxe and the version of its source into DEST/version.
-# RXE_SRC or KSRC in the environment name the source; else it is Debian's, in SOURCES (/usr/src)
-# or from the package.
+# RXE_SRC or KSRC in the environment name the source. By default it is Debian's, from SOURCES
+# (/usr/src) or from the package.
 set -eu
 . "$(dirname "$0")/fail.sh"
 line=$1 kver=$2 dest=$3
@@ -15,7 +15,7 @@ case $line in
 *) series=$line ;;
 esac
 
-# version_of TREE: what a kernel tree says of itself
+# version_of TREE: the version in a kernel tree's Makefile
 version_of() {
 	if [ -e "$1/rocelab-version" ]; then
 		cat "$1/rocelab-version"
@@ -78,8 +78,7 @@ command -v dpkg-query >/dev/null ||
 	fail "the source of kernel $kver is nowhere" "this is no Debian: its kernels' sources are not known here" \
 		"get the source of kernel $kver and set KSRC to that tree"
 
-# The version must be that of the headers, or the module would be of another source than the
-# kernel.
+# The source must have the version of the headers, or the module would not match the kernel.
 want=$(dpkg-query -W -f '${Version}' "linux-headers-$kver" 2>/dev/null) || want=
 tarball=$sources/$package.tar.xz
 if [ -e "$tarball" ]; then
@@ -89,7 +88,7 @@ if [ -e "$tarball" ]; then
 		unpack "$tarball" "$version"
 		exit
 	fi
-	echo "$tarball is $version, kernel $kver is $want: not taken"
+	echo "skipping $tarball: it has version $version, kernel $kver has $want"
 fi
 [ -n "$want" ] ||
 	fail "the headers of kernel $kver are not installed" \

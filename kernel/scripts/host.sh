@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
-# What install.sh and uninstall.sh ask of the running kernel. SYS stands for /sys in tests.
+# Facts about the running kernel for install.sh and uninstall.sh. Tests set SYS instead of /sys.
 sys=${SYS:-/sys}
 
-# true when this kernel loads signed modules only
+# true if this kernel loads only signed modules
 signatures_enforced() {
 	# four bytes of attributes, then the value
 	secure=$(od -An -tu1 -j 4 -N 1 "$sys"/firmware/efi/efivars/SecureBoot-* 2>/dev/null | tr -d ' ')
@@ -12,7 +12,7 @@ signatures_enforced() {
 	grep -qE '\[(integrity|confidentiality)\]' "$sys/kernel/security/lockdown" 2>/dev/null
 }
 
-# true when the module carries a signature
+# true if the module is signed
 is_signed() {
 	tail -c 28 "$1" | grep -q 'Module signature appended'
 }

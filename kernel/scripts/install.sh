@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# install.sh MODULE KVER: put the module where depmod prefers it to the stock one. SIGN_KEY and
-# SIGN_CERT sign it first; KDIR holds the headers, where the program for that is.
+# install.sh MODULE KVER: install the module where depmod prefers it to the stock one. SIGN_KEY and
+# SIGN_CERT sign it first, with the program in the headers (KDIR).
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/host.sh"
@@ -28,7 +28,7 @@ if [ -n "${SIGN_KEY:-}" ]; then
 			"give the private key and the certificate in DER form"
 fi
 
-# An unsigned module in updates/ would hide the stock one, and not load: worse than nothing.
+# an unsigned module in updates/ would hide the stock one and not load
 if [ -n "$here" ] && signatures_enforced && ! is_signed "$new"; then
 	fail "this kernel loads signed modules only, and the module has no signature: not installed" \
 		"Secure Boot or kernel lockdown is on" \

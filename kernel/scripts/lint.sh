@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# lint.sh KERNEL: checkpatch over patches and sources, shellcheck over the scripts.
+# lint.sh KERNEL: run checkpatch on patches and sources, and shellcheck on the scripts.
 set -eu
 . "$(dirname "$0")/fail.sh"
 cd "$1"
@@ -13,7 +13,7 @@ done
 	fail "checkpatch.pl is missing" "Debian ships it in the linux-source packages only" \
 		"apt-get install linux-source and unpack it in /usr/src, or set CHECKPATCH"
 
-# There is no kernel tree around, with its MAINTAINERS and its history.
+# Ignore what needs a kernel tree with MAINTAINERS and history.
 run() {
 	perl "$checkpatch" --no-tree --quiet --show-types --strict \
 		--ignore FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID "$@"

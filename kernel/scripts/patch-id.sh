@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# patch-id.sh BASE FILE...: 12 hexadecimal digits that name these files: content and name
-# below BASE, in the order given.
+# patch-id.sh BASE FILE...: print 12 hexadecimal digits that identify the files: contents and names
+# below BASE, in the given order.
 set -eu
 base=$1
 shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# self-check.sh PATCH_ID: prove that the loaded rdma_rxe is the one with this patch id, and not
-# the stock one. An empty PATCH_ID stands for stock.
+# self-check.sh PATCH_ID: verify that the loaded rdma_rxe has this patch id. An empty PATCH_ID means
+# the stock driver.
 set -eu
 . "$(dirname "$0")/fail.sh"
 want=${1:+rocelab-$1}
@@ -13,7 +13,7 @@ got=$(cat /sys/module/rdma_rxe/version 2>/dev/null || :)
 	fail "the loaded rdma_rxe is '${got:-stock}', not '${want:-stock}'" \
 		"another module was loaded before the installation" \
 		"modprobe -r rdma_rxe && modprobe rdma_rxe"
-echo "loaded: ${got:-stock}, modprobe takes $(modinfo -n rdma_rxe)"
+echo "loaded: ${got:-stock}; modprobe loads $(modinfo -n rdma_rxe)"
 
 [ -n "$want" ] || exit 0
 for tracing in /sys/kernel/tracing /sys/kernel/debug/tracing; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# uninstall.sh KVER: back to the stock module, whether install.sh or DKMS put the other there.
+# uninstall.sh KVER: return to the stock module, whether install.sh or DKMS installed the other one.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/host.sh"
@@ -19,7 +19,7 @@ fi
 rm -f "${DESTDIR:-}/lib/modules/$kver/updates/rdma_rxe.ko" ||
 	fail "cannot remove the module" "not root, or a read-only system" "run it as root"
 depmod ${DESTDIR:+-b "$DESTDIR"} "$kver"
-echo "removed; modprobe takes the stock rdma_rxe of $kver again"
+echo "removed; modprobe loads the stock rdma_rxe of $kver again"
 if [ -z "${DESTDIR:-}" ] && [ "$kver" = "$(uname -r)" ]; then
 	say_loaded
 fi

@@ -478,7 +478,7 @@ def test_install_scripts(n1: Node) -> None:
         assert path().removesuffix(".xz").endswith(stock)
     finally:
         done = run("install", "/tmp/kernel/rdma_rxe.ko", driver.release)
-    assert f"is loaded (rocelab-{driver.patch_id})" in done.stdout
+    assert f"loaded rdma_rxe (rocelab-{driver.patch_id})" in done.stdout
     assert f"in use: {DEVICE} on {n1.link.netdev}" in done.stdout
     assert path() == f"/lib/modules/{driver.release}/updates/rdma_rxe.ko"
 

@@ -112,7 +112,7 @@ def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Pa
     net(pristine).write_text(SOURCE.replace("int line21;", "int patched21;"))
     done = script("apply", str(pristine), str(tmp_path / "tree"), "6.12.1-1", "", str(patch))
     assert done.returncode == 0, done.stderr
-    assert "applied in the source already" in done.stdout
+    assert "the source already has the series" in done.stdout
     assert net(tmp_path / "tree").read_text() == net(pristine).read_text()
 
 

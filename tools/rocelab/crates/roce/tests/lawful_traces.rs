@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! No trace of a lawful connection has an error, whatever the wire loses. `ROCELAB_SEEDS` sets how
-//! many seeds run.
+//! No trace of a correct connection has an error, no matter what the wire loses. `ROCELAB_SEEDS` sets
+//! the number of seeds.
 
 mod support;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the tracker says of losses, retransmissions and READs, one hand-built schedule each.
+//! The tracker's findings on losses, retransmissions and READs, one hand-built schedule each.
 
 mod support;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Feeds frames to a tracker as the pipeline does, and asks it what it found.
+//! Feeds frames to a tracker as the pipeline does, and returns its findings.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use rc_simulator::frame::{Host, Transport, ethernet};
@@ -7,7 +7,7 @@ use roce::finding::{At, Finding, Rule, Severity};
 use roce::flow::{Config, Connection, Tracker};
 use roce::{Frame, Icrc, Link, Ports, decode, icrc};
 
-/// A tracker and the frames that it got.
+/// A tracker and the frames that it follows.
 pub struct Capture {
     pub tracker: Tracker,
     packets: u64,
@@ -51,7 +51,7 @@ impl Capture {
     }
 }
 
-/// Rules of findings that are errors, not ambiguous.
+/// The findings that are errors.
 pub fn errors(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|one| one.severity == Severity::Error).collect()
 }
