@@ -7,15 +7,12 @@ from collections.abc import Iterator
 
 from rocelab import correlate, metrics
 from rocelab.correlate import Joined
-from rocelab.correlate.message_life import Life, median_life
+from rocelab.correlate.median_message import median_message
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
 from rocelab.plans.benchmarks.tool import Value
 from rocelab.record import captures
-
-WIRE = "wire"
-_KIND = "median_message"
-_AT_REQUESTER = ("tx", "answer_rx")
+from rocelab.record.results_table import WIRE
 
 
 def values(step: Directory) -> Iterator[tuple[str, Value]]:
@@ -31,9 +28,10 @@ def values(step: Directory) -> Iterator[tuple[str, Value]]:
     except UsageError as error:
         raise CellError(error.what, cause=error.cause) from error
     yield from ((WIRE, value) for value in _shares(joined))
-    life = median_life(correlate.messages(joined.packets, one_clock=captures.one_clock(step.path)))
-    if life is not None:
-        yield from _life(life)
+    messages = correlate.messages(joined.packets, one_clock=captures.one_clock(step.path))
+    typical = median_message(messages)
+    if typical is not None:
+        yield from typical.life.values()
 
 
 def _shares(joined: Joined) -> Iterator[Value]:
@@ -53,13 +51,3 @@ def _shares(joined: Joined) -> Iterator[Value]:
         for cause in sorted({*wire[side], *alone} - {"matched"}):
             count = wire[side].get(cause, 0) + alone.get(cause, 0)
             yield Value(metrics.Joined(way, cause).name, "counter", count, "1")
-
-
-def _life(life: Life) -> Iterator[tuple[str, Value]]:
-    yield WIRE, Value(metrics.LIFE_OF, _KIND, life.of, "1")
-    for name, ns in life.spans.items():
-        yield life.requester, Value(metrics.LifeSpan(name).name, _KIND, ns, "ns")
-    for place, stages in life.stages.items():
-        node = life.requester if place in _AT_REQUESTER else life.responder
-        for stage, ns in stages.items():
-            yield node, Value(metrics.LifeStage(place, stage).name, _KIND, ns, "ns")

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rocelab import metrics, stage_table, units
 from rocelab.group_by import group_by
-from rocelab.record import message_lives
-from rocelab.record.message_lives import PLACES, Life, Subject
+from rocelab.record import lives_by_size
+from rocelab.record.lives_by_size import LifeOfSize, Subject
+from rocelab.record.message_life import AT_REQUESTER, PLACES, Life
 from rocelab.record.read import Run
 from rocelab.report import charts, palette, plots, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
@@ -26,7 +27,7 @@ _RECEIPT = tuple(name for name in stage_table.IN_TIME["rx"] if name not in stage
 
 def section(run: Run) -> Section:
     """Return the section: a figure per benchmark and transport with joined packets."""
-    found = message_lives.subjects(run)
+    found = lives_by_size.subjects(run)
     shares = _shares(run)
     tables = (shares,) if shares else ()
     if not found:
@@ -53,21 +54,20 @@ def section(run: Run) -> Section:
 
 def _figure(subject: Subject) -> Figure:
     drawn = _spread(subject.lives)
-    top = max(life.spans["requester"] for life in drawn)
+    top = max(one.life.spans["requester"] for one in drawn)
     factor, unit = units.scale("ns", [top])
     unit = wording.time_unit(unit, subject.accelerator)
-    several = {place for life in drawn for place in life.stages}
     used = [
         stage
         for stage in stage_table.EVERY_NAME
-        if any(stage in life.stages[place] for life in drawn for place in several)
+        if any(stage in stages for one in drawn for stages in one.life.stages.values())
     ]
     used = [stage for stage in used if stage != "reply"]
     series = [*((stage, palette.STAGES[stage].light) for stage in used)]
     series.append((_LINK, palette.OUTSIDE.light))
-    panels = [_timeline(life, series, factor, unit, top) for life in drawn]
+    panels = [_timeline(one, series, factor, unit, top) for one in drawn]
     panels.append(_close_up(drawn[0], used, subject.accelerator))
-    exact = all({"there", "back"} <= life.spans.keys() for life in drawn)
+    exact = all({"there", "back"} <= one.life.spans.keys() for one in drawn)
     clocks = (
         "All machines share one clock: positions are as measured. "
         if exact
@@ -76,9 +76,9 @@ def _figure(subject: Subject) -> Figure:
         "time divides between the two directions is unknown. "
     )
     chosen = "; ".join(
-        f"{units.size(life.size)}: median of {units.grouped(life.of)} messages of repetition "
-        f"{life.repetition}"
-        for life in drawn
+        f"{units.size(one.size)}: median of {units.grouped(one.life.of)} messages of repetition "
+        f"{one.repetition}"
+        for one in drawn
     )
     return Figure(
         slug=series_order.slug("life", subject.benchmark, subject.transport, subject.accelerator),
@@ -96,7 +96,7 @@ def _figure(subject: Subject) -> Figure:
     )
 
 
-def _spread(found: Sequence[Life]) -> list[Life]:
+def _spread(found: Sequence[LifeOfSize]) -> list[LifeOfSize]:
     """The sizes to draw, including the first and the last."""
     if len(found) <= _MOST:
         return list(found)
@@ -111,8 +111,9 @@ def _lanes(life: Life) -> tuple[str, str, str]:
 
 
 def _timeline(
-    life: Life, series: Sequence[tuple[str, str]], factor: float, unit: str, top: float
+    one: LifeOfSize, series: Sequence[tuple[str, str]], factor: float, unit: str, top: float
 ) -> Panel:
+    life = one.life
     lanes = _lanes(life)
     known = {name for name, _ in series}
     spans = [
@@ -133,7 +134,7 @@ def _timeline(
         f"{name.replace('_', ' ')} {units.number(life.spans[name] / factor)}"
         for name in ("requester", "wire", "responder", "requester_side", "responder_side")
     )
-    title = units.size(life.size)
+    title = units.size(one.size)
     return Panel(title, chart, f"A message of {title}, {unit}: {words}.")
 
 
@@ -169,7 +170,8 @@ def _ordered(stages: Mapping[str, float], names: Sequence[str]) -> Iterator[tupl
     return ((name, stages[name]) for name in names if name in stages)
 
 
-def _close_up(life: Life, stages: Sequence[str], accelerator: str) -> Panel:
+def _close_up(one: LifeOfSize, stages: Sequence[str], accelerator: str) -> Panel:
+    life = one.life
     rows = {
         "tx": f"{life.requester} sends",
         "rx": f"{life.responder} receives",
@@ -209,7 +211,7 @@ def _close_up(life: Life, stages: Sequence[str], accelerator: str) -> Panel:
         x_top=max(sums.values()) / factor,
         columns=[("sum", [units.number(sums[place] / factor) for place in PLACES])],
     )
-    title = f"The stages, {units.size(life.size)}"
+    title = f"The stages, {units.size(one.size)}"
     said = "; ".join(f"{rows[place]} {units.number(sums[place] / factor)}" for place in PLACES)
     return Panel(title, chart, f"{title}, {unit}: {said}.")
 
@@ -238,16 +240,16 @@ _AT = {
 
 def _table(subject: Subject, factor: float, unit: str) -> Table:
     rows = []
-    for life in subject.lives:
-        size = units.size(life.size)
+    for one in subject.lives:
+        life, size = one.life, units.size(one.size)
         rows += [
-            (size, what, clock, units.number(ns / factor, 4)) for what, clock, ns in _measured(life)
+            (size, what, clock, units.number(ns / factor, 4)) for what, clock, ns in _measured(one)
         ]
         for name, what, clock in _SPANS:
             if name in life.spans:
                 rows.append((size, what, clock, units.number(life.spans[name] / factor, 4)))
         for place in PLACES:
-            clock = "the requester's" if place in {"tx", "answer_rx"} else "the responder's"
+            clock = "the requester's" if place in AT_REQUESTER else "the responder's"
             for stage, ns in life.stages[place].items():
                 label = "between driver and next stage" if stage == stage_table.GAP else stage
                 rows.append((size, f"{_AT[place]}: {label}", clock, units.number(ns / factor, 4)))
@@ -258,13 +260,13 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     )
 
 
-def _measured(life: Life) -> Iterator[tuple[str, str, float]]:
+def _measured(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
     """What the benchmark measured, and what of it the message's stages leave."""
-    if life.measured is None:
+    if one.measured is None:
         return
-    kind, measured = life.measured
+    kind, measured = one.measured
     yield f"measured, mean, {wording.KINDS.get(kind, kind)}", "the program's", measured
-    way = life.spans.get("on_the_way")
+    way = one.life.spans.get("on_the_way")
     if way is not None:
         yield "of which: stages of sending and receipt, including the wait", "each its own", way
         yield "the rest, up to the measured latency", "", measured - way

@@ -11,7 +11,7 @@ import polars as pl
 from rich.console import Console
 
 from rocelab.correlate.joined import join
-from rocelab.correlate.message_life import median_life
+from rocelab.correlate.median_message import median_message
 from rocelab.correlate.messages import messages
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
@@ -39,8 +39,7 @@ def examine(
                 f"cannot write tables to {parquet}: {error.strerror}",
                 action="Choose another folder with --parquet.",
             ) from error
-    life = median_life(rows)
-    return Shown(place, replace(joined, packets=pl.DataFrame()), life)
+    return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows))
 
 
 def _write(folder: Directory, parts: Sequence[str], tables: Mapping[str, pl.DataFrame]) -> None:

@@ -14,8 +14,9 @@ from rich.text import Text
 
 from rocelab import stage_table
 from rocelab.correlate.joined import Joined
-from rocelab.correlate.message_life import Life
+from rocelab.correlate.median_message import MedianMessage
 from rocelab.record.captures import Place
+from rocelab.record.message_life import Life
 from rocelab.terminal.capture_tables import printable
 
 SENT = {
@@ -54,7 +55,7 @@ class Shown:
 
     place: Place
     joined: Joined
-    life: Life | None
+    typical: MedianMessage | None
 
 
 def share(part: int, whole: int) -> str:
@@ -81,7 +82,7 @@ def show(found: Sequence[Shown], console: Console) -> None:
             for count, text in lines:
                 grid.add_row(count, text)
             console.print(grid)
-    lives = [(one.place, one.life) for one in found if one.life]
+    lives = [(one.place, one.typical.life) for one in found if one.typical]
     if lives:
         console.print()
         console.print(_lives(lives))
@@ -140,7 +141,7 @@ def _troubles(one: Shown) -> Iterator[tuple[str, Text]]:
         yield "", Text(text, "bold red")
 
 
-def _time(ns: int | None) -> str:
+def _time(ns: float | None) -> str:
     if ns is None:
         return "-"
     for size, unit in _UNITS:
@@ -167,10 +168,10 @@ def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
             # cell names are long; the table above has them in full
             Text(printable(place.name).removeprefix("perftest-")),
             _time(life.spans["requester"]),
-            _time(sum(life.stages["tx"].values())),
+            _time(life.length("tx")),
             _time(received),
-            _time(sum(life.stages["answer_tx"].values())),
-            _time(sum(life.stages["answer_rx"].values())),
+            _time(life.length("answer_tx")),
+            _time(life.length("answer_rx")),
             _time(link),
         )
     return table
@@ -178,20 +179,23 @@ def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
 
 def as_dict(one: Shown) -> dict[str, Any]:
     """The `--json` object of one place."""
-    life = None
-    if one.life:
-        life = {
-            key: getattr(one.life, key)
-            for key in (
-                "requester", "responder", "opcode_name", "psn", "first_frame", "answer_frame", "of",
-            )
-        } | {
-            "spans_ns": dict(one.life.spans),
-            "stages_ns": {place: dict(stages) for place, stages in one.life.stages.items()},
-        }  # fmt: skip
+    message = None
+    if one.typical:
+        life = one.typical.life
+        message = {
+            "requester": life.requester,
+            "responder": life.responder,
+            "opcode_name": one.typical.opcode_name,
+            "psn": one.typical.psn,
+            "first_frame": one.typical.first_frame,
+            "answer_frame": one.typical.answer_frame,
+            "of": life.of,
+            "spans_ns": dict(life.spans),
+            "stages_ns": {place: dict(stages) for place, stages in life.stages.items()},
+        }
     return {
         "name": one.place.name,
         "one_clock": one.place.one_clock,
         **one.joined.sums,
-        "median_message": life,
+        "median_message": message,
     }
