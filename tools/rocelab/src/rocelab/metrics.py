@@ -7,14 +7,13 @@ A family of metrics is a named tuple: its fields are the parts of the name, `nam
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple, Self
 
 from rocelab import stage_table
 
-LATENCY = "latency.mean"
 BANDWIDTH = "bandwidth"
 MESSAGE_RATE = "message_rate"
+TRANSFER_TIME = "transfer.time"
 
 WIRE_FRAMES = "wire.frames"
 DATA_FRAMES = "wire.data_frames"
@@ -36,11 +35,30 @@ CPU_EVENTS_LATE = "cpu.events.late"
 LIFE_OF = "life.of"
 
 _CPU = "cpu."
-_STAGE = re.compile(r"stage\.(tx|rx)\.([a-z]+)\.([a-z0-9]+)")
-_ACCOUNT = re.compile(r"cpu\.([a-z]+(?:\.[a-z_]+)?)\.([a-z]+)")
-_LIFE = re.compile(r"life\.(tx|rx|answer_tx|answer_rx)\.(.+)")
-_JOIN = re.compile(r"join\.(?:(tx|rx)\.)?([^.]+)")
-_PACKETS = re.compile(r"packets\.([^.]+)(\.switched)?")
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name; none if one is empty."""
+    parts = name.split(".")
+    return parts if all(parts) else []
+
+
+class Latency(NamedTuple):
+    """A figure of the messages' latency; kind: what was timed (`rocelab.plans.catalog.Kind`)."""
+
+    figure: str
+    """`mean`, `min`, `p50`, `p99`, `max` or `stdev`, or the number of `samples`; `rank_min` and
+    `rank_max` are the means of two ranks."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"latency.{self.figure}"
+
+
+LATENCY = Latency("mean").name
+FASTEST_RANK = Latency("rank_min").name
+SLOWEST_RANK = Latency("rank_max").name
 
 
 class Stage(NamedTuple):
@@ -64,8 +82,10 @@ class Stage(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        match = _STAGE.fullmatch(name)
-        return cls(*match.groups()) if match else None
+        match _parts(name):
+            case "stage", "tx" | "rx" as direction, stage, figure:
+                return cls(direction, stage, figure)
+        return None
 
 
 class Capsule(NamedTuple):
@@ -106,8 +126,12 @@ class Packets(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        match = _PACKETS.fullmatch(name)
-        return cls(match[1], match[2] is not None) if match else None
+        match _parts(name):
+            case "packets", event:
+                return cls(event)
+            case "packets", event, "switched":
+                return cls(event, switched=True)
+        return None
 
 
 class Account(NamedTuple):
@@ -125,9 +149,12 @@ class Account(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        match = _ACCOUNT.fullmatch(name)
-        other = name in (CPU_EVENTS_LOST, CPU_EVENTS_LATE)
-        return cls(*match.groups()) if match and not other else None
+        match _parts(name):
+            case "cpu", "events", _:
+                return None
+            case "cpu", *context, owner if 1 <= len(context) <= 2:
+                return cls(".".join(context), owner)
+        return None
 
 
 class CpuPer(NamedTuple):
@@ -174,8 +201,12 @@ class Joined(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        match = _JOIN.fullmatch(name)
-        return cls(match[1], match[2]) if match else None
+        match _parts(name):
+            case "join", what:
+                return cls(None, what)
+            case "join", "tx" | "rx" as way, what:
+                return cls(way, what)
+        return None
 
 
 class LifeStage(NamedTuple):
@@ -193,8 +224,10 @@ class LifeStage(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        match = _LIFE.fullmatch(name)
-        return cls(*match.groups()) if match else None
+        match _parts(name):
+            case "life", "tx" | "rx" | "answer_tx" | "answer_rx" as place, stage:
+                return cls(place, stage)
+        return None
 
 
 class LifeSpan(NamedTuple):
@@ -227,6 +260,10 @@ class Application(NamedTuple):
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
         return cls(name.removeprefix("application.")) if name.startswith("application.") else None
+
+
+COMPARED = (LATENCY, BANDWIDTH, Application("*").name)
+"""Patterns of the metrics that runs are compared by unless others are asked for."""
 
 
 class Counter(NamedTuple):

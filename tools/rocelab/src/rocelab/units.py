@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 SPACE = "\N{NO-BREAK SPACE}"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -80,7 +81,7 @@ def plural(count: int, noun: str) -> str:
     return f"{grouped(count)} {noun}{'' if count == 1 else 's'}"
 
 
-def listing(items: list[str]) -> str:
+def listing(items: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     if len(items) < 2:
         return "".join(items)

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from rocelab.errors import ExitCode
+from rocelab.metrics import COMPARED
 from rocelab.terminal import console
+from rocelab.units import listing
 
 
 def compare(
@@ -20,7 +22,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Metric to compare, by name or by a pattern such as `cpu.*`; repeatable. "
-            "By default latency.mean, bandwidth and application.*.",
+            f"By default {listing(COMPARED)}.",
             metavar="NAME",
         ),
     ] = None,
@@ -33,11 +35,11 @@ def compare(
     repetitions of both runs. An emulated run cannot be compared with one in real time. Exits with
     1 if any cell is worse.
     """
-    from rocelab.compare.comparison import METRICS, Verdict
+    from rocelab.compare.comparison import Verdict
     from rocelab.compare.comparison import compare as compared
     from rocelab.terminal import comparison_tables
 
-    found = compared(first, second, metric or METRICS)
+    found = compared(first, second, metric or COMPARED)
     if as_json:
         console.out().print(json.dumps(comparison_tables.document(found), indent=1), markup=False)
     else:

@@ -14,6 +14,7 @@ import polars as pl
 
 from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
+from rocelab.metrics import COMPARED
 from rocelab.record import results_table
 from rocelab.record.accelerator import is_emulated
 from rocelab.record.folder import RunFolder
@@ -21,8 +22,6 @@ from rocelab.stats import two_samples
 from rocelab.stats.summary import median
 from rocelab.stats.two_samples import Apart
 
-METRICS = ("latency.mean", "bandwidth", "application.*")
-"""Metrics to compare by default."""
 _KEY = ("tool", "test", "transport", "metric", "kind", "unit", "node", "size")
 _RATES = frozenset({"bytes/s", "1/s"})
 
@@ -98,7 +97,7 @@ class Comparison:
         return any(map(is_emulated, self.accelerators))
 
 
-def compare(first: Path, second: Path, metrics: Sequence[str] = METRICS) -> Comparison:
+def compare(first: Path, second: Path, metrics: Sequence[str] = COMPARED) -> Comparison:
     """Compare two run folders; `metrics` are names or patterns such as `cpu.*`.
 
     Raises UsageError if one is not a run, if they have no cell in common, or if only one of them

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rocelab import metrics
 from rocelab.group_by import group_by
 from rocelab.record.read import Run
 from rocelab.report import curves, series_order, wording
@@ -18,7 +19,7 @@ _LATENCY_TITLES = {
 def latency(run: Run) -> Section:
     """Return the section on latency; each kind of latency has a figure of its own."""
     figures: list[Figure] = []
-    groups = group_by(run.by_size("latency.mean"), lambda i: (i.accelerator, i.kind, i.unit))
+    groups = group_by(run.by_size(metrics.LATENCY), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, unit), series in groups.items():
         same = (accelerator, kind, unit)
         percentiles = [
@@ -26,7 +27,7 @@ def latency(run: Run) -> Section:
                 f"{name} of messages",
                 [
                     item
-                    for item in run.by_size(f"latency.{name}")
+                    for item in run.by_size(metrics.Latency(name).name)
                     if (item.accelerator, item.kind, item.unit) == same
                 ],
             )
@@ -58,11 +59,11 @@ def latency(run: Run) -> Section:
 def bandwidth(run: Run) -> Section:
     """Return the section on bandwidth, in bytes of message per second."""
     figures: list[Figure] = []
-    groups = group_by(run.by_size("bandwidth"), lambda i: (i.accelerator, i.kind, i.unit))
+    groups = group_by(run.by_size(metrics.BANDWIDTH), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, _), series in groups.items():
         rates = [
             item
-            for item in run.by_size("message_rate")
+            for item in run.by_size(metrics.MESSAGE_RATE)
             if (item.accelerator, item.kind) == (accelerator, kind)
         ]
         figures.append(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rocelab import units
+from rocelab import metrics, units
 from rocelab.group_by import group_by
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record.read import Run, Series
@@ -34,8 +34,8 @@ class Quantity:
 
 
 COMPARED = (
-    Quantity("latency.mean", "mean latency", "Latency"),
-    Quantity("bandwidth", "bandwidth", "Bandwidth"),
+    Quantity(metrics.LATENCY, "mean latency", "Latency"),
+    Quantity(metrics.BANDWIDTH, "bandwidth", "Bandwidth"),
 )
 
 

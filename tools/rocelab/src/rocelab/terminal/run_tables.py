@@ -114,9 +114,11 @@ def _width(rows: Iterable[Sequence[str]]) -> int:
 
 def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
     """The figures that application benchmarks report, transports in rows."""
-    rows = table.filter(pl.col("metric").str.starts_with(metrics.Application("").name))
-    if rows.is_empty():
+    known = {name: metrics.Application.parse(name) for name in table["metric"].unique()}
+    figures = {name: found.figure for name, found in known.items() if found}
+    if not figures:
         return
+    rows = table.filter(pl.col("metric").is_in(list(figures)))
     grid = _grid("benchmark", "figure", "transport", "unit", "median")
     for benchmark in plan.benchmarks:
         mine = rows.filter(tool=benchmark.tool, test=benchmark.title)
@@ -127,8 +129,7 @@ def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[Rend
             for transport in benchmark.transports:
                 found = of.filter(transport=transport)
                 if not found.is_empty():
-                    figure = str(metric).removeprefix(metrics.Application("").name)
-                    grid.add_row(name, figure, transport, shown, _value(found, scale))
+                    grid.add_row(name, figures[metric], transport, shown, _value(found, scale))
                     name = ""
     yield _heading(f"Applications{', emulated time' if unreal else ''}", _how(plan))
     yield grid

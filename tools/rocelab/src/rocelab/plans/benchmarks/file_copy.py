@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.tool import (
     Argv,
     Job,
@@ -117,11 +118,11 @@ def _measured(
     if data_seconds < 0 or data_seconds > seconds + 0.01:
         bad_output(job, f"its data took {data_seconds} s of {seconds:.6f} s")
     values = [
-        Value("bandwidth", job.test.kind, job.size / seconds, "bytes/s"),
-        Value("transfer.time", "whole", seconds * 1e9, "ns"),
+        Value(metrics.BANDWIDTH, job.test.kind, job.size / seconds, "bytes/s"),
+        Value(metrics.TRANSFER_TIME, "whole", seconds * 1e9, "ns"),
     ]
     if data_seconds:
-        values.append(Value("transfer.time", "data", data_seconds * 1e9, "ns"))
+        values.append(Value(metrics.TRANSFER_TIME, "data", data_seconds * 1e9, "ns"))
     return Measurement(tuple(values), job.size, messages=messages)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.tool import Job, Measurement, Tool, Value, bad_output, positive
 
 _OMITTED_SECONDS = "1"
@@ -48,7 +49,9 @@ def parse(job: Job, stdout: str) -> Measurement:
     carried = positive(job, "received bytes", received)
     bandwidth = carried / positive(job, "seconds", seconds)
     # no message rate: TCP is a stream, and iperf3 counts bytes, not writes
-    return Measurement((Value("bandwidth", job.test.kind, bandwidth, "bytes/s"),), int(carried))
+    return Measurement(
+        (Value(metrics.BANDWIDTH, job.test.kind, bandwidth, "bytes/s"),), int(carried)
+    )
 
 
 def _at(job: Job, document: object, *keys: str) -> object:

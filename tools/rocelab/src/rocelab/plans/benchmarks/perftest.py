@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.tool import (
     Job,
     Measurement,
@@ -110,8 +111,11 @@ def _latency(job: Job, stdout: str, row: list[str]) -> tuple[Value, ...]:
     }
     kind = job.test.kind
     return (
-        *(Value(f"latency.{name}", kind, number, "ns") for name, number in figures.items()),
-        Value("latency.samples", kind, len(samples), "1"),
+        *(
+            Value(metrics.Latency(name).name, kind, number, "ns")
+            for name, number in figures.items()
+        ),
+        Value(metrics.Latency("samples").name, kind, len(samples), "1"),
     )
 
 
@@ -157,11 +161,11 @@ def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:
         percent = number(job, "CPU_Util", row[5])
         if percent > 100:
             bad_output(job, f"its CPU_Util is {percent}")
-        used = (Value("cpu.utilization", PROC_STAT, percent / 100, "1"),)
-    count = Value("message_rate", kind, bandwidth / job.size, "1/s")
+        used = (Value(metrics.CPU_UTILIZATION, PROC_STAT, percent / 100, "1"),)
+    count = Value(metrics.MESSAGE_RATE, kind, bandwidth / job.size, "1/s")
     if kind is Kind.ROUND_TRIP:
         return (count, *used)  # round trips of eight bytes are counted, not a stream
-    return (Value("bandwidth", kind, bandwidth, "bytes/s"), count, *used)
+    return (Value(metrics.BANDWIDTH, kind, bandwidth, "bytes/s"), count, *used)
 
 
 PERFTEST = Tool(server, client, parse)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.tool import Job, Measurement, Tool, Value, bad_output, positive
 
 _LINE = re.compile(r"^\s+(\w+)\s+=\s+(\S+)(?:\s+(\S.*?))?\s*$")
@@ -56,15 +57,15 @@ def parse(job: Job, stdout: str) -> Measurement:
         messages = sum(_count(job, fields, f"{end}_recv_msgs") for end in ("loc", "rem"))
         _check_duration(job, latency * messages / 1e9)
         carried = sum(_scaled(job, fields, f"{end}_send_bytes", "bytes") for end in ("loc", "rem"))
-        return Measurement((Value("latency.mean", kind, latency, "ns"),), int(carried))
+        return Measurement((Value(metrics.LATENCY, kind, latency, "ns"),), int(carried))
     bandwidth = _scaled(job, fields, "bw", "bandwidth")
     received = _scaled(job, fields, "recv_bytes", "bytes")
     _check_duration(job, received / bandwidth)
     return Measurement(
         (
-            Value("bandwidth", kind, bandwidth, "bytes/s"),
+            Value(metrics.BANDWIDTH, kind, bandwidth, "bytes/s"),
             # not qperf's figure, which divides the receiver's messages by the sender's time
-            Value("message_rate", kind, bandwidth / job.size, "1/s"),
+            Value(metrics.MESSAGE_RATE, kind, bandwidth / job.size, "1/s"),
         ),
         int(received),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 
@@ -84,7 +85,7 @@ def parse(job: MpiJob, report: str) -> Sweep:
     for size, metric, theirs, scale, unit in _FIGURES:
         number = _number(facts.get(theirs, "")) * scale
         if number > 0:  # what it left out is -1
-            figure = Value(f"application.{metric}", job.test.kind, number, unit)
+            figure = Value(metrics.Application(metric).name, job.test.kind, number, unit)
             values.setdefault(size, []).append(figure)
     if 0 not in values:
         bad_output(job, "no figure in its summary")

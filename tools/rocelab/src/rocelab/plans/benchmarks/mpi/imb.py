@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 
@@ -93,17 +94,17 @@ def _table(lines: list[str]) -> list[tuple[int, dict[str, float]]]:
 def _values(job: MpiJob, row: dict[str, float], size: int) -> tuple[Value, ...]:
     kind = job.test.kind
     keys = (
-        {"latency.mean": "t[usec]"}
+        {metrics.LATENCY: "t[usec]"}
         if "t[usec]" in row
         else {
-            "latency.mean": "t_avg[usec]",
-            "latency.rank_min": "t_min[usec]",
-            "latency.rank_max": "t_max[usec]",
+            metrics.LATENCY: "t_avg[usec]",
+            metrics.FASTEST_RANK: "t_min[usec]",
+            metrics.SLOWEST_RANK: "t_max[usec]",
         }
     )
     scale, unit = 1e3, "ns"
     if job.test.quantity == "bandwidth":
-        keys, scale, unit = {"bandwidth": "Mbytes/sec"}, 1e6, "bytes/s"
+        keys, scale, unit = {metrics.BANDWIDTH: "Mbytes/sec"}, 1e6, "bytes/s"
     values = []
     for metric, key in keys.items():
         number = row.get(key, math.nan) * scale
@@ -111,7 +112,7 @@ def _values(job: MpiJob, row: dict[str, float], size: int) -> tuple[Value, ...]:
             bad_output(job, f"no {key} at {size} bytes")
         values.append(Value(metric, kind, number, unit))
     if "Msg/sec" in row:
-        values.append(Value("message_rate", kind, row["Msg/sec"], "1/s"))
+        values.append(Value(metrics.MESSAGE_RATE, kind, row["Msg/sec"], "1/s"))
     return tuple(values)
 
 

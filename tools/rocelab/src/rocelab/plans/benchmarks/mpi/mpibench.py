@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 
@@ -74,12 +75,14 @@ def _values(job: MpiJob, row: dict[str, Any]) -> list[Value]:
 
     if job.test.quantity == "bandwidth":
         # empty messages have a rate but no bandwidth
-        sized = [("bandwidth", row["bandwidth"], "bytes/s")] if row["size"] else []
-        return [value(*each) for each in (*sized, ("message_rate", row["message_rate"], "1/s"))]
-    values = [value("latency.mean", row["latency_ns"], "ns")]
-    for key, metric in (("min", "latency.rank_min"), ("max", "latency.rank_max")):
-        if "ranks_ns" in row:
-            values.append(value(metric, row["ranks_ns"][key], "ns"))
+        sized = [(metrics.BANDWIDTH, row["bandwidth"], "bytes/s")] if row["size"] else []
+        rate = (metrics.MESSAGE_RATE, row["message_rate"], "1/s")
+        return [value(*each) for each in (*sized, rate)]
+    values = [value(metrics.LATENCY, row["latency_ns"], "ns")]
+    if "ranks_ns" in row:
+        ranks = row["ranks_ns"]
+        values.append(value(metrics.FASTEST_RANK, ranks["min"], "ns"))
+        values.append(value(metrics.SLOWEST_RANK, ranks["max"], "ns"))
     return values
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 
@@ -45,8 +46,8 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     values = tuple(
         Value(metric, job.test.kind, number, unit)
         for metric, number, unit in (
-            ("application.time", _number(job, facts, "Time in seconds") * 1e9, "ns"),
-            ("application.rate", _number(job, facts, "Mop/s total") * 1e6, "1/s"),
+            (metrics.Application("time").name, _number(job, facts, "Time in seconds") * 1e9, "ns"),
+            (metrics.Application("rate").name, _number(job, facts, "Mop/s total") * 1e6, "1/s"),
         )
         if number > 0
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 from rocelab.plans.catalog import Kind
@@ -22,10 +23,10 @@ _COLUMNS = re.compile(r"^# (?P<names>(?:Size|Avg Latency\(us\)).*)$")
 _SIZE = "Size"
 _VALIDATION = "Validation"
 _METRICS = {
-    "Latency (us)": "latency.mean",
-    "Avg Latency(us)": "latency.mean",
-    "Min Latency(us)": "latency.rank_min",
-    "Max Latency(us)": "latency.rank_max",
+    "Latency (us)": metrics.LATENCY,
+    "Avg Latency(us)": metrics.LATENCY,
+    "Min Latency(us)": metrics.FASTEST_RANK,
+    "Max Latency(us)": metrics.SLOWEST_RANK,
 }
 _RATES = ("Bandwidth (MB/s)", "MB/s")
 _TITLES = {
@@ -115,12 +116,12 @@ def _values(job: MpiJob, size: int, row: dict[str, float]) -> tuple[Value, ...]:
     if job.test.quantity == "latency":
         found = [value(m, column, 1e3, "ns") for column, m in _METRICS.items() if column in row]
     else:
-        found = [value("bandwidth", c, 1e6, "bytes/s") for c in _RATES if c in row]
+        found = [value(metrics.BANDWIDTH, c, 1e6, "bytes/s") for c in _RATES if c in row]
         if "Messages/s" in row:
-            found.append(value("message_rate", "Messages/s", 1, "1/s"))
+            found.append(value(metrics.MESSAGE_RATE, "Messages/s", 1, "1/s"))
         else:
             rates = [each.value / max(size, 1) for each in found]
-            found += (Value("message_rate", kind, rate, "1/s") for rate in rates)
+            found += (Value(metrics.MESSAGE_RATE, kind, rate, "1/s") for rate in rates)
     if not found:
         bad_output(job, f"its columns are {list(row)!a:.60}")
     return tuple(found)

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 
@@ -112,11 +113,11 @@ def _values(job: MpiJob, size: int, row: Sequence[float]) -> tuple[Value, ...]:
         bad_output(job, f"at {size} bytes it says {row[0]}")
     kind = job.test.kind
     if job.test.name == "latency":  # it times the whole round trip
-        return (Value("latency.mean", kind, row[0] * 1e3 / 2, "ns"),)
+        return (Value(metrics.LATENCY, kind, row[0] * 1e3 / 2, "ns"),)
     return (
-        Value("latency.mean", kind, row[0] * 1e3, "ns"),
-        Value("latency.rank_min", kind, min(row[3:]) * 1e3, "ns"),
-        Value("latency.rank_max", kind, max(row[3:]) * 1e3, "ns"),
+        Value(metrics.LATENCY, kind, row[0] * 1e3, "ns"),
+        Value(metrics.FASTEST_RANK, kind, min(row[3:]) * 1e3, "ns"),
+        Value(metrics.SLOWEST_RANK, kind, max(row[3:]) * 1e3, "ns"),
     )
 
 
