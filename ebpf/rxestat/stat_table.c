@@ -110,7 +110,7 @@ static void print_group(FILE *out, const struct report *r, const struct group *g
 	print_sum(out, "= all, per packet", total);
 }
 
-/* "encapsulation = bth + route + net + icrc" */
+/* a sum and its parts */
 static void print_capsule(FILE *out, const char *name, enum direction dir)
 {
 	const char *sign = " = ";

@@ -9,20 +9,42 @@
 
 #include <linux/types.h>
 
-/* exclusive steps of a sent packet, in order; they share their edges */
-enum rxe_tx_stage {
-	RXE_TX_WQE, RXE_TX_ALLOC, RXE_TX_BTH, RXE_TX_ROUTE, RXE_TX_NET,
-	RXE_TX_COPY, RXE_TX_ICRC, RXE_TX_STAGES
-};
+/*
+ * The stages of each event, in the order in which a packet passes them, as
+ * X(EVENT, ID, name). They are exclusive and share their edges; exec is self
+ * time, without the others.
+ */
+/* tables/renew.py: stages */
+#define RXE_TX_LIST(X)							\
+	X(TX, WQE, wqe)							\
+	X(TX, ALLOC, alloc)						\
+	X(TX, BTH, bth)							\
+	X(TX, ROUTE, route)						\
+	X(TX, NET, net)							\
+	X(TX, COPY, copy)						\
+	X(TX, ICRC, icrc)
 
-/* steps of a received packet up to the queue of its QP */
-enum rxe_rx_stage { RXE_RX_PARSE, RXE_RX_ICRC, RXE_RX_STAGES };
+#define RXE_RX_LIST(X)							\
+	X(RX, PARSE, parse)						\
+	X(RX, ICRC, icrc)
 
-/* steps from that queue to the end; exec is self time, without the others */
-enum rxe_done_stage {
-	RXE_DONE_QUEUE, RXE_DONE_EXEC, RXE_DONE_COPY, RXE_DONE_CQE,
-	RXE_DONE_REPLY, RXE_DONE_STAGES
-};
+#define RXE_DONE_LIST(X)						\
+	X(DONE, QUEUE, queue)						\
+	X(DONE, EXEC, exec)						\
+	X(DONE, COPY, copy)						\
+	X(DONE, CQE, cqe)						\
+	X(DONE, REPLY, reply)
+/* tables/renew.py: end */
+
+#define RXE_STAGE_ENUM(event, id, name)	RXE_##event##_##id,
+
+enum rxe_tx_stage { RXE_TX_LIST(RXE_STAGE_ENUM) RXE_TX_STAGES };
+
+/* up to the queue of its QP */
+enum rxe_rx_stage { RXE_RX_LIST(RXE_STAGE_ENUM) RXE_RX_STAGES };
+
+/* from that queue to the end */
+enum rxe_done_stage { RXE_DONE_LIST(RXE_STAGE_ENUM) RXE_DONE_STAGES };
 
 enum rxe_net { RXE_NET_V1 = 1, RXE_NET_V2_IPV4 = 2, RXE_NET_V2_IPV6 = 3 };
 

@@ -86,35 +86,27 @@ RXE_DROP_REASONS(EM, EML)
 		      { RXE_FLAG_LOOPBACK, "loopback" }),		\
 	__entry->skbaddr, __entry->begin
 
+/* a stage's field, what it is assigned, and how it is printed */
+#define RXE_STAGE_FIELD(event, id, name)	__field(u32, name##_ns)
+#define RXE_STAGE_ASSIGN(event, id, name)				\
+	__entry->name##_ns = rec->stage[RXE_##event##_##id];
+#define RXE_STAGE_FMT(event, id, name)	" " #name "_ns=%u"
+#define RXE_STAGE_ARG(event, id, name)	, __entry->name##_ns
+
 /* a packet is ready to leave: nothing of the driver is left but the hand-over */
 TRACE_EVENT_FN(rxe_tx_packet,
 	TP_PROTO(const struct rxe_tx_record *rec, const struct sk_buff *skb),
 	TP_ARGS(rec, skb),
 	TP_STRUCT__entry(
 		RXE_PACKET_FIELDS
-		__field(u32,	wqe_ns)
-		__field(u32,	alloc_ns)
-		__field(u32,	bth_ns)
-		__field(u32,	route_ns)
-		__field(u32,	net_ns)
-		__field(u32,	copy_ns)
-		__field(u32,	icrc_ns)
+		RXE_TX_LIST(RXE_STAGE_FIELD)
 	),
 	TP_fast_assign(
 		RXE_PACKET_ASSIGN;
-		__entry->wqe_ns = rec->stage[RXE_TX_WQE];
-		__entry->alloc_ns = rec->stage[RXE_TX_ALLOC];
-		__entry->bth_ns = rec->stage[RXE_TX_BTH];
-		__entry->route_ns = rec->stage[RXE_TX_ROUTE];
-		__entry->net_ns = rec->stage[RXE_TX_NET];
-		__entry->copy_ns = rec->stage[RXE_TX_COPY];
-		__entry->icrc_ns = rec->stage[RXE_TX_ICRC];
+		RXE_TX_LIST(RXE_STAGE_ASSIGN)
 	),
-	TP_printk(RXE_PACKET_FMT
-		  " wqe_ns=%u alloc_ns=%u bth_ns=%u route_ns=%u net_ns=%u copy_ns=%u icrc_ns=%u",
-		  RXE_PACKET_ARGS, __entry->wqe_ns, __entry->alloc_ns,
-		  __entry->bth_ns, __entry->route_ns, __entry->net_ns,
-		  __entry->copy_ns, __entry->icrc_ns),
+	TP_printk(RXE_PACKET_FMT RXE_TX_LIST(RXE_STAGE_FMT),
+		  RXE_PACKET_ARGS RXE_TX_LIST(RXE_STAGE_ARG)),
 	rxe_stage_register, rxe_stage_unregister
 );
 
@@ -124,16 +116,14 @@ TRACE_EVENT_FN(rxe_rx_packet,
 	TP_ARGS(rec, skb),
 	TP_STRUCT__entry(
 		RXE_PACKET_FIELDS
-		__field(u32,	parse_ns)
-		__field(u32,	icrc_ns)
+		RXE_RX_LIST(RXE_STAGE_FIELD)
 	),
 	TP_fast_assign(
 		RXE_PACKET_ASSIGN;
-		__entry->parse_ns = rec->stage[RXE_RX_PARSE];
-		__entry->icrc_ns = rec->stage[RXE_RX_ICRC];
+		RXE_RX_LIST(RXE_STAGE_ASSIGN)
 	),
-	TP_printk(RXE_PACKET_FMT " parse_ns=%u icrc_ns=%u",
-		  RXE_PACKET_ARGS, __entry->parse_ns, __entry->icrc_ns),
+	TP_printk(RXE_PACKET_FMT RXE_RX_LIST(RXE_STAGE_FMT),
+		  RXE_PACKET_ARGS RXE_RX_LIST(RXE_STAGE_ARG)),
 	rxe_stage_register, rxe_stage_unregister
 );
 
@@ -143,24 +133,14 @@ TRACE_EVENT_FN(rxe_rx_done,
 	TP_ARGS(rec, skb),
 	TP_STRUCT__entry(
 		RXE_PACKET_FIELDS
-		__field(u32,	queue_ns)
-		__field(u32,	exec_ns)
-		__field(u32,	copy_ns)
-		__field(u32,	cqe_ns)
-		__field(u32,	reply_ns)
+		RXE_DONE_LIST(RXE_STAGE_FIELD)
 	),
 	TP_fast_assign(
 		RXE_PACKET_ASSIGN;
-		__entry->queue_ns = rec->stage[RXE_DONE_QUEUE];
-		__entry->exec_ns = rec->stage[RXE_DONE_EXEC];
-		__entry->copy_ns = rec->stage[RXE_DONE_COPY];
-		__entry->cqe_ns = rec->stage[RXE_DONE_CQE];
-		__entry->reply_ns = rec->stage[RXE_DONE_REPLY];
+		RXE_DONE_LIST(RXE_STAGE_ASSIGN)
 	),
-	TP_printk(RXE_PACKET_FMT
-		  " queue_ns=%u exec_ns=%u copy_ns=%u cqe_ns=%u reply_ns=%u",
-		  RXE_PACKET_ARGS, __entry->queue_ns, __entry->exec_ns,
-		  __entry->copy_ns, __entry->cqe_ns, __entry->reply_ns),
+	TP_printk(RXE_PACKET_FMT RXE_DONE_LIST(RXE_STAGE_FMT),
+		  RXE_PACKET_ARGS RXE_DONE_LIST(RXE_STAGE_ARG)),
 	rxe_stage_register, rxe_stage_unregister
 );
 

@@ -11,23 +11,25 @@ local rocelab = Proto("rocelab", "Soft RoCE: driver costs, findings and ICRC (ro
 
 -- fields -------------------------------------------------------------------------------------
 
+-- tables/renew.py: stages
 local STAGES = {
-    { "wqe", "fetch the work request" },
-    { "alloc", "allocate the packet" },
-    { "bth", "build BTH and extended headers" },
-    { "route", "find the route" },
-    { "net", "build UDP, IP or GRH" },
-    { "copy", "copy the payload" },
-    { "icrc", "make or check the ICRC" },
-    { "xmit", "hand over to the network device" },
-    { "parse", "check and parse the headers" },
-    { "queue", "wait for the QP's task" },
-    { "exec", "carry it out" },
-    { "cqe", "write the completion" },
-    { "reply", "send the answer" },
+    { "wqe", "find the next work request and its address vector" },
+    { "alloc", "allocate the packet's buffer" },
+    { "bth", "write the BTH and the extended headers" },
+    { "route", "find the route to the peer" },
+    { "net", "write the UDP and IP headers, or GRH and Ethernet" },
+    { "copy", "copy the message into the packet / copy the message out of the packet" },
+    { "icrc", "compute the invariant CRC / check the invariant CRC" },
+    { "xmit", "IP output, neighbour and queueing discipline, up to the device" },
+    { "parse", "check the headers and find the queue pair" },
+    { "queue", "wait until the queue pair's task takes the packet" },
+    { "exec", "run the responder or completer, without copy, cqe and reply" },
+    { "cqe", "post the completion" },
+    { "reply", "send the answer (an ACK or data), which is also a packet sent" },
 }
 local ENCAPSULATION = { "bth", "route", "net", "icrc" }
 local DECAPSULATION = { "parse", "icrc" }
+-- tables/renew.py: end
 
 -- Wireshark's own values and words for checksums
 local BAD, GOOD, UNVERIFIED = 0, 1, 2
@@ -50,9 +52,9 @@ local field = {
     dqpn = ProtoField.uint32("rocelab.dqpn", "Destination QP", base.HEX_DEC),
     psn = ProtoField.uint32("rocelab.psn", "PSN", base.DEC),
     encapsulation = ProtoField.uint64("rocelab.encapsulation", "Encapsulation (ns)", base.DEC,
-        nil, nil, "bth + route + net + icrc"),
+        nil, nil, table.concat(ENCAPSULATION, " + ")),
     decapsulation = ProtoField.uint64("rocelab.decapsulation", "Decapsulation (ns)", base.DEC,
-        nil, nil, "parse + icrc"),
+        nil, nil, table.concat(DECAPSULATION, " + ")),
     gap = ProtoField.uint64("rocelab.gap", "Between its two events (ns)", base.DEC),
     switched = ProtoField.bool("rocelab.switched", "Task was switched out meanwhile"),
     loopback = ProtoField.bool("rocelab.loopback", "Loopback"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Columns of a CSV file of tables/ by their names: column["name"]. Lines that are comments or the
-# head never reach the rules of the program that follows. Of a quoted column with commas, which can
-# only be the last, nothing is read.
+# head never reach the rules of the program that follows. Nothing is read of a quoted column with
+# commas or of the columns that follow it.
 
 BEGIN { FS = "," }
 

@@ -1,44 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every copy of the stages that is not generated from tables/stages.csv equals it.
+"""The stages: the words of tables/stages.csv, and the copies of it that tables/renew.py makes.
 
-What ebpf builds is generated; `make -C ebpf check` compares it with the driver's header.
+What Python, Rust and ebpf build reads the table itself; `make -C ebpf check` compares ebpf's record
+with the driver's header.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
-import re
 from pathlib import Path
-
-import pytest
+from types import ModuleType
 
 import shared_table
 
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = shared_table.rows("stages")
-DRIVER_EVENTS = {"tx_packet": "TX", "rx_packet": "RX", "rx_done": "DONE"}
-each_event = pytest.mark.parametrize("event", DRIVER_EVENTS)
 
 
-def names(**chosen: str) -> list[str]:
-    """The stages whose columns have these values, in order."""
-    return [row["stage"] for row in STAGES if all(row[key] == chosen[key] for key in chosen)]
-
-
-def section(page: str, heading: str) -> str:
-    """Return the text under a heading of the second level."""
-    return (ROOT / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+def renew() -> ModuleType:
+    """The script that makes the copies."""
+    spec = importlib.util.spec_from_file_location("renew", ROOT / "tables/renew.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_the_table_is_in_the_order_of_events() -> None:
-    """Each direction lists its stages event by event, because readers number them so."""
+    """Each direction's stages stand event by event: readers number them so."""
     runs = [key for key, _ in itertools.groupby(STAGES, lambda row: row["event"])]
     assert runs == ["tx_packet", "start_xmit", "rx_packet", "rx_done"]
     assert len({(row["direction"], row["stage"]) for row in STAGES}) == len(STAGES)
 
 
 def test_words_of_the_table() -> None:
-    """Readers know exactly these stages."""
+    """Readers know these and no others."""
     known = {
         "direction": {"tx", "rx"},
         "capsule": {"encapsulation", "decapsulation", "none"},
@@ -55,74 +53,34 @@ def test_words_of_the_table() -> None:
     }
 
 
-@each_event
-def test_the_drivers_record(event: str) -> None:
-    """The enum numbers the stages of a record."""
-    header = (ROOT / "kernel/src/rxe_record.h").read_text()
-    prefix = DRIVER_EVENTS[event]
-    enum = re.search(rf"enum rxe_{prefix.lower()}_stage {{(.*?)}};", header, re.DOTALL)
-    assert enum
-    listed = re.findall(rf"RXE_{prefix}_(\w+)", enum[1])
-    assert [word.lower() for word in listed] == [*names(event=event), "stages"]
+def test_every_copy_is_what_the_table_makes() -> None:
+    """Mend it with tables/renew.py."""
+    script = renew()
+    for name, regions in script.REGIONS.items():
+        text = (ROOT / name).read_text()
+        assert script.renewed(text, regions, STAGES) == text, name
 
 
-@each_event
-def test_the_drivers_trace_event(event: str) -> None:
-    """The event's fields, assignments and print format agree."""
-    header = (ROOT / "kernel/src/rxe_trace.h").read_text()
-    body = header.split(f"TRACE_EVENT_FN(rxe_{event},")[1].split("\n);")[0]
-    expected = names(event=event)
-    prefix = DRIVER_EVENTS[event]
-    assert re.findall(r"__field\(u32,\s*(\w+)_ns\)", body) == expected
-    assert re.findall(rf"__entry->(\w+)_ns = rec->stage\[RXE_{prefix}_(\w+)\];", body) == [
-        (name, name.upper()) for name in expected
+def test_a_new_stage_reaches_every_copy() -> None:
+    """A row in the table is all that these files need."""
+    script = renew()
+    at = next(at for at, row in enumerate(STAGES) if row["stage"] == "net")
+    new = {**STAGES[at], "stage": "poll", "meaning": "polls", "contains": "polling"}
+    table = [*STAGES[:at], new, *STAGES[at:]]
+    for name, regions in script.REGIONS.items():
+        assert "poll" in script.renewed((ROOT / name).read_text(), regions, table), name
+
+
+def test_nothing_else_lists_the_stages() -> None:
+    """A list of the stages in another file would have to be kept up by hand."""
+    known = renew().REGIONS
+    listed = [
+        path.relative_to(ROOT)
+        for folder in ("docs", "ebpf", "kernel/src", "tools/wireshark", "tools/rocelab/src")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".md", ".bt", ".c", ".h", ".lua", ".py"} and path.is_file()
+        if str(path.relative_to(ROOT)) not in known
+        if "route net copy" in path.read_text().replace("`", "").replace(",", "")
+        or "bth + route" in path.read_text()
     ]
-    printed = body.split("TP_printk(")[1]
-    assert re.findall(r"(\w+)_ns=%u", printed) == expected
-    assert re.findall(r"__entry->(\w+)_ns", printed) == expected
-
-
-@each_event
-def test_the_page_of_events(event: str) -> None:
-    """docs/events.md has a row for each stage, in order."""
-    table = section("docs/events.md", f"rxe_{event}").split("\n| stage |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == names(event=event)
-
-
-def test_the_manual_page() -> None:
-    """rxestat(8) has a table for each direction."""
-    page = (ROOT / "docs/man/rxestat.8.md").read_text()
-    tables = re.findall(r"^\| stage \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
-    listed = [re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for table in tables]
-    assert listed == [names(direction="tx"), names(direction="rx")]
-    for capsule in ("encapsulation", "decapsulation"):
-        assert f"**{capsule}** is {' + '.join(names(capsule=capsule))}" in page
-
-
-def test_the_script_of_latencies() -> None:
-    """rxelat.bt is self-contained: it has every stage, in the order of a packet's path."""
-    script = (ROOT / "ebpf/scripts/rxelat.bt").read_text()
-    for direction in ("tx", "rx"):
-        numbered = re.findall(rf'@ns\["{direction} (\d+) (\w+)"\]', script)
-        expected = enumerate(names(direction=direction), start=1)
-        assert numbered == [(str(number), name) for number, name in expected]
-    for event in DRIVER_EVENTS:
-        body = script.split(f"tracepoint:rxe:rxe_{event}\n")[1].split("\n}\n")[0]
-        assert re.findall(r"= hist\(args\.(\w+)_ns\)", body) == names(event=event)
-        # a stage that only some packets pass is counted conditionally
-        assert re.findall(r"\tif \(args\.(\w+)_ns\) {", body) == names(event=event, passed="some")
-        requests = re.findall(r"if \(args\.role == 0\) {\s+@ns\[\"\w+ \d+ (\w+)\"", body)
-        assert requests == names(event=event, passed="requests")
-
-
-def test_the_plugin_of_wireshark() -> None:
-    """rocelab.lua is self-contained: it has each name once, and the two sums."""
-    plugin = (ROOT / "tools/wireshark/rocelab.lua").read_text()
-    listed = re.search(r"^local STAGES = {(.*?)^}", plugin, re.DOTALL | re.MULTILINE)
-    assert listed
-    assert re.findall(r'{ "(\w+)", "', listed[1]) == list(dict.fromkeys(names()))
-    for capsule in ("encapsulation", "decapsulation"):
-        summed = re.search(rf"^local {capsule.upper()} = {{(.*)}}$", plugin, re.MULTILINE)
-        assert summed
-        assert re.findall(r'"(\w+)"', summed[1]) == names(capsule=capsule)
-        assert f'nil, nil, "{" + ".join(names(capsule=capsule))}")' in plugin
+    assert listed == []
