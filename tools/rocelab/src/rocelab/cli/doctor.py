@@ -6,7 +6,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,17 +13,12 @@ import typer
 
 from rocelab import kernel_lines
 from rocelab.cli.testbed import DEFAULT
-from rocelab.errors import ExitCode, RocelabError
+from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
-
-class Transport(StrEnum):
-    """Transports of the embedded testbed."""
-
-    TCP = "tcp"
-    RXE_V1 = "rxe-v1"
-    RXE_V2 = "rxe-v2"
+_ON_VIRTUAL_NODES = [name for name, known in TRANSPORTS.items() if known.by != "adapter"]
 
 
 @dataclass(frozen=True)
@@ -77,16 +71,15 @@ def _host(line: str) -> list[Check]:
     ]
 
 
-def _mpi(name: str, transport: Transport) -> list[Check]:
+def _mpi(name: str, transport: str) -> list[Check]:
     """What a testbed's nodes need to run MPI over `transport`."""
     from rocelab.measure.mpi import launch_check as mpi
     from rocelab.measure.rig import Rig
-    from rocelab.plans.catalog import TRANSPORTS
     from rocelab.testbed import by_name
 
     testbed = by_name.attach(name)
     testbed.alive()
-    checks = mpi.launch_checks(Rig.on(testbed), TRANSPORTS[transport.value])
+    checks = mpi.launch_checks(Rig.on(testbed), TRANSPORTS[transport])
     return [Check(check.name, check.run) for check in checks]
 
 
@@ -99,8 +92,12 @@ def doctor(
         typer.Option("--mpi", help="Check that a running testbed's nodes can run MPI."),
     ] = False,
     transport: Annotated[
-        Transport, typer.Option(help="With --mpi: the transport to try.")
-    ] = Transport.RXE_V2,
+        str,
+        typer.Option(
+            help=f"With --mpi: the transport to try: {', '.join(_ON_VIRTUAL_NODES)}.",
+            metavar="NAME",
+        ),
+    ] = "rxe-v2",
     name: Annotated[
         str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
     ] = DEFAULT,
@@ -110,6 +107,11 @@ def doctor(
     With --mpi, check what two ranks on a testbed's nodes need, let them exchange messages, and
     prove the transport from the wire. Exits with 3 if anything is missing.
     """
+    if transport not in _ON_VIRTUAL_NODES:
+        raise UsageError(
+            f"a testbed of virtual machines has no transport {transport!r}",
+            action=f"choose from {', '.join(_ON_VIRTUAL_NODES)}",
+        )
     missing = 0
     for check in _mpi(name, transport) if mpi else _host(line):
         try:

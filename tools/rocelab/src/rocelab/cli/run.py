@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rocelab.cli.hosts import File, select_hosts
-from rocelab.cli.testbed import DEFAULT, Provider
+from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import RocelabError, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def carry_out(
     from rocelab.report import build
     from rocelab.terminal import run_tables
 
-    hosts = select_hosts(inventory, nodes) if plan.testbed.provider == "ssh" else ()
+    hosts = select_hosts(inventory, nodes) if plan.testbed.provider == Provider.SSH else ()
     outcome = run_plan(plan, out=out, name=name, progress=_Lines(), hosts=hosts, resume=resume)
     if outcome.error:
         console.show_error(outcome.error)

@@ -11,8 +11,9 @@ import typer
 
 from rocelab.cli.hosts import File, select_hosts
 from rocelab.cli.run import carry_out
-from rocelab.cli.testbed import DEFAULT, Provider
+from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
+from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.limits import MOST_SWITCHES
 from rocelab.terminal import console
 
@@ -92,7 +93,6 @@ def run(
     is the report's path.
     """
     from rocelab.measure.testbed_for_plan import move_plan
-    from rocelab.plans.catalog import TRANSPORTS
     from rocelab.strict import listed
     from rocelab.studies import library, more_nodes
 
@@ -113,7 +113,7 @@ def run(
     if transports is not None:
         plan = _only(plan, transports.split(","))
     elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:
-        hosts = select_hosts(inventory, names) if plan.testbed.provider == "ssh" else ()
+        hosts = select_hosts(inventory, names) if plan.testbed.provider == Provider.SSH else ()
         if not any(host.verbs for host in hosts):
             why = "no host of the inventory has a `verbs` device"
             console.err().print(f"left out: {listed(adapters)}: {why}", markup=False)
@@ -190,7 +190,6 @@ def _study_of(run: Run, path: Path) -> str:
 
 def _only(plan: Plan, wanted: list[str]) -> Plan:
     """The plan with only the `wanted` of its transports. Raises UsageError."""
-    from rocelab.plans.catalog import TRANSPORTS
     from rocelab.strict import listed, shown
 
     for name in wanted:

@@ -4,29 +4,20 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from rocelab import kernel_lines
 from rocelab.errors import TestbedError, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
-from rocelab.testbed.qemu.machine_spec import Provider as VirtualProvider
 
 DEFAULT = "default"
 
 Name = Annotated[str, typer.Option("--name", help="The testbed's name.", metavar="NAME")]
-
-
-class Provider(StrEnum):
-    """What the nodes are."""
-
-    QEMU = "qemu"
-    VETH = "veth"
-    SSH = "ssh"
 
 
 def up(
@@ -95,7 +86,7 @@ def up(
             "`rocelab up` boots virtual machines, not your own hosts",
             action="prepare them with `rocelab hosts prepare`",
         )
-    kind: VirtualProvider = "veth" if icount or provider is Provider.VETH else "qemu"
+    kind = Provider.VETH if icount else provider
     if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
             f"a link has two ends: {nodes} nodes need a switch", action="add --switches 1"

@@ -19,6 +19,7 @@ from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job, Tool
+from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import frames, layout, rxestat_document
 from rocelab.testbed.node import Completed
@@ -159,9 +160,10 @@ def observed(
 ) -> Iterator[None]:
     """Run rxestat and rxedump if `observe` names them; `devices[i]` is the device of node i."""
     with ExitStack() as stack:
-        for name, probe in (("rxestat", run_rxestat.rxestat), ("rxedump", run_rxedump.rxedump)):
-            if name in observe:
-                stack.enter_context(probe(rig.nodes, devices, folder))
+        if Probe.RXESTAT in observe:
+            stack.enter_context(run_rxestat.rxestat(rig.nodes, devices, folder))
+        if Probe.RXEDUMP in observe:
+            stack.enter_context(run_rxedump.rxedump(rig.nodes, devices, folder))
         yield
 
 
@@ -173,7 +175,7 @@ def timed(
 
     The other probes attach before it and end after it.
     """
-    if "rxecpu" not in observe:
+    if Probe.RXECPU not in observe:
         yield
         return
     programs = sorted({Path(argv[0]).name for argv in commands})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rocelab.errors import UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.plans.plan import Plan
 from rocelab.testbed import by_name
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
@@ -20,29 +21,29 @@ from rocelab.testbed.veth import native as native_testbed
 Say = Callable[[str], None]
 
 
-def move_plan(plan: Plan, provider: str | None, *, icount: bool, native: bool) -> Plan:
+def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bool) -> Plan:
     """Return the plan with its benchmarks moved to another testbed. Raises UsageError.
 
     `provider` is None to keep the plan's; `icount` and `native` imply provider `veth`.
     """
-    if native and (icount or provider not in (None, "veth")):
+    if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
             "--native runs both ends on this machine: it excludes other providers and --icount",
             action="leave out --native, or the other option",
         )
-    if icount and provider not in (None, "veth"):
+    if icount and provider not in (None, Provider.VETH):
         raise UsageError(
             f"--icount cannot be used with --provider {provider}",
             cause="it counts the instructions of one machine, which all nodes must share",
             action="leave out --icount or --provider",
         )
-    asked = str(provider) if provider else plan.testbed.provider
-    chosen = "veth" if icount or native else asked
-    counting = icount or (plan.testbed.icount and chosen == "veth" and not native)
-    here = native or (plan.testbed.native and chosen == "veth" and not icount)
+    asked = provider or plan.testbed.provider
+    chosen = Provider.VETH if icount or native else asked
+    counting = icount or (plan.testbed.icount and chosen == Provider.VETH and not native)
+    here = native or (plan.testbed.native and chosen == Provider.VETH and not icount)
     # your own hosts are cabled already: a plan for another provider cannot say how
-    if chosen == "ssh":
-        between = plan.testbed.switches if plan.testbed.provider == "ssh" else None
+    if chosen == Provider.SSH:
+        between = plan.testbed.switches if plan.testbed.provider == Provider.SSH else None
     else:
         between = plan.testbed.switches or 0
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
@@ -57,7 +58,7 @@ def move_plan(plan: Plan, provider: str | None, *, icount: bool, native: bool) -
 
 def running(plan: Plan, name: str, say: Say) -> VirtualTestbed | None:
     """Return the named testbed if it is up and is what the plan asks for, else None."""
-    if plan.testbed.native or plan.testbed.provider == "ssh" or not State(name).alive():
+    if plan.testbed.native or plan.testbed.provider == Provider.SSH or not State(name).alive():
         return None
     testbed = by_name.attach(name)
     spec, asked = testbed.spec, plan.testbed
@@ -95,7 +96,7 @@ def make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
 
 def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     where = plan.testbed
-    if where.provider == "ssh":
+    if where.provider == Provider.SSH:
         say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
         return ssh_testbed.up(hosts, needs_driver=plan.rxe, nodes=where.nodes)
     if where.native:
@@ -108,7 +109,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         )
     virtual = by_name.up(
         name,
-        provider="veth" if where.provider == "veth" else "qemu",
+        provider=where.provider,
         line=where.line,
         mtu=where.mtu,
         icount=where.icount,

@@ -95,6 +95,30 @@ class Test:
         return f"{self.tool} {self.name}"
 
 
+class Provider(StrEnum):
+    """What a testbed's nodes are."""
+
+    QEMU = "qemu"
+    """A VM for each node."""
+    VETH = "veth"
+    """One machine, virtual or this one, with a veth pair for each node."""
+    SSH = "ssh"
+    """Hosts of your own."""
+
+    @property
+    def one_clock(self) -> bool:
+        """Whether nodes and capture share one machine, and so one clock."""
+        return self is Provider.VETH
+
+
+class Probe(StrEnum):
+    """A program of ebpf/ that plans may name and that every node has."""
+
+    RXESTAT = "rxestat"
+    RXEDUMP = "rxedump"
+    RXECPU = "rxecpu"
+
+
 TRANSPORTS = {
     transport.name: transport
     for transport in (

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rocelab.plans.catalog import TESTS, TRANSPORTS, Test, Transport, measured_by
+from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
 
 ENOUGH_REPETITIONS = 6
 """Fewest samples whose median has a 95 % confidence interval (rocelab.stats.summary)."""
@@ -38,7 +38,7 @@ class TestbedPlan:
 
     __test__ = False  # despite its name, not a pytest class
 
-    provider: str
+    provider: Provider
     line: str
     mtu: int
     """MTU of the data link in bytes."""
@@ -55,7 +55,7 @@ class TestbedPlan:
     @property
     def lacks_switch(self) -> bool:
         """Whether there are more than two nodes and no switch; your own hosts bring theirs."""
-        return self.provider != "ssh" and self.nodes > 2 and not self.switches
+        return self.provider != Provider.SSH and self.nodes > 2 and not self.switches
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ class Plan:
     @property
     def roce_v1(self) -> bool:
         """Whether the rxe devices must offer RoCE v1."""
-        return any("rxe-v1" in benchmark.transports for benchmark in self.benchmarks)
+        asked = {name for benchmark in self.benchmarks for name in benchmark.transports}
+        return any(TRANSPORTS[name].is_rxe and TRANSPORTS[name].roce == 1 for name in asked)
 
     @property
     def rxe(self) -> bool:

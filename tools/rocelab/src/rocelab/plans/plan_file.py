@@ -19,6 +19,8 @@ from rocelab.plans.catalog import (
     TESTS,
     TOOLS,
     TRANSPORTS,
+    Probe,
+    Provider,
     Test,
     measured_by,
 )
@@ -26,9 +28,7 @@ from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
 from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
-PROVIDERS = ("qemu", "veth", "ssh")
-PROBES = ("rxestat", "rxedump", "rxecpu")
-_DEFAULT_PROBES = ("rxestat",)
+_DEFAULT_PROBES = (Probe.RXESTAT,)
 METHODS = ("osu", "imb", "skampi")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _PROBLEMS = {
@@ -87,7 +87,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     repetitions = head.integer("repetitions", default=10, low=1, high=99)
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
-    probes = head.choices("probes", PROBES, default=_DEFAULT_PROBES, empty=True)
+    probes = head.choices("probes", tuple(map(str, Probe)), default=_DEFAULT_PROBES, empty=True)
     benchmarks = tuple(
         each
         for table in top.tables("benchmark")
@@ -101,7 +101,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
 
 
 def _testbed(table: Table) -> TestbedPlan:
-    provider = table.choice("provider", PROVIDERS, default="qemu")
+    provider = Provider(table.choice("provider", tuple(map(str, Provider)), default=Provider.QEMU))
     testbed = TestbedPlan(
         provider=provider,
         line=table.choice("line", kernel_lines.LINES, default=kernel_lines.DEFAULT_LINE),
@@ -113,13 +113,13 @@ def _testbed(table: Table) -> TestbedPlan:
         switches=_switches(table, provider),
         link=_link(table.table("link")),
     )
-    if testbed.icount and testbed.provider != "veth":
+    if testbed.icount and testbed.provider != Provider.VETH:
         table.fail(
             "icount",
             f"only provider veth can count instructions, not {testbed.provider}",
             action='Set provider = "veth": it runs all nodes on one machine.',
         )
-    if testbed.native and (testbed.provider != "veth" or testbed.icount):
+    if testbed.native and (testbed.provider != Provider.VETH or testbed.icount):
         table.fail(
             "native",
             "only provider veth can run on this machine itself, and only without icount",
@@ -137,7 +137,7 @@ def _testbed(table: Table) -> TestbedPlan:
 
 def _switches(table: Table, provider: str) -> int | None:
     """Return the number of switches to make; for your own hosts, how many exist, if known."""
-    if provider == "ssh" and not table.has("switches"):
+    if provider == Provider.SSH and not table.has("switches"):
         return None
     return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
 

@@ -12,12 +12,9 @@ from pathlib import Path
 
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.record import layout
 from rocelab.record.folder import RunFolder
-
-_ONE_CLOCK = frozenset({"veth"})
-"""Providers whose endpoints and capture share one machine."""
-
 
 Files = tuple[Path, tuple[Path, ...]]
 """A capture and its traces."""
@@ -60,8 +57,8 @@ def one_clock(where: Path) -> bool:
     for folder in (where, *where.resolve().parents[:3]):
         try:
             plan = RunFolder(folder).meta()["plan"]
-            return plan["testbed"]["provider"] in _ONE_CLOCK
-        except (UsageError, KeyError, TypeError):
+            return Provider(plan["testbed"]["provider"]).one_clock
+        except (UsageError, KeyError, TypeError, ValueError):
             continue
     return False
 

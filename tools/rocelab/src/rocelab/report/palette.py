@@ -57,9 +57,9 @@ _SHADES: dict[str, tuple[Colour, ...]] = {
         Colour("#a9cdf0", "#a9cdf0"),
         Colour("#5f9fda", "#6ea9e0"),
         Colour("#2a71b8", "#3b84cd"),
-        Colour("#0b3f7f", "#1c5dab"),
+        Colour("#0b3f7f", "#1a56a3"),
         Colour("#6cc5d0", "#6cc5d0"),
-        Colour("#2f8a96", "#3fa3b0"),
+        Colour("#2f8a96", "#2f8a96"),
     ),
     "memory": (
         Colour("#d9660f", "#e57a2a"),

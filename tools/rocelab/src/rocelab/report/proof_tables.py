@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rocelab import units
-from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.record.read import Cell, Json, Run
 from rocelab.report import adapter_tables
 from rocelab.report.figure import Column, Note, Section, Table
@@ -160,9 +160,9 @@ def _cut(run: Run) -> Iterator[Note]:
 
 def _where_captured(run: Run) -> str:
     provider = run.meta.object("testbed").text("provider")
-    if provider == "ssh":
+    if provider == Provider.SSH:
         return "on the hosts themselves"
-    if provider == "veth":
+    if provider == Provider.VETH:
         return "on the machine that hosts both nodes, where frames arrive"
     return "outside the nodes"
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 from rocelab import units
 from rocelab.group_by import group_by
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record.read import Run
 from rocelab.record.stage_costs import Bar, Place, bars, is_acknowledgement, is_packet_cost
 from rocelab.report import headers, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
 from rocelab.report.stage_panel import StageScale
 
-_V1, _V2 = "rxe-v1", "rxe-v2"
+_V1, _V2 = (
+    next(name for name, known in TRANSPORTS.items() if known.is_rxe and known.roce == version)
+    for version in (1, 2)
+)
 _PREFERRED = frozenset({64, 1024, 4096})
 """Sizes that show the difference best; others are drawn only if none of these ran."""
 

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from rocelab.errors import MissingError
 from rocelab.kernel_lines import DEFAULT_LINE
-
-PROBES = ("rxestat", "rxedump", "rxecpu")
-"""Programs from ebpf/ that are installed on every node."""
+from rocelab.plans.catalog import Probe
 
 
 def build_dir() -> Path:
@@ -70,8 +68,8 @@ def probe(name: str, line: str = DEFAULT_LINE) -> Path:
 
 
 def probes(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return the programs of PROBES, built in the image of a kernel line."""
-    return [probe(name, line) for name in PROBES]
+    """Return the programs of `Probe`, built in the image of a kernel line."""
+    return [probe(name, line) for name in Probe]
 
 
 def mpibench(line: str = DEFAULT_LINE) -> Path:
@@ -80,5 +78,5 @@ def mpibench(line: str = DEFAULT_LINE) -> Path:
 
 
 def programs(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return the programs that are installed on every node: PROBES and mpibench."""
+    """Return the programs that are installed on every node: `Probe` and mpibench."""
     return [*probes(line), mpibench(line)]

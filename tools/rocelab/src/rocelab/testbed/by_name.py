@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rocelab.plans.catalog import Provider
 from rocelab.testbed.qemu import qemu_testbed as qemu
-from rocelab.testbed.qemu.machine_spec import MEMORY_MB, Provider
+from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
@@ -36,7 +37,7 @@ def up(
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
     """Make a testbed; for parameters and errors see `qemu_testbed.up`."""
-    if provider == "veth":
+    if provider == Provider.VETH:
         return veth.up(
             name,
             line=line,
@@ -65,7 +66,7 @@ def up(
 def from_state(state: State) -> VirtualTestbed:
     """Return the testbed of a state folder."""
     host = QemuTestbed(state)
-    return VethTestbed(host) if host.spec.provider == "veth" else host
+    return VethTestbed(host) if host.spec.provider == Provider.VETH else host
 
 
 def attach(name: str) -> VirtualTestbed:

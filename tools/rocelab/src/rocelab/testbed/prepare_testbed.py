@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rocelab.plans.catalog import Probe
 from rocelab.testbed import artifacts
 from rocelab.testbed.by_name import VirtualTestbed
 from rocelab.testbed.node.prepare_node import device_of, prepare
@@ -18,6 +19,6 @@ def prepare_testbed(testbed: VirtualTestbed, line: str, say: Callable[[str], Non
     except BaseException:
         testbed.down()
         raise
-    probes = ", ".join(artifacts.PROBES)
+    probes = ", ".join(Probe)
     devices = " and ".join(dict.fromkeys(device_of(node) for node in testbed.nodes))
     say(f"on each node: driver rocelab-{driver.patch_id}, device {devices}, {probes}")

@@ -27,10 +27,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rocelab.plans.catalog import Provider
 from rocelab.testbed.node import DataLink
 
 Accelerator = Literal["kvm", "tcg", "icount"]
-Provider = Literal["qemu", "veth"]
 
 CTL = "ctl0"
 DATA = "data0"
@@ -100,7 +100,7 @@ class TestbedSpec:
     accelerator: Accelerator
     nodes: tuple[NodeSpec, ...]
     """The machines that are nodes: for provider `veth`, one that contains all ends."""
-    provider: Provider = "qemu"
+    provider: Provider = Provider.QEMU
     ends: int = 2
     """Number of nodes, as benchmarks see them."""
     switches: int = 0
@@ -125,7 +125,7 @@ class TestbedSpec:
         """
         if self.processors is not None:
             return self.processors
-        return 3 if self.provider == "veth" and self.accelerator == "kvm" else 1
+        return 3 if self.provider == Provider.VETH and self.accelerator == "kvm" else 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the state file."""
@@ -155,7 +155,7 @@ def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
         f"hostname {node.name}",
         f"interface {CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500",
     ]
-    if spec.provider == "veth" or node.is_switch:
+    if spec.provider == Provider.VETH or node.is_switch:
         return "\n".join(lines) + "\n"
     lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
     lines += [f"interface {PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
@@ -212,7 +212,7 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
             f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
-        *(_links(spec, node, state) if spec.provider == "qemu" else ()),
+        *(_links(spec, node, state) if spec.provider == Provider.QEMU else ()),
     ]
     for key, path in fw_cfg.items():
         argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
@@ -224,7 +224,7 @@ def last_socket(spec: TestbedSpec) -> str | None:
 
     The other machines may connect as soon as it exists.
     """
-    if spec.provider != "qemu":
+    if spec.provider != Provider.QEMU:
         return None
     return _socket("peer", spec.nodes[-1] if spec.switch else None)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.testbed import artifacts, bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.control_network import ControlEnd
@@ -29,7 +30,6 @@ from rocelab.testbed.qemu.machine_spec import (
     PEER,
     Accelerator,
     NodeSpec,
-    Provider,
     TestbedSpec,
     data_netdev,
     guest_config,
@@ -166,7 +166,7 @@ class QemuTestbed:
         ).stdout.splitlines()[0]
         facts = json.loads((Path(self.spec.image) / "image.json").read_text())
         return {
-            "provider": "qemu",
+            "provider": Provider.QEMU,
             "qemu": version,
             "accelerator": self.spec.accelerator,
             "host_cpu": _host_cpu(),
@@ -359,7 +359,7 @@ def up(
     *,
     line: str,
     mtu: int,
-    provider: Provider = "qemu",
+    provider: Provider = Provider.QEMU,
     icount: bool = False,
     nodes: int = 2,
     switches: int = 0,
@@ -387,8 +387,8 @@ def up(
             cause="an earlier `rocelab up` made it",
             action="Use it, or take it down with `rocelab down`.",
         )
-    machines = 1 if provider == "veth" else nodes
-    between = switches > 0 and provider == "qemu"
+    machines = 1 if provider == Provider.VETH else nodes
+    between = switches > 0 and provider == Provider.QEMU
     check_host(machines, memory_mb, state.path.parent, more_mb=_SWITCH_MB if between else 0)
     image = artifacts.image(line)
     last = str(artifacts.image(last_line)) if last_line else ""
@@ -409,7 +409,7 @@ def up(
         switch=NodeSpec(machines + 1, ports[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
     )
-    what = f"{nodes} nodes" if provider == "qemu" else f"1 machine with {nodes} ends"
+    what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""
     say(f"booting {what}{path}, kernel line {line}, accelerator {accelerator}")
     state.create(spec)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import TestbedError, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.testbed import control_network, linktap, verbs
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
@@ -107,7 +108,7 @@ class SshTestbed:
     def environment(self) -> dict[str, Any]:
         """Describe the testbed for run.json."""
         return {
-            "provider": "ssh",
+            "provider": Provider.SSH,
             "accelerator": self._accelerator,
             "data_link": "the hosts' own network",
             "witness": WITNESS if len(self._nodes) == 2 else EACH_WITNESS,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import MissingError, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.testbed import linktap
 from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
 from rocelab.testbed.node import Node, local
@@ -66,7 +67,7 @@ class NativeTestbed:
     def environment(self) -> dict[str, Any]:
         """Describe the testbed for run.json."""
         return {
-            "provider": "veth",
+            "provider": Provider.VETH,
             "native": True,
             "accelerator": self.accelerator,
             "data_link": self._layout.description,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rocelab.plans.catalog import Provider
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
 from rocelab.testbed.node.endpoint import Endpoint
@@ -88,7 +89,7 @@ class VethTestbed:
         """Describe the testbed for run.json."""
         return {
             **self._host.environment(),
-            "provider": "veth",
+            "provider": Provider.VETH,
             "data_link": self._layout.description,
             "switches": self._layout.switches,
             "witness": layout.WITNESS,
@@ -120,7 +121,7 @@ def up(
         name,
         line=line,
         mtu=mtu,
-        provider="veth",
+        provider=Provider.VETH,
         icount=icount,
         nodes=nodes,
         switches=switches,
