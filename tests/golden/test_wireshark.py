@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
+import script_module
 import tshark_plugin
 from corpus import SAMPLES
 
@@ -17,11 +17,7 @@ HERE = Path(__file__).parent / "wireshark"
 @pytest.mark.slow
 @pytest.mark.parametrize("which", tshark_plugin.WHICH)
 def test_golden(which: str, tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("wireshark_golden", HERE / "renew.py")
-    assert spec
-    assert spec.loader
-    renew = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(renew)
+    renew = script_module.load("tests/golden/wireshark/renew.py")
     made = renew.golden(tshark_plugin.with_plugin(which, tmp_path), SAMPLES)
     kept = (HERE / "corpus.tsv").read_text()
     assert made.splitlines() == kept.splitlines()

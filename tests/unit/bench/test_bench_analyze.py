@@ -3,25 +3,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).parents[3] / "tools" / "rocelab" / "bench" / "analyze.py"
+import script_module
 
 
 @pytest.fixture(scope="module")
 def analyze() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rocelab_bench_analyze", BENCH)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for their module
-    spec.loader.exec_module(module)
-    return module
+    return script_module.load("tools/rocelab/bench/analyze.py")
 
 
 def test_start_up_is_subtracted(analyze: ModuleType) -> None:

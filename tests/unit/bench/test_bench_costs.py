@@ -3,25 +3,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).parents[3] / "tools" / "rocelab" / "bench" / "costs.py"
+import script_module
 
 
 @pytest.fixture(scope="module")
 def costs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rocelab_bench_costs", BENCH)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for their module
-    spec.loader.exec_module(module)
-    return module
+    return script_module.load("tools/rocelab/bench/costs.py")
 
 
 def samples(costs: ModuleType) -> dict[str, list[float]]:

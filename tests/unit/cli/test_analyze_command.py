@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from corpus import CAPTURES, files, frames
+from json_keys import keys
 from rocelab import capture
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, UsageError
@@ -61,13 +62,6 @@ def test_json_has_all_documented_keys() -> None:
 
 def test_every_json_key_is_documented() -> None:
     text = (CAPTURES.parent / "docs/formats/analysis.md").read_text()
-
-    def keys(value: Any) -> set[str]:
-        if isinstance(value, list):
-            return set().union(*map(keys, value)) if value else set()
-        if not isinstance(value, dict):
-            return set()
-        return set(value) | set().union(*map(keys, value.values())) if value else set()
 
     found = as_json(CAPTURES / "fault-corrupt.pcap")
     for part in ("opcodes", "congestion"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from json_keys import keys
 from rocelab.cli.join import join
 from rocelab.correlate import find
 from rocelab.errors import ExitCode, UsageError
@@ -116,13 +116,6 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_every_json_key_and_cause_is_documented(tmp_path: Path) -> None:
     text = (ROOT / "docs/formats/join.md").read_text("utf-8")
-
-    def keys(value: Any) -> set[str]:
-        if isinstance(value, list):
-            return set().union(*map(keys, value)) if value else set()
-        if not isinstance(value, dict):
-            return set()
-        return set(value) | set().union(*map(keys, value.values())) if value else set()
 
     cell(tmp_path, schedule(1, messages=20, faults=0))
     (one,) = json.loads(run("--json", tmp_path).stdout)["places"]

@@ -25,16 +25,6 @@ RUN = Synthetic(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return RUN.write(tmp_path_factory.mktemp("runs") / RUN.run)
-
-
-@pytest.fixture(scope="module")
-def results(folder: Path) -> pl.DataFrame:
-    return pl.read_parquet(folder / "results.parquet")
-
-
-@pytest.fixture(scope="module")
 def page(folder: Path) -> Element:
     return report_page.page(folder, "life", "correlation", "stage-curves")
 

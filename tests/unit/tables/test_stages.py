@@ -7,25 +7,14 @@ with the driver's header.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from pathlib import Path
-from types import ModuleType
 
+import script_module
 import shared_table
 
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = shared_table.rows("stages")
-
-
-def renew() -> ModuleType:
-    """The script that makes the copies."""
-    spec = importlib.util.spec_from_file_location("renew", ROOT / "tables/renew.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_table_is_in_the_order_of_events() -> None:
@@ -55,7 +44,7 @@ def test_words_of_the_table() -> None:
 
 def test_every_copy_is_what_the_table_makes() -> None:
     """Mend it with tables/renew.py."""
-    script = renew()
+    script = script_module.load("tables/renew.py")
     for name, regions in script.REGIONS.items():
         text = (ROOT / name).read_text()
         assert script.renewed(text, regions, STAGES) == text, name
@@ -63,7 +52,7 @@ def test_every_copy_is_what_the_table_makes() -> None:
 
 def test_a_new_stage_reaches_every_copy() -> None:
     """A row in the table is all that these files need."""
-    script = renew()
+    script = script_module.load("tables/renew.py")
     at = next(at for at, row in enumerate(STAGES) if row["stage"] == "net")
     new = {**STAGES[at], "stage": "poll", "meaning": "polls", "contains": "polling"}
     table = [*STAGES[:at], new, *STAGES[at:]]
@@ -73,7 +62,7 @@ def test_a_new_stage_reaches_every_copy() -> None:
 
 def test_nothing_else_lists_the_stages() -> None:
     """A list of the stages in another file would have to be kept up by hand."""
-    known = renew().REGIONS
+    known = script_module.load("tables/renew.py").REGIONS
     listed = [
         path.relative_to(ROOT)
         for folder in ("docs", "ebpf", "kernel/src", "tools/wireshark", "tools/rocelab/src")
