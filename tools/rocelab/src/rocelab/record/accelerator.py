@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a node's clock tells real time: what may stand beside what depends on it."""
+"""Whether a node's clock shows real time, which decides what may be compared."""
 
 from __future__ import annotations
 
 REAL = frozenset({"kvm", "native"})
-"""Accelerators under which time is time; every other one, known or not, is emulation."""
+"""Accelerators with real time; all others, known or not, count as emulation."""
 
 
 def is_emulated(accelerator: str) -> bool:
-    """Say whether times under `accelerator` are no real times; an unknown one counts as such."""
+    """Return whether times under `accelerator` are not real; so are those of unknown ones."""
     return accelerator not in REAL

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run folder on disk (docs/formats/run.md): read, written and tidied here and nowhere else.
+"""A run folder on disk (docs/formats/run.md): only this module reads, writes and cleans it.
 
-Cells appear whole, files are never half written. The folder may come from a stranger, so every
+Cells and files appear only when complete. The folder may come from a stranger, so every
 access goes through `rocelab.directory`: no link in it is followed, and only regular files count.
 """
 
@@ -43,7 +43,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Open the folder of an earlier run, and remove what an interruption left.
+        """Open the folder of an earlier run, and remove leftovers of an interruption.
 
         Raises UsageError when it is not a run's.
         """
@@ -67,12 +67,12 @@ class RunFolder:
         return self.path.resolve().name
 
     def plan(self) -> Plan:
-        """The plan that the run carries out: the one in run.json. Raises UsageError."""
+        """Return the run's plan, from run.json. Raises UsageError."""
         plan = self.meta().get("plan")
         return plan_file.from_dict(plan if isinstance(plan, dict) else {}, f"{self.name}/run.json")
 
     def meta(self) -> dict[str, Any]:
-        """run.json. Raises UsageError when there is none of this version."""
+        """Return run.json. Raises UsageError when there is none of this version."""
         try:
             with Directory.open(self.path) as root:
                 meta = json_text.parse(root.read(layout.RUN, limit=layout.LARGEST_JSON))
@@ -96,7 +96,7 @@ class RunFolder:
             _write_json(root, layout.RUN, {"schema": layout.RUN_SCHEMA, **meta})
 
     def cell_names(self) -> list[str]:
-        """Names of the cells that have a cell.json, readable or not. Raises UsageError."""
+        """Return the names of cells with a cell.json, readable or not. Raises UsageError."""
         try:
             with Directory.open(self.path) as root:
                 if not root.exists(layout.CELLS):
@@ -111,11 +111,11 @@ class RunFolder:
             ) from error
 
     def cell(self, name: str) -> Path:
-        """Where a finished cell lies, for messages."""
+        """Return the path of a finished cell, for messages."""
         return self.path / layout.CELLS / name
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """A finished cell's cell.json, or None when there is none of this version."""
+        """Return a finished cell's cell.json, or None when there is none of this version."""
         try:
             with self._cell(name) as cell:
                 record = json_text.parse(cell.read(layout.CELL, limit=layout.LARGEST_JSON))
@@ -125,12 +125,12 @@ class RunFolder:
 
     @contextmanager
     def step(self, cell: str, size: int | None) -> Iterator[Directory]:
-        """The raw output of a finished cell's step. Raises OSError."""
+        """Return the raw output of a finished cell's step. Raises OSError."""
         with self._cell(cell) as folder, folder.folder(layout.step(size)) as step:
             yield step
 
     def begin(self, cell: Cell) -> Path:
-        """Create an empty folder for a cell; nothing takes it for a cell yet. Raises OSError."""
+        """Create an empty folder for a cell, which does not count as a cell yet. Raises OSError."""
         part = _part(cell)
         with self._cells() as cells:
             cells.remove(part)
@@ -138,7 +138,7 @@ class RunFolder:
                 return self.cell(part)
 
     def commit(self, cell: Cell, record: Mapping[str, Any]) -> None:
-        """Make a measured cell appear, whole, in place of an earlier attempt. Raises OSError."""
+        """Rename a complete cell to its place, replacing an earlier attempt. Raises OSError."""
         part, old = _part(cell), f".{cell.name}.old"
         with self._cells() as cells:
             with cells.folder(part) as measured:
@@ -183,7 +183,7 @@ class RunFolder:
 
     @property
     def report(self) -> Path:
-        """Where the page of the report lies."""
+        """Return the path of the report's page."""
         return self.path / layout.REPORT
 
     @contextmanager
@@ -198,7 +198,7 @@ class RunFolder:
 
 
 def check_out_dir(out_dir: Path) -> None:
-    """Raise UsageError unless run folders can be made in `out_dir`: the error before the work."""
+    """Raise UsageError, before any work, unless run folders can be created in `out_dir`."""
     probe = f".rocelab-{secrets.token_hex(8)}"
     try:
         with Directory.open(out_dir, make=True) as folder:
@@ -218,12 +218,12 @@ def _no_run_folder(out_dir: Path, error: OSError) -> UsageError:
 
 
 def plan_of(run_dir: Path) -> Plan:
-    """The plan of an earlier run, for `--resume`. Raises UsageError."""
+    """Return the plan of an earlier run, for `--resume`. Raises UsageError."""
     return RunFolder(run_dir).plan()
 
 
 def now() -> str:
-    """The time as run folders write it: UTC, ISO 8601, whole seconds."""
+    """Return the time as written in run folders: UTC, ISO 8601, whole seconds."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

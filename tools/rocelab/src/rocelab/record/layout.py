@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the files of a run folder are called, and how large they may be (docs/formats/run.md)."""
+"""The names of the files in a run folder, and their size limits (docs/formats/run.md)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ FIGURES = "figures"
 
 WIRE_CAPTURE = "wire.pcap"
 TRACE = ".pcapng"
-"""A node's trace is named after it; rotated ones have a number after this."""
+"""A node's trace has the node's name before this; rotated ones have a number after it."""
 
 LARGEST_JSON = 64 << 20
 LARGEST_OUTPUT = 256 << 20
 """Raw output of a benchmark: perftest writes a line for each sample."""
 LARGEST_RESULTS = 1 << 30
 MOST_ROWS = 1 << 25
-"""Of results.parquet, which can be short and still unpack to anything."""
+"""Limit for results.parquet, which may be small and still unpack to any size."""
 
 
 def step(size: int | None) -> str:
-    """A step's folder in its cell's; None: one step for all sizes."""
+    """Return a step's folder within its cell's; None: one step for all sizes."""
     return "all" if size is None else str(size)
 
 
 def trace(node: str) -> str:
-    """What rxedump recorded at a node."""
+    """Return the name of rxedump's trace at a node."""
     return f"{node}{TRACE}"
 
 
 def is_trace(name: str) -> bool:
-    """Say whether a file is a node's trace, or a rotated part of one."""
+    """Return whether a file is a node's trace, or a rotated part of one."""
     return TRACE in name and not name.startswith(".")
 
 
