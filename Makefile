@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Thin on purpose: each room builds itself. `make help` lists what a person calls.
+# Thin on purpose: each room builds itself. `make help` lists the targets for users.
 
 # the default of tables/kernel_lines.csv
 LINE    ?= $(shell sed -n "s/,yes$$//p" tables/kernel_lines.csv)
@@ -22,21 +22,21 @@ help:  ## this list
 demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
-test: setup probes module-variants others  ## every test, those in virtual machines included
+test: setup probes module-variants others  ## every test, including those in virtual machines
 	@$(MAKE) --no-print-directory test-here SKIP_APT=1
 	@$(BIN)/pytest --durations=40 tests/vm
 
-# two at a time; a file's tests share what it has set up, and mostly stay together
+# two at a time; the tests of a file share fixtures, and mostly stay together
 PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden
 
-test-here: setup  ## every test without virtual machines, slow ones too
+test-here: setup  ## every test without virtual machines, including slow ones
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10 SKIP_APT=1
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
 	@$(PYTEST_HERE)
 
-check: setup  ## before each commit: Python's linters, tests without virtual machines that are quick
+check: setup  ## before each commit: Python's linters, quick tests without virtual machines
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy --no-error-summary
@@ -62,8 +62,8 @@ test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftest
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
-# The lines that `make test` builds and loads, but does not go through, and the other tshark; at the
-# same time, because an image waits for the network half of its time.
+# The lines that `make test` only builds and loads, and the other tshark. In parallel, because an
+# image waits for the network half of the time.
 others: apt
 	@$(MAKE) --no-print-directory -j3 tshark $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
 
@@ -98,9 +98,9 @@ image: apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv
 	@mkdir -p $(BUILD)/image
 	@ln -sfn "$$(tools/node/build.py --line $(LINE) --cache $(CACHE)/image)" $(BUILD)/image/$(LINE)
 
-# Driver and probes are built in the image's own files: the compiler and headers of its kernel,
-# whatever this machine runs. No network, nothing writable but the output. (Not --unshare-all: root
-# in a chroot may have no user namespace, and others get one anyhow.)
+# Driver and probes are built within the image's files, with the compiler and headers of its kernel:
+# no network, and only the output is writable. (Not --unshare-all: root in a chroot may have no user
+# namespace, and other users get one anyway.)
 in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
 	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src $(or $(2),--bind $(1) /rocelab/build) --chdir /rocelab/src \
 	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
@@ -115,8 +115,8 @@ module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay, even
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
 		KVER="$(call of_image,kernel_release)"
 
-# A kernel of the same source that complains, and the driver for it. It lies where it was built, and
-# the driver comes to another place.
+# A debug kernel of the same source, and the driver for it. The kernel stays where it was built; the
+# driver is built elsewhere.
 DEBUG := $(BUILD)/debug
 at_debug_kernel = --ro-bind "$$(readlink -f $(DEBUG)/image/$(LINE)/kernel)" /rocelab/build --bind $(1) /mnt
 
@@ -147,13 +147,13 @@ mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)
 	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
 
-bench: setup probes module-variants  ## the probes' cost in instructions; the analyzer beside tshark, our plugin in it (on an idle machine)
+bench: setup probes module-variants  ## the cost of the probes in instructions; the speed of analyzer and plugin against tshark (on an idle machine)
 	@$(MAKE) --no-print-directory module VARIANT=events
 	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
 	@$(BIN)/python tools/rocelab/bench/wireshark.py
 
-# On the kernel that complains, several times as slow; what needs a distribution's kernel stays out.
+# On the debug kernel, which is several times slower; leaves out what needs a distribution's kernel.
 DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py v1.py fuzz_frames.py soak.py)
 
 test-debug: setup debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
