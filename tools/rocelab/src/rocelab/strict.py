@@ -46,7 +46,7 @@ def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
             f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
-            action=f"docs/formats/{what}.md shows {_a(what)}.",
+            action=f"See docs/formats/{what}.md for {_a(what)}.",
         ) from error
 
 

@@ -98,7 +98,7 @@ def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analys
         raise UsageError(
             f"cannot read {', '.join(paths)}",
             cause=str(error),
-            action="name pcap or pcapng files, plain or compressed, or - for standard input",
+            action="Name pcap or pcapng files, plain or compressed, or - for standard input.",
         ) from error
 
 
@@ -126,7 +126,7 @@ def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dic
         raise UsageError(
             f"{names[first['file']]} cannot be used",
             cause=first["error"],
-            action="check that it is a complete pcap or pcapng capture; capinfos may say more",
+            action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     select = options.select
     raw["findings_unfiltered"] = None

@@ -39,19 +39,19 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
             raise UsageError(
                 f"{path} is not a file",
                 cause="a capture is read twice, and a stream can be read only once",
-                action="write it to a file first",
+                action="Write it to a file first.",
             )
         if output.exists() and path.exists() and output.samefile(path):
             raise UsageError(
                 f"{output} is an input",
                 cause="the annotated copy must not overwrite its source",
-                action="name another file after -o",
+                action="Name another file after -o.",
             )
     if output.exists() and not stat.S_ISREG(output.stat().st_mode):
         raise UsageError(
             f"{output} is not a regular file",
             cause="the new capture is written to a temporary file and then renamed",
-            action="name a file after -o",
+            action="Name a file after -o.",
         )
 
 
@@ -60,12 +60,12 @@ def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
         return MissingError(
             "the annotated capture could not be written",
             cause=os.strerror(error.errno),
-            action="free some space, or name a file on another disk after -o",
+            action="Free some space, or name a file on another disk after -o.",
         )
     return UsageError(
         f"cannot read {error.filename or wire}",
         cause=str(error) if error.errno is None else os.strerror(error.errno),
-        action="name pcap or pcapng files, plain or compressed",
+        action="Name pcap or pcapng files, plain or compressed.",
     )
 
 
@@ -85,7 +85,7 @@ def annotate(
         raise UsageError(
             f"cannot write in {output.parent}",
             cause=str(error.strerror),
-            action="name a file in a folder that you may write to after -o",
+            action="Name a file in a folder that you may write to after -o.",
         ) from error
     os.close(handle)
     temporary = Path(name)
@@ -130,7 +130,7 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
         raise UsageError(
             f"{first['file']} cannot be used",
             cause=first["error"],
-            action="check that it is a complete pcap or pcapng capture; capinfos may say more",
+            action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     if raw["driver"] is not None:
         raw["driver"]["lost"] = dict(zip(names[1:], raw["driver"]["lost"], strict=True))

@@ -33,7 +33,9 @@ def _program(name: str, package: str) -> Callable[[], str]:
     def probe() -> str:
         path = shutil.which(name)
         if path is None:
-            raise RocelabError(f"{name} is not installed", action=f"apt-get install {package}")
+            raise RocelabError(
+                f"{name} is not installed", action=f"Run `apt-get install {package}`."
+            )
         return path
 
     return probe
@@ -110,7 +112,7 @@ def doctor(
     if transport not in _ON_VIRTUAL_NODES:
         raise UsageError(
             f"a testbed of virtual machines has no transport {transport!r}",
-            action=f"choose from {', '.join(_ON_VIRTUAL_NODES)}",
+            action=f"Choose from {', '.join(_ON_VIRTUAL_NODES)}.",
         )
     missing = 0
     for check in _mpi(name, transport) if mpi else _host(line):

@@ -45,7 +45,7 @@ def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Hos
         if name not in known:
             raise UsageError(
                 f"the inventory has no host {name!a:.40}",
-                action=f"choose from {', '.join(known)}",
+                action=f"Choose from {', '.join(known)}.",
             )
     return tuple(host for host in hosts if not names or host.name in names)
 

@@ -133,13 +133,13 @@ def run(
     if (plan is None) == (resume is None):
         raise UsageError(
             "give either a PLAN or --resume RUN",
-            action=f"built-in plans: {', '.join(plan_file.built_in())}",
+            action=f"Built-in plans: {', '.join(plan_file.built_in())}.",
         )
     if resume and (provider or icount or on_this_machine):
         raise UsageError(
             "--resume takes no --provider, --icount or --native",
             cause="a run continues on the testbed that it began on",
-            action=f"rocelab run --resume {resume}",
+            action=f"Run `rocelab run --resume {resume}`.",
         )
     chosen = (
         folder.plan_of(resume)

@@ -101,7 +101,7 @@ def run(
         if provider not in (None, Provider.SSH):
             raise UsageError(
                 f"--nodes names hosts of the inventory, but --provider is {provider}",
-                action="leave out --provider, or use --provider ssh",
+                action="Leave out --provider, or use --provider ssh.",
             )
         provider = Provider.SSH
     plan = move_plan(plan, provider, icount=False, native=False)
@@ -196,7 +196,7 @@ def _only(plan: Plan, wanted: list[str]) -> Plan:
         if name not in plan.transports:
             raise UsageError(
                 f"the study's plan has no transport {shown(name)}",
-                action=f"choose from {listed(plan.transports)}",
+                action=f"Choose from {listed(plan.transports)}.",
             )
     chosen = tuple(name for name in TRANSPORTS if name in wanted)
     benchmarks = tuple(

@@ -79,17 +79,17 @@ def up(
     if line not in kernel_lines.LINES:
         raise UsageError(
             f"there is no kernel line {line!r}",
-            action=f"choose from {', '.join(kernel_lines.LINES)}",
+            action=f"Choose from {', '.join(kernel_lines.LINES)}.",
         )
     if provider is Provider.SSH:
         raise UsageError(
             "`rocelab up` boots virtual machines, not your own hosts",
-            action="prepare them with `rocelab hosts prepare`",
+            action="Prepare them with `rocelab hosts prepare`.",
         )
     kind = Provider.VETH if icount else provider
     if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
-            f"a link has two ends: {nodes} nodes need a switch", action="add --switches 1"
+            f"a link has two ends: {nodes} nodes need a switch", action="Add --switches 1."
         )
     testbed = by_name.up(
         name,
@@ -122,7 +122,7 @@ def down(
         found = [state for state in found if state.name == name]
         if not found:
             raise UsageError(
-                f"no testbed {name} is up", action="list testbeds with `rocelab status`"
+                f"no testbed {name} is up", action="List testbeds with `rocelab status`."
             )
     for state in found:
         by_name.from_state(state).down()
@@ -147,7 +147,7 @@ def ssh(
     if testbed.spec.switch is not None:
         names.append(testbed.spec.switch.name)
     if node not in names:
-        raise UsageError(f"there is no node {node!r}", action=f"choose from {', '.join(names)}")
+        raise UsageError(f"there is no node {node!r}", action=f"Choose from {', '.join(names)}.")
     target = testbed.target(node)
     argv = target.command(command) if command else ["ssh", *target.options(), "--", target.host]
     os.execvp("ssh", argv)  # noqa: S606

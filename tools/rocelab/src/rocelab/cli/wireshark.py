@@ -118,5 +118,5 @@ def _unwritable(error: OSError) -> UsageError:
     return UsageError(
         f"cannot write {error.filename}",
         cause=str(error.strerror),
-        action="check the owner and the free space of that folder",
+        action="Check the owner and the free space of that folder.",
     )

@@ -50,7 +50,7 @@ def join(
         raise UsageError(
             f"cannot read {', '.join(names)}",
             cause=str(error),
-            action="name existing pcap or pcapng files",
+            action="Name existing pcap or pcapng files.",
         ) from error
     parts = []
     while core.step():
@@ -64,7 +64,7 @@ def join(
             raise UsageError(
                 f"{wire} cannot be used",
                 cause=problem["error"],
-                action="check that it is a complete pcap or pcapng capture; capinfos may say more",
+                action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
             )
         problem["file"] = names[problem["file"]]
     sums["records"]["lost"] = dict(zip(names[1:], sums["records"]["lost"], strict=True))

@@ -21,13 +21,13 @@ def find(where: Path, traces: Sequence[Path] = (), *, one_clock: bool = False) -
         if not traces:
             raise UsageError(
                 f"{where} is a single capture: there is nothing to join it to",
-                action="name the nodes' traces: --trace n1.pcapng --trace n2.pcapng",
+                action="Name the nodes' traces: --trace n1.pcapng --trace n2.pcapng.",
             )
         return [Place(where.name, where, tuple(traces), one_clock)]
     if not where.is_dir():
         raise UsageError(
             f"{where} is neither a folder nor a capture",
-            action="give a run folder, one of its cells, or a capture with --trace",
+            action="Give a run folder, one of its cells, or a capture with --trace.",
         )
     try:
         found = captures.places(where)
@@ -40,6 +40,6 @@ def find(where: Path, traces: Sequence[Path] = (), *, one_clock: bool = False) -
         raise UsageError(
             f"{where} has no capture with traces next to it",
             cause="it was measured without rxedump, or its raw output was removed",
-            action='add "rxedump" to the plan\'s probes and run it again',
+            action='Add "rxedump" to the plan\'s probes and run it again.',
         )
     return found

@@ -122,7 +122,7 @@ class _Run:
             error = MissingError(
                 f"cannot write to {self._folder.path}: {caught.strerror}",
                 cause="the disk is full, or the folder was removed",
-                action=f"Free some space, then: rocelab run --resume {self._folder.path}",
+                action=f"Free some space, then `rocelab run --resume {self._folder.path}`.",
             )
         return self._finish(cells, status, error)
 
@@ -179,7 +179,7 @@ class _Run:
             raise TestbedError(
                 died.what,
                 cause=died.cause,
-                action=f"Continue with: rocelab run --resume {self._folder.path}",
+                action=f"Continue with `rocelab run --resume {self._folder.path}`.",
             ) from died
         self._progress.note("a node died; making a new testbed")
         return self._remake()

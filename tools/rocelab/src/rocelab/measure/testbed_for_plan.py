@@ -29,13 +29,13 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
     if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
             "--native runs both ends on this machine: it excludes other providers and --icount",
-            action="leave out --native, or the other option",
+            action="Leave out --native, or the other option.",
         )
     if icount and provider not in (None, Provider.VETH):
         raise UsageError(
             f"--icount cannot be used with --provider {provider}",
             cause="it counts the instructions of one machine, which all nodes must share",
-            action="leave out --icount or --provider",
+            action="Leave out --icount or --provider.",
         )
     asked = provider or plan.testbed.provider
     chosen = Provider.VETH if icount or native else asked
@@ -51,7 +51,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         raise UsageError(
             f"{where.nodes} nodes need a switch, but the plan asks for none",
             cause="it was written for hosts that have a switch between them",
-            action="set switches = 1 in a copy of the plan",
+            action="Set switches = 1 in a copy of the plan.",
         )
     return replace(plan, testbed=where)
 

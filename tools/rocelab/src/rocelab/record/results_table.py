@@ -73,7 +73,7 @@ def load(run_dir: Path) -> pl.DataFrame:
         raise UnreadableError(
             f"{run_dir / layout.RESULTS} cannot be read as a table of results",
             cause=f"it is damaged, missing or of another version: {_HEAD.match(one_line(why))[0]}",  # type: ignore[index]  # it matches nothing, too
-            action=f"Make it again from the run's cells: rocelab report {run_dir}",
+            action=f"Make it again from the run's cells: `rocelab report {run_dir}`.",
         ) from error
 
 

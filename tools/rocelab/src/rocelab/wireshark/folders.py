@@ -40,18 +40,18 @@ def report(what: str) -> str:
         raise MissingError(
             "tshark is not installed",
             cause="rocelab asks tshark for Wireshark's folders",
-            action="apt-get install tshark",
+            action="Run `apt-get install tshark`.",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
             f"tshark -G {what} did not finish within {_TIMEOUT_S} s",
-            action="run it yourself to see what it waits for",
+            action="Run it yourself to see what it waits for.",
         ) from error
     if done.returncode:
         raise MissingError(
             f"tshark -G {what} failed with status {done.returncode}",
             cause=done.stderr.strip()[-500:],
-            action=f"repair or reinstall {shutil.which('tshark')}",
+            action=f"Repair or reinstall {shutil.which('tshark')}.",
         )
     return done.stdout
 
@@ -73,5 +73,5 @@ def folders() -> Folders:
         raise MissingError(
             f"tshark -G folders names no {error.args[0]!r} folder",
             cause="this tshark is older than 4.0 or was built without Lua",
-            action="install Wireshark 4.0 or later with Lua (`tshark --version` shows both)",
+            action="Install Wireshark 4.0 or later with Lua (`tshark --version` shows both).",
         ) from error

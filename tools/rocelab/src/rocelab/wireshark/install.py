@@ -89,7 +89,7 @@ class _Record:
             raise UsageError(
                 f"{path} cannot be used",
                 cause="this record of installed files is damaged or from another version",
-                action=f"remove {path}, then install again with --force",
+                action=f"Remove {path}, then install again with --force.",
             ) from error
 
     def write(self) -> None:
@@ -153,7 +153,7 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
             "rocelab did not write these files, or they were changed since:\n"
             + "\n".join(f"  {path}" for path in outcome.replaced),
             cause="they are your own, or Wireshark saved changed columns and colours in them",
-            action="move them away, or overwrite them with --force",
+            action="Move them away, or overwrite them with --force.",
         )
     for path, wanted in targets.items():
         record.make(path.parent)

@@ -88,7 +88,7 @@ def _check_tools(node: Node) -> None:
         raise MissingError(
             f"{node.name} lacks {', '.join(missing)}",
             cause="driver and probes are built on the host, for its kernel",
-            action=f"On {node.name}: apt-get install {packages}",
+            action=f"Run `apt-get install {packages}` on {node.name}.",
         )
 
 
@@ -121,5 +121,5 @@ def _make(node: Node, work: str, folder: str, *targets: str) -> None:
         raise TestbedError(
             f"`make -C {folder}{''.join(f' {word}' for word in targets)}` failed on {node.name}",
             cause=(done.stderr or done.stdout).strip()[-1500:],
-            action="docs/compatibility.md lists the kernels and distributions that work.",
+            action="See docs/compatibility.md for the kernels and distributions that work.",
         )

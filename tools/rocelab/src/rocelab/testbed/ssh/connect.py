@@ -48,7 +48,7 @@ def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
         raise MissingError(
             "ssh is not installed",
             cause="rocelab reaches the hosts of an inventory with ssh(1)",
-            action="apt-get install openssh-client",
+            action="Run `apt-get install openssh-client`.",
         )
     with ExitStack() as stack:
         # a short path: a socket's may have at most 108 bytes

@@ -56,7 +56,7 @@ def _work(words: Sequence[str]) -> int:
         raise UsageError(
             "rxedump has no capture filters",
             cause=f"{wanted.extcap_capture_filter!r} was given as one",
-            action="choose queue pair, direction and opcodes in the interface's options",
+            action="Choose queue pair, direction and opcodes in the interface's options.",
         )
     if wanted.capture and wanted.fifo:
         place = places.find(wanted.extcap_interface)

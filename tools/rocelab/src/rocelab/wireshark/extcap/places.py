@@ -108,6 +108,6 @@ def find(value: str) -> Place:
     raise UsageError(
         f"there is no interface {value!r}",
         cause="its device, testbed or host is gone since Wireshark listed it",
-        action="refresh the interfaces (F5), or see `rocelab status` and "
-        f"{inventory.default_path()}",
+        action="Refresh the interfaces (F5), or see `rocelab status` and "
+        f"{inventory.default_path()}.",
     )

@@ -142,17 +142,17 @@ def _failure(place: Place, status: int, text: str) -> TestbedError | MissingErro
         return TestbedError(
             f"{where} does not answer",
             cause=cause or "the connection broke",
-            action="try ssh to that host by hand; it must need no password",
+            action="Try ssh to that host by hand; it must need no password.",
         )
     if status == 127:
         return MissingError(
             f"{where}: {cause}",
-            action="install the probes there: `make -C ebpf install` (ebpf/README.md)",
+            action="Install the probes there: `make -C ebpf install` (ebpf/README.md).",
         )
     if "sudo:" in cause:
         return MissingError(
             f"{where}: rxedump needs root",
             cause=cause,
-            action="let sudo run it without a password, or name root as user in the inventory",
+            action="Let sudo run it without a password, or name root as user in the inventory.",
         )
     return TestbedError(f"{where}: rxedump ended with status {status}", cause=cause)
