@@ -33,7 +33,7 @@ from rxestat_watch import counter
 LOAD_S = float(os.environ.get("ROCELAB_EXTCAP_LOAD_S", "3"))
 STOPS = int(os.environ.get("ROCELAB_EXTCAP_STOPS", "4"))
 HOW = ("SIGTERM", "closed", "SIGINT", "SIGKILL")
-# in a name space of its own, and without a process between it and who stops it
+# in a separate PID namespace, and without a process between it and the one that stops it
 _BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 

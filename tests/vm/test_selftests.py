@@ -38,7 +38,7 @@ def programs() -> Path:
         missing(f"{folder} is missing: run `make selftests LINE={LINE}`")
     programs = folder / "tools/testing/selftests"
     if not (programs / "rdma").exists():
-        pytest.skip(f"the kernel of line {LINE} has no tests of its own for rxe")
+        pytest.skip(f"the kernel of line {LINE} has no rxe selftests")
     return programs
 
 

@@ -187,7 +187,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_slow_end_is_read_to_its_last_byte(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a stop, rxedump may take as long as Wireshark goes on reading."""
+    """After a stop, rxedump may take as long as Wireshark continues to read."""
     monkeypatch.setattr(Live, "extcap", lab / "extcap.py")
     (lab / "extcap.py").write_text(_NO_PATIENCE)
     (lab / "bin/ssh").write_text(_RELAYING_SSH)

@@ -64,7 +64,7 @@ class Lab:
         self._loop = (f"{PROBE_DIR}/{LOOP}", *devices)
 
     def load(self, variant: str, sizes: Sequence[int]) -> None:
-        """Load a build of the driver anew, make both devices, and run the loop unrecorded.
+        """Reload a build of the driver, create both devices, and run the loop unrecorded.
 
         The first packets of each size fill caches, and would make the first configuration dearer.
         """

@@ -99,7 +99,7 @@ class Directory:
     def write(
         self, name: str, content: bytes | Callable[[BinaryIO], object], *, durable: bool = False
     ) -> None:
-        """Put a file in place of whatever has this name, whole or not at all.
+        """Write a file atomically, replacing anything with this name.
 
         `content` is its bytes, or writes them. With `durable`, it is on the disk on return.
         """

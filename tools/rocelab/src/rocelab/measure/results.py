@@ -192,7 +192,7 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str]) -> Traff
     payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
         packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
-        # a step of many sizes has no size of its own
+        # a step of many sizes has no single size
         messages=0 if step["size"] is None else payload / int(step["size"]),
         megabytes=payload / 1e6,
     )

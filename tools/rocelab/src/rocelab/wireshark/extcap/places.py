@@ -88,7 +88,7 @@ def _hosts() -> Iterator[Place]:
 
 
 def _told(source: Iterator[Place]) -> Iterator[Place]:
-    """Its places; what cannot be read is told on standard error."""
+    """Return its places; report unreadable ones on standard error."""
     try:
         yield from source
     except (RocelabError, OSError) as error:
@@ -96,7 +96,7 @@ def _told(source: Iterator[Place]) -> Iterator[Place]:
 
 
 def listed() -> list[Place]:
-    """All places. What cannot be read is told on standard error, and hides nothing else."""
+    """Return all places; report unreadable ones on standard error and continue."""
     return [place for source in (_here, _testbeds, _hosts) for place in _told(source())]
 
 
