@@ -36,7 +36,7 @@ def server(node: Node, argv: list[str], port: int = PORT) -> Iterator[Process]:
     """A server that listens; it is ended with the context."""
     process = node.start(argv)
     try:
-        node.run(["timeout", "60", "sh", "-c", _UNTIL_LISTENING, "sh", f"{port:04X}"], timeout=90)
+        node.run(["timeout", "180", "sh", "-c", _UNTIL_LISTENING, "sh", f"{port:04X}"], timeout=210)
         yield process
     finally:
         process.kill()

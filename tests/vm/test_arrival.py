@@ -29,7 +29,7 @@ def devices_of_their_own(node: Node) -> Iterator[None]:
         yield
     finally:
         # the kernel frees a namespace some time after its name is gone
-        node.run(["timeout", "60", "sh", "-c", _EXCLUSIVE_OFF], timeout=90)
+        node.run(["timeout", "180", "sh", "-c", _EXCLUSIVE_OFF], timeout=210)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def vlan_elsewhere(node: Node) -> Iterator[None]:
 
 def until_seen(node: Node, event: str, times: int) -> None:
     """Wait until the trace has this many of an event."""
-    node.run(["timeout", "60", "sh", "-c", _ARRIVED, "sh", event, str(times)], timeout=90)
+    node.run(["timeout", "180", "sh", "-c", _ARRIVED, "sh", event, str(times)], timeout=210)
 
 
 def test_other_namespace(n1: Node, n2: Node) -> None:

@@ -270,10 +270,10 @@ def test_hostile_packets(n1: Node, n2: Node) -> None:
             packets = [(options, n1.link.ipv4, body) for options, body in HOSTILE.values()]
             send(n2, *packets, (ROUTER_ALERT, other, bytes(64)))
             # one link and one queue keep the order: the other node's last packet arrives last
-            seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
-            n1.run([*seen, str(len(expected) - 1)], timeout=90)
+            seen = ["timeout", "180", "sh", "-c", arrived, "sh"]
+            n1.run([*seen, str(len(expected) - 1)], timeout=210)
             send(n1, ("", "127.0.0.1", bytes(64)))
-            n1.run([*seen, str(len(expected))], timeout=90)
+            n1.run([*seen, str(len(expected))], timeout=210)
     finally:
         n2.run(["ip", "route", "delete", f"{other}/32"])
         n1.run(["ip", "addr", "delete", f"{other}/32", "dev", "lo"])
@@ -363,18 +363,18 @@ def test_link_deleted_under_traffic(pair: Pair) -> None:
         try:
             counter = "/sys/class/infiniband/rxe_a/ports/1/hw_counters/sent_pkts"
             moving = f"until [ $(cat {counter}) -gt 500 ]; do :; done"
-            pair.node.run(["timeout", "60", "sh", "-c", moving], timeout=90)
+            pair.node.run(["timeout", "180", "sh", "-c", moving], timeout=210)
             # the kernel waits for the user, who waits for ever, so end the user first
             deletion = pair.node.start(["rdma", "link", "delete", "rxe_a"])
             pair.node.run(
                 [
                     "timeout",
-                    "60",
+                    "180",
                     "sh",
                     "-c",
                     "while rdma link show rxe_a/1 2>/dev/null | grep -q ACTIVE; do :; done",
                 ],
-                timeout=90,
+                timeout=210,
             )
         finally:
             traffic.kill()
@@ -403,7 +403,7 @@ def test_unload(n1: Node) -> None:
         probe.kill()
     remove_device(n1)
     # the kernel releases a program some time after its last user
-    n1.run(["timeout", "60", "sh", "-c", "until rmmod rdma_rxe; do :; done"], timeout=90)
+    n1.run(["timeout", "180", "sh", "-c", "until rmmod rdma_rxe; do :; done"], timeout=210)
     assert n1.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 1
     n1.run(["modprobe", "rdma_rxe"])
     add_device(n1)

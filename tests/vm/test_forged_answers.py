@@ -121,9 +121,9 @@ def status(node: Node) -> list[str]:
 
 def until(node: Node, condition: str) -> None:
     """Wait for a shell condition."""
-    limit = round(60 * PATIENCE)
+    limit = round(180 * PATIENCE)
     script = f"until {condition}; do sleep 0.05; done"
-    node.run(["timeout", str(limit), "sh", "-c", script], timeout=90)
+    node.run(["timeout", str(limit), "sh", "-c", script], timeout=limit + 30)
 
 
 def until_sent(node: Node, packets: int) -> None:
@@ -163,7 +163,7 @@ def test_acknowledged_while_sent_again(n1: Node, n2: Node) -> None:
             peer.answer(packets - 1, ACK)
             until(n1, f"[ $(grep -c rxe_rx_done: {TRACING}/trace) -ge 2 ]")
         until(n1, f"awk '{sent_twice}' {TRACING}/trace")
-        deadline = time.monotonic() + 60 * PATIENCE
+        deadline = time.monotonic() + 180 * PATIENCE
         while len(said := status(n1)) < 1 + len(sizes):
             assert time.monotonic() < deadline, said
             peer.answer(packets, ACK)

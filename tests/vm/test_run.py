@@ -156,13 +156,13 @@ def only_cell(text: str, testbed: Testbed, folder: Path) -> Outcome:
 def background(server: Node, client: Node, port: int) -> Iterator[None]:
     """Run RoCE traffic next to the benchmark, from a node to another or to itself."""
     ends = [verbs.end(node, verbs.find(node), TRANSPORTS["rxe-v2"]) for node in (server, client)]
-    argv = ("ib_write_bw", "-F", "-d", "rxe0", "-p", str(port), "-D", "60", "-s", "64", "-t", "4")
+    argv = ("ib_write_bw", "-F", "-d", "rxe0", "-p", str(port), "-D", "600", "-s", "64", "-t", "4")
     serving = server.start((*argv, "-x", str(ends[0].gid_index)))
     wait = 'until grep -qE ":$1 0+:0000 0A " /proc/net/tcp; do sleep 0.05; done'
-    server.run(("timeout", "30", "sh", "-c", wait, "sh", f"{port:04X}"))
+    server.run(("timeout", "180", "sh", "-c", wait, "sh", f"{port:04X}"), timeout=210)
     going = client.start((*argv, "-x", str(ends[1].gid_index), server.link.ipv4))
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 180
         counter = "/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
         before = client.run(("cat", counter)).stdout
         while client.run(("cat", counter)).stdout == before:

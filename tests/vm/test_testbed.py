@@ -37,7 +37,7 @@ def processes(word: str) -> list[str]:
     return found
 
 
-def wait_until(what: str, condition, limit: float = 30) -> None:
+def wait_until(what: str, condition, limit: float = 180) -> None:
     """Poll, with a limit."""
     deadline = time.monotonic() + limit
     while not condition():

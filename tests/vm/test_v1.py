@@ -471,11 +471,11 @@ def test_hostile_frames(n1: Node, n2: Node) -> None:
             padded = forge.link(good + bytes(30))
             sent = [padded, *(frame for _, frame in frames_by_reason)]
             send(n2, n2.link.netdev, sent)
-            seen = ["timeout", "60", "sh", "-c", arrived, "sh"]
-            n1.run([*seen, str(len(expected))], timeout=90)
+            seen = ["timeout", "180", "sh", "-c", arrived, "sh"]
+            n1.run([*seen, str(len(expected))], timeout=210)
             # an interface without a device
             send(n1, "nobody0", [forge.link(good, to=b"\xff" * 6)])
-            n1.run([*seen, str(len(expected) + 1)], timeout=90)
+            n1.run([*seen, str(len(expected) + 1)], timeout=210)
         after = counted(n1, *names)
     finally:
         listener.kill()
