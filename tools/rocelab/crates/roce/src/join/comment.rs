@@ -326,16 +326,21 @@ mod tests {
         Comment::parse(text.as_bytes()).err()
     }
 
+    /// The stages that a comment has, by name.
+    fn measured(comment: &Comment<'_>, names: &[&'static str]) -> Vec<(&'static str, u64)> {
+        let found = names.iter().enumerate();
+        found.filter_map(|(at, name)| Some((*name, comment.stages.get(at)?))).collect()
+    }
+
     #[test]
     fn reads_the_documented_example() {
         let comment = Comment::parse(TX.as_bytes()).unwrap();
         assert_eq!((comment.node.as_ref(), comment.dev.as_ref()), ("n1", "rxe0"));
         assert_eq!((comment.qpn, comment.dqpn, comment.psn), (Some(17), Some(18), Some(4711)));
         assert_eq!(comment.dir, Dir::Tx);
-        let stages: Vec<_> = (0..8).map(|at| comment.stages.get(at)).collect();
         assert_eq!(
-            stages,
-            [Some(41), Some(210), None, None, None, None, Some(88), Some(640)],
+            measured(&comment, &TX_STAGES),
+            [("wqe", 41), ("alloc", 210), ("icrc", 88), ("xmit", 640)],
             "an absent stage is absent"
         );
     }
@@ -344,8 +349,7 @@ mod tests {
     fn a_shared_stage_belongs_to_its_direction() {
         let rx = TX.replace("dir=tx", "dir=rx");
         let comment = Comment::parse(rx.as_bytes()).unwrap();
-        assert_eq!(comment.stages.get(1), Some(88));
-        assert_eq!(comment.stages.get(0), None);
+        assert_eq!(measured(&comment, &RX_STAGES), [("icrc", 88)]);
     }
 
     #[test]
