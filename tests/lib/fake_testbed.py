@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import TestbedError
+from rocelab.plans.catalog import Transport
+from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Completed, DataLink
 
 DATA = Path(__file__).parents[1] / "unit" / "data"
@@ -110,8 +112,8 @@ class FakeNode:
         line = " ".join(argv)
         if argv[0] == "rdma":
             return 0, RDMA_LINK
-        if argv[0] == "test" and argv[-1] == "/sys/class/infiniband/rxe0/parent":
-            return 0, ""
+        if argv == verbs_ports.SYSFS:
+            return 2, "rxe0/parent:data0\nrxe0/ports/1/link_layer:Ethernet\n"
         if "statistics" in line:
             base = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
             text = f"{base}/sent_pkts:{self.sent}\n{base}/rcvd_pkts:{self.received}\n"
@@ -163,6 +165,9 @@ class FakeTestbed:
             node.sent += iterations
             node.received += iterations
         return 0, PERFTEST if said is None else said
+
+    def over(self, transport: Transport) -> FakeTestbed:
+        return self
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = 65535) -> Iterator[None]:

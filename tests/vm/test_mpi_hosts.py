@@ -19,6 +19,7 @@ from rocelab.errors import CellError, ExitCode
 from rocelab.measure import runner
 from rocelab.measure.mpi import launch
 from rocelab.plans import plan_file
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_probes
@@ -74,7 +75,7 @@ def without(interface: str, nodes: list[Node]) -> Iterator[None]:
 @contextmanager
 def up(hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
     """Log in to the hosts of an inventory."""
-    found = ssh_testbed.up(inventory.load(hosts), needs_driver=True)
+    found = ssh_testbed.up(inventory.load(hosts), transports=[TRANSPORTS["rxe-v2"]])
     try:
         yield found
     finally:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from rocelab.plans.catalog import TRANSPORTS
-from rocelab.testbed import artifacts, gid, verbs
+from rocelab.testbed import artifacts, gid, verbs, verbs_ports
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import (
     DEVICE,
@@ -45,7 +45,7 @@ Outcomes = dict[str, str]
 
 def outcomes(node: Node, transport: str, tests: Sequence[str] = ()) -> Outcomes:
     """Run rdma-core's tests (all, or those named) on a node, with a GID of the transport."""
-    end = verbs.end(node, verbs.find(node), TRANSPORTS[transport])
+    end = verbs.end(node, verbs_ports.find(node), TRANSPORTS[transport])
     command = ["python3", "/tmp/pyverbs_each.py", DEVICE, str(end.gid_index), "60", *tests]
     done = node.run(["env", f"--chdir={TESTS}", *command], timeout=1200)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -28,7 +28,7 @@ from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record import results_table
-from rocelab.testbed import verbs
+from rocelab.testbed import verbs, verbs_ports
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node, Process
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
@@ -155,7 +155,9 @@ def only_cell(text: str, testbed: Testbed, folder: Path) -> Outcome:
 @contextlib.contextmanager
 def background(server: Node, client: Node, port: int) -> Iterator[None]:
     """Run RoCE traffic next to the benchmark, from a node to another or to itself."""
-    ends = [verbs.end(node, verbs.find(node), TRANSPORTS["rxe-v2"]) for node in (server, client)]
+    ends = [
+        verbs.end(node, verbs_ports.find(node), TRANSPORTS["rxe-v2"]) for node in (server, client)
+    ]
     argv = ("ib_write_bw", "-F", "-d", "rxe0", "-p", str(port), "-D", "600", "-s", "64", "-t", "4")
     serving = server.start((*argv, "-x", str(ends[0].gid_index)))
     wait = 'until grep -qE ":$1 0+:0000 0A " /proc/net/tcp; do sleep 0.05; done'

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rocelab.errors import CellError
 from rocelab.measure import counters, environment
-from rocelab.testbed import gid, verbs
-from rocelab.testbed.verbs import VerbsPort
+from rocelab.testbed import gid, verbs_ports
 
 HERE = Path(__file__).parents[1] / "data"
 
@@ -72,14 +71,13 @@ def test_counters_of_a_real_node() -> None:
 
 def test_verbs_ports() -> None:
     listing = recorded("iproute2-6.15.0-rdma-link.json")
-    assert verbs.ports(listing, "data0") == (VerbsPort("rxe0", 1),)
-    assert verbs.ports(listing, "eth0") == ()
+    assert verbs_ports.on_interfaces(listing) == {("rxe0", 1): "data0"}
     # a name that would point to another path is refused
     hostile = listing.replace("rxe0", "../../proc")
-    assert verbs.ports(hostile, "data0") == ()
+    assert verbs_ports.on_interfaces(hostile) == {}
     for text in ("{}", "", "[1]x"):
         with pytest.raises(ValueError):  # noqa: PT011  # json's own, or ours
-            verbs.ports(text, "data0")
+            verbs_ports.on_interfaces(text)
 
 
 def test_environment_of_a_real_node() -> None:

@@ -23,7 +23,7 @@ from rocelab.plans.benchmarks.mpi.diagnosis import diagnose
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.node import Completed, DataLink
-from rocelab.testbed.verbs import Ports, VerbsPort
+from rocelab.testbed.verbs_ports import Ports, VerbsPort
 
 HERE = Path(__file__).parents[1] / "data"
 V2 = TRANSPORTS["rxe-v2"]
@@ -65,7 +65,7 @@ def addresses(*local: str) -> str:
 
 def check(name: str, n1: dict[str, str], n2: dict[str, str] | None = None) -> str:
     nodes = [StubNode("n1", n1), StubNode("n2", n1 if n2 is None else n2)]
-    ports = Ports(VerbsPort("rxe0", 1))
+    ports = Ports(VerbsPort("rxe0", 1, "Ethernet"))
     rig = Rig(StubTestbed(nodes), (nodes[0], nodes[1]), (ports, ports), iter(range(9)))  # type: ignore[arg-type]
     (found,) = (each for each in launch_check.launch_checks(rig, V2) if each.name == name)
     return found.run()
@@ -137,7 +137,7 @@ def test_two_nodes_with_one_control_address() -> None:
     same = (ControlEnd("peer0", "172.31.0.15"),) * 2
     here = {"ip -j addr show up": addresses("172.31.0.15")}
     nodes = [StubNode(name, here) for name in ("n1", "n2")]
-    ports = Ports(VerbsPort("rxe0", 1))
+    ports = Ports(VerbsPort("rxe0", 1, "Ethernet"))
     rig = Rig(StubTestbed(nodes, same), (nodes[0], nodes[1]), (ports, ports), iter(range(9)))
     (found,) = (x for x in launch_check.launch_checks(rig, V2) if x.name == "control network")
     with pytest.raises(CellError, match=r"n1 and n2 share the control address 172\.31\.0\.15"):

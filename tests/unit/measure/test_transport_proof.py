@@ -22,7 +22,7 @@ from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.record import frames
 from rocelab.record.frames import Frames
 from rocelab.record.rxestat_document import Stages
-from rocelab.testbed.verbs import VerbsPort
+from rocelab.testbed.verbs_ports import VerbsPort
 
 V1 = Transport("rxe-v1", "verbs", roce=1, gid_type="IB/RoCE v1")
 V2, TCP = TRANSPORTS["rxe-v2"], TRANSPORTS["tcp"]

@@ -29,11 +29,11 @@ from rocelab.plans.benchmarks.tool import End, Job, Measurement
 from rocelab.plans.catalog import TESTS, TRANSPORTS
 from rocelab.record import adapter
 from rocelab.record.frames import Frames
-from rocelab.testbed import gid, verbs
+from rocelab.testbed import gid, verbs, verbs_ports
 from rocelab.testbed.node import Completed, DataLink
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.ssh import data_interface as link
-from rocelab.testbed.verbs import Ports, VerbsPort
+from rocelab.testbed.verbs_ports import Ports, VerbsPort
 
 MLX5 = """NIC statistics:
      rx_packets: 845320277
@@ -159,14 +159,6 @@ LINKS = json.dumps(
 )
 
 
-def test_the_inventorys_device_comes_first() -> None:
-    """InfiniBand has no interface."""
-    assert verbs.ports(LINKS, "eth1") == (VerbsPort("mlx5_0", 1),)
-    assert verbs.ports(LINKS, "eth1", "mlx5_1")[0] == VerbsPort("mlx5_1", 1)
-    assert verbs.ports(LINKS, "ib0", "mlx5_1") == (VerbsPort("mlx5_1", 1),)
-    assert verbs.ports(LINKS, "ib0", "../x") == ()
-
-
 class Host:
     """Answers by the first words of a command."""
 
@@ -181,8 +173,12 @@ class Host:
         code, said = 1, ""
         if argv[0] == "rdma":
             code, said = 0, self.links
-        elif argv[0] == "test":
-            code = 0 if argv[-1] == f"/sys/class/infiniband/{self.soft}/parent" else 1
+        elif argv == verbs_ports.SYSFS:
+            said = "mlx5_1/ports/1/link_layer:InfiniBand\nmlx5_0/ports/1/link_layer:Ethernet\n"
+            if self.soft:
+                said += f"{self.soft}/parent:eth1\n{self.soft}/ports/1/link_layer:Ethernet\n"
+        elif argv == ("cat", "/sys/class/net/eth1/type"):
+            code, said = 0, "1\n"
         elif argv[0] == "cat":
             code, said = 0, self.version
         elif "gid_attrs/types" in argv[-1]:
@@ -202,16 +198,20 @@ def test_what_a_host_is_asked_for_each_transport() -> None:
     """GIDs by type and address; none for InfiniBand, for which the inventory names the device."""
     host = Host()
     ethernet = Endpoint("n1", Host.link, "rxe0", host)
-    ports = verbs.find(ethernet)
-    assert ports == Ports(None, VerbsPort("mlx5_0", 1))
+    ports = verbs_ports.find(ethernet)
+    assert ports == Ports(None, (VerbsPort("mlx5_0", 1),))
     assert verbs.end(ethernet, ports, TRANSPORTS["hw-v1"]) == End("10.0.0.1", "mlx5_0", 1, 2)
     assert verbs.end(ethernet, ports, TRANSPORTS["hw-v2"]) == End("10.0.0.1", "mlx5_0", 1, 3)
     assert verbs.place(ethernet, ports, TRANSPORTS["hw-v2"]).gid_index == 3
     infiniband = Endpoint("n1", Host.link, "rxe0", host, adapter="mlx5_1")
-    assert verbs.end(infiniband, verbs.find(infiniband), TRANSPORTS["ib"]) == End(
+    assert verbs.end(infiniband, verbs_ports.find(infiniband), TRANSPORTS["ib"]) == End(
         "10.0.0.1", "mlx5_1", 1
     )
-    assert verbs.end(ethernet, ports, TRANSPORTS["ipoib"]) == End("10.0.0.1")
+    for ask in (verbs.end, verbs.place):
+        with pytest.raises(CellError, match="eth1 on n1 is no IPoIB interface"):
+            ask(ethernet, ports, TRANSPORTS["ipoib"])
+        with pytest.raises(CellError, match="link layer is Ethernet, not InfiniBand"):
+            ask(ethernet, ports, TRANSPORTS["ib"])
     assert gid.parse("") == ()
     assert IPv6Address("::ffff:10.0.0.1").ipv4_mapped is not None
 
@@ -222,14 +222,14 @@ def test_an_adapter_and_rxe_side_by_side() -> None:
         [{"ifname": name, "port": 1, "netdev": "eth1"} for name in ("rxe_eth1", "mlx5_0")]
     )
     end = Endpoint("n1", Host.link, "rxe_eth1", Host("rxe_eth1", links=both))
-    ports = verbs.find(end)
-    assert ports == Ports(VerbsPort("rxe_eth1", 1), VerbsPort("mlx5_0", 1))
-    assert ports.of("kernel") == ports.of("rxe") == ports.soft
+    ports = verbs_ports.find(end)
+    assert ports == Ports(VerbsPort("rxe_eth1", 1), (VerbsPort("mlx5_0", 1),))
+    assert ports.of(TRANSPORTS["tcp"]) == ports.of(TRANSPORTS["rxe-v2"]) == ports.soft
     assert verbs.end(end, ports, TRANSPORTS["hw-v2"]).device == "mlx5_0"
     alone = Endpoint("n1", Host.link, "rxe0", Host())
     for ask in (verbs.end, verbs.place):
         with pytest.raises(CellError, match="n1 has no rxe device on eth1"):
-            ask(alone, verbs.find(alone), TRANSPORTS["rxe-v2"])
+            ask(alone, verbs_ports.find(alone), TRANSPORTS["rxe-v2"])
 
 
 def test_our_own_soft_roce_is_no_adapter() -> None:
@@ -239,9 +239,9 @@ def test_our_own_soft_roce_is_no_adapter() -> None:
         for version in ("rocelab-0123456789ab", "")
     )
     with pytest.raises(CellError, match="instrumented driver") as caught:
-        verbs.end(ours, verbs.find(ours), TRANSPORTS["hw-v2"])
+        verbs.end(ours, verbs_ports.find(ours), TRANSPORTS["hw-v2"])
     assert "rxe-v2" in caught.value.action
-    assert verbs.end(stock, verbs.find(stock), TRANSPORTS["hw-v2"])
+    assert verbs.end(stock, verbs_ports.find(stock), TRANSPORTS["hw-v2"])
 
 
 def test_commands_without_a_gid() -> None:

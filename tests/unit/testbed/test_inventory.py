@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocelab.errors import ExitCode, UsageError
 from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.inventory import Host
+from rocelab.testbed.ssh.inventory import Host, Uses
 
 
 def test_optional_keys_default_to_ssh() -> None:
@@ -42,6 +42,29 @@ def test_the_control_networks_are_for_all_hosts() -> None:
     values = {"control": ["192.0.2.0/25", "fd00:1::/64"], "host": HOST}
     (host,) = inventory.from_dict(values, "i.toml")
     assert host.control == ("192.0.2.0/25", "fd00:1::/64")
+
+
+def test_a_host_says_what_each_transport_uses() -> None:
+    uses = {"ib": {"device": "mlx5_1", "port": 2, "netdev": "ib0"}, "rxe": {"netdev": "eth2"}}
+    (host,) = inventory.from_dict({"host": [{**HOST[0], "transport": uses}]}, "i.toml")
+    assert host.transports == {"ib": Uses("ib0", "mlx5_1", 2), "rxe": Uses("eth2")}
+
+
+@pytest.mark.parametrize(
+    ("uses", "where"),
+    [
+        ({"rxe-v1": {}}, "transport.'rxe-v1'"),
+        ({"ib": {"device": "../x"}}, "transport.ib.device"),
+        ({"ib": {"port": 0}}, "transport.ib.port"),
+        ({"ib": {"netdev": "a b"}}, "transport.ib.netdev"),
+        ({"ib": {"gid": 3}}, "transport.ib.gid"),
+        ({"ib": 3}, "transport.ib"),
+    ],
+)
+def test_what_a_transport_cannot_use_is_refused(uses: object, where: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        inventory.from_dict({"host": [{**HOST[0], "transport": uses}]}, "i.toml")
+    assert f"host[1].{where}" in caught.value.what
 
 
 @pytest.mark.parametrize("control", [["192.0.2.7/24"], ["eth0"], ["; reboot"], "192.0.2.0/24", [7]])

@@ -7,13 +7,14 @@ import json
 import tarfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from fake_testbed import FakeProcess, pcap, roce_v2
 from rocelab.errors import TestbedError
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record import frames
 from rocelab.testbed.hosts import source_archive
 from rocelab.testbed.hosts.host_state import HostState
@@ -53,6 +54,8 @@ class Host:
     captured: bytes
     link: DataLink = field(default=DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 1500))
     taps: list[tuple[str, ...]] = field(default_factory=list)
+    adapter: str = ""
+    adapter_port: int = 0
 
     @property
     def root(self) -> Host:
@@ -88,6 +91,26 @@ def test_traffic_between_any_two_hosts_is_captured(tmp_path: Path, count: int) -
         assert seen.roce_v2 == sum(range(count + 1))
         assert [tap[-5:] for tap in started] == [("-s", "128", "-Q", "in", "eth1")] * count
     assert ("every host" in testbed.environment()["witness"]) == (count > 2)
+
+
+def test_a_transport_with_an_interface_of_its_own(tmp_path: Path) -> None:
+    """Its nodes are those hosts with that interface, and the capture is there."""
+    frame, _ = roce_v2(0x04, 64)
+    hosts = [Host(f"n{i}", pcap([(frame, len(frame))])) for i in (1, 2)]
+    others = [
+        replace(host, taps=[], link=DataLink("eth2", "10.0.1.1", "02:00:00:00:00:02", 9000))
+        for host in hosts
+    ]
+    testbed = SshTestbed(hosts, ExitStack(), (), {"rxe": others})  # type: ignore[arg-type, dict-item]
+    assert testbed.over(TRANSPORTS["tcp"]) is testbed
+    over = testbed.over(TRANSPORTS["rxe-v1"])
+    assert [node.link.netdev for node in over.nodes] == ["eth2", "eth2"]
+    with over.capture(tmp_path / "wire.pcap"):
+        pass
+    assert others[0].taps[0][-1] == "eth2"
+    assert not hosts[0].taps
+    described = testbed.environment()["transports"]["rxe"]
+    assert (described["n1"]["netdev"], described["n1"]["mtu"]) == ("eth2", 9000)
 
 
 def test_only_root_commands_use_sudo() -> None:

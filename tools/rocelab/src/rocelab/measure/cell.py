@@ -56,7 +56,7 @@ def measure(
     size: int | None = None
     died = False
     try:
-        rig = rig.first(cell.benchmark.nodes, cell.transport.by)
+        rig = rig.first(cell.benchmark.nodes, cell.transport)
         one = _mpi_step(cell, rig) if cell.benchmark.mpi else _pair_step(cell, rig, warm=warm)
         for sizes in cell.benchmark.steps():
             size = sizes[0] if len(sizes) == 1 else None

@@ -12,7 +12,7 @@ from rocelab.plans.catalog import Maker
 from rocelab.record import adapter
 from rocelab.testbed.node import Node
 from rocelab.testbed.shaping import dropped
-from rocelab.testbed.verbs import VerbsPort
+from rocelab.testbed.verbs_ports import VerbsPort
 
 _LINE = re.compile(
     r"^/sys/class/(?:net/[^/]+|infiniband/[^/]+/ports/\d+)/(statistics|hw_counters|counters)/"

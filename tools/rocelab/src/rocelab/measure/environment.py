@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rocelab.testbed import verbs
+from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.verbs import VerbsPort
+from rocelab.testbed.verbs_ports import VerbsPort
 
 SYSCTLS = (
     "net.ipv4.tcp_congestion_control",
@@ -43,7 +43,7 @@ def _node(node: Node) -> dict[str, Any]:
 
     netdev = node.link.netdev
     release = ask("uname", "-r").strip()
-    found = verbs.find(node)
+    found = verbs_ports.find(node)
 
     def described(port: VerbsPort | None) -> dict[str, Any] | None:
         if port is None:
@@ -63,7 +63,7 @@ def _node(node: Node) -> dict[str, Any]:
             "path": ask("modinfo", "-n", "rdma_rxe").strip() or None,
         },
         "verbs": described(found.soft),
-        "adapter": described(found.adapter) if found.adapter != found.soft else None,
+        "adapter": described(next((p for p in found.adapters if p != found.soft), None)),
         "nic": {
             "netdev": netdev,
             "driver": nic_driver(ask("ethtool", "-i", netdev)),

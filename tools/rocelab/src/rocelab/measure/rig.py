@@ -13,13 +13,13 @@ from rocelab.measure import counters
 from rocelab.measure.counters import Counters
 from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.benchmarks.tool import End
-from rocelab.plans.catalog import Maker, Transport
+from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.plans.plan import UNSHAPED, LinkPlan
-from rocelab.testbed import verbs
+from rocelab.testbed import verbs, verbs_ports
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.verbs import Ports
+from rocelab.testbed.verbs_ports import Ports
 
 _SETTLE_TIMEOUT = 3.0
 """Seconds within which a node counts the last packet that another one sent."""
@@ -40,8 +40,8 @@ class Rig:
     tcp_ports: Iterator[int]
     link: LinkPlan = UNSHAPED
     """How the plan shapes the link: packets may be delayed or dropped."""
-    by: Maker = "rxe"
-    """What makes the packets, and so whose counters are read."""
+    transport: Transport = TRANSPORTS["rxe-v2"]
+    """What is measured, and so whose counters are read."""
 
     @classmethod
     def on(cls, testbed: Testbed, link: LinkPlan = UNSHAPED) -> Rig:
@@ -56,19 +56,25 @@ class Rig:
                 action="Bring up a testbed with at least two nodes.",
             )
         nodes = tuple(testbed.nodes)
-        ports = tuple(at_once(verbs.find, nodes))
+        ports = tuple(at_once(verbs_ports.find, nodes))
         numbers = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS))
         return cls(testbed, nodes, ports, numbers, link)
 
-    def first(self, count: int, by: Maker = "rxe") -> Rig:
-        """Return a rig of the first `count` nodes. Raises CellError if there are fewer."""
+    def first(self, count: int, transport: Transport) -> Rig:
+        """Return a rig of the first `count` nodes for cells over `transport`.
+
+        Raises CellError if there are fewer.
+        """
         if len(self.nodes) < count:
             raise CellError(
                 f"the benchmark needs {count} nodes, and the testbed has {len(self.nodes)}",
                 cause="the plan's ranks do not fit on the testbed's nodes",
                 action="Give the plan's testbed more nodes, or put more ranks on each.",
             )
-        return replace(self, nodes=self.nodes[:count], ports=self.ports[:count], by=by)
+        rig, over = self, self.testbed.over(transport)
+        if over is not self.testbed:
+            rig = replace(Rig.on(over, self.link), tcp_ports=self.tcp_ports)
+        return replace(rig, nodes=rig.nodes[:count], ports=rig.ports[:count], transport=transport)
 
     def ends(self, transport: Transport) -> tuple[End, End]:
         """Return both ends of a benchmark over `transport`. Raises CellError."""
@@ -85,7 +91,10 @@ class Rig:
         """Read the counters of all nodes. Raises CellError."""
         return at_once(
             lambda i: counters.read(
-                self.nodes[i], self.ports[i].of(self.by), is_shaped=self.link.is_shaped, by=self.by
+                self.nodes[i],
+                self.ports[i].of(self.transport),
+                is_shaped=self.link.is_shaped,
+                by=self.transport.by,
             ),
             self._each,
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rocelab.errors import UsageError
-from rocelab.plans.catalog import Provider
+from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
 from rocelab.testbed import by_name
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
@@ -98,7 +98,8 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     where = plan.testbed
     if where.provider == Provider.SSH:
         say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
-        return ssh_testbed.up(hosts, needs_driver=plan.rxe, nodes=where.nodes)
+        transports = {cell.transport for cell in plan.cells()}
+        return ssh_testbed.up(hosts, transports=transports, nodes=where.nodes)
     if where.native:
         return native_testbed.up(
             mtu=where.mtu,
@@ -125,4 +126,4 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
 def _add_roce_v1(plan: Plan, testbed: AnyTestbed) -> None:
     """Let the testbed's devices offer RoCE v1 if the plan needs it."""
     if plan.roce_v1:
-        offer_roce_v1(testbed.nodes)
+        offer_roce_v1(testbed.over(TRANSPORTS["rxe-v1"]).nodes)

@@ -57,6 +57,8 @@ class Transport:
     as on InfiniBand."""
     by: Maker = "kernel"
     """What makes the packets: a capture sees only those from the kernel or rxe."""
+    link_layer: Literal["", "Ethernet", "InfiniBand"] = ""
+    """What its port, or its interface, must be; empty: anything."""
 
     @property
     def is_rxe(self) -> bool:
@@ -123,12 +125,12 @@ TRANSPORTS = {
     transport.name: transport
     for transport in (
         Transport("tcp", "tcp"),
-        Transport("rxe-v1", "verbs", roce=1, gid_type="IB/RoCE v1", by="rxe"),
-        Transport("rxe-v2", "verbs", roce=2, gid_type="RoCE v2", by="rxe"),
-        Transport("hw-v1", "verbs", roce=1, gid_type="IB/RoCE v1", by="adapter"),
-        Transport("hw-v2", "verbs", roce=2, gid_type="RoCE v2", by="adapter"),
-        Transport("ib", "verbs", by="adapter"),
-        Transport("ipoib", "tcp", by="adapter"),
+        Transport("rxe-v1", "verbs", 1, "IB/RoCE v1", "rxe", "Ethernet"),
+        Transport("rxe-v2", "verbs", 2, "RoCE v2", "rxe", "Ethernet"),
+        Transport("hw-v1", "verbs", 1, "IB/RoCE v1", "adapter", "Ethernet"),
+        Transport("hw-v2", "verbs", 2, "RoCE v2", "adapter", "Ethernet"),
+        Transport("ib", "verbs", by="adapter", link_layer="InfiniBand"),
+        Transport("ipoib", "tcp", by="adapter", link_layer="InfiniBand"),
     )
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from rocelab.errors import CellError
+from rocelab.testbed.node import Node
 
 _LINE = re.compile(
     r"^(?P<dir>.*)/(?P<table>gids|gid_attrs/types)/(?P<index>\d{1,5}):(?P<value>.*)$"
@@ -46,6 +47,14 @@ def parse(listing: str) -> tuple[Gid, ...]:
         for index, address in sorted(addresses.items())
         if int(address) != 0 and index in types
     )
+
+
+def gids_of(node: Node, device: str, port: int) -> tuple[Gid, ...]:
+    """Return the GIDs of a port of a device."""
+    base = f"/sys/class/infiniband/{device}/ports/{port}"
+    # entries without a GID cannot be read, so grep fails: hence -s and check=False
+    listing = ("grep", "-rs", "", f"{base}/gids", f"{base}/gid_attrs/types")
+    return parse(node.run(listing, check=False).stdout)
 
 
 def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from rocelab.plans.catalog import Transport
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.node.interface import Node
 
@@ -39,6 +40,9 @@ class Testbed(Protocol):
     @property
     def control_ports(self) -> frozenset[int]:
         """TCP ports by which the nodes are controlled, where that shares the data link."""
+
+    def over(self, transport: Transport) -> Testbed:
+        """The testbed as a transport uses it: with its interfaces and devices, captured there."""
 
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> AbstractContextManager[None]:
         """Capture the data link while the context lasts, outside the nodes where possible.

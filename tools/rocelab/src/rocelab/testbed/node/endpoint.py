@@ -25,6 +25,8 @@ class Endpoint:
     machine: Node
     adapter: str = ""
     """Name of a verbs device that is not rxe, from the inventory."""
+    adapter_port: int = 0
+    """Its port; 0: any."""
 
     @property
     def root(self) -> Endpoint:

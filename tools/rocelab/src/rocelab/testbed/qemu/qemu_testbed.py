@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
-from rocelab.plans.catalog import Provider
+from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.control_network import ControlEnd
@@ -119,6 +119,11 @@ class QemuTestbed:
     def control_ports(self) -> frozenset[int]:
         """None: control never shares the data link."""
         return frozenset()
+
+    def over(self, transport: Transport) -> QemuTestbed:
+        """Itself: all transports share the data link."""
+        del transport
+        return self
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:

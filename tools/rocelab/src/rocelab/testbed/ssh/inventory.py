@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.strict import Table, read_toml, shown
 
 # These values go on command lines of ssh(1) and ip(8): no options, blanks or paths.
@@ -19,6 +20,25 @@ _NAME = r"[a-z0-9][a-z0-9-]{0,30}"
 _NETDEV = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}"  # IFNAMSIZ is 16, with the NUL
 _DEVICE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"  # IB_DEVICE_NAME_MAX is 64
 _PATH = r"(~/|/)[^\x00-\x1f]{1,4094}"
+
+
+def key_of(transport: Transport) -> str:
+    """Return the key under which a host says what a transport uses."""
+    return "rxe" if transport.is_rxe else transport.name
+
+
+TRANSPORT_KEYS = tuple(dict.fromkeys(map(key_of, TRANSPORTS.values())))
+"""Keys of a host's `transport`; `rxe` is for both versions."""
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What a transport uses on a host, where that is not what the host's other keys say."""
+
+    netdev: str | None = None
+    device: str | None = None
+    port: int | None = None
+    """None: any port that fits."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,8 @@ class Host:
     """File of host keys; None: ssh(1) decides."""
     control: tuple[str, ...] = ()
     """Networks (CIDR) over which MPI's daemons talk, the same for all hosts; empty: chosen."""
+    transports: Mapping[str, Uses] = field(default_factory=dict)
+    """By key of `TRANSPORT_KEYS`."""
 
 
 def default_path() -> Path:
@@ -86,9 +108,27 @@ def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
         identity=_path(table, "identity", path),
         known_hosts=_path(table, "known_hosts", path),
         control=control,
+        transports=_transports(table) if table.has("transport") else {},
     )
     table.done()
     return host
+
+
+def _transports(host: Table) -> dict[str, Uses]:
+    tables = host.table("transport")
+    found = {key: _uses(tables.table(key)) for key in TRANSPORT_KEYS if tables.has(key)}
+    tables.done()
+    return found
+
+
+def _uses(table: Table) -> Uses:
+    uses = Uses(
+        table.matching("netdev", _NETDEV, "an interface name") if table.has("netdev") else None,
+        table.matching("device", _DEVICE, "a device name") if table.has("device") else None,
+        table.integer("port", low=1, high=255) if table.has("port") else None,
+    )
+    table.done()
+    return uses
 
 
 def _networks(top: Table) -> tuple[str, ...]:

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rocelab.errors import TestbedError, UsageError
-from rocelab.plans.catalog import Provider
-from rocelab.testbed import control_network, linktap, verbs
+from rocelab.plans.catalog import Provider, Transport
+from rocelab.testbed import control_network, linktap, verbs_ports
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
@@ -22,8 +25,9 @@ from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version, remove_device
 from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.ssh import data_interface, hardware_roce
 from rocelab.testbed.ssh.connect import connected
-from rocelab.testbed.ssh.inventory import Host
+from rocelab.testbed.ssh.inventory import Host, Uses, key_of
 
 WITNESS = (
     "AF_PACKET (linktap) on the first host's data interface: not outside the host; outgoing "
@@ -43,13 +47,19 @@ _SSH_PORT = 22
 class SshTestbed:
     """Hosts that we are logged in to; `cleanup` undoes the setup and logs out.
 
-    `networks` (CIDR): where the inventory wants MPI's daemons to talk.
+    `networks` (CIDR): where the inventory wants MPI's daemons to talk. `others`: the nodes as a
+    transport uses them, by its key in the inventory, where that differs from `nodes`.
     """
 
     def __init__(
-        self, nodes: Sequence[Endpoint], cleanup: ExitStack, networks: Sequence[str] = ()
+        self,
+        nodes: Sequence[Endpoint],
+        cleanup: ExitStack,
+        networks: Sequence[str] = (),
+        others: Mapping[str, Sequence[Endpoint]] = MappingProxyType({}),
     ) -> None:
         self._nodes = nodes
+        self._others = others
         self._networks = networks
         self._cleanup = cleanup
         cpuinfos = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
@@ -76,6 +86,16 @@ class SshTestbed:
     def control_ports(self) -> frozenset[int]:
         """The ports of the hosts' SSH servers, which may share the data interface."""
         return frozenset(_ssh_connection(node)[1] for node in self._nodes)
+
+    def over(self, transport: Transport) -> SshTestbed:
+        """The same hosts, with the interfaces and devices that a transport uses."""
+        nodes = self._others.get(key_of(transport))
+        if nodes is None:
+            return self
+        same = copy(self)
+        same._nodes = nodes
+        same.__dict__.pop("control", None)  # it keeps off the data link, which is another
+        return same
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
@@ -114,6 +134,7 @@ class SshTestbed:
             "witness": WITNESS if len(self._nodes) == 2 else EACH_WITNESS,
             "one_clock": False,
             "mtu": min(node.link.mtu for node in self._nodes),
+            "transports": {key: _described(nodes) for key, nodes in self._others.items()},
         }
 
     def down(self) -> None:
@@ -121,11 +142,11 @@ class SshTestbed:
         self._cleanup.close()
 
 
-def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestbed:
-    """Log in to the first `nodes` hosts; with `needs_driver`, add an rxe device where none exists.
+def up(hosts: Sequence[Host], *, transports: Collection[Transport], nodes: int = 2) -> SshTestbed:
+    """Log in to the first `nodes` hosts, and find what `transports` use there.
 
-    Raises UsageError when the inventory has fewer hosts, TestbedError when a host cannot be used
-    or is not prepared (`rocelab hosts prepare`).
+    For rxe, add a device where none exists. Raises UsageError when the inventory has fewer hosts,
+    TestbedError when a host cannot be used or is not prepared (`rocelab hosts prepare`).
     """
     if len(hosts) < nodes:
         raise UsageError(
@@ -136,13 +157,57 @@ def up(hosts: Sequence[Host], *, needs_driver: bool, nodes: int = 2) -> SshTestb
     with ExitStack() as stack:
         hosts = hosts[:nodes]
         logged_in = stack.enter_context(connected(hosts))
-        ends = [_endpoint(node, host) for node, host in zip(logged_in, hosts, strict=True)]
-        if needs_driver:
-            for end in ends:
-                _add_device(end, stack)
-        for end in ends[:1] if nodes == 2 else ends:
-            _check_tap(end)
-        return SshTestbed(ends, stack.pop_all(), hosts[0].control)
+        ends, others = _set_up(logged_in, hosts, transports, stack)
+        return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
+
+
+def on(
+    nodes: Sequence[SshNode],
+    hosts: Sequence[Host],
+    transports: Collection[Transport],
+    stack: ExitStack,
+) -> SshTestbed:
+    """Return a testbed of hosts that the caller is logged in to; `stack` undoes its setup.
+
+    Raises TestbedError like `up`.
+    """
+    ends, others = _set_up(nodes, hosts, transports, stack)
+    return SshTestbed(ends, ExitStack(), hosts[0].control, others)
+
+
+def _set_up(
+    nodes: Sequence[SshNode],
+    hosts: Sequence[Host],
+    transports: Collection[Transport],
+    stack: ExitStack,
+) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
+    """Return the hosts' ends of the data link, and those of transports with another."""
+    ends = [_endpoint(node, host, "") for node, host in zip(nodes, hosts, strict=True)]
+    others: dict[str, list[Endpoint]] = {}
+    for key in dict.fromkeys(key_of(transport) for transport in transports):
+        if any(key in host.transports for host in hosts):
+            pairs = zip(nodes, hosts, strict=True)
+            others[key] = [_endpoint(node, host, key) for node, host in pairs]
+    if any(transport.is_rxe for transport in transports):
+        for end in others.get("rxe", ends):
+            hardware_roce.refuse(end)
+            _add_device(end, stack)
+    for end in ends[:1] if len(nodes) == 2 else ends:
+        _check_tap(end)
+    return ends, others
+
+
+def _described(nodes: Sequence[Endpoint]) -> dict[str, dict[str, Any]]:
+    return {
+        node.name: {
+            "netdev": node.link.netdev,
+            "ipv4": node.link.ipv4,
+            "mtu": node.link.mtu,
+            "device": node.adapter or None,
+            "port": node.adapter_port or None,
+        }
+        for node in nodes
+    }
 
 
 def _addresses(node: Endpoint) -> control_network.HostAddresses:
@@ -180,14 +245,21 @@ def _check_tap(node: Endpoint) -> None:
         )
 
 
-def _endpoint(node: SshNode, host: Host) -> Endpoint:
-    """Return the host with its rxe device's name and the adapter that the inventory names.
+def _endpoint(node: SshNode, host: Host, key: str) -> Endpoint:
+    """Return the host with its rxe device's name and its adapter, as the transport `key` uses them.
 
-    If the host has no rxe device, the name is that of the one to be added.
+    If the host has no rxe device there, the name is that of the one to be added.
     """
-    soft = verbs.find(node).soft
-    device = soft.device if soft else DEVICE
-    return Endpoint(node.name, node.link, device, node, adapter=host.verbs or "")
+    uses = host.transports.get(key, Uses())
+    link = node.link
+    if uses.netdev is not None and uses.netdev != link.netdev:
+        listing = node.run(data_interface.command(uses.netdev), check=False).stdout
+        link = data_interface.parse(listing, uses.netdev, host=host.name)
+    adapter = "" if key == "rxe" else uses.device or host.verbs or ""
+    end = Endpoint(host.name, link, DEVICE, node, adapter, uses.port or 0)
+    soft = verbs_ports.find(end).soft
+    device = soft.device if soft else uses.device if key == "rxe" else None
+    return replace(end, device=device or DEVICE)
 
 
 def _add_device(node: Endpoint, stack: ExitStack) -> None:
@@ -198,6 +270,6 @@ def _add_device(node: Endpoint, stack: ExitStack) -> None:
             cause="the host is not prepared, or its stock driver was loaded again",
             action="Run `rocelab hosts prepare`.",
         )
-    if verbs.find(node).soft is None:
+    if verbs_ports.find(node).soft is None:
         add_device(node)
         stack.callback(remove_device, node)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.errors import MissingError, UsageError
-from rocelab.plans.catalog import Provider
+from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import linktap
 from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
 from rocelab.testbed.node import Node, local
@@ -54,6 +54,11 @@ class NativeTestbed:
     def control_ports(self) -> frozenset[int]:
         """None: control never shares the data link."""
         return frozenset()
+
+    def over(self, transport: Transport) -> NativeTestbed:
+        """Itself: all transports share the data link."""
+        del transport
+        return self
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rocelab.plans.catalog import Provider
+from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
 from rocelab.testbed.node.endpoint import Endpoint
@@ -70,6 +70,11 @@ class VethTestbed:
         """Return how to log in to an end's machine, which is the same for all."""
         del name
         return self._machine.target
+
+    def over(self, transport: Transport) -> VethTestbed:
+        """Itself: all transports share the data link."""
+        del transport
+        return self
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
