@@ -141,12 +141,7 @@ def run(
     names = tuple(host.name for host in hosts)
     _check_host_names(hosts)
     ends = tuple(control or ())[: len(hosts)] if len(hosts) > 1 else ()
-    settings = recipe.for_job(
-        mpi,
-        f"{folder}/agent",
-        control=ends[0].netdev if ends else None,
-        ipv6=bool(ends) and ":" in ends[0].address,
-    )
+    settings = job_settings(mpi, f"{folder}/agent", ends)
     command = (
         *("env", *(f"{name}={value}" for name, value in settings.items())),
         *("timeout", "--kill-after=5", str(timeout)),
@@ -166,6 +161,14 @@ def run(
     if done.returncode:
         _raise_failed(done, timeout)
     return done
+
+
+def job_settings(mpi: MpiPlan, agent: str, control: Sequence[ControlEnd] | None) -> dict[str, str]:
+    """Return the settings of mpirun, whose daemons talk at the ends `control`."""
+    if not control:
+        return recipe.for_job(mpi, agent, control=None)
+    first = control[0]
+    return recipe.for_job(mpi, agent, control=first.netdev, ipv6=":" in first.address)
 
 
 def _check_host_names(hosts: Sequence[Node]) -> None:

@@ -125,7 +125,7 @@ def measure(
         "mpi": {
             "program": list(program),
             "settings": dict(zip(names, settings, strict=True)),
-            "job": recipe.for_job(job.mpi, "agent", control=control[0].netdev if control else None),
+            "job": launch.job_settings(job.mpi, "agent", control),
             **results.facts,
         },
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
