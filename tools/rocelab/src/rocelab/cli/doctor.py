@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from typing import Annotated
 import typer
 
 from rocelab import kernel_lines
+from rocelab.cli.hosts import File, select_hosts
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.plans.catalog import TRANSPORTS
@@ -85,6 +87,34 @@ def _mpi(name: str, transport: str) -> list[Check]:
     return [Check(check.name, check.run) for check in checks]
 
 
+@contextmanager
+def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
+    """What the inventory's hosts need for measuring over `transport`."""
+    from rocelab.measure import host_checks
+
+    with host_checks.opened(select_hosts(file), TRANSPORTS[transport]) as checks:
+        yield (Check(check.name, check.run) for check in checks)
+
+
+def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
+    """Try and print each check; return how many failed."""
+    failed = 0
+    for check in checks:
+        try:
+            found = check.probe()
+        except RocelabError as error:
+            failed += 1
+            console.out().print(f"[red]{bad:8}[/red] {check.name}: ", end="")
+            console.out().print(console.clean(error.what), markup=False)
+            for text in (error.cause if causes else "", error.action):
+                if text:
+                    console.out().print(f"         {console.clean(text)}", markup=False)
+        else:
+            console.out().print(f"[green]ok[/green]       {check.name}: ", end="")
+            console.out().print(console.clean(found), markup=False)
+    return failed
+
+
 def doctor(
     line: Annotated[
         str, typer.Option(help="Kernel line.", metavar="LINE")
@@ -93,41 +123,44 @@ def doctor(
         bool,
         typer.Option("--mpi", help="Check that a running testbed's nodes can run MPI."),
     ] = False,
+    hosts: Annotated[
+        bool, typer.Option("--hosts", help="Check the hosts of the inventory.")
+    ] = False,
     transport: Annotated[
         str,
         typer.Option(
-            help=f"With --mpi: the transport to try: {', '.join(_ON_VIRTUAL_NODES)}.",
+            help=f"The transport to try: with --mpi {', '.join(_ON_VIRTUAL_NODES)}, with --hosts "
+            "any.",
             metavar="NAME",
         ),
     ] = "rxe-v2",
     name: Annotated[
         str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
     ] = DEFAULT,
+    file: File = None,
 ) -> None:
     """Check what this machine has and say how to get what it lacks.
 
     With --mpi, check what two ranks on a testbed's nodes need, let them exchange messages, and
-    prove the transport from the wire. Exits with 3 if anything is missing.
+    prove the transport from the wire. With --hosts, check the inventory's hosts: login, clocks,
+    driver and probes, networks both ways, MTU end to end, capture, GIDs, locked memory, a message
+    over the devices, one by MPI. Exits with 3 if anything is missing or wrong.
     """
-    if transport not in _ON_VIRTUAL_NODES:
+    if hosts and mpi:
         raise UsageError(
-            f"a testbed of virtual machines has no transport {transport!r}",
-            action=f"Choose from {', '.join(_ON_VIRTUAL_NODES)}.",
+            "--hosts and --mpi exclude each other",
+            action="Leave out --mpi: --hosts tries MPI, too.",
         )
-    missing = 0
-    for check in _mpi(name, transport) if mpi else _host(line):
-        try:
-            found = check.probe()
-        except RocelabError as error:
-            missing += 1
-            console.out().print(f"[red]missing[/red]  {check.name}: ", end="")
-            console.out().print(console.clean(error.what), markup=False)
-            if mpi and error.cause:
-                console.out().print(f"         {console.clean(error.cause)}", markup=False)
-            if error.action:
-                console.out().print(f"         {console.clean(error.action)}", markup=False)
-        else:
-            console.out().print(f"[green]ok[/green]       {check.name}: ", end="")
-            console.out().print(console.clean(found), markup=False)
-    if missing:
+    allowed = list(TRANSPORTS) if hosts else _ON_VIRTUAL_NODES
+    if transport not in allowed:
+        where = "rocelab" if hosts else "a testbed of virtual machines"
+        raise UsageError(
+            f"{where} has no transport {transport!r}", action=f"Choose from {', '.join(allowed)}."
+        )
+    if hosts:
+        with _hosts(file, transport) as checks:
+            failed = _show(checks, bad="wrong", causes=True)
+    else:
+        failed = _show(_mpi(name, transport) if mpi else _host(line), bad="missing", causes=mpi)
+    if failed:
         raise typer.Exit(int(ExitCode.MISSING))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `rocelab doctor --hosts` says of hosts whose answers are wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rocelab.errors import TestbedError
+from rocelab.measure import host_checks
+from rocelab.plans.catalog import Probe
+from rocelab.testbed import artifacts
+from rocelab.testbed.hosts import prebuilt
+from rocelab.testbed.hosts.host_state import HostState
+from rocelab.testbed.node import Completed, Node
+
+RELEASE = "6.12.117+deb13-amd64"
+
+
+def host(name: str, answer: Callable[[tuple[str, ...]], str]) -> Node:
+    """A host that prints what `answer` returns."""
+
+    def run(argv: Sequence[str], **_: object) -> Completed:
+        return Completed(tuple(argv), 0, answer(tuple(argv)), "")
+
+    node = SimpleNamespace(name=name, run=run)
+    node.root = node
+    return cast("Node", node)
+
+
+def test_a_clock_that_is_off() -> None:
+    right, wrong = (
+        host(name, lambda _, late=late: f"{time.time() + late:.9f}\n")
+        for name, late in (("alpha", 0.0), ("beta", 30.0))
+    )
+    assert "of this machine's" in host_checks.clocks([right])
+    with pytest.raises(TestbedError, match=r"clock of beta is \+(29|30)\.\d+ s off") as caught:
+        host_checks.clocks([right, wrong])
+    assert "timedatectl set-ntp true" in caught.value.action
+
+
+@pytest.mark.parametrize(
+    ("versions", "what"),
+    [
+        (("rocelab-0123456789ab", ""), "beta does not run the instrumented rdma_rxe"),
+        (("rocelab-0123456789ab", None), "beta does not run the instrumented rdma_rxe"),
+        (("rocelab-0123456789ab", "rocelab-ba9876543210"), "the hosts run different drivers"),
+        (("rocelab-ba9876543210",) * 2, "this checkout has built rocelab-0123456789ab"),
+    ],
+)
+def test_a_driver_that_is_not_this_ones(
+    monkeypatch: pytest.MonkeyPatch, versions: tuple[str | None, ...], what: str
+) -> None:
+    found = dict(zip(("alpha", "beta"), versions, strict=True))
+    built = prebuilt.Built(artifacts.Driver(Path(), RELEASE, "0123456789ab"), (), Path())
+    # where the hosts differ, this machine has built for neither
+    here = built if len(set(versions)) == 1 else None
+    monkeypatch.setattr(prebuilt, "find", lambda _: here)
+    monkeypatch.setattr(
+        host_checks.host_state,
+        "read",
+        lambda node: HostState(RELEASE, found[node.name], (), ()),
+    )
+    nodes = [host(name, lambda _: "") for name in found]
+    with pytest.raises(TestbedError, match=what) as caught:
+        host_checks.driver(nodes)
+    assert "rocelab hosts prepare" in caught.value.action
+
+
+def test_probes_that_are_missing_or_differ() -> None:
+    def printed(version: str, *names: str) -> str:
+        return "".join(f"{name}: {name} (rocelab) {version}\n" for name in names)
+
+    names = tuple(Probe)
+    good = host("alpha", lambda _: printed("0.1.0", *names))
+    assert host_checks.probes([good, good]).startswith("rxestat 0.1.0, ")
+    lacking = printed("0.1.0", *names[1:]) + "rxestat: sh: 1: rxestat: not found\n"
+    with pytest.raises(TestbedError, match="beta has no rxestat"):
+        host_checks.probes([good, host("beta", lambda _: lacking)])
+    with pytest.raises(TestbedError, match="different probes"):
+        host_checks.probes([good, host("beta", lambda _: printed("0.2.0", *names))])

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Everything that can be wrong with hosts of one's own, each with the command that mends it.
+
+A check looks at all hosts and names the first that fails it. A host that refuses the login fails
+its own check, and the others are looked at without it.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rocelab.errors import CellError, RocelabError, TestbedError
+from rocelab.measure import pair, pair_step
+from rocelab.measure.counters import Counters
+from rocelab.measure.mpi.launch_check import LaunchCheck, launch_checks
+from rocelab.measure.rig import Rig
+from rocelab.plans import plan_file
+from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.catalog import Probe, Transport
+from rocelab.record import frames, layout
+from rocelab.record.accelerator import is_emulated
+from rocelab.testbed import control_network, linktap
+from rocelab.testbed.hosts import host_state, prebuilt
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.ssh import ssh_testbed
+from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.inventory import Host
+from rocelab.testbed.ssh.ssh_testbed import SshTestbed
+
+_HEADERS = 28
+"""Of IPv4 and ICMP, in bytes."""
+_SNAPLEN = 64
+_CLOCKS_APART = 0.01
+"""Seconds: more, and captures of several hosts are in the wrong order when merged."""
+# prints the addresses that do not answer
+_PING = """
+netdev=$1 size=$2
+shift 2
+for address; do
+	{ ping -q -n -c 2 -i 0.2 -W 2 -M do -I "$netdev" -s "$size" "$address" >/dev/null 2>&1 ||
+		echo "$address"; } &
+done
+wait
+"""
+_VERSIONS = 'for name; do printf "%s: " "$name"; "$name" --version 2>&1 | head -n 1; done'
+_VERSION = re.compile(r"\(rocelab\) (\S{1,40})$")
+_EXCHANGE = """
+[plan]
+name = "doctor"
+repetitions = 1
+transports = ["{transport}"]
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [64]
+iterations = 10
+"""
+_SECONDS, _EMULATED_SECONDS = 10, 120
+"""Within which two hosts have exchanged ten messages."""
+
+
+@contextmanager
+def opened(hosts: Sequence[Host], transport: Transport) -> Iterator[Iterator[LaunchCheck]]:
+    """Log in to the hosts and yield the checks of what `transport` needs there, quick ones first.
+
+    Raises MissingError if ssh(1) is not installed.
+    """
+    with ExitStack() as stack:
+        logins = at_once(lambda host: _login(host, stack), hosts)
+        yield _checks(hosts, logins, transport, stack)
+
+
+def _login(host: Host, stack: ExitStack) -> SshNode | RocelabError:
+    try:
+        (node,) = stack.enter_context(connected([host]))
+    except TestbedError as error:
+        return error
+    return node
+
+
+def _checks(
+    hosts: Sequence[Host],
+    logins: Sequence[SshNode | RocelabError],
+    transport: Transport,
+    stack: ExitStack,
+) -> Iterator[LaunchCheck]:
+    for host, login in zip(hosts, logins, strict=True):
+        yield LaunchCheck(f"login {host.name}", _said(login))
+    pairs = [
+        (host, node) for host, node in zip(hosts, logins, strict=True) if isinstance(node, SshNode)
+    ]
+    nodes = [node for _, node in pairs]
+    yield LaunchCheck("clocks", lambda: clocks(nodes))
+    if transport.is_rxe:
+        yield LaunchCheck("driver", lambda: driver(nodes))
+        yield LaunchCheck("probes", lambda: probes(nodes))
+    if len(nodes) < len(hosts):
+        return  # what follows needs all
+    try:
+        testbed = ssh_testbed.on(nodes, hosts, [transport], stack)
+    except RocelabError as error:
+        yield LaunchCheck("testbed", _said(error))
+        return
+    over = testbed.over(transport)
+    yield LaunchCheck("data network", lambda: data_network(over.nodes))
+    yield LaunchCheck("MTU end to end", lambda: mtu_end_to_end(over.nodes))
+    yield LaunchCheck("capture", lambda: capture(over.nodes))
+    try:
+        rig = Rig.on(testbed).first(len(nodes), transport)
+    except RocelabError as error:
+        yield LaunchCheck("verbs devices", _said(error))
+        return
+    broken = []
+
+    def exchange() -> str:
+        try:
+            return verbs_exchange(rig, transport)
+        except RocelabError:
+            broken.append(transport)
+            raise
+
+    for check in launch_checks(rig, transport):
+        if check.name == "exchange":
+            if transport.family == "verbs":
+                yield LaunchCheck("verbs exchange", exchange)
+            if broken:
+                return  # MPI would only wait longer for the same packets
+            yield LaunchCheck("MPI exchange", check.run)
+        elif check.name == "control network":
+            yield LaunchCheck("control network", lambda: both_ways(testbed))
+            yield LaunchCheck("control addresses", check.run)
+        else:
+            yield check
+
+
+def _said(login: SshNode | RocelabError) -> Callable[[], str]:
+    def run() -> str:
+        if isinstance(login, RocelabError):
+            raise login
+        how = "as root" if login.target.is_root else "with sudo"
+        return f"{how}; data interface {login.link.netdev}, {login.link.ipv4}"
+
+    return run
+
+
+def clocks(nodes: Sequence[Node]) -> str:
+    """Compare the hosts' clocks with this machine's; a round trip's half is the uncertainty."""
+
+    @dataclass(frozen=True)
+    class Offset:
+        seconds: float
+        uncertain: float
+
+    def one(node: Node) -> Offset:
+        began = time.time()
+        there = float(node.run(("date", "+%s.%N")).stdout)
+        ended = time.time()
+        return Offset(there - (began + ended) / 2, (ended - began) / 2)
+
+    offsets = at_once(one, nodes)
+    for node, offset in zip(nodes, offsets, strict=True):
+        if abs(offset.seconds) > offset.uncertain + _CLOCKS_APART:
+            raise TestbedError(
+                f"the clock of {node.name} is {offset.seconds:+.3f} s off this machine's",
+                cause="one of them does not follow a time server; captures of several hosts would "
+                "be merged in the wrong order",
+                action=f"On {node.name}: `timedatectl set-ntp true`, or `chronyc makestep`.",
+            )
+    worst = max((each.uncertain for each in offsets), default=0.0)
+    return f"within {worst + _CLOCKS_APART:.2f} s of this machine's"
+
+
+def driver(nodes: Sequence[Node]) -> str:
+    """The instrumented driver is loaded, the same on all, and this checkout's."""
+    states = at_once(host_state.read, nodes)
+    for node, state in zip(nodes, states, strict=True):
+        if not state.version:
+            raise TestbedError(
+                f"{node.name} does not run the instrumented rdma_rxe",
+                cause="the host is not prepared, or its stock driver was loaded again",
+                action="Run `rocelab hosts prepare`.",
+            )
+        built = prebuilt.find(state.release)
+        if built is not None and built.driver.patch_id not in state.version:
+            raise TestbedError(
+                f"{node.name} runs {state.version}, and this checkout has built "
+                f"rocelab-{built.driver.patch_id}",
+                cause="the host was prepared by another version of rocelab",
+                action="Run `rocelab hosts prepare` again.",
+            )
+    versions = dict.fromkeys(state.version for state in states if state.version)
+    if len(versions) > 1:
+        raise TestbedError(
+            f"the hosts run different drivers: {', '.join(versions)}",
+            cause="they were prepared by different versions of rocelab",
+            action="Run `rocelab hosts prepare` again.",
+        )
+    return ", ".join(versions)
+
+
+def probes(nodes: Sequence[Node]) -> str:
+    """The probes are installed, and the same version on all hosts."""
+
+    def one(node: Node) -> dict[str, str]:
+        listing = node.root.run(("sh", "-c", _VERSIONS, "sh", *Probe), check=False).stdout
+        found = {}
+        for line in listing.splitlines():
+            name, _, rest = line.partition(": ")
+            version = _VERSION.search(rest)
+            if name in list(Probe) and version:
+                found[name] = version[1]
+        return found
+
+    found = dict(zip((node.name for node in nodes), at_once(one, nodes), strict=True))
+    for name, versions in found.items():
+        if lacks := [str(probe) for probe in Probe if probe not in versions]:
+            raise TestbedError(
+                f"{name} has no {', '.join(lacks)}",
+                cause="the host is not prepared, or root's PATH there lacks /usr/local/sbin",
+                action="Run `rocelab hosts prepare`.",
+            )
+    if len({tuple(sorted(versions.items())) for versions in found.values()}) > 1:
+        raise TestbedError(
+            f"the hosts have different probes: {found}",
+            cause="they were prepared by different versions of rocelab",
+            action="Run `rocelab hosts prepare` again.",
+        )
+    return ", ".join(f"{name} {version}" for name, version in next(iter(found.values())).items())
+
+
+def _unanswered(nodes: Sequence[Node], size: Callable[[Node], int]) -> Iterator[tuple[Node, Node]]:
+    """Pairs of which the second does not answer the first's packets of `size` payload bytes."""
+
+    def one(node: Node) -> list[str]:
+        others = [other.link.ipv4 for other in nodes if other is not node]
+        words = ("sh", "-c", _PING, "sh", node.link.netdev, str(size(node)), *others)
+        return node.root.run(words, check=False).stdout.split()
+
+    for node, silent in zip(nodes, at_once(one, nodes), strict=True):
+        yield from ((node, other) for other in nodes if other.link.ipv4 in silent)
+
+
+def data_network(nodes: Sequence[Node]) -> str:
+    """Each host reaches each other by its data interface."""
+    for node, other in _unanswered(nodes, lambda _: 56):
+        raise TestbedError(
+            f"{node.name} gets no answer from {other.name} at {other.link.ipv4} "
+            f"by {node.link.netdev}",
+            cause="another cable or VLAN, addresses of different networks, or a firewall",
+            action=f"On {node.name}: `ping -I {node.link.netdev} {other.link.ipv4}`, and compare "
+            f"`ip addr show {node.link.netdev}` with {other.name}'s `{other.link.netdev}`.",
+        )
+    return ", ".join(f"{node.name} {node.link.ipv4}" for node in nodes)
+
+
+def mtu_end_to_end(nodes: Sequence[Node]) -> str:
+    """Packets as large as each interface sends arrive whole."""
+    for node, other in _unanswered(nodes, lambda node: node.link.mtu - _HEADERS):
+        raise TestbedError(
+            f"packets of {node.link.mtu} bytes do not get from {node.name} to {other.name}",
+            cause=f"{other.name} has an MTU of {other.link.mtu}, or a switch between them has "
+            "a smaller one",
+            action=f"Raise it there, or on each host: `ip link set {node.link.netdev} mtu "
+            f"{min(other.link.mtu for other in nodes)}`, or smaller.",
+        )
+    return f"{min(node.link.mtu for node in nodes)} bytes"
+
+
+def capture(nodes: Sequence[Node]) -> str:
+    """linktap may capture each host's data interface, and its file comes here."""
+
+    def one(node: Node) -> None:
+        with tempfile.TemporaryDirectory(prefix="rocelab-doctor-") as folder:
+            path = Path(folder) / layout.WIRE_CAPTURE
+            with linktap.capture(node, [node.link.netdev], path, _SNAPLEN):
+                pass
+            frames.count(path)
+
+    at_once(one, nodes)
+    return "linktap captures " + ", ".join(f"{node.name} {node.link.netdev}" for node in nodes)
+
+
+def both_ways(testbed: SshTestbed) -> str:
+    """MPI's daemons reach mpirun, and mpirun's host reaches them."""
+    first, ends = testbed.nodes[0], testbed.control
+    for node, end in zip(testbed.nodes[1:], ends[1:], strict=True):
+        if said := control_network.reaches(first, end.address):
+            raise TestbedError(
+                f"{first.name} does not reach {node.name} at {end.address} ({end.netdev})",
+                cause=said,
+                action=f"On {first.name}: `ping {end.address}`; allow TCP there, or name another "
+                "network with `control` in the inventory.",
+            )
+    return ", ".join(
+        f"{node.name} {end.address} ({end.netdev})"
+        for node, end in zip(testbed.nodes, ends, strict=True)
+    )
+
+
+def verbs_exchange(rig: Rig, transport: Transport) -> str:
+    """The first host exchanges messages with each other over the transport's devices."""
+    for other in range(1, len(rig.nodes)):
+        two = replace(
+            rig, nodes=(rig.nodes[0], rig.nodes[other]), ports=(rig.ports[0], rig.ports[other])
+        )
+        _exchange(two, transport)
+    return f"messages over {transport.name}, there and back"
+
+
+def _exchange(rig: Rig, transport: Transport) -> None:
+    (cell,) = plan_file.from_toml(_EXCHANGE.format(transport=transport.name), "doctor").cells()
+    ends = rig.ends(transport)
+    job = pair_step.job_of(cell, cell.benchmark.sizes[0], tcp_port=next(rig.tcp_ports), ends=ends)
+    before = rig.counters()
+    try:
+        slow = is_emulated(rig.testbed.accelerator)
+        limit = _EMULATED_SECONDS if slow else _SECONDS
+        pair.run(TOOLS[cell.test.tool], job, *rig.nodes, timeout=limit)
+    except CellError as error:
+        moved = [now.since(then) for now, then in zip(rig.counters(), before, strict=True)]
+        raise _explained(rig, moved, transport, error) from error
+
+
+def _explained(
+    rig: Rig, moved: Sequence[Counters], transport: Transport, error: CellError
+) -> CellError:
+    """Say which way packets were lost, if the counters of rxe show it."""
+    for node, there, other, here in (
+        (rig.nodes[0], moved[0], rig.nodes[1], moved[1]),
+        (rig.nodes[1], moved[1], rig.nodes[0], moved[0]),
+    ):
+        if transport.roce == 2 and there.rxe.get("sent_pkts") and not here.rxe.get("rcvd_pkts"):
+            return CellError(
+                f"{other.name} receives none of the RoCE packets that {node.name} sends",
+                cause=f"a firewall, on {other.name} or on the way, drops UDP port 4791; or the "
+                "adapter takes it for itself",
+                action=f"On {other.name}: `iptables -I INPUT -p udp --dport 4791 -j ACCEPT`, or "
+                "`nft insert rule inet filter input udp dport 4791 accept`, or "
+                "`firewall-cmd --add-port=4791/udp`.",
+            )
+    return error
