@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rocelab.measure import machine_settings
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
@@ -15,6 +16,7 @@ from rocelab.testbed.verbs_ports import VerbsPort
 
 SYSCTLS = (
     "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.core.rmem_max",
@@ -72,6 +74,9 @@ def _node(node: Node) -> dict[str, Any]:
             "mac": node.link.mac,
             "offloads": _or_none(offloads, ask("ethtool", "--json", "-k", netdev)),
         },
+        "settings": machine_settings.parse(
+            ask(*machine_settings.command(node.link, next(iter(found.adapters), None)))
+        ),
         "interrupts": {
             **settings("coalescing", ask("ethtool", "--json", "-c", netdev)),
             **settings("channels", ask("ethtool", "--json", "-l", netdev)),

@@ -118,6 +118,15 @@ def _notes(run: Run) -> list[Note]:
                 "warning",
             )
         )
+    if speeds := facts.link_speeds(run):
+        listed = units.listing([f"{name}: {speed}" for name, speed in speeds.items()])
+        notes.append(
+            Note(
+                f"The nodes' links are not equally fast ({listed}). The slower one decides every "
+                "bandwidth, and its queue part of the latencies.",
+                "warning",
+            )
+        )
     notes += [Note(wording.accelerator_caption(name), "warning") for name in named
               if is_emulated(name)]  # fmt: skip
     return notes

@@ -95,6 +95,13 @@ def _shaped(testbed: Json) -> Iterator[Note]:
         )
 
 
+def link_speeds(run: Run) -> dict[str, str]:
+    """Return the nodes' link speeds by name, if they are not all the same."""
+    nodes = run.meta.object("nodes").items()
+    speeds = {name: node.object("settings").text("link speed", _UNKNOWN) for name, node in nodes}
+    return speeds if len(set(speeds.values())) > 1 else {}
+
+
 def section(run: Run) -> Section:
     """Return the section on the nodes; a note lists what differs between them."""
     nodes = dict(run.meta.object("nodes").items())
@@ -119,7 +126,7 @@ def section(run: Run) -> Section:
     first = _table(nodes, "The nodes before the first cell", read)
     groups = [
         _table(nodes, f"All {plural}", _members(nodes, plural))
-        for plural in ("offloads", "interrupts", "sysctls", "packages")
+        for plural in ("settings", "offloads", "interrupts", "sysctls", "packages")
     ]
     unlike = [
         row[0]
