@@ -17,6 +17,7 @@ from typing import Any
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import Transport
 from rocelab.testbed import verbs_ports
+from rocelab.testbed.interface import Captured
 from rocelab.testbed.node import Completed, DataLink
 
 DATA = Path(__file__).parents[1] / "unit" / "data"
@@ -58,6 +59,8 @@ class FakeProcess:
 
     argv: tuple[str, ...]
     killed: bool = False
+    status: int = 0
+    said: str = ""
 
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
         return needle
@@ -66,7 +69,7 @@ class FakeProcess:
         pass
 
     def wait(self, *, timeout: float) -> Completed:
-        return Completed(self.argv, 0, "", "")
+        return Completed(self.argv, self.status, "", self.said)
 
     def kill(self) -> None:
         self.killed = True
@@ -170,10 +173,10 @@ class FakeTestbed:
         return self
 
     @contextmanager
-    def capture(self, path: Path, *, snaplen: int = 65535) -> Iterator[None]:
+    def capture(self, path: Path, *, snaplen: int = 65535) -> Iterator[Captured]:
         self.frames.clear()
         try:
-            yield
+            yield Captured()
         finally:
             path.write_bytes(pcap([(frame[:snaplen], length) for frame, length in self.frames]))
 

@@ -77,6 +77,31 @@ def test_any_count_off_by_one_disproves_roce(a: int, b: int, data: st.DataObject
     assert prove(V2, counted, seen, measured).ok
 
 
+@given(COUNTS, COUNTS, st.integers(1, 20), st.integers(0, 40))
+def test_a_busy_capture_may_lack_what_it_says_it_lost(a: int, b: int, lost: int, gone: int) -> None:
+    """The counters prove the rest: they must still agree with each other."""
+    a, b = a + 2000, b + 2000
+    seen = roce(V2, (a, b), a - gone, (a - gone) * 64)
+    seen = replace(seen, roce_v2=seen.roce_v2 - gone, frames=seen.frames - gone)
+    measured = Measurement((), a * 64, messages=a)
+    verdict = prove(V2, moved((a, b), (b, a)), seen, measured, lost=lost)
+    assert verdict.ok == (gone <= lost), verdict.failures()
+    assert not prove(V2, moved((a, b), (b, a - 1)), seen, measured, lost=lost).ok
+    assert not prove(V2, moved((a, b), (b, a)), replace(seen, roce_v1=1), measured, lost=lost).ok
+
+
+def test_a_capture_that_lost_too_much_proves_nothing() -> None:
+    seen, counted = roce(V2, (900, 900), 900, 900 * 64), moved((900, 900), (900, 900))
+    measured = Measurement((), 900 * 64, messages=900)
+    assert prove(V2, counted, seen, measured, lost=19).ok
+    assert "capture lost is 20" in prove(V2, counted, seen, measured, lost=20).failures()
+    tcp = Frames(frames=500, tcp=500, tcp_data=500, tcp_payload_bytes=10**6)
+    silent = moved((0, 0), (0, 0))
+    assert prove(TCP, silent, tcp, Measurement((), 10**6 + 65535), lost=1).ok
+    assert not prove(TCP, silent, tcp, Measurement((), 10**6 + 65536), lost=1).ok
+    assert not prove(TCP, silent, tcp, Measurement((), 10**6), lost=7).ok
+
+
 @given(COUNTS, st.integers(0, 10**6))
 def test_tcp_is_proven_only_when_rxe_was_idle(payload: int, more: int) -> None:
     still = moved((0, 0), (0, 0))

@@ -216,6 +216,22 @@ def test_a_lossy_probe_is_on_record(tmp_path: Path) -> None:
     assert {row["node"]: row["records lost"] for row in rows} == {"n1": "0", "n2": "17"}
 
 
+def test_unequal_links_and_lost_frames_are_warned_of(tmp_path: Path) -> None:
+    Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1).write(tmp_path)
+    meta = json.loads((tmp_path / "run.json").read_text())
+    for name, speed in (("n1", "100000 Mbit/s"), ("n2", "25000 Mbit/s")):
+        meta["nodes"][name]["settings"] = {"link speed": speed, "governor": "performance"}
+    (tmp_path / "run.json").write_text(json.dumps(meta))
+    path = min(tmp_path.glob("cells/*rxe-v2*/cell.json"))
+    cell = json.loads(path.read_text())
+    cell["steps"][0]["capture"] = {"snaplen": 65535, "whole_frames": True, "lost": 3}
+    path.write_text(json.dumps(cell))
+    page = report_page.page(tmp_path)
+    assert "not equally fast (n1: 100000 Mbit/s and n2: 25000 Mbit/s)" in page.text
+    assert f"than they were written ({path.parent.name}: 3)" in page.text
+    assert "The nodes differ in: link speed." in page.text
+
+
 @pytest.mark.slow
 def test_a_capture_on_the_machine_itself_is_not_called_outside(tmp_path: Path) -> None:
     """Provider veth has no outside witness."""

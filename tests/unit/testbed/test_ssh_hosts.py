@@ -54,6 +54,7 @@ class Host:
     captured: bytes
     link: DataLink = field(default=DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 1500))
     taps: list[tuple[str, ...]] = field(default_factory=list)
+    lost: int = 0
     adapter: str = ""
     adapter_port: int = 0
 
@@ -66,7 +67,8 @@ class Host:
 
     def start(self, argv: Sequence[str]) -> FakeProcess:
         self.taps.append(tuple(argv))
-        return FakeProcess(tuple(argv))
+        said = f"linktap: {self.lost} frames were lost\n" if self.lost else ""
+        return FakeProcess(tuple(argv), status=int(self.lost > 0), said=said)
 
     def get(self, remote: str, local: Path) -> None:
         assert remote == f"/tmp/{self.name}.pcap"
@@ -91,6 +93,18 @@ def test_traffic_between_any_two_hosts_is_captured(tmp_path: Path, count: int) -
         assert seen.roce_v2 == sum(range(count + 1))
         assert [tap[-5:] for tap in started] == [("-s", "128", "-Q", "in", "eth1")] * count
     assert ("every host" in testbed.environment()["witness"]) == (count > 2)
+
+
+@pytest.mark.parametrize(("lost", "expected"), [((3, 7), 3), ((3, 0, 4), 7)])
+def test_frames_that_a_busy_capture_lost_are_counted(
+    tmp_path: Path, lost: tuple[int, ...], expected: int
+) -> None:
+    frame, _ = roce_v2(0x04, 64)
+    hosts = [Host(f"n{i}", pcap([(frame, len(frame))]), lost=each) for i, each in enumerate(lost)]
+    with SshTestbed(hosts, ExitStack()).capture(tmp_path / "wire.pcap") as captured:  # type: ignore[arg-type]
+        assert captured.lost == 0
+    assert captured.lost == expected
+    assert frames.count(tmp_path / "wire.pcap").frames == (1 if len(lost) == 2 else 3)
 
 
 def test_a_transport_with_an_interface_of_its_own(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def measure(
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
         before = rig.counters()
         with (
-            rig.testbed.capture(capture, snaplen=kept),
+            rig.testbed.capture(capture, snaplen=kept) as captured,
             observed(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
             ),
@@ -103,7 +103,7 @@ def measure(
         same = {"sha256": file_server.verify(job, *rig.nodes[:2])} if tool.transfer else {}
     results = tool.parse(job, done.stdout)
     seen = frames.count(capture, control_ports=rig.testbed.control_ports)
-    proven = transport_proof.prove(cell.transport, moved, seen, results)
+    proven = transport_proof.prove(cell.transport, moved, seen, results, lost=captured.lost)
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
     record = {
@@ -114,7 +114,7 @@ def measure(
         "path_mtu": results.path_mtu,
         **same,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        "capture": snaplen.record(kept),
+        "capture": snaplen.record(kept, captured.lost),
         "frames": asdict(seen),
         "proof": {**asdict(proven), "ok": proven.ok},
         "probe": [asdict(check) for check in checks],

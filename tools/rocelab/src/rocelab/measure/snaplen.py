@@ -30,9 +30,9 @@ def choose(cell: Cell, sizes: tuple[int, ...]) -> int:
     return WHOLE_FRAMES if expected is not None and expected <= WHOLE_UP_TO else HEADERS_ONLY
 
 
-def record(snaplen: int) -> dict[str, int | bool]:
-    """Return the entry of a step's capture in cell.json."""
-    return {"snaplen": snaplen, "whole_frames": snaplen == WHOLE_FRAMES}
+def record(snaplen: int, lost: int) -> dict[str, int | bool]:
+    """Return the entry of a step's capture in cell.json; `lost`: frames that are not in it."""
+    return {"snaplen": snaplen, "whole_frames": snaplen == WHOLE_FRAMES, "lost": lost}
 
 
 def _message_bytes(benchmark: Benchmark, kind: Kind, sizes: tuple[int, ...]) -> int | None:

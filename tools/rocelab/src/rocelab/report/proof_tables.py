@@ -135,6 +135,7 @@ def section(run: Run) -> Section:
             ),
             *((Note(_BY_ADAPTER),) if by_adapter else ()),
             *_cut(run),
+            *_lost(run),
         ),
         tables=tuple(tables),
     )
@@ -155,6 +156,21 @@ def _cut(run: Run) -> Iterator[Note]:
             f"In {units.plural(cells, 'cell')} with many bytes the capture keeps the first "
             f"{length} bytes of each RoCE frame. All frames are counted; their "
             "ICRCs cannot be verified."
+        )
+
+
+def _lost(run: Run) -> Iterator[Note]:
+    """Say in which cells the capture could not keep up."""
+    found: Counter[str] = Counter()
+    for cell in run.cells:
+        steps = cell.content.objects("steps") if cell.content else ()
+        found[cell.name] = sum(step.object("capture").integer("lost") or 0 for step in steps)
+    if some := {name: lost for name, lost in found.items() if lost > 0}:
+        listed = units.listing([f"{name}: {lost}" for name, lost in some.items()])
+        yield Note(
+            f"The capture lost frames, because they came faster than they were written ({listed}). "
+            "The counters of sender and receiver agree on these packets; wire.pcap lacks them.",
+            "warning",
         )
 
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import heapq
+import mmap
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rocelab.errors import TestbedError
@@ -21,14 +23,22 @@ def merge(parts: Sequence[Path], path: Path) -> None:
     One program must have written them all, so that they share one file header. Raises
     TestbedError when one is cut off.
     """
-    contents = [part.read_bytes() for part in parts]
-    with path.open("wb") as file:
+    with ExitStack() as stack:
+        contents = [stack.enter_context(_mapped(part)) for part in parts]
+        file = stack.enter_context(path.open("wb"))
         file.write(contents[0][:_FILE_HEAD])
         for _, frame in heapq.merge(*map(_records, contents), key=lambda record: record[0]):
             file.write(frame)
 
 
-def _records(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
+@contextmanager
+def _mapped(part: Path) -> Iterator[mmap.mmap]:
+    """The content of a file, which may be larger than the memory."""
+    with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        yield content
+
+
+def _records(content: mmap.mmap) -> Iterator[tuple[tuple[int, int], bytes]]:
     offset, length = _FILE_HEAD, len(content)
     while offset < length:
         body = offset + _RECORD.size

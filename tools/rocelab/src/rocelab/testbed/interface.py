@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,6 +18,14 @@ Accelerator = Literal["tcg", "kvm", "native", "icount"]
 
 WHOLE_FRAMES = 65535
 """Snap length (bytes) that never truncates a frame, not even a segmentation super-frame."""
+
+
+@dataclass
+class Captured:
+    """What became of a capture; known when its context has ended."""
+
+    lost: int = 0
+    """Frames that came faster than they could be written, and are missing in the file."""
 
 
 class Testbed(Protocol):
@@ -44,12 +53,15 @@ class Testbed(Protocol):
     def over(self, transport: Transport) -> Testbed:
         """The testbed as a transport uses it: with its interfaces and devices, captured there."""
 
-    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> AbstractContextManager[None]:
+    def capture(
+        self, path: Path, *, snaplen: int = WHOLE_FRAMES
+    ) -> AbstractContextManager[Captured]:
         """Capture the data link while the context lasts, outside the nodes where possible.
 
         Each frame that crosses the link, in either direction, becomes one record in the pcap or
         pcapng file `path` (link type Ethernet), truncated to `snaplen` bytes. On exit the file is
-        complete on disk. Raises TestbedError.
+        complete on disk, apart from the frames that the yielded `Captured` says were lost. Raises
+        TestbedError.
         """
 
     def alive(self) -> None:

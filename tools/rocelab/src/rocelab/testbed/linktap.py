@@ -3,29 +3,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.errors import TestbedError
+from rocelab.testbed.interface import Captured
 from rocelab.testbed.node import Node
 
 TAP = "linktap"
 """The capturing program; built from ebpf/linktap."""
 _START_TIMEOUT = 60
 _STOP_TIMEOUT = 60
+_LOST = re.compile(r"\b(\d{1,10}) frames were lost\b")
 
 
 @contextmanager
 def capture(
     machine: Node, netdevs: Sequence[str], path: Path, snaplen: int, *, arriving: bool = False
-) -> Iterator[None]:
+) -> Iterator[Captured]:
     """Capture every frame that crosses the link while the context lasts into the pcap `path`.
 
     Given both ends of a veth pair, linktap captures frames where they arrive. Given one interface,
     it captures both directions, or with `arriving` only what the interface receives. We do not use
     tcpdump(8): when stopped, it drops the packets that it has not read yet, and does not count
-    them. Raises TestbedError when the capture does not start or has lost a frame.
+    them. Frames that it had to drop are counted in what this yields. Raises TestbedError
+    when the capture does not start or is not complete for another reason.
     """
     machine = machine.root
     remote = machine.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
@@ -33,15 +37,18 @@ def capture(
     process = machine.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
     try:
         process.wait_for_line(f"{TAP}: listening", timeout=_START_TIMEOUT)
-        yield
+        captured = Captured()
+        yield captured
         # linktap writes what is still queued before it ends
         process.interrupt()
         done = process.wait(timeout=_STOP_TIMEOUT)
-        if done.returncode:
+        if lost := _LOST.search(done.stderr):
+            captured.lost = int(lost[1])
+        elif done.returncode:
             raise TestbedError(
                 f"the capture on {machine.name} is not complete",
                 cause=done.stderr.strip()[-500:],
-                action="Send fewer or smaller messages in a step, or give the node more memory.",
+                action=f"On {machine.name}: look at the free space in /tmp, and at `ip link`.",
             )
         machine.get(remote, path)
     finally:

@@ -81,7 +81,7 @@ def measure(
         program = (launch.find(suite, job, rig.nodes, folder), *suite.argv(job)[1:])
         before = rig.counters()
         with (
-            rig.testbed.capture(capture, snaplen=kept),
+            rig.testbed.capture(capture, snaplen=kept) as captured,
             observed(
                 rig,
                 [place.device for place in places],
@@ -115,6 +115,7 @@ def measure(
         moved,
         seen,
         Measurement((), results.payload_bytes, results.messages),
+        lost=captured.lost,
         max_loopback=_TO_ITSELF * job.mpi.ranks if len(machines(rig.nodes)) == 1 else 0,
     )
     checks = tuple(probed(moved, into))
@@ -131,7 +132,7 @@ def measure(
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
         "path_mtu": None,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        "capture": snaplen.record(kept),
+        "capture": snaplen.record(kept, captured.lost),
         "frames": asdict(seen),
         "proof": {**asdict(proof), "ok": proof.ok},
         "probe": [asdict(check) for check in checks],

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from rocelab.errors import TestbedError
 from rocelab.testbed.node.interface import Completed, DataLink
@@ -22,6 +24,8 @@ _PROCESS_STATE = (
     'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
     'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
 )
+_STALLED = 60
+"""Seconds after which a copy that did not grow is given up."""
 _WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
 
 
@@ -251,13 +255,48 @@ class CommandNode:
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the node atomically: here it is whole or absent."""
-        done = self._run(["cat", "--", remote], 600, None)
-        if done.returncode:
+        part = local.with_name(local.name + ".part")
+        with part.open("wb") as file, tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                self.connection.command(["cat", "--", remote]),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=errors,
+                start_new_session=True,
+            )
+            try:
+                self._wait_for_file(process, file, remote)
+            except BaseException:
+                part.unlink()
+                raise
+            finally:
+                process.kill()
+                process.wait()
+            errors.seek(0)
+            said = errors.read(4096).decode(errors="replace").strip()
+        if process.returncode:
+            part.unlink()
             raise TestbedError(
                 f"cannot read {self.name}:{remote}",
-                cause=done.stderr.decode(errors="replace").strip(),
+                cause=said,
                 action=f"Check whether the command on {self.name} that writes it succeeded.",
             )
-        part = local.with_name(local.name + ".part")
-        part.write_bytes(done.stdout)
         part.rename(local)
+
+    def _wait_for_file(self, process: subprocess.Popen[bytes], file: BinaryIO, remote: str) -> None:
+        """Wait until a copy has ended. Raises TestbedError when it stands still."""
+        size = -1
+        while True:
+            try:
+                process.wait(_STALLED * self.patience)
+            except subprocess.TimeoutExpired:
+                before, size = size, os.fstat(file.fileno()).st_size
+                if size == before:
+                    raise TestbedError(
+                        f"{self.name}:{remote} does not come: no byte of it within "
+                        f"{_STALLED * self.patience:.0f} s",
+                        cause="the node or the network to it hangs",
+                        action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+                    ) from None
+            else:
+                return

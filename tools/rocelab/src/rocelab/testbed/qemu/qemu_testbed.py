@@ -22,7 +22,7 @@ from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.control_network import ControlEnd
-from rocelab.testbed.interface import WHOLE_FRAMES
+from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 from rocelab.testbed.qemu import accelerator_probe, filter_dump
 from rocelab.testbed.qemu.machine_spec import (
@@ -126,7 +126,7 @@ class QemuTestbed:
         return self
 
     @contextmanager
-    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[Captured]:
         """Capture the data link in QEMU, outside every guest.
 
         With two nodes at the first node's card, with more where frames arrive at the switch.
@@ -143,7 +143,7 @@ class QemuTestbed:
         )
         try:
             with capture:
-                yield
+                yield Captured()  # QEMU waits until a frame is written
         except TestbedError:
             self.alive()  # if a node died, say that instead
             raise

@@ -19,7 +19,7 @@ from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import control_network, linktap, verbs_ports
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
+from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import at_once
@@ -98,7 +98,7 @@ class SshTestbed:
         return same
 
     @contextmanager
-    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[Captured]:
         """Capture on the data interface of the first of two hosts, or on each of more.
 
         With more than two, the first host does not see the traffic between the others. Each host
@@ -106,18 +106,21 @@ class SshTestbed:
         """
         if len(self._nodes) == 2:
             first = self._nodes[0]
-            with linktap.capture(first, [first.link.netdev], path, snaplen):
-                yield
+            with linktap.capture(first, [first.link.netdev], path, snaplen) as captured:
+                yield captured
             return
+        together = Captured()
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".hosts-") as folder:
             parts = [Path(folder) / f"{node.name}.pcap" for node in self._nodes]
             with ExitStack() as stack:
-                for node, part in zip(self._nodes, parts, strict=True):
-                    netdevs = [node.link.netdev]
+                each = [
                     stack.enter_context(
-                        linktap.capture(node, netdevs, part, snaplen, arriving=True)
+                        linktap.capture(node, [node.link.netdev], part, snaplen, arriving=True)
                     )
-                yield
+                    for node, part in zip(self._nodes, parts, strict=True)
+                ]
+                yield together
+            together.lost = sum(captured.lost for captured in each)
             merge(parts, path)
 
     def alive(self) -> None:
@@ -182,18 +185,24 @@ def _set_up(
     stack: ExitStack,
 ) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
     """Return the hosts' ends of the data link, and those of transports with another."""
-    ends = [_endpoint(node, host, "") for node, host in zip(nodes, hosts, strict=True)]
+    pairs = list(zip(nodes, hosts, strict=True))
+
+    def used_by(key: str) -> list[Endpoint]:
+        return at_once(lambda pair: _endpoint(*pair, key), pairs)
+
+    ends = used_by("")
     others: dict[str, list[Endpoint]] = {}
     for key in dict.fromkeys(key_of(transport) for transport in transports):
         if any(key in host.transports for host in hosts):
-            pairs = zip(nodes, hosts, strict=True)
-            others[key] = [_endpoint(node, host, key) for node, host in pairs]
+            others[key] = used_by(key)
     if any(transport.is_rxe for transport in transports):
-        for end in others.get("rxe", ends):
+
+        def ready(end: Endpoint) -> None:
             hardware_roce.refuse(end)
             _add_device(end, stack)
-    for end in ends[:1] if len(nodes) == 2 else ends:
-        _check_tap(end)
+
+        at_once(ready, others.get("rxe", ends))
+    at_once(_check_tap, ends[:1] if len(nodes) == 2 else ends)
     return ends, others
 
 

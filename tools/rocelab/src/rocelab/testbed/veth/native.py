@@ -14,7 +14,7 @@ from typing import Any
 from rocelab.errors import MissingError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import linktap
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
+from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import add_device, driver_version, remove_device
@@ -61,10 +61,10 @@ class NativeTestbed:
         return self
 
     @contextmanager
-    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[Captured]:
         """Capture the link."""
-        with linktap.capture(self._machine, self._layout.netdevs, path, snaplen):
-            yield
+        with linktap.capture(self._machine, self._layout.netdevs, path, snaplen) as captured:
+            yield captured
 
     def alive(self) -> None:
         """Do nothing: if this machine dies, so do we."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, linktap
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator
+from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.node.ssh_node import SshTarget
@@ -77,11 +77,11 @@ class VethTestbed:
         return self
 
     @contextmanager
-    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[None]:
+    def capture(self, path: Path, *, snaplen: int = WHOLE_FRAMES) -> Iterator[Captured]:
         """Capture the link, on the machine itself."""
         try:
-            with linktap.capture(self._machine, self._layout.netdevs, path, snaplen):
-                yield
+            with linktap.capture(self._machine, self._layout.netdevs, path, snaplen) as captured:
+                yield captured
         except BaseException:
             self.alive()  # if the machine died, say that instead
             raise
