@@ -488,6 +488,10 @@ def test_recipes() -> None:
     }
     alone = recipe.for_node(TRANSPORTS["rxe-v2"], place, one_machine=True)
     assert alone["UCX_TLS"] == "rc_verbs,ud_verbs,self", "shared memory would keep it off the wire"
+    asked = {"one_machine": False, "traffic_class": 106, "service_level": 0}
+    classed = recipe.for_node(TRANSPORTS["rxe-v2"], place, **asked)
+    assert classed == {**verbs, "UCX_IB_TRAFFIC_CLASS": "106", "UCX_IB_SL": "0"}
+    assert "UCX_IB_SL" not in recipe.for_node(TRANSPORTS["tcp"], place, **asked)
     tcp = recipe.for_node(TRANSPORTS["tcp"], Place("n1", "data0"), one_machine=False)
     assert tcp["OMPI_MCA_pml"] == "ob1"
     assert tcp["OMPI_MCA_btl_tcp_if_include"] == "data0"

@@ -202,6 +202,9 @@ def test_each_end_names_its_own_device_and_gid() -> None:
     assert client(small)[14:16] == ("-m", "1024")
     with pytest.raises(CellError, match="its MTU is 4096, not 1024"):
         parse(small, LAT)
+    classed = replace(job("write_lat", 64, 20), traffic_class=106, service_level=3)
+    for command in (client(classed), server(classed)):
+        assert {"--tclass=106", "--sl=3"} <= set(command)
     assert server(job("atomic_bw", 8, 20)) == (
         *("ib_atomic_bw", "-F", "-d", "rxe1", "-i", "2", "-x", "5", "-p", "18600", "-n", "20"),
         *("-u", "18"),

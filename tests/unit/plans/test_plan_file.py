@@ -58,6 +58,20 @@ def test_few_repetitions_are_warned_about() -> None:
 def test_a_plan_survives_run_json() -> None:
     plan = plan_file.load("demo")
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    classed = plan_file.from_toml(
+        GOOD.replace("iterations = 100", "traffic_class = 106\nservice_level = 3"), "p.toml"
+    )
+    assert (classed.benchmarks[0].traffic_class, classed.benchmarks[0].service_level) == (106, 3)
+    assert plan_file.from_dict(classed.to_dict(), "run.json") == classed
+
+
+def test_a_traffic_class_is_for_verbs() -> None:
+    text = (
+        '[plan]\nname = "p"\ntransports = ["tcp"]\n'
+        '[[benchmark]]\ntool = "qperf"\ntest = "tcp_lat"\nsizes = [1]\ntraffic_class = 4\n'
+    )
+    with pytest.raises(UsageError, match="qperf cannot set it"):
+        plan_file.from_toml(text, "p.toml")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +111,8 @@ def test_a_plan_survives_run_json() -> None:
         ('name = "small"\n', "", "plan.name: is missing"),
         ("write_lat", "read_lat", "perftest read_lat has no counterpart over tcp"),
         ("iterations = 100", "path_mtu = 1500", "benchmark[1].path_mtu: unknown value 1500"),
+        ("iterations = 100", "traffic_class = 256", "benchmark[1].traffic_class: 256 is out of"),
+        ("iterations = 100", "service_level = 16", "benchmark[1].service_level: 16 is out of"),
         ("[[benchmark]]", "[benchmark]", "benchmark: is not a list of tables"),
         ("[plan]", "[plan", "p.toml: not valid TOML"),
     ],

@@ -137,6 +137,8 @@ def job_of(
         server=ends[1],
         path_mtu=cell.benchmark.path_mtu,
         cpu_util=cell.benchmark.cpu_util,
+        traffic_class=cell.benchmark.traffic_class,
+        service_level=cell.benchmark.service_level,
     )
 
 

@@ -113,6 +113,10 @@ class Benchmark:
     mpi: MpiPlan | None = None
     cpu_util: bool = False
     """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+    traffic_class: int | None = None
+    """Of RoCE and InfiniBand packets (IPv4's TOS, the GRH's traffic class); None: the tool's."""
+    service_level: int | None = None
+    """Of verbs queue pairs: InfiniBand's SL, or the priority of a VLAN; None: the tool's."""
 
     @property
     def title(self) -> str:

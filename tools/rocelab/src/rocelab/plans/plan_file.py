@@ -174,9 +174,20 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Be
         label=_label(table),
         cpu_util=_cpu_util(table, test),
         mpi=_mpi(table.table("mpi"), tool, nodes) if tool in MPI_TOOLS else None,
+        traffic_class=_service(table, "traffic_class", tool, 255),
+        service_level=_service(table, "service_level", tool, 15),
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
+
+
+def _service(table: Table, key: str, tool: str, high: int) -> int | None:
+    """Return a traffic class or service level, which only verbs programs can be asked for."""
+    if not table.has(key):
+        return None
+    if tool != "perftest" and tool not in MPI_TOOLS:
+        table.fail(key, f"{tool} cannot set it", action="Only perftest and MPI over verbs do.")
+    return table.integer(key, low=0, high=high)
 
 
 def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:

@@ -150,4 +150,13 @@ def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str,
             cause="messages between them would loop back in the driver and not cross the link",
             action="Give the testbed as many nodes as ranks, or use separate machines.",
         )
-    return [recipe.for_node(cell.transport, place, one_machine=one_machine) for place in places]
+    return [
+        recipe.for_node(
+            cell.transport,
+            place,
+            one_machine=one_machine,
+            traffic_class=cell.benchmark.traffic_class,
+            service_level=cell.benchmark.service_level,
+        )
+        for place in places
+    ]

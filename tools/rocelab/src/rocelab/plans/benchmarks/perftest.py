@@ -53,8 +53,10 @@ def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]
     length = ("-D", str(job.seconds), "--cpu_util") if job.cpu_util else ("-n", str(job.iterations))
     # without a GID, InfiniBand addresses the peer by its LID
     gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
+    asked = {"--tclass": job.traffic_class, "--sl": job.service_level}
+    priority = tuple(f"{name}={value}" for name, value in asked.items() if value is not None)
     return (
-        *(job.test.program, "-F", "-d", device, "-i", str(port), *gid),
+        *(job.test.program, "-F", "-d", device, "-i", str(port), *gid, *priority),
         *("-p", str(job.tcp_port), *length),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )

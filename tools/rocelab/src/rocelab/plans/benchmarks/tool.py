@@ -41,6 +41,9 @@ class Job:
     """RoCE path MTU in bytes; None: the tool's choice."""
     cpu_util: bool = False
     """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+    traffic_class: int | None = None
+    """Of RoCE and InfiniBand packets; None: the tool's choice."""
+    service_level: int | None = None
     folder: str = ""
     """The folder of a transferred file, on both nodes."""
 

@@ -68,13 +68,24 @@ def for_job(mpi: MpiPlan, agent: str, *, control: str | None, ipv6: bool = False
     return settings
 
 
-def for_node(transport: Transport, place: Place, *, one_machine: bool) -> dict[str, str]:
+def for_node(
+    transport: Transport,
+    place: Place,
+    *,
+    one_machine: bool,
+    traffic_class: int | None = None,
+    service_level: int | None = None,
+) -> dict[str, str]:
     """Return the settings of the ranks on one node. Raises CellError for an unsafe value.
 
     `one_machine`: all nodes share a machine, so shared memory would keep messages off the link.
+    Traffic class and service level are for verbs; None leaves them to UCX.
     """
     rules = _tcp if transport.family == "tcp" else _verbs if transport.is_rxe else _adapter
     settings = {"ROCELAB_NODE": place.node, **rules(place, one_machine)}
+    asked = {"UCX_IB_TRAFFIC_CLASS": traffic_class, "UCX_IB_SL": service_level}
+    if transport.family == "verbs":
+        settings |= {name: str(value) for name, value in asked.items() if value is not None}
     for name, value in settings.items():
         if not _SAFE.fullmatch(value):
             raise CellError(f"{name} of {place.node} would be {value!a:.60}")
