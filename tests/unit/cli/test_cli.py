@@ -76,6 +76,7 @@ def test_every_exit_code_is_documented() -> None:
         (["bogus"], 2, "No such command"),
         (["up", "--mtu", "5"], 2, "--mtu"),
         (["up", "--line", "5.4"], 2, "no kernel line '5.4'"),
+        (["doctor", "--line", "5.4"], 2, "no kernel line '5.4'"),
         (["up", "--name", "../x"], 2, "cannot be a testbed's name"),
         (["up", "--name", "huge", "--memory", "99999999"], 3, "MiB of memory"),
         (["ssh", "--name", "nowhere", "n1"], 2, "no testbed nowhere is up"),

@@ -20,7 +20,7 @@ FILES = {
 READERS = {"read_parquet", "scan_parquet"}
 ELSEWHERE = {
     "report/export.py": {layout.RESULTS},  # a copy, in a folder of the user's
-    "capture/analysis.py": READERS,  # its own parts, while it writes
+    "capture/parquet_tables.py": READERS,  # its own parts, while it writes
 }
 
 

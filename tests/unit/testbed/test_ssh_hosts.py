@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tarfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -125,6 +126,19 @@ def test_a_transport_with_an_interface_of_its_own(tmp_path: Path) -> None:
     assert not hosts[0].taps
     described = testbed.environment()["transports"]["rxe"]
     assert (described["n1"]["netdev"], described["n1"]["mtu"]) == ("eth2", 9000)
+
+
+def test_paths_reach_ssh_as_they_are() -> None:
+    """With blanks, quotes and %, which mean something in ssh's configuration."""
+    odd = Path('/a b/100%/"quoted"\\')
+    target = SshTarget("h", odd, identity=odd, known_hosts=odd, configured=False)
+    done = subprocess.run(
+        ["ssh", "-G", *target.options(), "h"], capture_output=True, text=True, check=True
+    )
+    found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert found["controlpath"] == found["userknownhostsfile"] == str(odd)
+    # ssh expands this one only when it opens the file
+    assert found["identityfile"].replace("%%", "%") == str(odd)
 
 
 def test_only_root_commands_use_sudo() -> None:

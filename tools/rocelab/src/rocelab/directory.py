@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -42,11 +43,40 @@ class Directory:
             path.mkdir(parents=True, exist_ok=True)
         return cls(os.open(path, _FOLDER), path)
 
+    @classmethod
+    @contextlib.contextmanager
+    def making(cls, path: Path) -> Iterator[Self]:
+        """Open the folder that a user names; make it if it is missing, and with it its parents.
+
+        When the context fails, those that were made and are empty are removed again.
+        """
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        try:
+            with cls.open(path, make=True) as folder:
+                yield folder
+        except BaseException:
+            for made in missing:
+                with contextlib.suppress(OSError):
+                    made.rmdir()
+            raise
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+    def lock(self, *, shared: bool = False) -> bool:
+        """Lock this folder until it is closed; return whether nobody else holds it.
+
+        The kernel frees the lock when the process ends, however it ends.
+        """
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def folder(self, name: str, *, make: bool = False) -> Directory:
         """Open a folder in this one; with `make`, create it unless it is there."""

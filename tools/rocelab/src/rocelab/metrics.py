@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The names of metrics in results.parquet (docs/formats/results.md), built and parsed only here.
+"""The names of metrics in results.parquet (docs/formats/results.md): made and parsed here only.
 
 A family of metrics is a named tuple: its fields are the parts of the name, `name` joins them, and
 `parse` returns them from a name, or None for a metric of another family.
@@ -38,13 +38,13 @@ _CPU = "cpu."
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name; an empty list if one is empty."""
+    """The parts of a name; none if one is empty."""
     parts = name.split(".")
     return parts if all(parts) else []
 
 
 class Latency(NamedTuple):
-    """A statistic of the messages' latency; kind: what was timed (`rocelab.plans.catalog.Kind`)."""
+    """A figure of the messages' latency; kind: what was timed (`rocelab.plans.catalog.Kind`)."""
 
     figure: str
     """`mean`, `min`, `p50`, `p99`, `max` or `stdev`, or the number of `samples`; `rank_min` and
@@ -52,7 +52,7 @@ class Latency(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"latency.{self.figure}"
 
 
@@ -62,7 +62,7 @@ SLOWEST_RANK = Latency("rank_max").name
 
 
 class Stage(NamedTuple):
-    """A statistic of one stage of the driver; kind: the opcode class."""
+    """A figure of one stage of the driver; kind: the opcode class."""
 
     direction: str
     stage: str
@@ -71,12 +71,12 @@ class Stage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"stage.{self.direction}.{self.stage}.{self.figure}"
 
     @property
     def unit(self) -> str:
-        """The unit of the statistic."""
+        """Of the figure."""
         return "1" if self.figure == "count" else "ns"
 
     @classmethod
@@ -95,12 +95,12 @@ class Capsule(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"{self.whole}.mean"
 
     @property
     def direction(self) -> str:
-        """The unit of the packets' time."""
+        """Of the packets."""
         return stage_table.CAPSULES[self.whole][0]
 
     @classmethod
@@ -116,11 +116,11 @@ class Packets(NamedTuple):
     event: str
     """`tx`, `rx` or `done`."""
     switched: bool = False
-    """Whether to count only packets whose task was switched out in between."""
+    """Only those whose task was switched out in between."""
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"packets.{self.event}{'.switched' if self.switched else ''}"
 
     @classmethod
@@ -138,12 +138,12 @@ class Account(NamedTuple):
     """CPU time by context and owner, ns; kind: `time`, `per_message` or `per_packet`."""
 
     context: str
-    """The context; for softirqs also by kind, such as `softirq.net_rx`."""
+    """Of softirqs also with their kind: `softirq.net_rx`."""
     owner: str
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"{_CPU}{self.context}.{self.owner}"
 
     @classmethod
@@ -158,14 +158,14 @@ class Account(NamedTuple):
 
 
 class CpuPer(NamedTuple):
-    """CPU time per packet, message or MB, ns; kind: `communication` or `kernel`."""
+    """CPU time divided by what moved, ns; kind: `communication` or `kernel`."""
 
     amount: str
     """`packet`, `message` or `mb`."""
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"{_CPU}per_{self.amount}"
 
 
@@ -177,7 +177,7 @@ class Coverage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"coverage.{self.part}"
 
     @classmethod
@@ -190,12 +190,12 @@ class Joined(NamedTuple):
     """Frames and records of a join, counted; kind: `counter`."""
 
     way: str | None
-    """`tx` or `rx` for sent or received packets; None for all."""
+    """Whether of sent or of received packets; None: of all."""
     what: str
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return ".".join(("join", *filter(None, (self.way, self.what))))
 
     @classmethod
@@ -218,7 +218,7 @@ class LifeStage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"life.{self.place}.{self.stage}"
 
     @classmethod
@@ -237,7 +237,7 @@ class LifeSpan(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"life.span.{self.span}"
 
     @classmethod
@@ -247,13 +247,13 @@ class LifeSpan(NamedTuple):
 
 
 class Application(NamedTuple):
-    """A value that an application benchmark reports; kind: `application`."""
+    """A figure that an application benchmark reports; kind: `application`."""
 
     figure: str
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"application.{self.figure}"
 
     @classmethod
@@ -263,7 +263,7 @@ class Application(NamedTuple):
 
 
 COMPARED = (LATENCY, BANDWIDTH, Application("*").name)
-"""Patterns of the metrics by which runs are compared by default."""
+"""Patterns of the metrics that runs are compared by unless others are asked for."""
 
 
 class Counter(NamedTuple):
@@ -275,12 +275,12 @@ class Counter(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in results.parquet."""
+        """As results.parquet has it."""
         return f"{self.group}.{self.counter}"
 
     @property
     def unit(self) -> str:
-        """The unit, by the counter's name; the driver and the link count packets."""
+        """By its name; the driver's and the link's counters are of packets."""
         of_bytes = {
             "netdev": "bytes" in self.counter,
             "adapter": self.counter.endswith("bytes"),
@@ -295,5 +295,5 @@ class Counter(NamedTuple):
 
 
 def is_share_of_time(name: str) -> bool:
-    """Return whether a metric depends on time, even if its unit does not say so."""
+    """Say whether a metric depends on time whatever its unit is."""
     return name.startswith(_CPU)

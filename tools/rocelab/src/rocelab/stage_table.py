@@ -14,7 +14,7 @@ from rocelab import shared_tables
 
 @dataclass(frozen=True)
 class Stage:
-    """One exclusive step of a packet: the columns of the table, which explains their values."""
+    """One exclusive step of a packet; the columns of the table, which explains their values."""
 
     direction: str
     name: str
@@ -55,7 +55,7 @@ BY_DIRECTION = {"tx": TX, "rx": RX}
 ENCAPSULATION = _names(lambda stage: stage.capsule == "encapsulation")
 DECAPSULATION = _names(lambda stage: stage.capsule == "decapsulation")
 CAPSULES = {"encapsulation": ("tx", ENCAPSULATION), "decapsulation": ("rx", DECAPSULATION)}
-"""Sums over stages: the direction of each, and the stages that it adds up."""
+"""Sums over stages: the direction that each belongs to, and what it sums."""
 
 WAITING = frozenset(_names(lambda stage: stage.subject == "wait"))
 """Stages in which the driver does not work on the packet."""
@@ -64,11 +64,11 @@ ANSWERING = frozenset(_names(lambda stage: stage.subject == "answer"))
 DELIVERING = _names(lambda stage: stage.direction == "rx" and stage.subject != "answer")
 """Stages until the receiver has the message."""
 OBSERVED = frozenset(_names(lambda stage: stage.passed == "observed"))
-"""Stages that a probe can miss: an absent one was not seen."""
+"""Stages that a probe can miss: where one is absent it was not seen, not skipped."""
 
 
 def passed_by_some(direction: str, name: str) -> bool:
-    """Return whether only some packets of a direction pass the stage `name`."""
+    """Whether only some packets of a direction pass the stage `name`."""
     return any(
         stage.direction == direction and stage.name == name and stage.passed == "some"
         for stage in STAGES
@@ -86,7 +86,7 @@ def _with_gap(direction: str) -> tuple[str, ...]:
 
 
 IN_TIME = {"tx": _with_gap("tx"), "rx": _with_gap("rx")}
-"""The parts of a packet's time in a driver, in order, with the gap between its two records."""
+"""All of a packet's time in a driver, in order, with the gap between its two records."""
 EVERY_NAME = tuple(dict.fromkeys((*TX, *RX)))
 """Each name once: `icrc` and `copy` are stages of both directions."""
 APART = WAITING | ANSWERING

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rocelab.conditions import explained
 from rocelab.directory import read_named
 from rocelab.errors import UsageError
 
@@ -34,9 +35,7 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
             action=action,
         ) from error
     except OSError as error:
-        raise UsageError(
-            f"cannot read {what} {shown(str(path))}: {error.strerror}", action=action
-        ) from error
+        raise explained(error, f"cannot read {what} {shown(str(path))}", action=action) from error
 
 
 def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
@@ -46,6 +45,7 @@ def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
             f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
+            cause="it is another kind of file, or was edited by hand",
             action=f"See docs/formats/{what}.md for {_a(what)}.",
         ) from error
 
@@ -68,7 +68,11 @@ class Table:
 
     def fail(self, key: str, problem: str, *, action: str = "") -> NoReturn:
         """Raise UsageError about `key` of this table."""
-        raise UsageError(f"{self._source}: {self._path(key)}: {problem}", action=action)
+        raise UsageError(
+            f"{self._source}: {self._path(key)}: {problem}",
+            cause="a slip of the pen, or the file is for another version of rocelab",
+            action=action or "Correct it there.",
+        )
 
     def has(self, key: str) -> bool:
         """Return whether the table has an optional key."""

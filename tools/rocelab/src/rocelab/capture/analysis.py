@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.analysis/1"
 
-_PARQUET_ROWS = 1 << 18
-"""Rows to hold before writing them: memory does not grow with the capture."""
+_KEPT_ROWS = 1 << 18
+"""Rows after which `read` moves them into Arrow."""
 
 _L1_BYTES = 24
 """Bytes per frame: preamble and start delimiter 8, FCS 4, gap 12 (IEEE 802.3)."""
@@ -176,7 +175,8 @@ def analyze(
 ) -> Analysis:
     """Analyse captures in constant memory; with `parquet`, write all four tables there.
 
-    Raises UsageError if a capture cannot be opened or has no packet.
+    Raises UsageError if a capture cannot be opened or has no packet, and what
+    `parquet_tables.write` raises.
     """
     options = options or Options()
     core = _open(paths, options, rows=parquet is not None)
@@ -185,19 +185,18 @@ def analyze(
             if progress:
                 progress(core.bytes_read)
         return _analysis(core, paths, options)
-    parquet.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".parts-", dir=parquet) as parts:
-        writer = _Parts(Path(parts), core)
-        while core.step():
-            writer.flush(_PARQUET_ROWS)
-            if progress:
-                progress(core.bytes_read)
-        found = _analysis(core, paths, options)
-        writer.flush(0)
-        writer.join(parquet)
-    _write(found.connections, parquet / "connections.parquet")
-    _write(found.findings, parquet / "findings.parquet")
-    return found
+    # polars takes a second to load
+    from rocelab.capture import parquet_tables
+
+    def step() -> bool:
+        more = core.step()
+        if progress:
+            progress(core.bytes_read)
+        return more
+
+    return parquet_tables.write(
+        core, parquet, step=step, finish=lambda: _analysis(core, paths, options)
+    )
 
 
 def read(
@@ -213,7 +212,7 @@ def read(
     names = [os.fspath(path) for path in paths]
     core = _open(names, options, rows=True)
     while core.step():
-        if core.pending_packets > _PARQUET_ROWS:
+        if core.pending_packets > _KEPT_ROWS:
             core.keep_packets()
     found = _analysis(core, names, options)
     found.packets = core.packets()
@@ -224,33 +223,3 @@ def read(
 def _analysis(core: _core.Analysis, paths: Sequence[str], options: Options) -> Analysis:
     result = _finish(core, paths, options)
     return Analysis(result, connections=core.connections(), findings=core.findings())
-
-
-def _write(table: _core.Table, path: Path) -> None:
-    import polars as pl
-
-    pl.DataFrame(table).write_parquet(path)
-
-
-class _Parts:
-    """Writes packet and message rows in parts, then joins the parts into one file each."""
-
-    def __init__(self, folder: Path, core: _core.Analysis) -> None:
-        self.folder = folder
-        self.core = core
-        self.count = 0
-
-    def flush(self, beyond: int) -> None:
-        if self.core.pending_packets >= beyond:
-            _write(self.core.take_packets(), self.folder / f"packets-{self.count:06}.parquet")
-            self.count += 1
-        if self.core.pending_messages >= beyond:
-            _write(self.core.take_messages(), self.folder / f"messages-{self.count:06}.parquet")
-            self.count += 1
-
-    def join(self, target: Path) -> None:
-        import polars as pl
-
-        for name in ("packets", "messages"):
-            whole = pl.scan_parquet(self.folder / f"{name}-*.parquet")
-            whole.sink_parquet(target / f"{name}.parquet")

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import _core
-from rocelab.errors import MissingError, UsageError
+from rocelab.conditions import explained
+from rocelab.errors import RocelabError, UsageError
 
 SCHEMA = "rocelab.annotate/1"
 WINDOW = 1 << 17
@@ -55,16 +56,16 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
         )
 
 
-def _failed(error: OSError, wire: Path) -> UsageError | MissingError:
+def _failed(error: OSError, wire: Path) -> RocelabError:
     if error.errno is not None and error.filename is None:
-        return MissingError(
+        return explained(
+            error,
             "the annotated capture could not be written",
-            cause=os.strerror(error.errno),
             action="Free some space, or name a file on another disk after -o.",
         )
-    return UsageError(
+    return explained(
+        error,
         f"cannot read {error.filename or wire}",
-        cause=str(error) if error.errno is None else os.strerror(error.errno),
         action="Name pcap or pcapng files, plain or compressed.",
     )
 
@@ -82,9 +83,9 @@ def annotate(
     try:
         handle, name = tempfile.mkstemp(prefix=f".{output.name[:64]}-", dir=output.parent)
     except OSError as error:
-        raise UsageError(
+        raise explained(
+            error,
             f"cannot write in {output.parent}",
-            cause=str(error.strerror),
             action="Name a file in a folder that you may write to after -o.",
         ) from error
     os.close(handle)

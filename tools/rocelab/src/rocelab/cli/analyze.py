@@ -126,7 +126,11 @@ def analyze(
         l1=l1,
     )
     if captures.count("-") > 1:
-        raise UsageError("standard input can be read only once", action="Give - once.")
+        raise UsageError(
+            "standard input can be read only once",
+            cause="- is given more than once",
+            action="Give - once.",
+        )
     with _progress(_size(captures)) as progress:
         found = run(
             captures,

@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from types import FrameType
 from typing import Annotated
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rocelab import __version__
+from rocelab import __version__, conditions
 from rocelab.cli import doctor, hosts, report, run, study, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
 from rocelab.cli.compare import compare
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
-from rocelab.terminal import console
+from rocelab.terminal import console, streams
 
 EXIT_CODES = {
     ExitCode.OK: "success",
@@ -82,38 +81,71 @@ app.add_typer(hosts.app)
 app.add_typer(wireshark.app)
 
 
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    del signum, frame
-    raise KeyboardInterrupt
+_ended_by: list[str] = []
+"""Names of signals that ended this process; typer forgets which it was."""
+
+
+def _ended(signum: int, frame: FrameType | None) -> None:
+    del frame
+    # cleaning up is not interrupted by the same signal again
+    signal.signal(signum, signal.SIG_IGN)
+    name = signal.Signals(signum).name
+    _ended_by.append(name)
+    raise KeyboardInterrupt(name)
+
+
+def _clean_up_on_signals() -> None:
+    """Clean up on SIGTERM and SIGHUP as on Ctrl-C; nohup(1) has SIGHUP ignored."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _ended)
 
 
 def main() -> None:
     """Run the command line; every error ends in a message and a documented exit code."""
-    # clean up on SIGTERM as on Ctrl-C
-    signal.signal(signal.SIGTERM, _terminated)
+    _clean_up_on_signals()
+    code = _run()
     try:
+        streams.flush()
+    except OSError as error:
+        code = _failed(error)
+    console.leave(code)
+
+
+def _run() -> int:
+    try:
+        streams.install()
         status = app(prog_name="rocelab", standalone_mode=False)
         # typer itself turns Ctrl-C into this status
         if status == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
-        sys.exit(status if isinstance(status, int) else 0)
+        return status if isinstance(status, int) else ExitCode.OK
     except TyperException as error:
         # typer's usage errors print themselves
         show = getattr(error, "show", None)
         show() if show else console.err().print(f"rocelab: {error}", markup=False)
-        console.leave(ExitCode.USAGE)
+        return ExitCode.USAGE
     except (Abort, KeyboardInterrupt):
-        console.err().print("rocelab: interrupted")
-        console.leave(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # the reader closed the pipe, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        console.leave(ExitCode.OK)
-    except RocelabError as error:
-        console.show_error(error)
-        console.leave(error.exit_code)
+        console.show_interruption(_ended_by.pop() if _ended_by else "Ctrl-C")
+        return ExitCode.INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        if os.environ.get("ROCELAB_DEBUG"):
-            raise
-        console.show_bug(error)
-        console.leave(ExitCode.INTERNAL)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Show an error, and return its exit code."""
+    if isinstance(error, OSError):
+        known = conditions.explain(error)
+    elif isinstance(error, MemoryError):
+        known = conditions.out_of_memory()
+    else:
+        known = error if isinstance(error, RocelabError) else None
+    if known is not None:
+        console.show_error(known)
+        return known.exit_code
+    if os.environ.get("ROCELAB_DEBUG"):
+        raise error
+    console.show_bug(error)
+    return ExitCode.INTERNAL

@@ -14,6 +14,7 @@ import typer
 
 from rocelab import kernel_lines
 from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.options import KernelLine
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.plans.catalog import TRANSPORTS
@@ -116,9 +117,7 @@ def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
 
 
 def doctor(
-    line: Annotated[
-        str, typer.Option(help="Kernel line.", metavar="LINE")
-    ] = kernel_lines.DEFAULT_LINE,
+    line: KernelLine = kernel_lines.DEFAULT_LINE,
     mpi: Annotated[
         bool,
         typer.Option("--mpi", help="Check that a running testbed's nodes can run MPI."),

@@ -45,24 +45,38 @@ def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Hos
         if name not in known:
             raise UsageError(
                 f"the inventory has no host {name!a:.40}",
+                cause=f"{path or inventory.default_path()} does not list it",
                 action=f"Choose from {', '.join(known)}.",
             )
     return tuple(host for host in hosts if not names or host.name in names)
 
 
 @app.command()
-def prepare(names: Names = None, file: File = None) -> None:
+def prepare(
+    names: Names = None,
+    file: File = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would run as root, and change nothing."),
+    ] = False,
+) -> None:
     """Build and load the instrumented driver and probes on each host.
 
     Each host builds for its running kernel with its own compiler and headers, in a temporary
     folder. Its state (driver, rxe devices, files of the same names) is first recorded in
     /var/lib/rocelab on the host; nothing else is changed.
     """
+    from rocelab.testbed.hosts import dry_run as dry
     from rocelab.testbed.hosts.prepare_host import prepare as one
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
     with connected(select_hosts(file, names)) as nodes:
+        if dry_run:
+            for node, argvs in zip(nodes, at_once(dry.commands, nodes), strict=True):
+                for line in argvs:
+                    console.out().print(console.clean(f"{node.name}: {line}"), markup=False)
+            return
         at_once(lambda node: one(node, console.say), nodes)
     console.out().print("prepared; undo with `rocelab hosts restore`")
 

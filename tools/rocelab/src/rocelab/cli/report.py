@@ -24,17 +24,34 @@ def report(
             metavar="DIR",
         ),
     ] = None,
+    share: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write only a report that may be shared here: without host names, addresses, "
+            "paths and keys.",
+            metavar="DIR",
+        ),
+    ] = None,
 ) -> None:
     """Write a run's report again.
 
     Reads only the run folder, so it works on any machine and needs no nodes. Rebuilds
-    results.parquet from the cells' raw output if it is missing or damaged.
+    results.parquet from the cells' raw output if it is missing or damaged. With --share it says
+    what it masked and what it kept: read the page before you give it away.
     """
     from rocelab.measure import results
-    from rocelab.report import build, export
+    from rocelab.report import build, export, share_report
 
     if results.repair(run):
         console.say("results.parquet was missing or damaged: made again from the cells")
     if into is not None:
         console.say(f"{len(export(run, into))} files in {into}")
+    if share is not None:
+        from rocelab.record.share import KEPT, MASKED
+
+        page = share_report(run, share)
+        console.say(f"masked: {', '.join(MASKED)}")
+        console.say(f"kept: {'; '.join(KEPT)}")
+        console.out().print(str(page), markup=False)
+        return
     console.out().print(str(build(run)), markup=False)

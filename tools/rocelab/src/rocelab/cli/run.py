@@ -56,6 +56,14 @@ class _Lines:
         console.say(text)
 
 
+def _interrupted(outcome: RunOutcome) -> RocelabError:
+    return RocelabError(
+        f"interrupted by {outcome.ended_by}",
+        cause=f"the finished cells are kept ({outcome.ok} are good); the one that ran is not",
+        action=f"Continue with `rocelab run --resume {outcome.path}`.",
+    )
+
+
 def carry_out(
     plan: Plan,
     *,
@@ -78,6 +86,8 @@ def carry_out(
     outcome = run_plan(plan, out=out, name=name, progress=_Lines(), hosts=hosts, resume=resume)
     if outcome.error:
         console.show_error(outcome.error)
+    if outcome.ended_by:
+        console.show_error(_interrupted(outcome))
     if not outcome.ok and not outcome.failed:
         raise typer.Exit(int(outcome.exit_code))
     console.say("writing the report")
@@ -133,6 +143,7 @@ def run(
     if (plan is None) == (resume is None):
         raise UsageError(
             "give either a PLAN or --resume RUN",
+            cause="a run has one plan, and a run that continues has its own",
             action=f"Built-in plans: {', '.join(plan_file.built_in())}.",
         )
     if resume and (provider or icount or on_this_machine):

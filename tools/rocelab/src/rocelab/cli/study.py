@@ -101,6 +101,7 @@ def run(
         if provider not in (None, Provider.SSH):
             raise UsageError(
                 f"--nodes names hosts of the inventory, but --provider is {provider}",
+                cause="only provider ssh has hosts of your own",
                 action="Leave out --provider, or use --provider ssh.",
             )
         provider = Provider.SSH
@@ -150,6 +151,7 @@ def report(
     if others != study:
         raise UsageError(
             f"{beside} belongs to study {others}, but {run} to {study}",
+            cause="each study has claims of its own",
             action="Give two runs of the same study.",
         )
     page = build(run, beside)
@@ -196,6 +198,7 @@ def _only(plan: Plan, wanted: list[str]) -> Plan:
         if name not in plan.transports:
             raise UsageError(
                 f"the study's plan has no transport {shown(name)}",
+                cause="--transports chooses among those that the plan has",
                 action=f"Choose from {listed(plan.transports)}.",
             )
     chosen = tuple(name for name in TRANSPORTS if name in wanted)

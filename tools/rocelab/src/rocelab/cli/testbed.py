@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from rocelab import kernel_lines
+from rocelab.cli.options import KernelLine
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
+from rocelab.strict import shown
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
@@ -29,9 +31,7 @@ def up(
     icount: Annotated[
         bool, typer.Option("--icount", help="Count instructions; implies --provider veth.")
     ] = False,
-    line: Annotated[
-        str, typer.Option(help="Kernel line.", metavar="LINE")
-    ] = kernel_lines.DEFAULT_LINE,
+    line: KernelLine = kernel_lines.DEFAULT_LINE,
     mtu: Annotated[
         int, typer.Option(help="MTU of the data link.", min=1280, max=9000, metavar="BYTES")
     ] = 4200,
@@ -75,36 +75,36 @@ def up(
     from rocelab.plans.plan import TestbedPlan
     from rocelab.testbed import by_name
     from rocelab.testbed.prepare_testbed import prepare_testbed
+    from rocelab.testbed.qemu.state_folder import State
 
-    if line not in kernel_lines.LINES:
-        raise UsageError(
-            f"there is no kernel line {line!r}",
-            action=f"Choose from {', '.join(kernel_lines.LINES)}.",
-        )
     if provider is Provider.SSH:
         raise UsageError(
             "`rocelab up` boots virtual machines, not your own hosts",
+            cause="hosts of your own are up already",
             action="Prepare them with `rocelab hosts prepare`.",
         )
     kind = Provider.VETH if icount else provider
     if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
-            f"a link has two ends: {nodes} nodes need a switch", action="Add --switches 1."
+            f"a link has two ends: {nodes} nodes need a switch",
+            cause="the testbed would have no switch",
+            action="Add --switches 1.",
         )
-    testbed = by_name.up(
-        name,
-        provider=kind,
-        line=line,
-        mtu=mtu,
-        icount=icount,
-        nodes=nodes,
-        switches=switches,
-        memory_mb=memory,
-        ssh_port=ssh_port,
-        say=console.say,
-    )
-    if not bare:
-        prepare_testbed(testbed, line, console.say)
+    with State(name).held():
+        testbed = by_name.up(
+            name,
+            provider=kind,
+            line=line,
+            mtu=mtu,
+            icount=icount,
+            nodes=nodes,
+            switches=switches,
+            memory_mb=memory,
+            ssh_port=ssh_port,
+            say=console.say,
+        )
+        if not bare:
+            prepare_testbed(testbed, line, console.say)
     named = "" if name == DEFAULT else f"--name {name} "
     console.out().print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
@@ -122,10 +122,16 @@ def down(
         found = [state for state in found if state.name == name]
         if not found:
             raise UsageError(
-                f"no testbed {name} is up", action="List testbeds with `rocelab status`."
+                f"no testbed {shown(name)[1:-1]} is up",
+                cause="it was never brought up, or was taken down",
+                action="List testbeds with `rocelab status`.",
             )
     for state in found:
-        by_name.from_state(state).down()
+        with state.held():
+            if state.alive():
+                by_name.from_state(state).down()
+            else:
+                state.remove()
         console.out().print(f"testbed {state.name} is down")
 
 
@@ -147,7 +153,11 @@ def ssh(
     if testbed.spec.switch is not None:
         names.append(testbed.spec.switch.name)
     if node not in names:
-        raise UsageError(f"there is no node {node!r}", action=f"Choose from {', '.join(names)}.")
+        raise UsageError(
+            f"there is no node {shown(node)}",
+            cause=f"testbed {name} has other nodes",
+            action=f"Choose from {', '.join(names)}.",
+        )
     target = testbed.target(node)
     argv = target.command(command) if command else ["ssh", *target.options(), "--", target.host]
     os.execvp("ssh", argv)  # noqa: S606
@@ -166,9 +176,18 @@ def status() -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = ("testbed", "provider", "line", "accelerator", "node", "state", "ssh port")
-    for column in (*columns, "data address"):
+    for column in (*columns, "data address", "used by"):
         table.add_column(column)
     for state in found:
+        if not state.alive():
+            user = state.user
+            console.say(
+                f"testbed {state.name} is starting (process {user})"
+                if user is not None
+                else f"testbed {state.name} was killed: remove what is left with "
+                f"`rocelab down --name {state.name}`"
+            )
+            continue
         try:
             testbed = by_name.from_state(state)
         except TestbedError as error:
@@ -185,5 +204,6 @@ def status() -> None:
                 *(spec.name, spec.provider, spec.line, spec.accelerator, node),
                 f"died ({died[machine.name]})" if machine.name in died else "up",
                 *(str(machine.ssh_port), address),
+                "" if state.user is None else str(state.user),
             )
     console.out().print(table)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rocelab.errors import UsageError
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -55,10 +54,7 @@ def install(
     from rocelab.wireshark.folders import folders
 
     where = folders()
-    try:
-        outcome = work.install(where, force=force)
-    except OSError as error:
-        raise _unwritable(error) from error
+    outcome = work.install(where, force=force)
     _print_paths("replaced", outcome.replaced)
     _print_paths("installed", [path for path in outcome.done if path not in outcome.replaced])
     _warn_of_extcap(where)
@@ -81,10 +77,7 @@ def uninstall() -> None:
     from rocelab.wireshark import install as work
     from rocelab.wireshark.folders import folders
 
-    try:
-        outcome = work.uninstall(folders())
-    except OSError as error:
-        raise _unwritable(error) from error
+    outcome = work.uninstall(folders())
     _print_paths("removed", outcome.done)
     _print_paths("kept, changed since:", outcome.kept)
     if not outcome.done and not outcome.kept:
@@ -111,12 +104,4 @@ def _warn_of_extcap(where: Folders) -> None:
         ),
         markup=False,
         soft_wrap=True,
-    )
-
-
-def _unwritable(error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot write {error.filename}",
-        cause=str(error.strerror),
-        action="Check the owner and the free space of that folder.",
     )

@@ -43,6 +43,13 @@ def join(
     Memory holds `window` packets (0: the core's default) and the returned rows. Raises UsageError
     if a file cannot be opened or is not a capture.
     """
+    for path in (wire, *traces):
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is not a file",
+                cause="a join reads its files twice, and a stream can be read only once",
+                action="Write it to a file first.",
+            )
     names = [str(wire), *(str(trace) for trace in traces)]
     try:
         core = _core.Join(names[0], names[1:], ports=list(ports), window=window)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocelab.conditions import explained
 from rocelab.errors import UsageError
 from rocelab.record import captures
 from rocelab.record.captures import Place
@@ -21,21 +22,20 @@ def find(where: Path, traces: Sequence[Path] = (), *, one_clock: bool = False) -
         if not traces:
             raise UsageError(
                 f"{where} is a single capture: there is nothing to join it to",
+                cause="a join needs the drivers' records in addition to the frames",
                 action="Name the nodes' traces: --trace n1.pcapng --trace n2.pcapng.",
             )
         return [Place(where.name, where, tuple(traces), one_clock)]
     if not where.is_dir():
         raise UsageError(
             f"{where} is neither a folder nor a capture",
+            cause="it does not exist, cannot be reached, or is a device or a FIFO",
             action="Give a run folder, one of its cells, or a capture with --trace.",
         )
     try:
         found = captures.places(where)
     except OSError as error:
-        raise UsageError(
-            f"{where} cannot be searched for captures: {error.strerror}",
-            action="Check the folder's permissions.",
-        ) from error
+        raise explained(error, f"{where} cannot be searched for captures") from error
     if not found:
         raise UsageError(
             f"{where} has no capture with traces next to it",

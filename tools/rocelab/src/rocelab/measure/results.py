@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import metrics
+from rocelab.conditions import explained
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
 from rocelab.measure import join_values
@@ -38,10 +39,10 @@ def rebuild(run_dir: Path) -> Path:
     try:
         return results_table.write(folder.path, rows)
     except OSError as error:
-        raise UsageError(
-            f"cannot write {folder.path / layout.RESULTS}: {error.strerror}",
-            cause="the folder is not yours to write, or the disk is full",
-            action="Make room, or copy the run folder to a place of your own.",
+        raise explained(
+            error,
+            f"cannot write {folder.path / layout.RESULTS}",
+            action="Copy the run folder to a place of your own, with enough room.",
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from rocelab.measure import runner, testbed_for_plan
@@ -13,6 +14,7 @@ from rocelab.measure.runner import RunOutcome
 from rocelab.plans.plan import Plan
 from rocelab.record.folder import RunFolder, check_out_dir
 from rocelab.testbed.by_name import AnyTestbed
+from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.ssh.inventory import Host
 
 
@@ -36,26 +38,34 @@ def run_plan(
         check_out_dir(out)
     else:
         RunFolder.open(resume)
-    own_name = f"run-{os.getpid()}"
-    found = testbed_for_plan.running(plan, name, progress.note)
+    with ExitStack() as held:
+        found = testbed_for_plan.running(plan, name, progress.note, held)
+        if found is not None:
+            return runner.run(plan, found, out, resume=resume, progress=progress)
+        return _on_own_testbed(plan, out, progress, hosts, resume, held)
+
+
+def _on_own_testbed(
+    plan: Plan,
+    out: Path,
+    progress: Progress,
+    hosts: Sequence[Host],
+    resume: Path | None,
+    held: ExitStack,
+) -> RunOutcome:
+    name = f"run-{os.getpid()}"
+    held.enter_context(State(name).held())
     own: AnyTestbed | None = None
 
     def remake() -> AnyTestbed:
         nonlocal own
         if own:
             own.down()
-        own = testbed_for_plan.make(plan, own_name, hosts, progress.note)
+        own = testbed_for_plan.make(plan, name, hosts, progress.note)
         return own
 
     try:
-        return runner.run(
-            plan,
-            found or remake(),
-            out,
-            resume=resume,
-            progress=progress,
-            remake=None if found else remake,
-        )
+        return runner.run(plan, remake(), out, resume=resume, progress=progress, remake=remake)
     finally:
         if own:
             own.down()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import __version__
-from rocelab.errors import ExitCode, MissingError, RocelabError, TestbedError, UsageError
+from rocelab.conditions import explained
+from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
 from rocelab.measure.progress import Estimate, Progress, Silent
@@ -39,6 +40,8 @@ class RunOutcome:
     """Cells that never ran."""
     error: RocelabError | None = None
     """Why the run stopped, if it did."""
+    ended_by: str = ""
+    """`Ctrl-C` or a signal's name, if the run was interrupted."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -79,9 +82,10 @@ def run(
         plan = folder.plan()
         meta = folder.meta()
         _refuse_other_testbed(meta, described)
-    meta |= {"status": "running", "reason": "", "ended": None}
-    folder.write_meta(meta)
-    return _Run(folder, plan, meta, progress, remake).execute(testbed)
+    with folder.held():
+        meta |= {"status": "running", "reason": "", "ended": None}
+        folder.write_meta(meta)
+        return _Run(folder, plan, meta, progress, remake).execute(testbed)
 
 
 class _Run:
@@ -110,21 +114,21 @@ class _Run:
         )
         for warning in self._plan.warnings():
             self._progress.note(warning)
-        status, error = "complete", None
+        status, error, ended_by = "complete", None, ""
         try:
             self._cells(testbed, cells, pending)
-        except KeyboardInterrupt:
-            status = "interrupted"
+        except KeyboardInterrupt as interrupt:
+            status, ended_by = "interrupted", str(interrupt) or "Ctrl-C"
         except RocelabError as caught:
             status, error = "stopped", caught
         except OSError as caught:
             status = "stopped"
-            error = MissingError(
-                f"cannot write to {self._folder.path}: {caught.strerror}",
-                cause="the disk is full, or the folder was removed",
-                action=f"Free some space, then `rocelab run --resume {self._folder.path}`.",
+            error = explained(
+                caught,
+                f"cannot write to {self._folder.path}",
+                action=f"Mend that, then `rocelab run --resume {self._folder.path}`.",
             )
-        return self._finish(cells, status, error)
+        return self._finish(cells, status, error, ended_by)
 
     def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
         left = list(pending)
@@ -185,9 +189,9 @@ class _Run:
         return self._remake()
 
     def _finish(
-        self, cells: tuple[Cell, ...], status: str, error: RocelabError | None
+        self, cells: tuple[Cell, ...], status: str, error: RocelabError | None, ended_by: str
     ) -> RunOutcome:
-        reason = "Ctrl-C" if status == "interrupted" else error.what if error else ""
+        reason = error.what if error else ended_by
         self._meta |= {"status": status, "reason": reason, "ended": now()}
         self._folder.sweep()
         self._folder.write_meta(self._meta)
@@ -200,6 +204,7 @@ class _Run:
             failed=tuple(name for name, state in states.items() if state == "error"),
             missing=sum(state is None for state in states.values()),
             error=error,
+            ended_by=ended_by,
         )
 
     def _status(self, cell: Cell) -> str | None:

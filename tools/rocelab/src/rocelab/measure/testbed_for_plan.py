@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from rocelab.errors import UsageError
@@ -29,6 +30,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
     if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
             "--native runs both ends on this machine: it excludes other providers and --icount",
+            cause="both options choose the testbed",
             action="Leave out --native, or the other option.",
         )
     if icount and provider not in (None, Provider.VETH):
@@ -56,8 +58,11 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
     return replace(plan, testbed=where)
 
 
-def running(plan: Plan, name: str, say: Say) -> VirtualTestbed | None:
-    """Return the named testbed if it is up and is what the plan asks for, else None."""
+def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:
+    """Return the named testbed if it is up and is what the plan asks for, else None.
+
+    It is locked until `held` closes. Raises UsageError when another process uses it.
+    """
     if plan.testbed.native or plan.testbed.provider == Provider.SSH or not State(name).alive():
         return None
     testbed = by_name.attach(name)
@@ -74,6 +79,7 @@ def running(plan: Plan, name: str, say: Say) -> VirtualTestbed | None:
             "switches; booting another"
         )
         return None
+    held.enter_context(testbed.state.held())
     testbed.alive()
     _add_roce_v1(plan, testbed)
     return testbed

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a node's clock shows real time, which decides what may be compared."""
+"""Whether a node's clock tells real time: what may stand beside what depends on it."""
 
 from __future__ import annotations
 
 REAL = frozenset({"kvm", "native"})
-"""Accelerators with real time; all others, known or not, count as emulation."""
+"""Accelerators under which time is time; every other one, known or not, is emulation."""
 
 
 def is_emulated(accelerator: str) -> bool:
-    """Return whether times under `accelerator` are not real; so are those of unknown ones."""
+    """Say whether times under `accelerator` are no real times; an unknown one counts as such."""
     return accelerator not in REAL

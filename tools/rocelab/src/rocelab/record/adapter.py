@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counters of a verbs device that creates its own packets: their names for sent and received.
+"""Counters of a verbs device that makes its packets itself: what it calls sent and received.
 
-An adapter's packets pass no interface of the host, so no capture has them; its counters at both
-ends are the proof. Drivers have different counters: the known ones are in order below, those that
-count only RDMA first.
+What an adapter sends is on no interface of the host, so no capture there has it; its own counters
+are the witness, at both ends. Which ones it has differs by driver: those known are in order below,
+the ones that count nothing but RDMA first.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 _ETHTOOL = re.compile(r"^\s+([A-Za-z0-9_]{1,64}): (\d{1,20})\s*$")
 _WORD = 4
-"""InfiniBand's port data counters count 32-bit words."""
+"""InfiniBand's port counters of data count 32-bit words."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The counters of one end's device; None for a counter that it does not have."""
+    """What one end's device says; None: it has no such counter."""
 
     sent: int | None
     received: int | None
@@ -46,9 +46,9 @@ _SENT_BYTES = (
 
 
 def moved(counters: Mapping[str, int]) -> Moved:
-    """Return packets and bytes from the differences of a device's counters.
+    """Packets and bytes out of the differences of all of a device's counters.
 
-    The first counter that changed, or else the first that exists: some exist but never count.
+    The first that moved, else the first that is there: some are there and never count.
     """
     return Moved(
         _first(counters, _SENT),
@@ -66,12 +66,12 @@ def _first(counters: Mapping[str, int], names: tuple[str, ...]) -> int | None:
 
 
 def ethtool_statistics(listing: str) -> dict[str, int]:
-    """Return name → value from `ethtool -S`, without the counters of single queues."""
+    """Name → value from `ethtool -S`; those of single queues have other names, and stay out."""
     found = (_ETHTOOL.match(line) for line in listing.splitlines())
     return {match[1]: int(match[2]) for match in found if match}
 
 
 def since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Return the increments of counters; one that decreased is a gauge and not a counter."""
+    """How far counters moved; one that went back is a gauge, and no count."""
     differences = {name: value - before[name] for name, value in after.items() if name in before}
     return {name: value for name, value in differences.items() if value >= 0}

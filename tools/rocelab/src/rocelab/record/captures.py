@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds captures and their traces in a run, a cell, or one size of a cell.
+"""Where captures and their traces lie: in a run, a cell, or one size of a cell.
 
-All of them are regular files, reached from the searched folder without links.
+What is found is a regular file, and no link leads to it from the folder that was searched.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Place:
     wire: Path
     traces: tuple[Path, ...]
     one_clock: bool = False
-    """Whether all times come from one clock, so that differences between machines are times."""
+    """All times come from one clock, so differences between machines are times."""
 
 
 def places(where: Path) -> list[Place]:
-    """Return the captures with traces under a folder: that of a run, a cell, or one size.
+    """Return the captures with traces under a folder: a run's, a cell's, or that of one size.
 
     Steps without traces (TCP, or measured without rxedump) are left out. Raises OSError.
     """
@@ -53,7 +53,7 @@ def of_step(step: Directory) -> Files | None:
 
 
 def one_clock(where: Path) -> bool:
-    """Return whether a folder is in a run whose nodes share one clock."""
+    """Say whether a folder is in a run whose nodes stamp with one clock."""
     for folder in (where, *where.resolve().parents[:3]):
         try:
             plan = RunFolder(folder).meta()["plan"]
@@ -64,7 +64,7 @@ def one_clock(where: Path) -> bool:
 
 
 def _steps(where: Directory) -> Iterator[tuple[str, Files]]:
-    """Yield names and files: a run has cells, a cell has steps, a step has the capture."""
+    """Names and files: a run has cells, a cell has steps, a step has the capture."""
     if found := of_step(where):
         yield "", found
     yield from _inside(where)

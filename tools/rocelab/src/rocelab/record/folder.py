@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run folder on disk (docs/formats/run.md): only this module reads, writes and cleans it.
+"""A run folder on disk (docs/formats/run.md): read, written and tidied here and nowhere else.
 
-Cells and files appear only when complete. The folder may come from a stranger, so every
+Cells appear whole, files are never half written. The folder may come from a stranger, so every
 access goes through `rocelab.directory`: no link in it is followed, and only regular files count.
 """
 
@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rocelab.conditions import explained
 from rocelab.directory import Directory
-from rocelab.errors import UsageError
+from rocelab.errors import RocelabError, UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record import json_text, layout
 from rocelab.strict import shown
+
+_KILLED = "its process was killed, or the machine went down"
 
 
 @dataclass(frozen=True)
@@ -43,21 +46,20 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Open the folder of an earlier run, and remove leftovers of an interruption.
+        """Open the folder of an earlier run, and remove what an interruption left.
 
         Raises UsageError when it is not a run's.
         """
         folder = cls(path.resolve())
-        folder.meta()
+        if folder.meta().get("status") == "running":
+            raise _carried_out(folder.path)
         try:
             with Directory.open(folder.path) as root, root.folder(layout.CELLS, make=True):
                 root.remove_parts()
             folder.sweep()
         except OSError as error:
-            raise UsageError(
-                f"{path} cannot be continued: {error.strerror}",
-                cause="the folder was changed by hand, or is not yours to write",
-                action="Start a new run.",
+            raise explained(
+                error, f"{path} cannot be continued", action="Start a new run."
             ) from error
         return folder
 
@@ -67,12 +69,12 @@ class RunFolder:
         return self.path.resolve().name
 
     def plan(self) -> Plan:
-        """Return the run's plan, from run.json. Raises UsageError."""
+        """The plan that the run carries out: the one in run.json. Raises UsageError."""
         plan = self.meta().get("plan")
         return plan_file.from_dict(plan if isinstance(plan, dict) else {}, f"{self.name}/run.json")
 
     def meta(self) -> dict[str, Any]:
-        """Return run.json. Raises UsageError when there is none of this version."""
+        """run.json. Raises UsageError when there is none of this version."""
         try:
             with Directory.open(self.path) as root:
                 meta = json_text.parse(root.read(layout.RUN, limit=layout.LARGEST_JSON))
@@ -82,6 +84,8 @@ class RunFolder:
                 cause=f"it holds no readable run.json: {_why(error)}",
                 action="Give the folder that `rocelab run` printed.",
             ) from error
+        if meta.get("status") == "running" and not self._is_held():
+            meta |= {"status": "killed", "reason": _KILLED}
         if (schema := meta.get("schema")) != layout.RUN_SCHEMA:
             raise UsageError(
                 f"{self.path} was written by another version of rocelab",
@@ -90,13 +94,28 @@ class RunFolder:
             )
         return meta
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the run while it goes on. Raises UsageError when another process does."""
+        with Directory.open(self.path) as root:
+            if not root.lock():
+                raise _carried_out(self.path)
+            yield
+
+    def _is_held(self) -> bool:
+        try:
+            with Directory.open(self.path) as root:
+                return not root.lock(shared=True)
+        except OSError:
+            return False
+
     def write_meta(self, meta: Mapping[str, Any]) -> None:
         """Replace run.json. Raises OSError."""
         with Directory.open(self.path) as root:
             _write_json(root, layout.RUN, {"schema": layout.RUN_SCHEMA, **meta})
 
     def cell_names(self) -> list[str]:
-        """Return the names of cells with a cell.json, readable or not. Raises UsageError."""
+        """Names of the cells that have a cell.json, readable or not. Raises UsageError."""
         try:
             with Directory.open(self.path) as root:
                 if not root.exists(layout.CELLS):
@@ -111,11 +130,11 @@ class RunFolder:
             ) from error
 
     def cell(self, name: str) -> Path:
-        """Return the path of a finished cell, for messages."""
+        """Where a finished cell lies, for messages."""
         return self.path / layout.CELLS / name
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """Return a finished cell's cell.json, or None when there is none of this version."""
+        """A finished cell's cell.json, or None when there is none of this version."""
         try:
             with self._cell(name) as cell:
                 record = json_text.parse(cell.read(layout.CELL, limit=layout.LARGEST_JSON))
@@ -125,12 +144,12 @@ class RunFolder:
 
     @contextmanager
     def step(self, cell: str, size: int | None) -> Iterator[Directory]:
-        """Return the raw output of a finished cell's step. Raises OSError."""
+        """The raw output of a finished cell's step. Raises OSError."""
         with self._cell(cell) as folder, folder.folder(layout.step(size)) as step:
             yield step
 
     def begin(self, cell: Cell) -> Path:
-        """Create an empty folder for a cell, which does not count as a cell yet. Raises OSError."""
+        """Create an empty folder for a cell; nothing takes it for a cell yet. Raises OSError."""
         part = _part(cell)
         with self._cells() as cells:
             cells.remove(part)
@@ -138,7 +157,7 @@ class RunFolder:
                 return self.cell(part)
 
     def commit(self, cell: Cell, record: Mapping[str, Any]) -> None:
-        """Rename a complete cell to its place, replacing an earlier attempt. Raises OSError."""
+        """Make a measured cell appear, whole, in place of an earlier attempt. Raises OSError."""
         part, old = _part(cell), f".{cell.name}.old"
         with self._cells() as cells:
             with cells.folder(part) as measured:
@@ -174,16 +193,16 @@ class RunFolder:
                         drawings.remove(name)
                 root.write(layout.REPORT, page.encode())
         except OSError as error:
-            raise UsageError(
-                f"cannot write the report into {self.path}: {error.strerror}",
-                cause="the folder was changed by hand, is not yours to write, or the disk is full",
+            raise explained(
+                error,
+                f"cannot write the report into {self.path}",
                 action="Copy the run folder to a place of your own, and report on the copy.",
             ) from error
         return self.report
 
     @property
     def report(self) -> Path:
-        """Return the path of the report's page."""
+        """Where the page of the report lies."""
         return self.path / layout.REPORT
 
     @contextmanager
@@ -197,33 +216,49 @@ class RunFolder:
             yield cell
 
 
+class _WorksError(Exception):
+    """Undoes what was made to try it."""
+
+
 def check_out_dir(out_dir: Path) -> None:
-    """Raise UsageError, before any work, unless run folders can be created in `out_dir`."""
+    """Raise an error unless run folders can be made in `out_dir`: before the work, not after it.
+
+    Leaves nothing: the folder is made with the run's.
+    """
     probe = f".rocelab-{secrets.token_hex(8)}"
     try:
-        with Directory.open(out_dir, make=True) as folder:
+        with suppress(_WorksError), Directory.making(out_dir) as folder:
             with folder.folder(probe, make=True):
                 pass
             folder.remove(probe)
+            raise _WorksError
     except OSError as error:
         raise _no_run_folder(out_dir, error) from error
 
 
-def _no_run_folder(out_dir: Path, error: OSError) -> UsageError:
+def _carried_out(path: Path) -> UsageError:
     return UsageError(
-        f"cannot make a run folder in {out_dir}: {error.strerror}",
-        cause="it is not a folder, is not yours to write, or its disk is full",
+        f"another process carries out the run in {path}",
+        cause="it was started or resumed twice",
+        action="Wait until that one has ended.",
+    )
+
+
+def _no_run_folder(out_dir: Path, error: OSError) -> RocelabError:
+    return explained(
+        error,
+        f"cannot make a run folder in {out_dir}",
         action="Choose another folder with --out.",
     )
 
 
 def plan_of(run_dir: Path) -> Plan:
-    """Return the plan of an earlier run, for `--resume`. Raises UsageError."""
+    """The plan of an earlier run, for `--resume`. Raises UsageError."""
     return RunFolder(run_dir).plan()
 
 
 def now() -> str:
-    """Return the time as written in run folders: UTC, ISO 8601, whole seconds."""
+    """The time as run folders write it: UTC, ISO 8601, whole seconds."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the frames of a data link's capture: kinds, message bytes, header bytes.
+"""Count what a capture of the data link holds: kinds of frames, message bytes, header bytes.
 
-Counts only, without checking the frames. `count` is the only entry, so that the Rust core
-could replace it. Classic pcap (draft-ietf-opsawg-pcap), link type
+Counting only: no checks of the frames themselves. `count` is the one door, so that the Rust core
+can take its place. Classic pcap (draft-ietf-opsawg-pcap), link type
 Ethernet, either byte order, microseconds or nanoseconds.
 """
 
@@ -50,7 +50,7 @@ _NO_DATA = frozenset({0x0C, 0x11, 0x12})
 
 @dataclass
 class Frames:
-    """Counts of a capture; docs/formats/run.md describes each number."""
+    """What a capture holds; docs/formats/run.md describes each number."""
 
     frames: int = 0
     bytes: int = 0

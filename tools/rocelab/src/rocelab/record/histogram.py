@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stage histograms from rxestat: merges kinds of packets and computes quantiles."""
+"""Stage histograms as rxestat writes them: merge kinds of packets, and take quantiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Histogram:
     min: int
     max: int
     buckets: Mapping[int, int]
-    """Largest value of the bucket → number of values in it."""
+    """Largest value that belongs to the bucket → how many."""
 
     @property
     def mean(self) -> float:
@@ -29,7 +29,7 @@ class Histogram:
         return self.sum / self.count
 
     def quantile(self, share: float) -> int:
-        """Return the bucket edge (ns) that a `share` of the values do not exceed, at most max."""
+        """The bucket edge (ns) that a `share` of the values do not exceed; never above max."""
         needed = math.ceil(round(share * self.count, 9))
         seen = 0
         for upper in sorted(self.buckets):
@@ -40,7 +40,7 @@ class Histogram:
 
 
 def from_row(row: Mapping[str, Any]) -> Histogram | None:
-    """Parse a row of rxestat's JSON; None when the stage has no values. Raises CellError."""
+    """A row of rxestat's JSON; None when the stage saw nothing. Raises CellError."""
     try:
         buckets = {int(upper): int(number) for upper, number in row["buckets"]}
         found = Histogram(
@@ -54,7 +54,7 @@ def from_row(row: Mapping[str, Any]) -> Histogram | None:
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """Merge histograms; at least one must be given."""
+    """One histogram of all values; at least one must be given."""
     parts = list(histograms)
     buckets: Counter[int] = Counter()
     for part in parts:

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 _DEEPEST = 64
-"""Levels of nesting; rocelab and its probes write ten at most."""
+"""Levels of nesting; what rocelab and its probes write has ten at most."""
 
 
 def parse(content: bytes | str) -> dict[str, Any]:
-    """Parse a JSON object. Raises ValueError if it is not one or is nested too deeply."""
+    """Parse a JSON object. Raises ValueError when it is none, or nested too deeply."""
     try:
         found = json.loads(content)
     except RecursionError as error:

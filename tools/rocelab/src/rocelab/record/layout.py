@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The names of the files in a run folder, and their size limits (docs/formats/run.md)."""
+"""What the files of a run folder are called, and how large they may be (docs/formats/run.md)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ FIGURES = "figures"
 
 WIRE_CAPTURE = "wire.pcap"
 TRACE = ".pcapng"
-"""A node's trace has the node's name before this; rotated ones have a number after it."""
+"""A node's trace is named after it; rotated ones have a number after this."""
 
 LARGEST_JSON = 64 << 20
 LARGEST_OUTPUT = 256 << 20
 """Raw output of a benchmark: perftest writes a line for each sample."""
 LARGEST_RESULTS = 1 << 30
 MOST_ROWS = 1 << 25
-"""Limit for results.parquet, which may be small and still unpack to any size."""
+"""Of results.parquet, which can be short and still unpack to anything."""
 
 
 def step(size: int | None) -> str:
-    """Return a step's folder within its cell's; None: one step for all sizes."""
+    """A step's folder in its cell's; None: one step for all sizes."""
     return "all" if size is None else str(size)
 
 
 def trace(node: str) -> str:
-    """Return the name of rxedump's trace at a node."""
+    """What rxedump recorded at a node."""
     return f"{node}{TRACE}"
 
 
 def is_trace(name: str) -> bool:
-    """Return whether a file is a node's trace, or a rotated part of one."""
+    """Say whether a file is a node's trace, or a rotated part of one."""
     return TRACE in name and not name.startswith(".")
 
 

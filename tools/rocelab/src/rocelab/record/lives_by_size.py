@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lives of single messages in results.parquet, one for each size of a benchmark."""
+"""The lives of single messages that results.parquet holds, one for each size of a benchmark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LifeOfSize:
     repetition: int
     life: Life
     measured: tuple[str, float] | None
-    """Kind and mean (ns) of the latency that the benchmark measured in that repetition, if any."""
+    """Kind and mean, ns, of the latency that the benchmark measured then, if it measures one."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Subject:
 
 
 def subjects(run: Run) -> list[Subject]:
-    """Return the lives in the order of the results."""
+    """Return what there is, in the order of the results."""
     found = [
         item
         for item in run.series
@@ -60,7 +60,7 @@ def _lives(series: Sequence[Series]) -> Iterator[LifeOfSize]:
         total = next((item for item in members if item.metric == _REQUESTER), None)
         if total is None:
             continue
-        # the message of the middle repetition: a real one, not a mean of several
+        # the message of the repetition in the middle: a real one, never a mean of several
         ordered = sorted(zip(total.values, total.repetitions, strict=True))
         _, repetition = ordered[(len(ordered) - 1) // 2]
         there = [

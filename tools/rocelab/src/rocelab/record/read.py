@@ -30,7 +30,7 @@ _SERIES = [
 
 @dataclass(frozen=True)
 class Series:
-    """One quantity over the repetitions: `values` in `unit`, one for each of `repetitions`.
+    """One quantity over the repetitions: `values`, in `unit`, of the repetitions beside them.
 
     `size` is in bytes, or `ALL_SIZES`.
     """
@@ -58,7 +58,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Json:
-    """An untrusted JSON object; a value of an unexpected type counts as absent."""
+    """A JSON object of which nothing is known; a value of another type than asked for is absent."""
 
     data: Mapping[str, Any]
 
@@ -96,7 +96,7 @@ class Json:
         )
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings and numbers of a list, or a single value, as text."""
+        """Return the strings and numbers of a list, or of the one value there is, as text."""
         value = self.data.get(key)
         items = value if isinstance(value, list) else [value]
         return [
@@ -115,7 +115,7 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """Return `ok`, `error`, or `missing` for a cell without a readable cell.json."""
+        """Say `ok`, `error`, or `missing` for a cell that has no readable cell.json."""
         return self.content.text("status", "error") if self.content else "missing"
 
 
@@ -144,7 +144,7 @@ class Run:
         return [series for series in self.series if series.metric == metric]
 
     def by_size(self, metric: str) -> list[Series]:
-        """Return the series of one metric that belong to a single size."""
+        """Return those of one metric that have a size of their own."""
         return [series for series in self.of(metric) if series.size != ALL_SIZES]
 
 

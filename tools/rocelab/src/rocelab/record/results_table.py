@@ -32,18 +32,18 @@ SCHEMA = {
     "program": pl.String,
 }
 WIRE = "wire"
-"""The value of the column `node` for the capture outside the nodes."""
+"""What the column `node` says of the capture outside the nodes."""
 _READ = SCHEMA | dict.fromkeys(("repetition", "size"), pl.Int64)
 _LONGEST_NAME = 60
 _HEAD = re.compile(r"[^\n]{0,120}")
 
 
 class UnreadableError(UsageError):
-    """A run has no results, or they are damaged. They can be rebuilt from its cells."""
+    """A run has no results, or they are damaged. They can be made again from its cells."""
 
 
 def write(run_dir: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
-    """Write the table of a run atomically, replacing an earlier one; return its path.
+    """Write the table of a run at once, in place of an earlier one; return its path.
 
     Raises OSError.
     """
@@ -78,13 +78,13 @@ def load(run_dir: Path) -> pl.DataFrame:
 
 
 def raw(run_dir: Path) -> bytes:
-    """Return the unchanged file, for a copy. Raises OSError."""
+    """Return the file as it is, for a copy of it. Raises OSError."""
     with Directory.open(run_dir) as root:
         return root.read(layout.RESULTS, limit=layout.LARGEST_RESULTS)
 
 
 def exists(run_dir: Path) -> bool:
-    """Return whether the folder has such a file, readable or not."""
+    """Say whether the folder has such a file, readable or not."""
     try:
         with Directory.open(run_dir) as root:
             return root.exists(layout.RESULTS)

@@ -19,26 +19,26 @@ from rocelab.strict import shown
 SCHEMA = "rocelab.rxecpu/1"
 OWNERS = ("benchmark", "rxe", "network", "other")
 COMMUNICATION = ("benchmark", "rxe", "network")
-"""The owners whose time is a cost of the transport."""
+"""The owners whose time the transport costs."""
 _CONTEXTS = frozenset({"user", "syscall", "fault", "kthread", "hardirq", "softirq"})
 _TOLERANCE = 0.01
-"""The share of wall time times CPUs by which the sum of the parts may differ."""
+"""Of wall times CPUs: how much of it the parts may be off."""
 _SOFTIRQ = re.compile(r"softirq\.([a-z_]{1,16})", re.ASCII)
 
 Account = tuple[str, str]
-"""Context (softirqs with their kind) and owner."""
+"""Context (of softirqs with their kind) and owner."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """The traffic during the measured time, to divide it by; 0: unknown."""
+    """What moved while the time was counted, to divide it by; 0: not known."""
 
     packets: int
-    """Packets sent and received by the nodes of the machine."""
+    """Sent and received by the nodes whose time it is."""
     messages: float
-    """Messages on the wire, both directions."""
+    """Carried by the wire, both directions."""
     megabytes: float
-    """Message bytes on the wire, both directions, in 10^6."""
+    """Message bytes carried by the wire, both directions, in 10^6."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Split:
     late: int
 
     def of(self, owners: tuple[str, ...], *, user: bool = True) -> int:
-        """Return the busy time of some owners; without `user` only in the kernel."""
+        """Busy time of some owners; without `user`: in the kernel only."""
         return sum(
             ns
             for (context, owner), ns in self.busy.items()
@@ -62,7 +62,7 @@ class Split:
         )
 
     def values(self, traffic: Traffic) -> Iterator[Value]:
-        """Return all values."""
+        """Everything as values."""
         parts: defaultdict[Account, int] = defaultdict(int)
         for (context, owner), ns in self.busy.items():
             parts[context.partition(".")[0], owner] += ns
@@ -95,12 +95,12 @@ class Split:
 
 
 def file_name(machine: str) -> str:
-    """Return the path of a machine's document in a step's folder; it is named by its nodes."""
+    """Where a machine's document lies in a step's folder; it is named by its nodes."""
     return f"rxecpu.{machine}.json"
 
 
 def found(step: Directory, nodes: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], Split]]:
-    """Return (name, its nodes, split) of each machine of a step. Raises CellError."""
+    """(name, its nodes, split) of each machine of a step. Raises CellError."""
     for name, some in (*((node, (node,)) for node in nodes), ("+".join(nodes), nodes)):
         if step.exists(file_name(name)):
             yield name, some, read(step, name)
@@ -124,7 +124,7 @@ def parse_text(text: str | bytes) -> Split:
 
 
 def parse(document: object) -> Split:
-    """Check a document, and that its parts sum to wall time times CPUs. Raises CellError."""
+    """Check a document, and above all that its parts sum to wall times CPUs. Raises CellError."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise CellError(f"rxecpu's document does not say {SCHEMA}")
     try:
@@ -164,7 +164,7 @@ def _count(number: object) -> int:
 
 
 def _context(text: object) -> str:
-    """Names from a node become parts of metric names, so only known ones pass."""
+    """Names from a node become metric names: known ones only."""
     if not isinstance(text, str) or not (text in _CONTEXTS or _SOFTIRQ.fullmatch(text)):
         raise ValueError(text)
     return text

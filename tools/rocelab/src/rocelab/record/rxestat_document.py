@@ -25,19 +25,19 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Stages:
-    """Packets and stages of one node's driver during one step."""
+    """What one node's driver did with packets during one step."""
 
     histograms: Mapping[Key, Histogram]
     """Sizes and network layers merged: a step has one message size and one transport."""
     packets: Mapping[tuple[str, str], tuple[int, int]]
     """(event, opcode class) → (packets, of which switched out and therefore in no histogram)."""
     lost: int
-    """Records that the probe lost."""
+    """Records that the probe could not take."""
     clock_ns: float | None
     """Cost of one clock read; every stage contains one."""
 
     def mean(self, direction: str, opcode_class: str, names: Iterable[str]) -> float | None:
-        """Return the sum of the stages' means in ns per packet; None when a stage has no values."""
+        """Sum of the stages' means in ns, per packet; None when a stage saw nothing."""
         total = 0.0
         for stage in names:
             found = self.histograms.get((direction, opcode_class, stage))
@@ -47,13 +47,13 @@ class Stages:
         return total
 
     def on_the_way(self, opcode_class: str) -> float:
-        """Return the mean ns of a packet in all stages of sending and of delivering."""
+        """Mean ns that a packet spends in the stages of sending and of delivering, together."""
         keys = [("tx", opcode_class, stage) for stage in stage_table.TX]
         keys += [("rx", opcode_class, stage) for stage in stage_table.DELIVERING]
         return sum(self._per_packet(key) for key in keys if key in self.histograms)
 
     def _per_packet(self, key: Key) -> float:
-        """Return the mean ns of a stage over all packets, including those without this stage."""
+        """Mean ns of a stage over all packets, those included that have no such step."""
         found = self.histograms[key]
         if key[0] == "rx" and stage_table.passed_by_some(key[0], key[2]):
             count, switched = self.packets.get(("done", key[1]), (0, 0))
@@ -61,7 +61,7 @@ class Stages:
         return found.mean
 
     def values(self) -> Iterator[Value]:
-        """Return all values; kind is the opcode class."""
+        """Everything as values; kind is the opcode class."""
         for (direction, kind, stage), found in self.histograms.items():
             for figure, number in (
                 ("count", found.count),
@@ -88,7 +88,7 @@ class Stages:
 
 
 def file_name(node: str) -> str:
-    """Return the path of a node's document in a step's folder."""
+    """Where a node's document lies in a step's folder."""
     return f"rxestat.{node}.json"
 
 
@@ -137,7 +137,7 @@ def parse(document: object) -> Stages:
 
 
 def _word(text: object) -> str:
-    """Names from a node become parts of metric names, so only words pass."""
+    """Names from a node become metric names: words only."""
     if not isinstance(text, str) or not _WORD.fullmatch(text):
         raise ValueError(text)
     return text

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cost of a packet in each stage of the driver, at both ends, by message size.
+"""What a packet cost in each stage of the driver, at both ends, by message size: the numbers.
 
-A bar is the mean cost of one packet. If only some packets pass a stage (`cqe`: those that
-complete a message), its time is spread over all packets of the bar, except for `xmit`: if that is
-absent, it was not seen.
+A bar is the mean cost of one packet. Where only some packets pass a stage (`cqe`: those that
+complete a message), its time is spread over all packets of the bar; `xmit` is not: where it is
+absent it was not seen, not skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rocelab.record.read import Series
 
 @dataclass(frozen=True)
 class Place:
-    """The packets of a panel: their place, direction and opcode class."""
+    """Whose packets a panel shows: where, which way, and of which opcode class."""
 
     node: str
     direction: str
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Cost:
-    """One stage of one bar, in ns: means over repetitions, because means add up and medians do not.
+    """One stage of one bar, in ns, means over repetitions: means add up, medians do not.
 
     `per_packet` is over all packets of the bar, `mean` over the `packets` that passed the stage;
     `spread` is the smallest and the largest repetition of `per_packet`. `p50` and `p99` are of
@@ -68,17 +68,17 @@ class Bar:
 
 
 def is_acknowledgement(opcode_class: str) -> bool:
-    """Return whether an opcode class consists of answers without a message."""
+    """Say whether an opcode class is the answers that carry no message."""
     return opcode_class == "ACKNOWLEDGE"
 
 
 def packet_name(opcode_class: str) -> str:
-    """Return an opcode class for a heading: `RDMA WRITE`."""
+    """Return an opcode class as a heading writes it: `RDMA WRITE`."""
     return opcode_class.replace("_", " ")
 
 
 def is_packet_cost(series: Series) -> bool:
-    """Return whether `bars` uses a series."""
+    """Say whether a series is what `bars` is made of."""
     return any(family.parse(series.metric) for family in (metrics.Stage, metrics.Capsule))
 
 
@@ -154,7 +154,7 @@ def _median(series: Series | None) -> float | None:
 
 
 def _path_order(places: Sequence[Place]) -> list[Place]:
-    """Order places along a packet's path: sent here, received there, and then the way back."""
+    """Order places as a packet meets them: sent here, received there, and then the way back."""
     nodes = sorted({place.node for place in places})
 
     def key(place: Place) -> tuple[str, int, int]:

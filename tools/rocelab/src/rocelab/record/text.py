@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Clean text that a stranger may have written before it is shown."""
+"""Clean text that a stranger may have written, before anybody sees it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BREAK = re.compile(r"\r?\n")
 
 
 def one_line(text: str, *, longest: int = _LONGEST) -> str:
-    """Put text on one line, and replace characters that are invalid in XML 1.0 or unreadable.
+    """Put text on one line, and replace what neither XML 1.0 nor an eye can take.
 
     That is controls, surrogates and marks of direction. Text longer than anyone reads is cut: a
     page, and above all a chart, has only so much room.

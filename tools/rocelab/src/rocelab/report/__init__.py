@@ -14,8 +14,9 @@ from rocelab.record.folder import RunFolder
 from rocelab.report import render
 from rocelab.report.document import compose
 from rocelab.report.export import export
+from rocelab.report.shared import share_report
 
-__all__ = ["build", "export"]
+__all__ = ["build", "export", "share_report"]
 
 
 def build(run_dir: Path, beside: Path | None = None) -> Path:

@@ -34,6 +34,7 @@ from rocelab.report.figure import Document, Note, Section
 _STATUS = {
     "running": "was still running when this report was made",
     "interrupted": "was interrupted",
+    "killed": "was killed",
     "stopped": "was stopped",
 }
 

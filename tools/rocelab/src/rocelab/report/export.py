@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocelab.conditions import explained
 from rocelab.directory import Directory
-from rocelab.errors import UsageError
 from rocelab.record import read, results_table
 from rocelab.report import render, svg
 from rocelab.report.document import compose
@@ -22,7 +22,7 @@ def export(run_dir: Path, into: Path) -> list[Path]:
     document = compose(run)
     written = []
     try:
-        with Directory.open(into, make=True) as folder:
+        with Directory.making(into) as folder:
             if not run.table.is_empty():
                 folder.write("results.csv", run.table.write_csv)
                 folder.write("results.parquet", results_table.raw(run_dir))
@@ -34,7 +34,7 @@ def export(run_dir: Path, into: Path) -> list[Path]:
                     folder.write(f"{figure.slug}.pdf", svg.as_pdf(drawing))
                     written += [f"{figure.slug}.svg", f"{figure.slug}.pdf"]
     except OSError as error:
-        raise UsageError(
-            f"cannot export to {into}: {error.strerror}", action="Choose another folder."
+        raise explained(
+            error, f"cannot export to {into}", action="Choose another folder with --export."
         ) from error
     return [into / name for name in written]

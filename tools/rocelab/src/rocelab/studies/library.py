@@ -35,6 +35,10 @@ def plan(name: str, *, quick: bool) -> Plan:
 
 def _text(name: str, file: str) -> str:
     if name not in NAMES:
-        raise UsageError(f"there is no study {shown(name)}", action=f"Choose from {listed(NAMES)}.")
+        raise UsageError(
+            f"there is no study {shown(name)}",
+            cause="rocelab has the studies that `rocelab study list` shows",
+            action=f"Choose from {listed(NAMES)}.",
+        )
     folder = resources.files("rocelab.studies") / "data" / name
     return (folder / file).read_text("utf-8")

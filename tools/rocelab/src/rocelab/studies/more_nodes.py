@@ -24,11 +24,13 @@ def extend(plan: Plan, study: Study, nodes: int) -> Plan:
     if not study.more_nodes:
         raise UsageError(
             f"{study.name} is about {plan.testbed.nodes} nodes, but {nodes} are named",
+            cause="it says nothing about larger machines",
             action=f"Name {plan.testbed.nodes} of them.",
         )
     if nodes > MOST_NODES:
         raise UsageError(
             f"{nodes} nodes are more than {MOST_NODES}, the most a run can have",
+            cause="--nodes names too many hosts",
             action="Name fewer nodes.",
         )
     block = min(b.mpi.ranks_per_node for b in plan.benchmarks if b.mpi and _spreads(b))

@@ -9,7 +9,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rocelab.errors import ExitCode, RocelabError
+from rocelab.errors import RocelabError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,6 +60,16 @@ def show_error(error: RocelabError) -> None:
                 err().print(f"    {line}", markup=False)
 
 
+def show_interruption(by: str) -> None:
+    """Print what an interruption leaves, and how to go on."""
+    err().print(
+        f"rocelab: interrupted by {by}\n"
+        "  what is kept: files that were finished; of a run, every finished cell\n"
+        "  what to do: give the command again; continue a run with `rocelab run --resume RUN`",
+        markup=False,
+    )
+
+
 def show_bug(error: BaseException) -> None:
     """Print one line about a bug in rocelab; ROCELAB_DEBUG gives the traceback."""
     err().print(
@@ -70,6 +80,6 @@ def show_bug(error: BaseException) -> None:
     )
 
 
-def leave(code: ExitCode) -> None:
+def leave(code: int) -> None:
     """Exit with a documented code."""
     sys.exit(int(code))

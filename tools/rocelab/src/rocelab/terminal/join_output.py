@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
+from rocelab.conditions import explained
 from rocelab.correlate.joined import join
 from rocelab.correlate.median_message import median_message
 from rocelab.correlate.messages import messages
 from rocelab.directory import Directory
-from rocelab.errors import UsageError
 from rocelab.record import results_table
 from rocelab.record.captures import Place
 from rocelab.terminal.join_tables import Shown
@@ -32,11 +32,12 @@ def examine(
     if parquet is not None:
         parts = () if place.name == place.wire.name else tuple(place.name.split("/"))
         try:
-            with Directory.open(parquet, make=True) as folder:
+            with Directory.making(parquet) as folder:
                 _write(folder, parts, {"packets": joined.packets, "messages": rows})
-        except OSError as error:
-            raise UsageError(
-                f"cannot write tables to {parquet}: {error.strerror}",
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise explained(
+                error,
+                f"cannot write tables to {parquet}",
                 action="Choose another folder with --parquet.",
             ) from error
     return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows))

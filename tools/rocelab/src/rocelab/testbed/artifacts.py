@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rocelab.directory import read_named
 from rocelab.errors import MissingError
 from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import Probe
+from rocelab.record import json_text
+
+_LARGEST_FACTS = 1 << 20
 
 
 def build_dir() -> Path:
@@ -30,13 +34,27 @@ def build_dir() -> Path:
 
 
 def _existing(path: Path, target: str) -> Path:
-    if not path.exists():
+    try:
+        path.stat()
+    except OSError as error:
         raise MissingError(
-            f"{path} is missing",
-            cause=f"`make {target}` has not run",
+            f"{path} cannot be used: {error.strerror}",
+            cause=f"`make {target}` has not run, or ROCELAB_BUILD names another folder",
             action=f"Run `make {target}`.",
-        )
+        ) from error
     return path
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return what a build says of itself. Raises MissingError."""
+    try:
+        return json_text.parse(read_named(path, limit=_LARGEST_FACTS))
+    except (OSError, ValueError) as error:
+        raise MissingError(
+            f"{path} cannot be used",
+            cause=f"it is damaged: {error}",
+            action="Build it again: remove that folder, and run `make setup probes`.",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -58,8 +76,8 @@ def driver(line: str, variant: str = "instrumented") -> Driver:
     """Return the driver of a kernel line; kernel/Makefile lists the variants."""
     folder = build_dir() / "kernel" / line / variant
     module = _existing(folder / "rdma_rxe.ko", f"module LINE={line}")
-    facts = json.loads((folder / "build.json").read_text())
-    return Driver(module, facts["kernel_release"], facts["patch_id"])
+    built = facts(folder / "build.json")
+    return Driver(module, str(built.get("kernel_release")), str(built.get("patch_id")))
 
 
 def probe(name: str, line: str = DEFAULT_LINE) -> Path:

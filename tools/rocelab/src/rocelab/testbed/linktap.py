@@ -31,10 +31,10 @@ def capture(
     them. Frames that it had to drop are counted in what this yields. Raises TestbedError
     when the capture does not start or is not complete for another reason.
     """
-    machine = machine.root
-    remote = machine.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
+    root = machine.root
+    remote = root.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
     direction = ("-Q", "in") if arriving else ()
-    process = machine.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
+    process = root.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
     try:
         process.wait_for_line(f"{TAP}: listening", timeout=_START_TIMEOUT)
         captured = Captured()
@@ -46,11 +46,11 @@ def capture(
             captured.lost = int(lost[1])
         elif done.returncode:
             raise TestbedError(
-                f"the capture on {machine.name} is not complete",
+                f"the capture on {root.name} is not complete",
                 cause=done.stderr.strip()[-500:],
                 action=f"On {machine.name}: look at the free space in /tmp, and at `ip link`.",
             )
-        machine.get(remote, path)
+        root.get(remote, path)
     finally:
         process.kill()
-        machine.run(["rm", "-f", remote], check=False)
+        root.run(["rm", "-f", remote], check=False)

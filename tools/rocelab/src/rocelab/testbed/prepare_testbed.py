@@ -16,6 +16,7 @@ def prepare_testbed(testbed: VirtualTestbed, line: str, say: Callable[[str], Non
     try:
         driver = artifacts.driver(line)
         prepare(testbed.nodes, driver, artifacts.programs(line))
+        testbed.state.mark_prepared()
     except BaseException:
         testbed.down()
         raise

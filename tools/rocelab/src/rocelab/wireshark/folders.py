@@ -45,6 +45,7 @@ def report(what: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise MissingError(
             f"tshark -G {what} did not finish within {_TIMEOUT_S} s",
+            cause="this machine is very busy, or a plugin of yours waits for something",
             action="Run it yourself to see what it waits for.",
         ) from error
     if done.returncode:

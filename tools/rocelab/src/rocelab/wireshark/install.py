@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from rocelab.directory import read_named
 from rocelab.errors import UsageError
+from rocelab.record import json_text
 from rocelab.wireshark.folders import Folders
 
 PLUGIN = "rocelab.lua"
@@ -27,6 +29,7 @@ _KERNEL_SHEBANG = 127
 """Longest first line of a script, in bytes (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
 _RECORD = "rocelab-installed.json"
 _SCHEMA = "rocelab.wireshark-installed/1"
+_LARGEST_RECORD = 1 << 20
 
 
 @dataclass
@@ -80,7 +83,7 @@ class _Record:
         if not path.exists():
             return cls(path)
         try:
-            kept = json.loads(path.read_bytes())
+            kept = json_text.parse(read_named(path, limit=_LARGEST_RECORD))
             if kept["schema"] != _SCHEMA:
                 raise ValueError(kept["schema"])
             files = {str(name): str(digest) for name, digest in kept["files"].items()}
@@ -155,13 +158,22 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
             cause="they are your own, or Wireshark saved changed columns and colours in them",
             action="Move them away, or overwrite them with --force.",
         )
+    try:
+        _put(record, targets, where, outcome)
+    except OSError:
+        if not record.files:
+            record.tidy()
+        raise
+    return outcome
+
+
+def _put(record: _Record, targets: dict[Path, bytes], where: Folders, outcome: Outcome) -> None:
     for path, wanted in targets.items():
         record.make(path.parent)
         _write(path, wanted, 0o755 if path.parent == where.extcap else 0o644)
         record.files[str(path)] = _digest(wanted)
         record.write()
         outcome.done.append(path)
-    return outcome
 
 
 def uninstall(where: Folders) -> Outcome:

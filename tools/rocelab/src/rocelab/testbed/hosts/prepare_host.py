@@ -37,6 +37,19 @@ def prepare(node: Node, say: Say) -> None:
     Raises MissingError when the host lacks a tool, TestbedError when a build fails or the loaded
     driver is in use.
     """
+    install(node, say)
+    version = host_state.read(node).version
+    if not version:
+        raise TestbedError(
+            f"{node.name} still runs its stock rdma_rxe",
+            cause="modprobe prefers another module to ours",
+            action=f"On {node.name}: look at `modinfo -n rdma_rxe`.",
+        )
+    say(f"{node.name}: {version}, probes in /usr/local/sbin")
+
+
+def install(node: Node, say: Say) -> None:
+    """Save the host's state, install driver and probes, and load the driver; see `prepare`."""
     has_mpi = False
     built = prebuilt.find(node.run(["uname", "-r"]).stdout.strip())
     if built is None:
@@ -67,14 +80,6 @@ def prepare(node: Node, say: Say) -> None:
                 prebuilt.install(node, built, work)
         finally:
             driver_exchange.load(node, devices)
-        version = host_state.read(node).version
-        if not version:
-            raise TestbedError(
-                f"{node.name} still runs its stock rdma_rxe",
-                cause="modprobe prefers another module to ours",
-                action=f"On {node.name}: look at `modinfo -n rdma_rxe`.",
-            )
-        say(f"{node.name}: {version}, probes in /usr/local/sbin")
     finally:
         # some of the files belong to root
         node.root.run(["rm", "-rf", "--", work], check=False)

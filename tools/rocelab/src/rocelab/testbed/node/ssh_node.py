@@ -45,16 +45,16 @@ class SshTarget:
             "BatchMode": "yes",
             "ClearAllForwardings": "yes",
             "ConnectTimeout": "20",
-            "ControlPath": str(self.control_path),
+            "ControlPath": _path(self.control_path),
             "LogLevel": "ERROR",
             "ServerAliveCountMax": "8",
             "ServerAliveInterval": "15",
             "StrictHostKeyChecking": "yes",
         }
         if self.identity:
-            settings |= {"IdentitiesOnly": "yes", "IdentityFile": str(self.identity)}
+            settings |= {"IdentitiesOnly": "yes", "IdentityFile": _path(self.identity)}
         if self.known_hosts:
-            settings["UserKnownHostsFile"] = str(self.known_hosts)
+            settings["UserKnownHostsFile"] = _path(self.known_hosts)
         options = [] if self.configured else ["-F", "none"]
         options += ["-l", self.user] if self.user else []
         options += ["-p", str(self.port)] if self.port else []
@@ -74,6 +74,12 @@ class SshTarget:
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""
         return done.returncode == _SSH_FAILED
+
+
+def _path(path: Path) -> str:
+    """Return a path as ssh_config(5) wants it: there, blanks separate and % begins a token."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{text}"'
 
 
 class SshNode(CommandNode):

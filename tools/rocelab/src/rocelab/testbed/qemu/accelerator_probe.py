@@ -7,8 +7,10 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from rocelab.directory import Directory, read_named
 from rocelab.testbed.qemu.machine_spec import Accelerator, kernel_command_line
 
 # the kernel prints this long before user space; with a working KVM that takes about a second
@@ -17,10 +19,8 @@ _LIMIT_SECONDS = 15
 
 
 def cache_dir() -> Path:
-    """Return $XDG_CACHE_HOME/rocelab; create it if it is missing."""
-    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocelab"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+    """Return $XDG_CACHE_HOME/rocelab, which may not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocelab"
 
 
 def _boots(image: Path) -> bool:
@@ -52,8 +52,10 @@ def choose(image: Path) -> Accelerator:
     key = hashlib.sha256(f"{boot}\0{image}".encode()).hexdigest()[:16]
     cached = cache_dir() / f"accelerator-{key}"
     try:
-        return "kvm" if cached.read_text() == "kvm" else "tcg"
-    except FileNotFoundError:
+        return "kvm" if read_named(cached, limit=8) == b"kvm" else "tcg"
+    except OSError:
         result: Accelerator = "kvm" if _boots(image) else "tcg"
-        cached.write_text(result)
+        # without the cache the next command tries again
+        with suppress(OSError), Directory.open(cached.parent, make=True) as folder:
+            folder.write(cached.name, result.encode())
         return result

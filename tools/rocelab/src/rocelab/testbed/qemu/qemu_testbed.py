@@ -169,7 +169,7 @@ class QemuTestbed:
         version = subprocess.run(
             ["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True
         ).stdout.splitlines()[0]
-        facts = json.loads((Path(self.spec.image) / "image.json").read_text())
+        facts = artifacts.facts(Path(self.spec.image) / "image.json")
         return {
             "provider": Provider.QEMU,
             "qemu": version,
@@ -247,7 +247,7 @@ def check_host(nodes: int, memory_mb: int, folder: Path, *, more_mb: int = 0) ->
         raise MissingError(
             f"{nodes} nodes of {memory_mb} MiB need {need} MiB of memory, {have} MiB are available",
             cause="other programs use the memory",
-            action="Close some, or set a smaller `memory_mb` in the plan's [testbed].",
+            action="Close some, or give the nodes less with `rocelab up --memory MIB`.",
         )
     free = shutil.disk_usage(folder).free // 2**20
     if free < _DISK_MB:

@@ -25,7 +25,8 @@ def execute(socket: Path, command: str, arguments: dict[str, Any]) -> object:
 
     try:
         return asyncio.run(asyncio.wait_for(session(), 30))
-    except (QMPError, OSError, TimeoutError) as error:
+    # QEMU's library lets EOFError through when QEMU ends during the greeting
+    except (QMPError, OSError, TimeoutError, EOFError) as error:
         raise TestbedError(
             f"QEMU did not execute {command}",
             cause=str(error) or "it does not answer",

@@ -3,6 +3,8 @@
 
 Its mode is 0700, it is outside any repository, and it exists only while the testbed is up. The
 supervisor holds a lock in it, so that a folder without a live supervisor is known to be stale.
+Another lock is next to the folder: whoever makes the testbed, measures on it or takes it down
+holds that one (rocelab.testbed.lock).
 """
 
 from __future__ import annotations
@@ -15,13 +17,19 @@ import shutil
 import signal
 import stat
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Any
 
+from rocelab.conditions import explained
+from rocelab.directory import read_named
 from rocelab.errors import TestbedError, UsageError
+from rocelab.record import json_text
+from rocelab.testbed import lock
 from rocelab.testbed.qemu.machine_spec import TestbedSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+_LARGEST_JSON = 1 << 20
 
 
 def base() -> Path:
@@ -29,8 +37,15 @@ def base() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     # checked below: in /tmp another user may have created it first
     path = Path(runtime) / "rocelab" if runtime else Path(f"/tmp/rocelab-{os.getuid()}")  # noqa: S108
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.lstat()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise explained(
+            error,
+            f"cannot make the folder of your testbeds, {path}",
+            action="Set XDG_RUNTIME_DIR to a folder that only you can read and write.",
+        ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise TestbedError(
             f"{path} is not a private folder of yours",
@@ -55,16 +70,31 @@ class State:
 
     @classmethod
     def all(cls) -> list[State]:
-        """Return all testbeds that are up, and remove stale folders."""
-        found = []
-        for path in sorted(base().iterdir()):
-            if path.is_dir() and _NAME.fullmatch(path.name):
-                state = cls(path.name)
-                if state.alive():
-                    found.append(state)
-                else:
-                    state.remove()
-        return found
+        """Return all testbeds that have a folder: they are up, starting, or were killed."""
+        folders = (path for path in sorted(base().iterdir()) if path.is_dir())
+        return [cls(path.name) for path in folders if _NAME.fullmatch(path.name)]
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the testbed's lock. Raises UsageError while another process holds it."""
+        return lock.held(self._use, f"testbed {self.name}")
+
+    @property
+    def user(self) -> int | None:
+        """PID of the process that makes, uses or takes down the testbed, if there is one."""
+        return lock.holder(self._use)
+
+    @property
+    def _use(self) -> Path:
+        return self.path.with_name(f".{self.name}.lock")
+
+    @property
+    def prepared(self) -> bool:
+        """Whether driver, probes and rxe devices were put on its nodes."""
+        return (self.path / "prepared").exists()
+
+    def mark_prepared(self) -> None:
+        """Note that the nodes have all that a benchmark needs."""
+        (self.path / "prepared").touch()
 
     @property
     def lock_file(self) -> Path:
@@ -80,19 +110,22 @@ class State:
     def spec(self) -> TestbedSpec:
         """Read the testbed's spec. Raises TestbedError if that fails."""
         try:
-            return TestbedSpec.from_json(json.loads((self.path / "spec.json").read_text()))
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            return TestbedSpec.from_json(self._json("spec.json"))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TestbedError(
                 f"cannot read the state of testbed {self.name}: {error}",
                 cause="another version of rocelab made it, or it is being taken down",
                 action="Use the rocelab that made it.",
             ) from None
 
+    def _json(self, name: str) -> dict[str, Any]:
+        return json_text.parse(read_named(self.path / name, limit=_LARGEST_JSON))
+
     def alive(self) -> bool:
         """Whether a supervisor holds the lock."""
         try:
-            with self.lock_file.open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            with self.lock_file.open("r") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
         except BlockingIOError:
@@ -102,8 +135,8 @@ class State:
     def died(self) -> dict[str, int]:
         """Return the nodes whose QEMU has ended, with its exit status."""
         try:
-            return dict(json.loads((self.path / "died.json").read_text()))
-        except FileNotFoundError:
+            return self._json("died.json")
+        except (OSError, ValueError):
             return {}
 
     def console_tail(self, node: str, lines: int = 20) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocelab import __version__
+from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.wireshark.extcap import options, places, stream
 
@@ -69,7 +70,8 @@ def main(words: Sequence[str]) -> int:
     """Answer Wireshark; gives the exit status."""
     try:
         return _work(words)
-    except RocelabError as error:
+    except (RocelabError, OSError) as caught:
+        error = caught if isinstance(caught, RocelabError) else explained(caught, "cannot capture")
         for prefix, text in (("", error.what), ("cause: ", error.cause), ("", error.action)):
             if text:
                 print(prefix + text, file=sys.stderr)

@@ -64,8 +64,9 @@ def _testbed(state: State) -> Iterator[Place]:
 
 def _testbeds() -> Iterator[Place]:
     for state in State.all():
-        # one may be going down just now
-        yield from _told(_testbed(state))
+        if state.alive():
+            # one may be going down just now
+            yield from _told(_testbed(state))
 
 
 def _login(target: SshTarget) -> tuple[str, ...]:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One lock a testbed: it names its holder, and ends with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocelab.errors import UsageError
+from rocelab.testbed import lock
+from rocelab.testbed.qemu.state_folder import State
+
+HOLD = """
+import sys, pathlib
+from rocelab.testbed import lock
+with lock.held(pathlib.Path(sys.argv[1]), "testbed t"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".t.lock"
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path) -> None:
+    with holder(path) as other:
+        try:
+            assert lock.holder(path) == other.pid
+            with pytest.raises(UsageError, match=f"in use by process {other.pid}"):
+                lock.held(path, "testbed t").__enter__()
+        finally:
+            other.kill()
+    # what the dead one left is no obstacle
+    assert path.exists()
+    assert lock.holder(path) is None
+    with lock.held(path, "testbed t"):
+        assert lock.holder(path) == os.getpid()
+    assert not path.exists()
+
+
+def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic links"):
+        lock.held(path, "testbed t").__enter__()
+    assert not (tmp_path / "victim").exists()
+
+
+def test_looking_at_testbeds_deletes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a supervisor may be that of a testbed that is just starting."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    state = State("starting")
+    state.path.mkdir(mode=0o700)
+    (state.path / "spec.json").write_text("{}")
+    assert [found.name for found in State.all()] == ["starting"]
+    assert (state.path / "spec.json").exists()
+    assert not state.alive()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ordinary conditions of a machine, as errors that say what failed, why, and what to do.
+
+A full disk, a folder of another user or a missing program is no bug. This is the only place that
+says what each means to a user and which exit code it has.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import traceback
+
+from rocelab.errors import MissingError, RocelabError, UsageError
+
+_Meaning = tuple[type[RocelabError], str, str]
+"""The kind of error, which gives the exit code; the likely cause; what to do."""
+
+_ELSEWHERE = "Name another path."
+_KIND = (UsageError, "it is another kind of file than is needed here", _ELSEWHERE)
+_PERMISSION = (
+    UsageError,
+    "it belongs to another user, or its permissions deny access",
+    "Look at its owner and mode with `ls -ld`, or name another path.",
+)
+_FULL = (MissingError, "the disk is full", "Free some space, or name a path on another disk.")
+_DESCRIPTORS = (
+    MissingError,
+    "too many files are open",
+    "Close some programs, or raise the limit with `ulimit -n`.",
+)
+_DISK = (
+    MissingError,
+    "the disk or the network file system fails",
+    "Look at the kernel's log with `dmesg`, or name a path on another disk.",
+)
+
+_MEANINGS: dict[int, _Meaning] = {
+    errno.ENOENT: (UsageError, "it does not exist, or a folder on the way to it", _ELSEWHERE),
+    errno.ENOTDIR: (UsageError, "a file stands where a folder is needed", _ELSEWHERE),
+    errno.EISDIR: (UsageError, "it is a folder, and a file is needed", _ELSEWHERE),
+    errno.EEXIST: (UsageError, "a file of that name is there already", _ELSEWHERE),
+    errno.ENOTEMPTY: (UsageError, "a folder of that name is there already", _ELSEWHERE),
+    errno.ELOOP: (UsageError, "symbolic links lead in a circle", _ELSEWHERE),
+    errno.ENAMETOOLONG: (UsageError, "the name is too long for the file system", _ELSEWHERE),
+    errno.EFBIG: (UsageError, "it is larger than such a file can be", _ELSEWHERE),
+    errno.EINVAL: _KIND,
+    errno.ENXIO: _KIND,
+    errno.ENODEV: _KIND,
+    errno.ESPIPE: _KIND,
+    errno.EACCES: _PERMISSION,
+    errno.EPERM: _PERMISSION,
+    errno.EROFS: (UsageError, "the file system is read-only", "Name a path on another disk."),
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: (
+        MissingError,
+        "your quota on that disk is used up",
+        "Free some space, or name a path on another disk.",
+    ),
+    errno.EIO: _DISK,
+    errno.ESTALE: _DISK,
+    errno.EMFILE: _DESCRIPTORS,
+    errno.ENFILE: _DESCRIPTORS,
+    errno.ENOMEM: (MissingError, "memory is used up", "Close some programs, and try again."),
+    errno.EAGAIN: (
+        MissingError,
+        "the limit of processes is reached",
+        "Close some programs, or raise the limit with `ulimit -u`.",
+    ),
+    errno.EBADF: (UsageError, "it was closed before rocelab started", "Do not close it."),
+}
+
+
+_RUST = re.compile(r"\(os error (\d{1,3})\)")
+
+
+def _number(error: Exception) -> int:
+    """Return the error's number; libraries written in Rust have it only in their text."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    match = _RUST.search(str(error))
+    return int(match[1]) if match else 0
+
+
+def explain(error: Exception, what: str = "", *, action: str = "") -> RocelabError | None:
+    """Say what a system error means to the user; None if it is none that is to be expected.
+
+    `error` is an OSError, or what a library made of one.
+
+    `what` says what failed, without the reason, which is added. `action` replaces the advice.
+    """
+    number = _number(error)
+    meaning = _MEANINGS.get(number)
+    if meaning is None:
+        return None
+    kind, cause, advice = meaning
+    if number == errno.ENOENT and _starts_program(error):
+        kind, cause = MissingError, "the program is not installed, or not in PATH"
+        advice = "Install it; `rocelab doctor` names the package."
+    file = getattr(error, "filename", None)
+    name = "" if file is None else os.fsdecode(file)
+    reason = getattr(error, "strerror", None) or os.strerror(number)
+    failed = what or (f"cannot use {name}" if name else "reading or writing failed")
+    return kind(f"{failed}: {reason}", cause=cause, action=action or advice)
+
+
+def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
+    """As `explain`, for a place where any system error is the user's to mend."""
+    return explain(error, what, action=action) or UsageError(
+        f"{what}: {str(getattr(error, 'strerror', None) or error)[:200]}",
+        cause="the operating system refuses it",
+        action=action or _ELSEWHERE,
+    )
+
+
+def out_of_memory() -> RocelabError:
+    """What a MemoryError means."""
+    kind, cause, action = _MEANINGS[errno.ENOMEM]
+    return kind("this machine has too little memory for that", cause=cause, action=action)
+
+
+def _starts_program(error: Exception) -> bool:
+    """Whether a program, not a file, is missing: they differ only in who raised the error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].name in ("_execute_child", "_execvpe", "execvp")

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One lock a testbed: who makes it, measures on it or takes it down holds it meanwhile.
+
+The kernel frees the lock when its process ends, however that ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rocelab.errors import UsageError
+
+_LONGEST_PID = 20
+
+
+@contextmanager
+def held(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock `path` of `what`, a testbed's name in messages; the file goes with it.
+
+    Raises UsageError, with the other's PID, when another process holds it.
+    """
+    descriptor = _take(path, what)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """Return the PID of the process that holds a lock; None if none does, 0 if it is unknown."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _pid(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _take(path: Path, what: str) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = _pid(descriptor)
+            os.close(descriptor)
+            if error.errno != errno.EWOULDBLOCK:
+                raise
+            who = f"process {pid}" if pid else "another process"
+            raise UsageError(
+                f"{what} is in use by {who}",
+                cause="another `rocelab` boots it, measures on it or takes it down",
+                action=f"Wait for it, or end it: `kill {pid or 'PID'}`.",
+            ) from None
+        if _is_at(descriptor, path):
+            # the PID serves the message of the other process: a full disk must not stop us
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+        # its holder has removed the file meanwhile
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _pid(descriptor: int) -> int:
+    text = os.pread(descriptor, _LONGEST_PID, 0).strip()
+    return int(text) if text.isdigit() else 0
