@@ -154,7 +154,9 @@ def doctor(
     if transport not in allowed:
         where = "rocelab" if hosts else "a testbed of virtual machines"
         raise UsageError(
-            f"{where} has no transport {transport!r}", action=f"Choose from {', '.join(allowed)}."
+            f"{where} has no transport {transport!r}",
+            cause="its devices carry only some of the transports",
+            action=f"Choose from {', '.join(allowed)}.",
         )
     if hosts:
         with _hosts(file, transport) as checks:
