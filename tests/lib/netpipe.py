@@ -48,7 +48,9 @@ def in_turn(nodes: Sequence[Node], size: int, *, repetitions: int, times: int) -
     with launch.prepared(nodes, settings) as there:
 
         def mpirun(*program: str) -> str:
-            return launch.run(program, _PLAN, nodes, there, control=None, timeout=240).stdout
+            return launch.run(
+                program, _PLAN, nodes, there, control=None, timeout=240, launch_seconds=120
+            ).stdout
 
         for _ in range(repetitions):
             found.netpipe.append(_netpipe(mpirun, nodes[0], size, times))

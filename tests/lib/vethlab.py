@@ -26,7 +26,14 @@ def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
     try:
         driver = artifacts.driver(LINE)
         probes = [artifacts.probe(probe, LINE) for probe in ("rxestat", "rxedump", LOOP)]
-        testbed = veth.up(f"{name}-{os.getpid()}", line=LINE, mtu=MTU, icount=icount, lifeline=True)
+        testbed = veth.up(
+            f"{name}-{os.getpid()}",
+            line=LINE,
+            mtu=MTU,
+            icount=icount,
+            emulation="tcg",
+            lifeline=True,
+        )
     except MissingError as error:
         missing(f"{error.what}: {error.action}")
     try:

@@ -75,6 +75,8 @@ def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
             memory_mb=MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB,
             lifeline=True,
             patience=PATIENCE,
+            # a machine that counts takes a second or more for a billion instructions of a busy loop
+            emulation="tcg",
             **options,
         )
     except MissingError as error:

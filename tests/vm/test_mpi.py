@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rocelab.accelerators import is_emulated
 from rocelab.errors import CellError, ExitCode
 from rocelab.measure import runner
 from rocelab.measure.cell import Outcome, measure
@@ -24,7 +25,6 @@ from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Benchmark, LinkPlan, Plan
 from rocelab.record import results_table
-from rocelab.record.accelerator import is_emulated
 from rocelab.studies import library
 from rocelab.studies.answers import Verdict, answers
 from rocelab.studies.samples import Results

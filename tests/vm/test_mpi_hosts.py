@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from command_line import rocelab
+from rocelab import accelerators
 from rocelab.errors import CellError, ExitCode
 from rocelab.measure import runner
-from rocelab.measure.mpi import launch
 from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import artifacts, linktap
@@ -143,7 +144,8 @@ def test_a_firewall_between_mpirun_and_its_daemon(
     testbed: QemuTestbed, hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Low ports answer, but mpirun's do not: the error names hosts, network and command."""
-    monkeypatch.setattr(launch, "EMULATED_LAUNCH_SECONDS", 45)
+    hasty = replace(accelerators.of("tcg"), mpi_launch_seconds=45)
+    monkeypatch.setitem(accelerators.ACCELERATORS, "tcg", hasty)
     plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
     first = testbed.nodes[0]
     first.run(["tc", "qdisc", "add", "dev", "peer0", "clsact"])

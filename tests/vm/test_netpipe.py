@@ -24,7 +24,12 @@ def test_medians_agree_within_their_intervals() -> None:
     """Six repetitions are the minimum for a 95 % interval; both crossed the pair, not lo."""
     try:
         testbed = veth.up(
-            f"netpipe-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, vcpus=2, lifeline=True
+            f"netpipe-{os.getpid()}",
+            line=vmlab.LINE,
+            mtu=vmlab.MTU,
+            vcpus=2,
+            emulation="tcg",
+            lifeline=True,
         )
     except MissingError as error:
         missing(f"{error.what}: {error.action}")

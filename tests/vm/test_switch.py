@@ -61,6 +61,7 @@ def testbed() -> Iterator[QemuTestbed]:
             nodes=3,
             switches=1,
             memory_mb=768,
+            emulation="tcg",
             lifeline=True,
         )
     except MissingError as error:

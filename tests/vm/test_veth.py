@@ -244,7 +244,7 @@ def test_the_command_line_knows_both_ends(testbed: VethTestbed) -> None:
     ]
     for node in ("n1", "n2"):
         assert rocelab("ssh", "--name", name, node, "rdma", "link").stdout.count("rxe") == 2
-    refused = rocelab("run", "demo", "--icount", "--provider", "qemu")
+    refused = rocelab("run", "demo", "--icount", "--provider", "ssh")
     assert refused.returncode == int(ExitCode.USAGE)
     assert "--icount" in refused.stderr
 

@@ -80,7 +80,7 @@ def test_too_few_repetitions_are_no_evidence(tmp_path: Path) -> None:
 def test_emulated_and_real_runs_are_not_comparable(tmp_path: Path, first: str, second: str) -> None:
     with pytest.raises(UsageError, match=f"{first}.*{second}") as caught:
         pair(tmp_path, {"accelerator": first}, {"accelerator": second})
-    assert "not time" in caught.value.cause
+    assert "no real time" in caught.value.cause
 
 
 def test_two_real_accelerators_are_comparable_with_a_warning(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     emulated = str(run(tmp_path / "c", accelerator="tcg"))
     refused = rocelab("compare", a, emulated)
     assert refused.returncode == 2
-    assert "not time" in refused.stderr
+    assert "no real time" in refused.stderr
     missing = rocelab("compare", a, str(tmp_path / "nowhere"))
     assert missing.returncode == 2
     assert "Traceback" not in refused.stderr + missing.stderr

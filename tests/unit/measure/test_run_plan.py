@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rocelab.errors import TestbedError, UsageError
 from rocelab.measure import run_plan, testbed_for_plan
 from rocelab.measure.progress import Silent
 from rocelab.plans import plan_file
+from rocelab.record.folder import RunFolder
 
 PLAN = plan_file.from_toml(
     '[plan]\nname = "p"\nrepetitions = 1\ntransports = ["tcp"]\nprobes = []\n'
@@ -40,6 +42,20 @@ def test_only_its_own_testbed_is_taken_down(
     outcome = run_plan.run_plan(PLAN, out=tmp_path, name="default", progress=Silent())
     assert (outcome.status, outcome.ok) == ("complete", 1)
     assert testbed.downs == (0 if up else 1)
+
+
+@pytest.mark.parametrize(("accelerator", "cells"), [("icount", 1), ("kvm", 3)])
+def test_counted_instructions_are_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accelerator: str, cells: int
+) -> None:
+    """The plan may ask for fewer repetitions there; run.json has the number that ran."""
+    testbed = Testbed(accelerator=accelerator)
+    monkeypatch.setattr(testbed_for_plan, "running", lambda *_: testbed)
+    plan = replace(PLAN, repetitions=3, counted_repetitions=1)
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=Silent())
+    assert outcome.ok == cells
+    assert RunFolder.open(outcome.path).plan().repetitions == cells
 
 
 def test_its_testbed_is_taken_down_after_an_error(

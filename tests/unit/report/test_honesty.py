@@ -12,7 +12,7 @@ import pytest
 
 import report_page
 from html_tree import Element
-from rocelab.record.accelerator import is_emulated
+from rocelab.accelerators import is_emulated
 from rocelab.report import transport_comparison, wording
 from rocelab.stats.summary import spread
 from synthetic_run import Synthetic
@@ -41,18 +41,26 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Element:
 
 
 def test_every_caption_names_the_accelerator(emulated: Element, real: Element) -> None:
-    for page, words in ((emulated, "emulated instructions, not real time"), (real, "kvm.")):
+    for page, words in (
+        (emulated, "neither real time nor"),
+        (real, "kvm."),
+    ):
         captions = [caption.text for caption in page.all("figcaption")]
         assert captions
         assert all("Accelerator: " in caption and words in caption for caption in captions)
 
 
-def test_icount_is_named_as_instructions(tmp_path: Path) -> None:
+def test_a_clock_that_counts_instructions_gives_instructions(tmp_path: Path) -> None:
+    """Work is in instructions, waits are in emulated time, and work comes first."""
     run = Synthetic(accelerator="icount", tests=("write_lat",), sizes=(64,), repetitions=1)
     page = report(run, tmp_path)
-    assert all(
-        "instruction counts, not real time" in caption.text for caption in page.all("figcaption")
-    )
+    assert all("counts instructions" in caption.text for caption in page.all("figcaption"))
+    texts = {element.text for element in page.all("text")}
+    assert "instructions per packet" in texts
+    assert not [text for text in texts if re.search(r"packet \((emulated )?[nµm]s\)", text)]
+    assert not [text for text in texts if re.search(r"(?<!emulated )\b[nµm]s\b", text)]
+    anchors = [section.attributes["id"] for section in page.all("section")]
+    assert anchors.index("stages") < anchors.index("latency")
 
 
 def test_an_emulated_time_is_called_so(emulated: Element, real: Element) -> None:

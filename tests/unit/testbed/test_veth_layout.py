@@ -61,7 +61,7 @@ PLAN = '[plan]\nname = "p"\ntransports = ["tcp"]\n[testbed]\n{}\n[[benchmark]]\n
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("icount = true", "only provider veth can count"),
+        ('provider = "ssh"\nicount = true', "hosts cannot count their instructions"),
         ('provider = "veth"\nicount = 1', "neither true nor false"),
         ("native = true", "only provider veth can run on this machine"),
         ('provider = "veth"\nnative = true\nicount = true', "only without icount"),
@@ -78,14 +78,16 @@ def test_options_override_the_plans_provider() -> None:
     assert plan.testbed.icount
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
     moved = move_plan(plan, Provider.QEMU, icount=False, native=False).testbed
-    assert (moved.provider, moved.icount) == ("qemu", False)
+    assert (moved.provider, moved.icount) == ("qemu", True)
+    hosts = move_plan(plan, Provider.SSH, icount=False, native=False).testbed
+    assert (hosts.provider, hosts.icount) == ("ssh", False)
     demo = move_plan(plan_file.load("demo"), None, icount=True, native=False).testbed
-    assert (demo.provider, demo.icount) == ("veth", True)
+    assert (demo.provider, demo.icount) == ("qemu", True)
     here = move_plan(plan, None, icount=False, native=True).testbed
     assert (here.provider, here.icount, here.native) == ("veth", False, True)
     assert move_plan(plan, None, icount=False, native=False) == plan
-    with pytest.raises(UsageError, match="one machine"):
-        move_plan(plan, Provider.QEMU, icount=True, native=False)
+    with pytest.raises(UsageError, match="only emulated machines count"):
+        move_plan(plan, Provider.SSH, icount=True, native=False)
     for provider, icount in ((Provider.QEMU, False), (None, True)):
         with pytest.raises(UsageError, match="both ends on this machine"):
             move_plan(plan, provider, icount=icount, native=True)

@@ -32,6 +32,8 @@ CPU_EVENTS = "cpu.events"
 CPU_EVENTS_LOST = "cpu.events.lost"
 CPU_EVENTS_LATE = "cpu.events.late"
 
+CPU_AMOUNTS = ("packet", "message", "mb")
+
 LIFE_OF = "life.of"
 
 _CPU = "cpu."
@@ -161,7 +163,7 @@ class CpuPer(NamedTuple):
     """CPU time divided by what moved, ns; kind: `communication` or `kernel`."""
 
     amount: str
-    """`packet`, `message` or `mb`."""
+    """One of `CPU_AMOUNTS`."""
 
     @property
     def name(self) -> str:
@@ -292,6 +294,21 @@ class Counter(NamedTuple):
         """Return the parts of a name of this group."""
         prefix = f"{group}."
         return cls(group, name.removeprefix(prefix)) if name.startswith(prefix) else None
+
+
+def is_work(name: str) -> bool:
+    """Say whether a metric in ns is time that a processor worked, without waits.
+
+    Where the clock counts instructions, it is a number of instructions. What includes a wait
+    depends on how the host schedules the nodes.
+    """
+    if stage := Stage.parse(name):
+        return stage.stage not in stage_table.APART
+    if part := LifeStage.parse(name):
+        return part.stage not in stage_table.APART | {stage_table.GAP}
+    if Capsule.parse(name) or Account.parse(name):
+        return True
+    return name == PROBE_CLOCK or name in {CpuPer(amount).name for amount in CPU_AMOUNTS}
 
 
 def is_share_of_time(name: str) -> bool:

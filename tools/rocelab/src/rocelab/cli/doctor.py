@@ -56,7 +56,10 @@ def _host(line: str) -> list[Check]:
     def accelerator() -> str:
         if accelerator_probe.choose(artifacts.image(line)) == "kvm":
             return "KVM boots the node's kernel"
-        return "emulation (TCG): KVM cannot boot a kernel here, so times are emulated"
+        return (
+            "emulation that counts instructions (icount): KVM cannot boot a kernel here, so no "
+            "time will be real"
+        )
 
     def driver() -> str:
         built = artifacts.driver(line)

@@ -120,7 +120,7 @@ def run(
     ] = None,
     icount: Annotated[
         bool,
-        typer.Option("--icount", help="Count instructions; implies --provider veth."),
+        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
     ] = False,
     inventory: File = None,
     on_this_machine: Annotated[

@@ -29,7 +29,7 @@ def up(
         typer.Option(help="qemu: a VM per node; veth: one VM, its nodes joined by veth pairs."),
     ] = Provider.QEMU,
     icount: Annotated[
-        bool, typer.Option("--icount", help="Count instructions; implies --provider veth.")
+        bool, typer.Option("--icount", help="Emulate and count instructions, even where KVM works.")
     ] = False,
     line: KernelLine = kernel_lines.DEFAULT_LINE,
     mtu: Annotated[
@@ -83,8 +83,7 @@ def up(
             cause="hosts of your own are up already",
             action="Prepare them with `rocelab hosts prepare`.",
         )
-    kind = Provider.VETH if icount else provider
-    if TestbedPlan(kind, line, mtu, nodes=nodes, switches=switches).lacks_switch:
+    if TestbedPlan(provider, line, mtu, nodes=nodes, switches=switches).lacks_switch:
         raise UsageError(
             f"a link has two ends: {nodes} nodes need a switch",
             cause="the testbed would have no switch",
@@ -93,7 +92,7 @@ def up(
     with State(name).held():
         testbed = by_name.up(
             name,
-            provider=kind,
+            provider=provider,
             line=line,
             mtu=mtu,
             icount=icount,

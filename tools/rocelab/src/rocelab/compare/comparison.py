@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 
+from rocelab.accelerators import is_emulated
 from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
 from rocelab.metrics import COMPARED
 from rocelab.record import results_table
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.folder import RunFolder
 from rocelab.stats import two_samples
 from rocelab.stats.summary import median
@@ -162,6 +162,6 @@ def _refuse(first: str, second: str) -> None:
     if first != second and (is_emulated(first) or is_emulated(second)):
         raise UsageError(
             f"the first run was measured under {first!a:.20}, the second under {second!a:.20}",
-            cause="emulated nodes measure instructions, not time: the numbers are not comparable",
+            cause="emulated nodes have no real time, and only icount counts instructions",
             action="Compare runs under the same accelerator.",
         )

@@ -78,7 +78,8 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
                     yield (
                         *(folder.name, cell.benchmark.tool, cell.benchmark.title),
                         *(cell.transport.name, cell.repetition, size, node),
-                        *(value.metric, str(value.kind), float(value.value), value.unit),
+                        *(value.metric, str(value.kind), float(value.value)),
+                        results_table.unit(value.metric, value.unit, meta["accelerator"]),
                         *(meta["accelerator"], driver, cell.test.program),
                     )
     except (CellError, OSError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from rocelab import accelerators
 from rocelab.measure import runner, testbed_for_plan
 from rocelab.measure.progress import Progress
 from rocelab.measure.runner import RunOutcome
@@ -41,8 +42,15 @@ def run_plan(
     with ExitStack() as held:
         found = testbed_for_plan.running(plan, name, progress.note, held)
         if found is not None:
-            return runner.run(plan, found, out, resume=resume, progress=progress)
+            fitted = _repeated(plan, found, resume)
+            return runner.run(fitted, found, out, resume=resume, progress=progress)
         return _on_own_testbed(plan, out, progress, hosts, resume, held)
+
+
+def _repeated(plan: Plan, testbed: AnyTestbed, resume: Path | None) -> Plan:
+    """Return the plan as often as it is to run there; a run that goes on keeps its number."""
+    counts = accelerators.of(testbed.accelerator).counts_instructions
+    return plan.where_counted() if counts and resume is None else plan
 
 
 def _on_own_testbed(
@@ -65,7 +73,9 @@ def _on_own_testbed(
         return own
 
     try:
-        return runner.run(plan, remake(), out, resume=resume, progress=progress, remake=remake)
+        made = remake()
+        fitted = _repeated(plan, made, resume)
+        return runner.run(fitted, made, out, resume=resume, progress=progress, remake=remake)
     finally:
         if own:
             own.down()

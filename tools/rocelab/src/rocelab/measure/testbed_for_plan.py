@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from rocelab import accelerators
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
@@ -25,7 +26,8 @@ Say = Callable[[str], None]
 def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bool) -> Plan:
     """Return the plan with its benchmarks moved to another testbed. Raises UsageError.
 
-    `provider` is None to keep the plan's; `icount` and `native` imply provider `veth`.
+    `provider` is None to keep the plan's. `icount` implies a provider of virtual machines, `native`
+    provider `veth`.
     """
     if native and (icount or provider not in (None, Provider.VETH)):
         raise UsageError(
@@ -33,15 +35,19 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             cause="both options choose the testbed",
             action="Leave out --native, or the other option.",
         )
-    if icount and provider not in (None, Provider.VETH):
+    if icount and provider == Provider.SSH:
         raise UsageError(
-            f"--icount cannot be used with --provider {provider}",
-            cause="it counts the instructions of one machine, which all nodes must share",
+            "--icount cannot be used with --provider ssh",
+            cause="only emulated machines count their instructions",
             action="Leave out --icount or --provider.",
         )
     asked = provider or plan.testbed.provider
-    chosen = Provider.VETH if icount or native else asked
-    counting = icount or (plan.testbed.icount and chosen == Provider.VETH and not native)
+    chosen = asked
+    if native:
+        chosen = Provider.VETH
+    elif icount and asked == Provider.SSH:
+        chosen = Provider.QEMU
+    counting = icount or (plan.testbed.icount and chosen != Provider.SSH and not native)
     here = native or (plan.testbed.native and chosen == Provider.VETH and not icount)
     # your own hosts are cabled already: a plan for another provider cannot say how
     if chosen == Provider.SSH:
@@ -67,9 +73,11 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         return None
     testbed = by_name.attach(name)
     spec, asked = testbed.spec, plan.testbed
-    found = (spec.provider, spec.line, spec.nodes[0].mtu, spec.accelerator == "icount")
+    counts = accelerators.of(spec.accelerator).counts_instructions
+    found = (spec.provider, spec.line, spec.nodes[0].mtu)
     fits = (
-        found == (asked.provider, asked.line, asked.mtu, asked.icount)
+        found == (asked.provider, asked.line, asked.mtu)
+        and (counts or not asked.icount)
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
     )

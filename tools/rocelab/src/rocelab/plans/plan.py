@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
@@ -174,6 +174,12 @@ class Plan:
     benchmarks: tuple[Benchmark, ...]
     study: str = ""
     """The published study (rocelab.studies) whose claims the run checks; empty: none."""
+    counted_repetitions: int | None = None
+    """`repetitions` on nodes that count instructions; None: no other number."""
+
+    def where_counted(self) -> Plan:
+        """Return the plan for nodes that count instructions, which need not be repeated."""
+        return replace(self, repetitions=self.counted_repetitions or self.repetitions)
 
     def cells(self) -> tuple[Cell, ...]:
         """Return all cells in the order in which they run, which depends only on the plan.
@@ -208,12 +214,15 @@ class Plan:
     def warnings(self) -> tuple[str, ...]:
         """Return warnings to print before the plan runs."""
         if self.repetitions < ENOUGH_REPETITIONS:
-            few = f"{self.repetitions} repetitions give no confidence interval"
+            one = self.repetitions == 1
+            few = "1 repetition gives" if one else f"{self.repetitions} repetitions give"
+            few += " no confidence interval"
             return (f"{few}: that takes {ENOUGH_REPETITIONS} or more",)
         return ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form that `plan_file.from_dict` reads, with all defaults."""
+        counted = self.counted_repetitions
         return {
             "plan": {
                 "name": self.name,
@@ -222,6 +231,7 @@ class Plan:
                 "transports": list(self.transports),
                 "probes": list(self.probes),
                 "study": self.study,
+                **({"counted_repetitions": counted} if counted is not None else {}),
             },
             "testbed": _table(self.testbed),
             "benchmark": [_table(benchmark) for benchmark in self.benchmarks],

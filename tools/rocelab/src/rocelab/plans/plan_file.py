@@ -85,6 +85,9 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
             action="Use up to 40 of a-z, 0-9, - and _.",
         )
     repetitions = head.integer("repetitions", default=10, low=1, high=99)
+    counted = None
+    if head.has("counted_repetitions"):
+        counted = head.integer("counted_repetitions", default=1, low=1, high=99)
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
     probes = head.choices("probes", tuple(map(str, Probe)), default=_DEFAULT_PROBES, empty=True)
@@ -97,7 +100,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     head.done()
     top.done()
     _refuse_duplicates(top, benchmarks)
-    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks, study)
+    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks, study, counted)
 
 
 def _testbed(table: Table) -> TestbedPlan:
@@ -113,11 +116,11 @@ def _testbed(table: Table) -> TestbedPlan:
         switches=_switches(table, provider),
         link=_link(table.table("link")),
     )
-    if testbed.icount and testbed.provider != Provider.VETH:
+    if testbed.icount and testbed.provider == Provider.SSH:
         table.fail(
             "icount",
-            f"only provider veth can count instructions, not {testbed.provider}",
-            action='Set provider = "veth": it runs all nodes on one machine.',
+            "hosts cannot count their instructions, only emulated machines can",
+            action='Set provider = "qemu" or "veth", or remove icount.',
         )
     if testbed.native and (testbed.provider != Provider.VETH or testbed.icount):
         table.fail(

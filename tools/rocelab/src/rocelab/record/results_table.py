@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from rocelab import accelerators, metrics
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
 from rocelab.record import layout
@@ -36,6 +37,12 @@ WIRE = "wire"
 _READ = SCHEMA | dict.fromkeys(("repetition", "size"), pl.Int64)
 _LONGEST_NAME = 60
 _HEAD = re.compile(r"[^\n]{0,120}")
+
+
+def unit(metric: str, unit: str, accelerator: str) -> str:
+    """Return the unit of a metric that was measured in `unit`, on that accelerator's clock."""
+    counts = unit == "ns" and accelerators.of(accelerator).counts_instructions
+    return accelerators.INSTRUCTIONS if counts and metrics.is_work(metric) else unit
 
 
 class UnreadableError(UsageError):
@@ -100,6 +107,7 @@ def empty() -> pl.DataFrame:
 def _cleaned(frame: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("value").is_finite() & (pl.col("size").is_null() | (pl.col("size") >= 0))
     frame = frame.filter(known).drop_nulls([name for name in _READ if name != "size"])
+    frame = _with_instructions(frame)
     columns = []
     for name, kind in _READ.items():
         if kind == pl.String:
@@ -108,6 +116,22 @@ def _cleaned(frame: pl.DataFrame) -> pl.DataFrame:
             if dirty:
                 columns.append(pl.col(name).replace(dirty))
     return frame.with_columns(columns)
+
+
+def _with_instructions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Older versions wrote ns for what such a clock counted in instructions."""
+    keys = ["metric", "unit", "accelerator"]
+    for metric, old, accelerator in frame.select(keys).unique().iter_rows():
+        new = unit(metric, old, accelerator)
+        if new != old:
+            same = (pl.col("metric") == metric) & (pl.col("accelerator") == accelerator)
+            frame = frame.with_columns(
+                pl.when(same & (pl.col("unit") == old))
+                .then(pl.lit(new))
+                .otherwise(pl.col("unit"))
+                .alias("unit")
+            )
+    return frame
 
 
 def _name(text: str) -> str:

@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from rocelab import units
+from rocelab.accelerators import is_emulated
 from rocelab.correlate.fit import RESAMPLES, Estimate, Fit
 from rocelab.correlate.fit_subjects import Subject, Value, subjects
 from rocelab.group_by import group_by
 from rocelab.metrics import Stage
 from rocelab.plans.plan import ENOUGH_REPETITIONS
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Run, Series
 from rocelab.report import palette, plots, series_order, wording
 from rocelab.report.figure import Column, Figure, Note, Panel, Section, Table
@@ -45,7 +45,7 @@ _CONCLUSIONS = (
     "in the table if rxecpu measured it; it is not part of the fit.",
 )
 _EMULATED = (
-    "Emulated: all axes count instructions. They show whether stages and latency change together, "
+    "Emulated: no axis shows real time. They show whether stages and latency change together, "
     "but not what share of time the stages take on a real machine, so no share is given."
 )
 
@@ -81,8 +81,7 @@ def _values(series: Series) -> Iterator[Value]:
 def _figure(members: Sequence[Subject], drivers: dict[tuple[str, str, str], str]) -> Figure:
     first = members[0]
     points = [point for one in members for point in one.points]
-    factor, unit = units.scale("ns", [point.measured for point in points])
-    unit = wording.time_unit(unit, first.accelerator)
+    factor, unit = wording.time_scale([point.measured for point in points], first.accelerator)
     fits = [(one, one.fit()) for one in members]
     quantity = _QUANTITIES[first.quantity]
     kind = wording.KINDS.get(first.kind, first.kind)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
-from rocelab import metrics, units
+from rocelab import accelerators, metrics, units
 from rocelab.group_by import group_by
 from rocelab.metrics import Capsule, Stage
 from rocelab.record.read import Run, Series
@@ -77,6 +77,8 @@ def section(run: Run) -> Section | None:
 def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
     columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
     unit = wording.time_unit("ns", accelerator)
+    if accelerators.of(accelerator).counts_instructions:
+        unit = f"{accelerators.INSTRUCTIONS} (“message” and “byte”: {unit})"
     filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
     return Table(
         f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",

@@ -43,8 +43,7 @@ def section(run: Run) -> Section:
 
 def _figure(accelerator: str, kind: str, series: Sequence[Series]) -> Figure:
     totals = [item.spread.mean for item in series if item.metric == _TOTAL]
-    factor, unit = units.scale("ns", totals)
-    unit = wording.time_unit(unit, accelerator)
+    factor, unit = wording.time_scale(totals, accelerator)
     keyed = group_by(series, lambda i: (i.benchmark, i.transport))
     ordered = sorted(keyed.items(), key=lambda e: (e[0][0], series_order.transport_rank(e[0][1])))
     top = max([*totals, *(i.spread.mean for i in series if i.metric == _STAGES)]) / factor

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocelab import units
+from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.group_by import group_by
 from rocelab.metrics import CPU_UTILIZATION, Account, CpuPer
 from rocelab.plans.benchmarks.perftest import PROC_STAT
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Run, Series
 from rocelab.report import charts, palette, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
@@ -120,8 +120,7 @@ def _figure(
 ) -> Figure:
     bars = group_by(series, lambda i: (i.transport, i.node, i.size))
     totals = [sum(_means(members).values()) for members in bars.values()]
-    factor, unit = units.scale("ns", totals)
-    unit = wording.time_unit(unit, accelerator)
+    factor, unit = wording.work_scale(totals, accelerator)
     top = max(totals) / factor
     places = group_by(series, lambda i: (i.transport, i.node))
     ordered = sorted(places.items(), key=lambda e: (series_order.transport_rank(e[0][0]), e[0][1]))
@@ -130,9 +129,9 @@ def _figure(
     used = [part for part in _LABELS if part in seen]
     return Figure(
         slug=series_order.slug("cpu", benchmark, accelerator),
-        title=f"CPU time of a {amount}: {benchmark}",
+        title=f"{_word(unit)} of a {amount}: {benchmark}",
         caption=(
-            f"CPU time by context and owner, per {_OF[amount]}; mean over {times}, because "
+            f"{_word(unit)} by context and owner, per {_OF[amount]}; mean over {times}, because "
             "means add up and medians do not. “kernel” excludes user mode; "
             "page faults count as the benchmark's system calls.",
             wording.programs_caption(series),
@@ -145,6 +144,10 @@ def _figure(
         legend=tuple(Legend(_LABELS[part], palette.CPU[part].light) for part in used),
         table=_table(accelerator, benchmark, amount, series, run, factor, unit),
     )
+
+
+def _word(unit: str) -> str:
+    return "Instructions" if unit == INSTRUCTIONS else "CPU time"
 
 
 def _panel(
@@ -185,7 +188,7 @@ def _panel(
         parts,
         rows=rows,
         series=[(_LABELS[part], palette.CPU[part].light) for part in used],
-        x_title=f"CPU time per {amount} ({unit})",
+        x_title=wording.work_title("CPU time", unit, amount),
         x_top=top,
         columns=columns,
     )
@@ -229,7 +232,7 @@ def _table(
         key=lambda row: (series_order.transport_rank(row[0].transport), row[0].node, row[0].size)
     )
     return Table(
-        f"CPU time, in {unit}",
+        f"{_word(unit)}, in {unit}" if unit != INSTRUCTIONS else _word(unit),
         (
             Column("transport"),
             Column("node"),

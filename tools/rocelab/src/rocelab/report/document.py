@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from altair.utils.schemapi import debug_mode
 
-from rocelab import units
-from rocelab.record.accelerator import is_emulated
+from rocelab import accelerators, units
+from rocelab.accelerators import is_emulated
 from rocelab.record.read import Run
 from rocelab.report import (
     adapter_tables,
@@ -55,17 +55,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
         sections=_with_unique_slugs(
             findings.section(run),
             study_report.section(run, beside),
-            benchmark_figures.latency(run),
-            benchmark_figures.bandwidth(run),
-            application_tables.section(run),
-            cost_table.section(run),
-            stage_figures.section(run),
-            stage_curves.section(run),
-            life_figures.section(run),
-            versions.section(run),
-            coverage_figures.section(run),
-            correlation_figures.section(run),
-            cpu_split.section(run),
+            *_measured(run),
             adapter_tables.section(run),
             headers.section(run),
             proof_tables.section(run),
@@ -78,6 +68,25 @@ def compose(run: Run, beside: Run | None = None) -> Document:
             "results.parquet; times are in SI units, message sizes in binary multiples of a byte."
         ),
     )
+
+
+def _measured(run: Run) -> tuple[Section | None, ...]:
+    """Return what was measured: times first, or, where they are not real, the work."""
+    times = (
+        benchmark_figures.latency(run),
+        benchmark_figures.bandwidth(run),
+        application_tables.section(run),
+    )
+    inside = (stage_figures.section(run), stage_curves.section(run), versions.section(run))
+    parts = (
+        life_figures.section(run),
+        coverage_figures.section(run),
+        correlation_figures.section(run),
+    )
+    costs, cpu = cost_table.section(run), cpu_split.section(run)
+    if any(accelerators.of(name).counts_instructions for name in facts.accelerators(run)):
+        return (cpu, *inside, costs, *times, *parts)
+    return (*times, costs, *inside, *parts, cpu)
 
 
 def _with_unique_slugs(*some: Section | None) -> tuple[Section, ...]:

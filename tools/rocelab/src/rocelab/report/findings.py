@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from rocelab import metrics, stage_table, units
+from rocelab.accelerators import is_emulated
 from rocelab.group_by import group_by
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record import stage_costs
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Run, Series
 from rocelab.report import proof_tables, series_order, transport_comparison, wording
 from rocelab.report.figure import Note, Section

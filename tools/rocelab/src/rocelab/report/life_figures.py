@@ -55,8 +55,7 @@ def section(run: Run) -> Section:
 def _figure(subject: Subject) -> Figure:
     drawn = _spread(subject.lives)
     top = max(one.life.spans["requester"] for one in drawn)
-    factor, unit = units.scale("ns", [top])
-    unit = wording.time_unit(unit, subject.accelerator)
+    factor, unit = wording.time_scale([top], subject.accelerator)
     used = [
         stage
         for stage in stage_table.EVERY_NAME
@@ -187,8 +186,7 @@ def _close_up(one: LifeOfSize, stages: Sequence[str], accelerator: str) -> Panel
         for place in PLACES
     }
     sums = {place: sum(ns for _, ns in known) for place, known in parts.items()}
-    factor, unit = units.scale("ns", list(sums.values()))
-    unit = wording.time_unit(unit, accelerator)
+    factor, unit = wording.work_scale(list(sums.values()), accelerator)
     order = {place: stage_table.TX if place.endswith("tx") else stage_table.RX for place in PLACES}
     chart = charts.stacks(
         [

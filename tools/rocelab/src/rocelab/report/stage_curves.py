@@ -52,8 +52,7 @@ def _figure(
         if cost.stage not in stage_table.APART
     ]
     top = max(cost.per_packet for cost in costs)
-    factor, unit = units.scale("ns", [top])
-    unit = wording.time_unit(unit, accelerator)
+    factor, unit = wording.work_scale([top], accelerator)
     measured = {cost.stage for cost in costs}
     stages = [name for name in stage_table.EVERY_NAME if name in measured]
     panels, rows = [], []
@@ -73,7 +72,7 @@ def _figure(
         chart = plots.stage_lines(
             points,
             stages=[name for name in stages if any(p.stage == name for p in points)],
-            y_title=f"time per packet ({unit})",
+            y_title=wording.work_title("time", unit, "packet"),
             y_top=top / factor,
         )
         panels.append(
@@ -87,7 +86,7 @@ def _figure(
         slug=series_order.slug("stage-curves", benchmark, transport, accelerator),
         title=f"Stages over size: {benchmark} over {transport}",
         caption=(
-            "Mean time of a packet in each stage, mean over repetitions; the wait in the queue and "
+            "Mean cost of a packet in each stage, mean over repetitions; the wait in the queue and "
             f"the sending of the reply are left out. Driver: {units.listing(list(drivers))}.",
             wording.accelerator_caption(accelerator),
         ),

@@ -103,9 +103,7 @@ def probe_account(run: Run) -> Table | None:
                 node,
                 *(units.grouped(int(total)) for total in totals),
                 units.grouped(int(sum(sum(i.values) for i in series))),
-                f"{units.number(statistics.median(clock))} {wording.time_unit('ns', accelerator)}"
-                if clock
-                else units.ABSENT,
+                wording.work(statistics.median(clock), accelerator) if clock else units.ABSENT,
             )
         )
     return Table(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rocelab import stage_table, units
+from rocelab.accelerators import INSTRUCTIONS
 from rocelab.record.stage_costs import Bar
 from rocelab.report import charts, palette, wording
 from rocelab.report.figure import Legend, Panel
@@ -28,19 +29,22 @@ class StageScale:
     unit: str
     top: float
     stages: tuple[str, ...]
+    wait_unit: str = ""
+    """Unit of what is not work on the packet, where it is another one."""
 
     @classmethod
     def of(cls, places: Iterable[Sequence[Bar]], accelerator: str) -> StageScale:
         """Return the scale that fits all bars of a figure; there must be one."""
         every = [bar for found in places for bar in found]
         top = max(bar.total for bar in every)
-        factor, unit = units.scale("ns", [top])
+        factor, unit = wording.work_scale([top], accelerator)
         measured = {cost.stage for bar in every for cost in bar.costs} - stage_table.APART
         return cls(
             factor,
-            wording.time_unit(unit, accelerator),
+            unit,
             top / factor,
             tuple(name for name in stage_table.EVERY_NAME if name in measured),
+            wording.time_unit("ns", accelerator) if unit == INSTRUCTIONS else "",
         )
 
     @property
@@ -63,7 +67,8 @@ def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: St
     if direction == "rx":
         for stage in (*stage_table.ANSWERING, *stage_table.WAITING):
             costs = [bar.cost(stage) for bar in found]
-            columns.append((stage, [scale.text(c.per_packet if c else None) for c in costs]))
+            header = f"{stage} ({scale.wait_unit})" if scale.wait_unit else stage
+            columns.append((header, [scale.text(c.per_packet if c else None) for c in costs]))
     chart = charts.stacks(
         [
             charts.Part(
@@ -78,7 +83,7 @@ def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: St
         ],
         rows=[label for label, _ in rows],
         series=[(name, palette.STAGES[name].light) for name in scale.stages],
-        x_title=f"time per packet ({scale.unit})",
+        x_title=wording.work_title("time", scale.unit, "packet"),
         x_top=scale.top,
         columns=columns,
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rocelab import units
+from rocelab.accelerators import is_emulated
 from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
 from rocelab.group_by import group_by
 from rocelab.plans.plan import title
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Run, Series
 from rocelab.record.text import one_line
 from rocelab.report import charts, palette, series_order, wording

@@ -116,7 +116,7 @@ def _table(pair: _Pair, scale: StageScale) -> Table:
             capsule = "encapsulation" if place.direction == "tx" else "decapsulation"
             rows.append(_row(place, one.size, capsule, one.capsule, two.capsule, scale))
     return Table(
-        f"Mean time per packet, in {scale.unit}",
+        f"Mean cost of a packet, in {scale.unit}",
         (
             Column("node"),
             Column("direction"),

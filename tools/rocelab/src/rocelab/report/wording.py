@@ -8,33 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rocelab import units
+from rocelab import accelerators, units
+from rocelab.accelerators import is_emulated
 from rocelab.plans.plan import ENOUGH_REPETITIONS
-from rocelab.record.accelerator import is_emulated
 from rocelab.record.read import Series
 from rocelab.report import series_order
-
-_ACCELERATORS = {
-    "tcg": "tcg, software emulation: no real times",
-    "icount": "icount, software emulation that counts instructions: no real times",
-    "kvm": "kvm, virtual machines on the real processor",
-    "native": "native, the real machine",
-}
-
-_CAPTIONS = {
-    "tcg": (
-        "Accelerator: tcg. The nodes were emulated in software and measured emulated instructions, "
-        "not real time. Compare figures only within this run, never with those of a real machine; "
-        "they give no share of time."
-    ),
-    "icount": (
-        "Accelerator: icount. The nodes were emulated in software with a clock that counts "
-        "instructions (1 ns is one instruction): these are instruction counts, not real time. They "
-        "show differences between configurations and give no share of time."
-    ),
-    "kvm": "Accelerator: kvm. Measured in virtual machines on the real processor.",
-    "native": "Accelerator: native. Measured on the real machine.",
-}
 
 KINDS = {
     "one_way_half_rtt": "one way, as half of a round trip",
@@ -46,21 +24,44 @@ KINDS = {
 
 def accelerator_label(accelerator: str) -> str:
     """Return an accelerator's name and meaning."""
-    return _ACCELERATORS.get(accelerator, f"{accelerator or 'unknown'}: not known to this version")
+    return accelerators.of(accelerator).label
 
 
 def accelerator_caption(accelerator: str) -> str:
     """Return the sentence that every figure of this accelerator carries."""
-    return _CAPTIONS.get(
-        accelerator,
-        f"Accelerator: {accelerator or 'unknown'}, which this version of rocelab does not know: "
-        "treat these as emulated figures, not real time.",
-    )
+    return accelerators.of(accelerator).caption
 
 
 def time_unit(unit: str, accelerator: str) -> str:
     """Return a unit of time as an axis names it: `µs`, or `emulated µs`."""
     return f"emulated {unit}" if is_emulated(accelerator) else unit
+
+
+def time_scale(ns: Sequence[float], accelerator: str) -> tuple[float, str]:
+    """Return the divisor and the unit in which times (ns) that include waits read best."""
+    factor, unit = units.scale("ns", list(ns))
+    return factor, time_unit(unit, accelerator)
+
+
+def work_scale(values: Sequence[float], accelerator: str) -> tuple[float, str]:
+    """Return the divisor and the unit of work: a time, or a number of instructions.
+
+    `values` are in the unit of results.parquet (`metrics.is_work`).
+    """
+    if accelerators.of(accelerator).counts_instructions:
+        return 1.0, accelerators.INSTRUCTIONS
+    return time_scale(values, accelerator)
+
+
+def work(value: float, accelerator: str) -> str:
+    """Return work with its unit: `12.3 ns`, `98 instructions`."""
+    factor, unit = work_scale([value], accelerator)
+    return f"{units.number(value / factor)} {unit}"
+
+
+def work_title(what: str, unit: str, of: str) -> str:
+    """Return the title of an axis of work: `time per packet (ns)`, `instructions per packet`."""
+    return f"{unit} per {of}" if unit == accelerators.INSTRUCTIONS else f"{what} per {of} ({unit})"
 
 
 def has_intervals(series: Iterable[Series]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from rocelab import metrics
-from rocelab.record.accelerator import is_emulated
+from rocelab.accelerators import is_emulated
 from rocelab.studies.claims import Operand
 
 _TIMES = frozenset({"ns", "bytes/s", "1/s"})

@@ -143,8 +143,8 @@ def _closing(of: Comparison) -> Iterator[RenderableType]:
         )
     if of.is_emulated:
         yield from _lines(
-            "The nodes were emulated: these are not real times, and they change with the load of "
-            "the emulating machine."
+            "The nodes were emulated: no time is real, and waits, latencies and rates change with "
+            "the load of the emulating machine. Numbers of instructions (icount) do not."
         )
 
 

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rocelab.accelerators import is_emulated
 from rocelab.correlate.fit import Estimate
 from rocelab.correlate.fit_subjects import Subject, Value, subjects
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record import results_table
-from rocelab.record.accelerator import is_emulated
 from rocelab.terminal.capture_tables import printable
 
 
@@ -43,7 +43,7 @@ def show(run: Path, console: Console) -> None:
     if few:
         console.print(f"no intervals: they need at least {ENOUGH_REPETITIONS} repetitions")
     if any(is_emulated(one.accelerator) for one in found):
-        console.print("emulated: these count instructions and do not give shares of time")
+        console.print("emulated: no time here is real, and no share of time is given")
 
 
 def _rows(subject: Subject, table: Table) -> None:

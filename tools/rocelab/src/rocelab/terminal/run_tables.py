@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rocelab import metrics, stage_table
+from rocelab import accelerators, metrics, stage_table
 from rocelab.plans.catalog import TESTS, Test
 from rocelab.plans.plan import Plan
 from rocelab.record import results_table
@@ -30,12 +30,6 @@ _SENT = metrics.Stage("tx", "bth", "count").name
 _RECEIVED = metrics.Stage("rx", "parse", "count").name
 _GAP = 2
 """Spaces between two columns."""
-_EMULATED = {
-    "tcg": "emulated (TCG): these count instructions, not time",
-    "icount": "emulated (icount): 1 ns is one instruction, not time",
-    "kvm": "virtual machines (KVM)",
-    "native": "native",
-}
 
 
 def show(run_dir: Path, console: Console) -> None:
@@ -49,12 +43,15 @@ def render(run_dir: Path) -> RenderableType:
     meta, plan = folder.meta(), folder.plan()
     table = results_table.load(run_dir)
     accelerator = str(meta.get("accelerator"))
-    what = f"{folder.name}: {_EMULATED.get(accelerator, accelerator)}"
+    what = f"{folder.name}: {accelerators.of(accelerator).heading}"
     if len(what) > WIDTH:
         what = what.replace(": ", ":\n", 1)
     parts: list[RenderableType] = [Text(what, style="bold")]
     # a table that is copied out alone must still name its unit
-    unreal = "emulated " if accelerator in {"tcg", "icount"} else ""
+    unreal = "emulated " if accelerators.is_emulated(accelerator) else ""
+    counts = accelerators.of(accelerator).counts_instructions
+    if counts:
+        parts += _instructions(table, plan)
     parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3)
     parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6)
     parts += _applications(table, plan, unreal)
@@ -65,7 +62,8 @@ def render(run_dir: Path) -> RenderableType:
             of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
             rows = table.filter(of & (pl.col("transport") == transport))
             title = f"Inside the driver: {benchmark.title} over {transport}"
-            parts += _stages(title, rows, test, benchmark.sizes, f"{unreal}ns")
+            unit = accelerators.INSTRUCTIONS if counts else f"{unreal}ns"
+            parts += _stages(title, rows, test, benchmark.sizes, unit)
     parts += _failures(folder, plan)
     return Group(*parts)
 
@@ -110,6 +108,62 @@ def _width(rows: Iterable[Sequence[str]]) -> int:
     """Terminal columns that a grid of these rows takes."""
     columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return sum(columns) + _GAP * (len(columns) - 1)
+
+
+_IN_KERNEL = ("calls", "network", "rxe")
+"""Who works for a message in the kernel: the benchmark's system calls, the stack, the driver."""
+_OWNERS = (*_IN_KERNEL, "user")
+"""And the benchmark itself, which may poll: what it spends depends on how long it waits."""
+
+
+def _owner(account: metrics.Account) -> str:
+    if account.owner == "benchmark":
+        return "user" if account.context == "user" else "calls"
+    return account.owner
+
+
+def _instructions(table: pl.DataFrame, plan: Plan) -> Iterator[RenderableType]:
+    """What a message costs the processors of all nodes, by transport and owner."""
+    for kind, amount in (("per_message", "message"), ("per_packet", "packet")):
+        rows = table.filter(pl.col("kind") == kind)
+        if kind == "per_packet":  # where there is no single message size
+            rows = rows.filter(pl.col("size").is_null())
+        grid = _grid("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
+        for benchmark in plan.benchmarks:
+            of = rows.filter(tool=benchmark.tool, test=benchmark.title)
+            for size in (*benchmark.sizes, None):
+                name = f"{benchmark.title} {size} B" if size is not None else benchmark.title
+                for transport in plan.transports:
+                    here = of.filter(transport=transport).filter(
+                        pl.col("size").eq_missing(pl.lit(size))
+                    )
+                    sums = _by_owner(here)
+                    if sums:
+                        found = [sums.get(owner, 0.0) for owner in _IN_KERNEL]
+                        values = (*found, sum(found), sums.get("user", 0.0))
+                        grid.add_row(name, transport, *map(_count, values))
+                        name = ""
+        if grid.row_count:
+            yield _heading(f"Instructions per {amount}", "at all nodes together, mean")
+            yield grid
+
+
+def _count(value: float) -> str:
+    """A number of instructions; millions in three digits, which says enough of a polling loop."""
+    return f"{value:,.0f}" if value < 1e6 else f"{_digits(value / 1e6)} M"
+
+
+def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
+    """Each owner's mean over the repetitions, summed over nodes and contexts."""
+    sums: dict[str, float] = {}
+    means = rows.group_by("metric", "node").agg(pl.col("value").mean())
+    for metric, _, value in means.sort("metric", "node").iter_rows():
+        account = metrics.Account.parse(metric)
+        if account is not None and "." not in account.context:
+            owner = _owner(account)
+            if owner in _OWNERS:
+                sums[owner] = sums.get(owner, 0.0) + value
+    return sums
 
 
 def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
@@ -218,10 +272,13 @@ def _stages(
         node = sender if direction == "tx" else receiver
         here = [column.filter(node=node) for column in columns.values()]
         for name in stage_table.BY_DIRECTION[direction]:
-            add(f"{direction} {name}", here, metrics.Stage(direction, name, "mean").name)
+            apart = name in stage_table.APART and unit == accelerators.INSTRUCTIONS
+            label = f"{direction} {name} (emulated ns)" if apart else f"{direction} {name}"
+            add(label, here, metrics.Stage(direction, name, "mean").name)
         add(f"{whole} ({' + '.join(parts)})", here, metrics.Capsule(whole).name, "bold")
-    for name, label in _COVERAGE.items():
-        add(label, covered, metrics.Coverage(name).name, "bold")
+    if unit != accelerators.INSTRUCTIONS:
+        for name, label in _COVERAGE.items():
+            add(label, covered, metrics.Coverage(name).name, "bold")
     yield grid
 
 

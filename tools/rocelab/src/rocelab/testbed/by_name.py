@@ -54,6 +54,7 @@ def up(
         name,
         line=line,
         mtu=mtu,
+        icount=icount,
         nodes=nodes,
         switches=switches,
         memory_mb=memory_mb,

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from rocelab import accelerators
 from rocelab.plans.catalog import Transport
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.node.interface import Node
-
-Accelerator = Literal["tcg", "kvm", "native", "icount"]
-"""What executes a node's instructions. With `tcg` and `icount` durations are not real time."""
 
 WHOLE_FRAMES = 65535
 """Snap length (bytes) that never truncates a frame, not even a segmentation super-frame."""
@@ -36,7 +34,7 @@ class Testbed(Protocol):
         """The nodes in the order of their names; at least two."""
 
     @property
-    def accelerator(self) -> Accelerator:
+    def accelerator(self) -> accelerators.Name:
         """What executes the nodes' instructions; all results of a run are labelled with it."""
 
     @property

@@ -31,9 +31,6 @@ _DAEMONS = {"prted", "orted"}
 _TIMED_OUT = 124
 
 _RANK_MARK = "rocelab-rank: started"
-LAUNCH_SECONDS = 20
-"""From mpirun's start to the first rank's, on hosts in real time."""
-EMULATED_LAUNCH_SECONDS = 120
 _IF_INCLUDE = {"oob_tcp_if_include", "prte_if_include"}
 # the port in `…;tcp://192.0.2.1,198.51.100.1:46255:24` (Open MPI 5) or without `:24` (Open MPI 4)
 _URI_PORT = re.compile(r"tcp6?://(?:\[[^\]]*\]|[^:;\"\s]*):(\d{1,5})\b")
@@ -128,7 +125,7 @@ def run(
     *,
     control: Sequence[ControlEnd] | None,
     timeout: int,
-    launch_seconds: int = EMULATED_LAUNCH_SECONDS,
+    launch_seconds: int,
     keep: Keep = lambda _: None,
 ) -> Completed:
     """Run `program` as the ranks of an MPI job and return the completed mpirun.

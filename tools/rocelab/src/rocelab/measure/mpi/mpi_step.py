@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
+from rocelab import accelerators
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.measure import snaplen, transport_proof
@@ -20,7 +21,6 @@ from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.benchmarks.tool import Measurement
 from rocelab.plans.plan import Cell
 from rocelab.record import frames, layout
-from rocelab.record.accelerator import is_emulated
 from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machine_of, machines
 
@@ -97,11 +97,7 @@ def measure(
                 folder,
                 control=control,
                 timeout=cell.benchmark.timeout,
-                launch_seconds=(
-                    launch.EMULATED_LAUNCH_SECONDS
-                    if is_emulated(rig.testbed.accelerator)
-                    else launch.LAUNCH_SECONDS
-                ),
+                launch_seconds=accelerators.of(rig.testbed.accelerator).mpi_launch_seconds,
                 keep=keep,
             )
             moved = rig.settled(before)

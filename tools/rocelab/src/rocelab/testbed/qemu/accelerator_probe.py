@@ -10,8 +10,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from rocelab import accelerators
 from rocelab.directory import Directory, read_named
-from rocelab.testbed.qemu.machine_spec import Accelerator, kernel_command_line
+from rocelab.testbed.qemu.machine_spec import kernel_command_line
 
 # the kernel prints this long before user space; with a working KVM that takes about a second
 _SIGN_OF_LIFE = b"Linux version"
@@ -44,18 +45,22 @@ def _boots(image: Path) -> bool:
         return done.returncode == 0 and _SIGN_OF_LIFE in console.read_bytes()
 
 
-def choose(image: Path) -> Accelerator:
-    """Return `kvm` if KVM boots this kernel, else `tcg`; the result is cached until reboot."""
+def choose(image: Path, emulation: accelerators.Name = "icount") -> accelerators.Name:
+    """Return `kvm` if KVM boots this kernel (cached until the next reboot), else `emulation`."""
+    return "kvm" if _kvm_works(image) else emulation
+
+
+def _kvm_works(image: Path) -> bool:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "tcg"
+        return False
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     key = hashlib.sha256(f"{boot}\0{image}".encode()).hexdigest()[:16]
     cached = cache_dir() / f"accelerator-{key}"
     try:
-        return "kvm" if read_named(cached, limit=8) == b"kvm" else "tcg"
+        return read_named(cached, limit=8) == b"kvm"
     except OSError:
-        result: Accelerator = "kvm" if _boots(image) else "tcg"
+        works = _boots(image)
         # without the cache the next command tries again
         with suppress(OSError), Directory.open(cached.parent, make=True) as folder:
-            folder.write(cached.name, result.encode())
-        return result
+            folder.write(cached.name, b"kvm" if works else b"none")
+        return works

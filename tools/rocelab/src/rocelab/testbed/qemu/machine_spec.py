@@ -25,12 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from rocelab import accelerators
 from rocelab.plans.catalog import Provider
 from rocelab.testbed.node import DataLink
-
-Accelerator = Literal["kvm", "tcg", "icount"]
 
 CTL = "ctl0"
 DATA = "data0"
@@ -97,7 +96,7 @@ class TestbedSpec:
     name: str
     line: str
     image: str
-    accelerator: Accelerator
+    accelerator: accelerators.Name
     nodes: tuple[NodeSpec, ...]
     """The machines that are nodes: for provider `veth`, one that contains all ends."""
     provider: Provider = Provider.QEMU
@@ -125,7 +124,8 @@ class TestbedSpec:
         """
         if self.processors is not None:
             return self.processors
-        return 3 if self.provider == Provider.VETH and self.accelerator == "kvm" else 1
+        known = accelerators.of(self.accelerator)
+        return known.veth_processors if self.provider == Provider.VETH else 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the state file."""
@@ -171,23 +171,10 @@ def kernel_command_line() -> str:
     )
 
 
-_ACCELERATORS: dict[Accelerator, tuple[str, ...]] = {
-    "kvm": ("-accel", "kvm"),
-    "tcg": ("-accel", "tcg"),
-    # One instruction takes one nanosecond. An idle machine follows the host's clock: with
-    # sleep=off its clock would advance by minutes per second, and its TCP would give up on the SSH
-    # of a busy host. Seed and time of day are the same in each boot, so hash chains are as long.
-    "icount": (
-        *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on"),
-        *("-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
-    ),
-}
-
-
 def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
     """Return the command line of one machine; `state` is the testbed's folder."""
     image = Path(node.image or spec.image)
-    cpu = "host" if spec.accelerator == "kvm" else "max"
+    accelerator = accelerators.of(spec.accelerator)
     fw_cfg = {
         "node": state / f"{node.name}.conf",
         "host_key": state / "host_key",
@@ -198,7 +185,7 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
         *("-name", f"rocelab-{spec.name}-{node.name}"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
-        *("-machine", "q35", "-cpu", cpu, *_ACCELERATORS[spec.accelerator]),
+        *("-machine", "q35", "-cpu", accelerator.cpu, *accelerator.qemu),
         *("-smp", str(spec.vcpus), "-m", str(node.memory_mb)),
         *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio")),
         *("-append", kernel_command_line()),

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, bridges
@@ -28,7 +29,6 @@ from rocelab.testbed.qemu import accelerator_probe, filter_dump
 from rocelab.testbed.qemu.machine_spec import (
     MEMORY_MB,
     PEER,
-    Accelerator,
     NodeSpec,
     TestbedSpec,
     data_netdev,
@@ -106,8 +106,8 @@ class QemuTestbed:
         return next(node.target for node in self.machines if node.name == name)
 
     @property
-    def accelerator(self) -> Accelerator:
-        """`kvm`, `tcg` or `icount`."""
+    def accelerator(self) -> accelerators.Name:
+        """`kvm`, `icount` or `tcg`."""
         return self.spec.accelerator
 
     @property
@@ -366,6 +366,7 @@ def up(
     mtu: int,
     provider: Provider = Provider.QEMU,
     icount: bool = False,
+    emulation: accelerators.Name = "icount",
     nodes: int = 2,
     switches: int = 0,
     vcpus: int | None = None,
@@ -380,10 +381,11 @@ def up(
 
     Provider `veth` has one machine. Provider `qemu` has one for each of `nodes`, and one more for
     the `switches` between them; more than two nodes need a switch. The last node runs the kernel
-    line `last_line`, if given. With `icount` the machine's clock counts instructions. With
-    `lifeline` the testbed ends with this process, else with `down`. `patience` multiplies every
-    time limit. Raises UsageError for a name in use, MissingError when this machine lacks
-    resources, TestbedError when a node fails.
+    line `last_line`, if given. Where KVM does not work, or with `icount`, machines are emulated and
+    count instructions; `emulation` is for tests whose machines need no count, or processors in
+    parallel. With `lifeline` the testbed ends with this process, else with `down`. `patience`
+    multiplies every time limit. Raises UsageError for a name in use, MissingError when this machine
+    lacks resources, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -398,7 +400,9 @@ def up(
     image = artifacts.image(line)
     last = str(artifacts.image(last_line)) if last_line else ""
     ports = _ports(machines + between, ssh_port)
-    accelerator: Accelerator = "icount" if icount else accelerator_probe.choose(image)
+    accelerator: accelerators.Name = (
+        "icount" if icount else accelerator_probe.choose(image, emulation)
+    )
     spec = TestbedSpec(
         name,
         line,

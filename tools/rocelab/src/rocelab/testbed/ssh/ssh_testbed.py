@@ -14,12 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import control_network, linktap, verbs_ports
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
+from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import at_once
@@ -38,7 +39,7 @@ EACH_WITNESS = (
     "hosts; each host stamps with its own clock"
 )
 # a measurement is only as real as the least real of its nodes
-_LEAST_REAL: tuple[Accelerator, ...] = ("tcg", "kvm", "native")
+_LEAST_REAL: tuple[accelerators.Name, ...] = ("tcg", "kvm", "native")
 
 
 _SSH_PORT = 22
@@ -72,7 +73,7 @@ class SshTestbed:
         return self._nodes
 
     @property
-    def accelerator(self) -> Accelerator:
+    def accelerator(self) -> accelerators.Name:
         """`native`, unless a host is a virtual machine."""
         return self._accelerator
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.errors import MissingError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import linktap
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
+from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import add_device, driver_version, remove_device
@@ -41,7 +42,7 @@ class NativeTestbed:
         return self._nodes
 
     @property
-    def accelerator(self) -> Accelerator:
+    def accelerator(self) -> accelerators.Name:
         """`native`, unless this machine is itself virtual."""
         return local.accelerator(self._cpuinfo)
 

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, linktap
-from rocelab.testbed.interface import WHOLE_FRAMES, Accelerator, Captured
+from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.node.ssh_node import SshTarget
@@ -37,7 +38,7 @@ class VethTestbed:
         return self._nodes
 
     @property
-    def accelerator(self) -> Accelerator:
+    def accelerator(self) -> accelerators.Name:
         """What executes the machine's instructions."""
         return self._host.accelerator
 
@@ -112,6 +113,7 @@ def up(
     line: str,
     mtu: int,
     icount: bool = False,
+    emulation: accelerators.Name = "icount",
     nodes: int = 2,
     switches: int = 0,
     vcpus: int | None = None,
@@ -128,6 +130,7 @@ def up(
         mtu=mtu,
         provider=Provider.VETH,
         icount=icount,
+        emulation=emulation,
         nodes=nodes,
         switches=switches,
         vcpus=vcpus,

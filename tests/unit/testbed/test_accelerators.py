@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of accelerators, row by row, and what is chosen from it."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocelab import accelerators
+from rocelab.testbed.qemu import accelerator_probe, machine_spec
+from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec
+
+SPEC = TestbedSpec("t", "6.12", "/image", "kvm", (NodeSpec(1, 2201, 1024, 4200),))
+OPTIONS = {
+    "kvm": "-cpu host -accel kvm -smp",
+    "icount": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=on -seed 1 "
+    "-rtc base=2026-01-01,clock=vm -smp",
+    "tcg": "-cpu max -accel tcg -smp",
+}
+
+
+def test_every_name_has_a_row() -> None:
+    assert set(accelerators.ACCELERATORS) == set(typing.get_args(accelerators.Name))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_qemu_gets_the_options_of_the_row(name: accelerators.Name) -> None:
+    spec = replace(SPEC, accelerator=name)
+    line = " ".join(machine_spec.qemu_argv(spec, spec.nodes[0], Path("/state")))
+    assert OPTIONS[name] in line
+
+
+def test_processors_run_in_parallel_only_where_they_can() -> None:
+    pair = replace(SPEC, provider="veth")
+    assert [replace(pair, accelerator=name).vcpus for name in OPTIONS] == [3, 1, 1]
+    assert [replace(SPEC, accelerator=name).vcpus for name in OPTIONS] == [1, 1, 1]
+
+
+def test_only_instructions_of_emulated_nodes_are_counted() -> None:
+    rows = accelerators.ACCELERATORS.values()
+    assert {row.name for row in rows if row.is_real_time} == {"native", "kvm"}
+    assert {row.name for row in rows if row.counts_instructions} == {"icount"}
+    assert {row.name for row in rows if row.mpi_launch_seconds == 20} == {"native", "kvm"}
+
+
+def test_an_unknown_accelerator_is_emulation() -> None:
+    odd = accelerators.of("quantum")
+    assert accelerators.is_emulated("quantum")
+    assert not odd.counts_instructions
+    assert "does not know" in odd.caption
+
+
+@pytest.mark.parametrize(("works", "chosen"), [(True, "kvm"), (False, "icount")])
+def test_emulation_counts_instructions(
+    works: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator_probe, "_kvm_works", lambda _: works)
+    assert accelerator_probe.choose(Path("/image")) == chosen

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What executes a node's instructions, and all that follows from it.
+
+QEMU's options, processors, time limits, what the nodes' clocks count, and the words for it: one
+row for each accelerator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Name = Literal["tcg", "kvm", "native", "icount"]
+
+INSTRUCTIONS = "instructions"
+"""The unit of work on a clock that counts instructions."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """An accelerator and what depends on it."""
+
+    name: str
+    label: str
+    """Name and meaning, in a few words."""
+    heading: str
+    """What a run's first line says of it."""
+    caption: str
+    """The sentence that each of its figures carries."""
+    is_real_time: bool = False
+    """Whether a node's clock tells real time. Otherwise no time is comparable with a real one."""
+    counts_instructions: bool = False
+    """Whether a node's clock advances by one nanosecond per instruction while the node works."""
+    qemu: tuple[str, ...] = ()
+    """QEMU's options; none if it is not QEMU that runs the node."""
+    cpu: str = "max"
+    """QEMU's processor model."""
+    veth_processors: int = 1
+    """Processors of a machine that contains all ends. One each for two ends and for the driver's
+    work queue, where processors run in parallel."""
+    mpi_launch_seconds: int = 120
+    """Time for mpirun to start its ranks on all nodes."""
+
+
+_ROWS = (
+    Accelerator(
+        "native",
+        label="native, the real machine",
+        heading="native",
+        caption="Accelerator: native. Measured on the real machine.",
+        is_real_time=True,
+        mpi_launch_seconds=20,
+    ),
+    Accelerator(
+        "kvm",
+        label="kvm, virtual machines on the real processor",
+        heading="virtual machines (KVM)",
+        caption="Accelerator: kvm. Measured in virtual machines on the real processor.",
+        is_real_time=True,
+        qemu=("-accel", "kvm"),
+        cpu="host",
+        veth_processors=3,
+        mpi_launch_seconds=20,
+    ),
+    # One instruction takes one nanosecond. An idle machine follows the host's clock: with
+    # sleep=off its clock would advance by minutes per second, and its TCP would give up on the SSH
+    # of a busy host. Seed and time of day are the same in each boot, so hash chains are as long.
+    Accelerator(
+        "icount",
+        label="icount, software emulation that counts instructions: no real times",
+        heading="emulated (icount): work is counted in instructions, no time is real",
+        caption=(
+            "Accelerator: icount. The nodes were emulated in software with a clock that counts "
+            "instructions. Work is given in instructions, and two runs agree. Waits, latencies and "
+            "rates are in emulated time, which depends on how the host schedules the nodes."
+        ),
+        counts_instructions=True,
+        qemu=(
+            *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on"),
+            *("-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
+        ),
+    ),
+    # for tests, and in runs of old versions
+    Accelerator(
+        "tcg",
+        label="tcg, software emulation: no real times",
+        heading="emulated (TCG): no time is real",
+        caption=(
+            "Accelerator: tcg. The nodes were emulated in software, and their clocks told neither "
+            "real time nor a number of instructions. Compare figures only within this run; they "
+            "give no share of time."
+        ),
+        qemu=("-accel", "tcg"),
+    ),
+)
+ACCELERATORS = {row.name: row for row in _ROWS}
+
+
+def of(name: str) -> Accelerator:
+    """Return what is known of an accelerator; an unknown one counts as emulation."""
+    known = ACCELERATORS.get(name)
+    if known is not None:
+        return known
+    return Accelerator(
+        name,
+        label=f"{name or 'unknown'}: not known to this version",
+        heading=name or "unknown",
+        caption=f"Accelerator: {name or 'unknown'}, which this version of rocelab does not know: "
+        "treat these as emulated figures, not real time.",
+    )
+
+
+def is_emulated(name: str) -> bool:
+    """Say whether times under an accelerator are no real times; an unknown one counts as such."""
+    return not of(name).is_real_time
