@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 
+from cases import CASES
 from generator import files, frames, schedule
 from generator.crc import crc32, icrc, pseudo_packet
 from generator.files import Packet
@@ -21,6 +22,9 @@ V6 = Net(kind="v2_ipv6", a="fd00::1", b="fd00::2")
 
 SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {}
 """File name: what it shows, and what makes its bytes."""
+
+
+SAMPLES |= CASES
 
 
 def sample(name: str, shows: str) -> Callable[[Callable[[], bytes]], Callable[[], bytes]]:

@@ -103,10 +103,10 @@ def test_diagnosis(name: str, diagnosis: str) -> None:
 
 
 def test_diagnosis_shows_the_bytes_on_the_wire() -> None:
-    """`expected` and `found` read the four bytes as a number, least significant byte first."""
+    """`expected` and `found` have the bytes in the order on the wire, as Wireshark prints them."""
     path = CAPTURES / "icrc-byte-order.pcap"
     row = capture.analyze([str(path)]).result["icrc"]["bad_packets"][0]
     stored = path.read_bytes()[-4:]
-    assert row["found"] == f"0x{int.from_bytes(stored, 'little'):08x}"
-    assert row["expected"] == f"0x{int.from_bytes(stored, 'big'):08x}"
+    assert row["found"] == f"0x{int.from_bytes(stored, 'big'):08x}"
+    assert row["expected"] == f"0x{int.from_bytes(stored, 'little'):08x}"
     assert row["packet"] == 1

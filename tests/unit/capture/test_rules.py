@@ -21,7 +21,8 @@ BREACHES: dict[str, list[Found]] = {
     "length": [("length", 1, False)],
     "nak-psn": [("nak-psn", 3, False)],
     "qpn-reuse": [("qpn-reuse", 3, True)],
-    "read-reissue": [("read-reissue", 4, False)],
+    # the READ is issued again from a response that was lost
+    "read-reissue": [("read-reissue", 4, False), ("loss", 4, False)],
     "read-replay": [("read-replay", 4, True)],
     # the NAK itself reports the loss
     "retransmit-start": [("loss", 3, False), ("retransmit-start", 4, False)],
@@ -41,15 +42,17 @@ def test_only_the_planted_breach_is_found(name: str) -> None:
 @pytest.mark.parametrize("rule", BREACHES)
 def test_the_rule_is_found_in_no_other_sample(rule: str) -> None:
     for golden in (CAPTURES / "golden").glob("*.json"):
-        if golden.name == f"{rule}.pcap.json":
+        # cases have their whole answer in test_cases.py
+        if golden.name == f"{rule}.pcap.json" or golden.name.startswith("case-"):
             continue
         rules = {row["rule"] for row in json.loads(golden.read_text())["findings"]}
         assert rule not in rules, golden.name
 
 
-def test_a_legal_read_reissue_is_no_finding() -> None:
+def test_a_legal_read_reissue_is_no_error() -> None:
     """A READ may be reissued from its middle, and its responses repeated."""
-    assert capture.analyze([str(CAPTURES / "read-reissued.pcap")]).result["findings"] == []
+    (row,) = capture.analyze([str(CAPTURES / "read-reissued.pcap")]).result["findings"]
+    assert (row["rule"], row["severity"]) == ("loss", "warning")
 
 
 def test_go_back_n_rules_become_errors() -> None:

@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import signal
+import struct
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +41,7 @@ def as_json(*words: str | Path) -> dict[str, Any]:
 
 def test_json_has_all_documented_keys() -> None:
     found = as_json(CAPTURES / "fault-corrupt.pcap")
-    assert found["schema"] == "rocelab.analysis/1"
+    assert found["schema"] == "rocelab.analysis/2"
     wanted = {
         "input": "files packets bytes truncated first_ns last_ns",
         "roce": "packets v1 v2_ipv4 v2_ipv6 vlan",
@@ -87,6 +93,96 @@ def test_exit_codes() -> None:
     assert caught.value.exit_code == ExitCode.USAGE
 
 
+def test_a_cut_capture_is_told_by_the_exit_code() -> None:
+    result = run(CAPTURES / "cut.pcap")
+    assert result.exit_code == ExitCode.FINDINGS
+    assert "ends within a record" in result.stdout
+
+
+def test_several_captures_are_analysed_one_by_one(tmp_path: Path) -> None:
+    names = [CAPTURES / "rc-v1.pcap", CAPTURES / "rc-v2-ipv4.pcap"]
+    result = run("--json", *names)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["input"]["files"] for row in rows] == [[str(name)] for name in names]
+    (merged,) = [json.loads(line) for line in run("--json", "--merge", *names).stdout.splitlines()]
+    assert merged["input"]["packets"] == sum(row["input"]["packets"] for row in rows)
+    assert isinstance(run("--parquet", tmp_path, *names).exception, UsageError)
+
+
+def test_one_unusable_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing.pcap"
+    nothing.write_bytes(b"no capture")
+    result = run(nothing, CAPTURES / "rc-v1.pcap")
+    assert result.exit_code == ExitCode.USAGE
+    assert "rc-v1.pcap" in result.stdout
+
+
+def test_the_head_says_what_holds_for_the_capture() -> None:
+    text = run(CAPTURES / "case-mirrored.pcap").stdout
+    assert "nearly every packet is here twice" in text
+    assert text.index("nearly every") < text.index("connections")
+
+
+def test_findings_of_a_connection_share_a_line() -> None:
+    text = run(CAPTURES / "fault-rnr.pcap").stdout
+    assert "by rule: " in text
+
+
+def test_sigint_ends_a_stream_and_prints_the_results(tmp_path: Path) -> None:
+    """The writer keeps the pipe open: only the signal ends the capture."""
+    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    argv = [sys.executable, "-m", "rocelab", "analyze", "--json", "-"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(body)
+        process.stdin.flush()
+        _wait_for_reading(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        result = json.loads(process.stdout.read())
+        process.stdin.close()
+        assert process.wait() == ExitCode.OK
+    assert result["input"]["packets"] == 11
+
+
+def _wait_for_reading(pid: int) -> None:
+    """Until the process has taken all bytes and waits in a read of standard input."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        if any(_reads_stdin(thread) for thread in threads):
+            return
+        time.sleep(0.01)
+    raise AssertionError("the process does not read")
+
+
+def _reads_stdin(thread: Path) -> bool:
+    words = (thread / "syscall").read_text().split()
+    return words[:2] == ["0", "0x0"]
+
+
+def test_a_bad_end_of_gzip_loses_nothing_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pcap.gz"
+    body = bytearray(gzip.compress((CAPTURES / "rc-v2-ipv4.pcap").read_bytes()))
+    body[-8:-4] = bytes(4)
+    path.write_bytes(body)
+    result = run("--json", path)
+    found = json.loads(result.stdout)
+    assert found["input"]["packets"] == 11
+    assert found["input"]["errors"]
+    assert result.exit_code == ExitCode.FINDINGS
+
+
+def test_lz4_is_read(tmp_path: Path) -> None:
+    """A frame with one stored block (the format's specification, sections 3 and 4)."""
+    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    descriptor = bytes([0x60, 0x70])
+    head = struct.pack("<I", 0x184D2204) + descriptor + bytes([0x73])
+    path = tmp_path / "stored.pcap.lz4"
+    path.write_bytes(head + struct.pack("<I", 0x80000000 | len(body)) + body + bytes(4))
+    assert as_json(path)["input"]["packets"] == 11
+
+
 def test_profile_gbn_turns_notes_into_errors() -> None:
     path = CAPTURES / "selective-repeat.pcap"
     assert run(path).exit_code == ExitCode.OK
@@ -125,7 +221,7 @@ def test_rich_markup_in_file_names_is_printed_literally(tmp_path: Path) -> None:
     odd = tmp_path / "[bold]x.pcap"
     odd.write_bytes((CAPTURES / "cut.pcap").read_bytes())
     result = run(odd)
-    assert result.exit_code == 0, result.exception
+    assert result.exit_code == ExitCode.FINDINGS, result.exception
     assert "[bold]x.pcap" in "".join(line.strip() for line in result.stdout.splitlines())
 
 

@@ -95,6 +95,7 @@ pub fn tracker(file: &[u8]) {
         go_back_n: true,
         keep_messages: rows_kept,
         keep_verdicts,
+        without_copies: choice & 4 != 0,
     };
     let options = Options {
         ports: vec![],
@@ -104,6 +105,9 @@ pub fn tracker(file: &[u8]) {
         packets: rows_kept,
         filter: Filter::default(),
         tracker,
+        sort: true,
+        offsets_ns: vec![],
+        drop_copies: choice & 4 != 0,
     };
     let mut analyzer = Analyzer::new(vec![plain], options);
     while analyzer.step() {}

@@ -9,8 +9,9 @@ use roce::icrc::{self, Diagnosis};
 use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
 
 use crate::batch::{Batch, DecodeOptions, PacketRun};
+use crate::copies::Copies;
 use crate::filter::Filter;
-use crate::read::{Block, Input, Merge, ReadError, Reader, Record};
+use crate::read::{Block, Input, Merge, ReadError, Reader, Record, Sorted};
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
 use crate::workers::Workers;
@@ -36,6 +37,12 @@ pub struct Options {
     pub filter: Filter,
     /// Limits of the tracker.
     pub tracker: Config,
+    /// Put records into the order of their times.
+    pub sort: bool,
+    /// Added to the times of each file, ns; files without one have right clocks.
+    pub offsets_ns: Vec<i64>,
+    /// Follow only the first of two copies of a packet.
+    pub drop_copies: bool,
 }
 
 /// A packet with a wrong ICRC.
@@ -43,7 +50,7 @@ pub struct Options {
 pub struct BadIcrc {
     /// The packet.
     pub at: At,
-    /// The correct ICRC.
+    /// The correct ICRC, as a number whose lowest byte is sent first.
     pub expected: u32,
     /// The ICRC in the frame.
     pub found: u32,
@@ -79,6 +86,7 @@ pub struct Analyzer {
     pub backwards: u64,
     /// Rows of packets that were not taken yet.
     pub packets: PacketColumns,
+    copies: Option<Copies>,
 }
 
 impl Analyzer {
@@ -86,7 +94,10 @@ impl Analyzer {
     #[must_use]
     pub fn new(inputs: Vec<Input>, options: Options) -> Self {
         let piece = if inputs.len() > 8 { PIECE / 2 } else { PIECE };
-        let readers = (0..).zip(inputs).map(|(file, input)| Reader::new(input, file, piece));
+        let readers = (0..).zip(inputs).map(|(file, input)| {
+            let offset_ns = options.offsets_ns.get(usize::from(file)).copied().unwrap_or(0);
+            Sorted::new(Reader::new(input, file, piece), offset_ns, options.sort)
+        });
         let workers = options.threads.max(1) - 1;
         Self {
             decoding: Arc::new(DecodeOptions {
@@ -109,6 +120,7 @@ impl Analyzer {
             followed: 0,
             backwards: 0,
             packets: PacketColumns::default(),
+            copies: options.drop_copies.then(Copies::default),
             options,
         }
     }
@@ -119,7 +131,35 @@ impl Analyzer {
         &self.merge.errors
     }
 
-    /// Analyses one block; `false` at the end.
+    /// A signal came while bytes were awaited: it is to be looked at before the next step.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        self.merge.interrupted()
+    }
+
+    /// Ends the captures here: the next steps analyse what was read.
+    pub fn stop(&mut self) {
+        self.merge.stop();
+    }
+
+    /// Earliest and latest time of each file, ns since 1970.
+    pub fn spans_ns(&self) -> impl Iterator<Item = Option<(i64, i64)>> + '_ {
+        self.merge.spans_ns()
+    }
+
+    /// Records that were put into order, and times that go back by more than a second.
+    #[must_use]
+    pub fn disorder(&self) -> (u64, u64) {
+        self.merge.disorder()
+    }
+
+    /// Copies that were left out.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.copies.as_ref().map_or(0, |copies| copies.count)
+    }
+
+    /// Analyses one block, or none if a signal came; `false` at the end.
     pub fn step(&mut self) -> bool {
         while let Some(mut batch) = self.idle.pop() {
             if !self.merge.fill(&mut batch.block) {
@@ -129,6 +169,10 @@ impl Analyzer {
             if !self.started {
                 self.start(&batch);
             }
+            if batch.block.records.is_empty() {
+                self.idle.push(batch);
+                return true;
+            }
             let Some(workers) = &mut self.workers else {
                 batch.decode(&self.decoding);
                 self.follow(&batch);
@@ -136,6 +180,9 @@ impl Analyzer {
                 return true;
             };
             workers.submit(batch);
+            if self.merge.interrupted() {
+                return true;
+            }
         }
         let Some(batch) = self.workers.as_mut().and_then(Workers::next) else { return false };
         self.follow(&batch);
@@ -177,7 +224,7 @@ impl Analyzer {
         let Some((packet, _)) = batch.packets.get(run.packet as usize) else { return };
         let varying_of = |record| Varying::of(packet, batch.block.frame(record));
         // packets that are listed or wrong are taken one by one
-        let short = !self.options.packets && run.icrc != Icrc::Bad;
+        let short = !self.options.packets && run.icrc != Icrc::Bad && self.copies.is_none();
         let in_time = batch.times.is_some_and(|times| times.backwards == 0);
         let (mut records, mut varying) = (batch.records(run), run.varying);
         while let Some((first, others)) = records.split_first() {
@@ -233,6 +280,12 @@ impl Analyzer {
     fn packet(&mut self, packet: &Packet, headers: u64, block: &Block, record: &Record) {
         let bytes = block.frame(record);
         let at = at(record);
+        if let Some(copies) = &mut self.copies {
+            let icrc = icrc::found(packet, bytes).unwrap_or(0);
+            if copies.is_copy(packet, icrc, record.time_ns) {
+                return;
+            }
+        }
         let diagnosis = if packet.icrc == Icrc::Bad { icrc::diagnose(packet, bytes) } else { None };
         let connection = self.tracker.packet(packet, headers, bytes, at, diagnosis);
         if let Some(diagnosis) = diagnosis {
@@ -262,6 +315,7 @@ impl Analyzer {
         }
         let rule = if diagnosis == Diagnosis::Zero { Rule::IcrcZero } else { Rule::IcrcBad };
         self.tracker.findings.add(rule, at, connection, false, || {
+            let (found, expected) = (found.swap_bytes(), expected.swap_bytes());
             format!("ICRC {found:#010x}, expected {expected:#010x}: it {}", diagnosis.text())
         });
     }

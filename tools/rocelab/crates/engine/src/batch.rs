@@ -58,7 +58,12 @@ pub(crate) struct Batch {
     pub(crate) totals: Totals,
     verifier: Verifier,
     cache: HeaderCache,
+    /// Packets to unlisted ports that may still be verified in this block.
+    hints: u32,
 }
+
+/// Packets to unlisted ports verified in a block: enough for a hint, and cheap on other traffic.
+const HINTS: u32 = 16;
 
 impl Batch {
     pub(crate) fn decode(&mut self, options: &DecodeOptions) {
@@ -66,6 +71,7 @@ impl Batch {
         self.packets.clear();
         self.cache.clear();
         self.count = 0;
+        self.hints = HINTS;
         self.payload_bytes = 0;
         self.times = Times::of(&self.block.records);
         let mut from = 0;
@@ -84,7 +90,7 @@ impl Batch {
     /// Takes the frame at `from` and the frames that continue its run; returns their number.
     #[inline]
     fn take(&mut self, from: usize, options: &DecodeOptions) -> usize {
-        let Self { block, runs, packets, totals, verifier, cache, .. } = self;
+        let Self { block, runs, packets, totals, verifier, cache, hints, .. } = self;
         let Some((record, others)) = block.records.get(from..).and_then(<[_]>::split_first) else {
             return 0;
         };
@@ -94,6 +100,10 @@ impl Batch {
             None => match decode(record, frame, options, packets, cache, verifier) {
                 Ok(decoded) => decoded,
                 Err(kind) => {
+                    if let (Kind::OtherPort(port), true) = (kind, *hints > 0) {
+                        *hints -= 1;
+                        totals.hint(port, record.link, frame, record.wire_len);
+                    }
                     totals.not_roce(kind);
                     return 1;
                 }

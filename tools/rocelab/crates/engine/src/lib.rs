@@ -4,6 +4,7 @@
 mod analyzer;
 pub mod annotate;
 mod batch;
+mod copies;
 mod filter;
 pub mod join;
 pub mod read;

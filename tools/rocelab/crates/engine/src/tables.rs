@@ -158,7 +158,7 @@ impl PacketColumns {
         self.ack_req.append_value(packet.ack_req());
         self.psn.append_value(packet.psn);
         self.payload_bytes.append_value(packet.payload_len);
-        self.icrc.append_option(roce::icrc::found(packet, frame));
+        self.icrc.append_option(roce::icrc::found(packet, frame).map(u32::swap_bytes));
         self.icrc_ok.append_option(match packet.icrc {
             Icrc::Ok => Some(true),
             Icrc::Bad => Some(false),

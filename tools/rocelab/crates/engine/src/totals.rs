@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Sums over packets in any order: each batch has its own, and they are merged at the end.
 
+use std::collections::BTreeMap;
+
 use roce::opcode;
-use roce::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, Net, Packet, UDP_LEN};
+use roce::{
+    BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, Link, Net, Packet, Ports, UDP_LEN, icrc,
+};
 
 /// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
 pub const ETHERNET_EXTRA: u64 = 24;
 const CLASSES: usize = 8;
+/// Ports that hints name.
+const MAX_HINTS: usize = 16;
 
 /// The fields of a packet that the sums depend on. A capture alternates between few of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Shape {
     lengths: (u32, u32),
-    offsets: (u16, u16),
+    /// Network header, BTH, tunnels.
+    offsets: (u16, u16, u16),
     opcode: u8,
     tclass: u8,
     vlans: u8,
@@ -26,7 +33,7 @@ impl Shape {
     fn of(packet: &Packet) -> Self {
         Self {
             lengths: (packet.wire_len, packet.payload_len),
-            offsets: (packet.l3_off, packet.bth_off),
+            offsets: (packet.l3_off, packet.bth_off, packet.tunnel_len),
             opcode: packet.opcode,
             tclass: packet.tclass,
             vlans: packet.vlans,
@@ -58,6 +65,10 @@ pub struct Totals {
     pub roce: [u64; 3],
     /// RoCE packets with VLAN tags.
     pub vlan: u64,
+    /// RoCE packets in tunnels.
+    pub tunneled: u64,
+    /// Packets to UDP ports that are not listed, with a BTH and a correct ICRC, by port.
+    pub other_ports: BTreeMap<u16, u64>,
     /// ICRCs: unchecked, correct, wrong.
     pub icrc: [u64; 3],
     /// Packets by index in the opcode table.
@@ -80,6 +91,7 @@ pub struct Totals {
     pub payload_bytes: u64,
     link: u64,
     vlan_bytes: u64,
+    tunnel_bytes: u64,
     ip: [u64; 3],
     padding: u64,
     trailer: u64,
@@ -112,6 +124,9 @@ impl Default for Totals {
             payload_bytes: 0,
             link: 0,
             vlan_bytes: 0,
+            tunnel_bytes: 0,
+            tunneled: 0,
+            other_ports: BTreeMap::new(),
             ip: [0; 3],
             padding: 0,
             trailer: 0,
@@ -169,7 +184,7 @@ impl Totals {
             None => self.unknown[usize::from(shape.opcode)] += count,
         }
         let (wire_len, payload_len) = shape.lengths;
-        let (l3_off, bth_off) = shape.offsets;
+        let (l3_off, bth_off, tunnel_len) = shape.offsets;
         self.wire_bytes += count * u64::from(wire_len);
         let headers = op.map_or(BTH_LEN, |op| usize::from(op.header_len));
         let behind = usize::from(bth_off) + headers + usize::from(shape.pad) + ICRC_LEN;
@@ -184,7 +199,10 @@ impl Totals {
         let tags = 4 * u64::from(shape.vlans);
         self.well_formed[net] += count;
         self.vlan_bytes += count * tags;
-        self.link += count * (u64::from(l3_off) - tags);
+        let tunnel = u64::from(tunnel_len);
+        self.tunneled += if tunnel > 0 { count } else { 0 };
+        self.tunnel_bytes += count * tunnel;
+        self.link += count * (u64::from(l3_off) - tags - tunnel);
         self.ip[net] += count * u64::from(bth_off - l3_off);
         self.payload_bytes += count * u64::from(payload_len);
         self.padding += count * u64::from(shape.pad);
@@ -197,7 +215,16 @@ impl Totals {
             Kind::Cut => self.cut += 1,
             Kind::Pfc(classes) => self.pfc(classes),
             Kind::Pause => self.pause += 1,
-            Kind::Roce | Kind::Other => self.other += 1,
+            Kind::Roce | Kind::OtherPort(_) | Kind::Other => self.other += 1,
+        }
+    }
+
+    /// Counts a packet to an unlisted port if its ICRC is correct.
+    pub fn hint(&mut self, port: u16, link: Link, frame: &[u8], wire_len: u32) {
+        let decoded = roce::decode(link, frame, wire_len, &Ports::with(&[port]));
+        let Frame::Roce(packet) = decoded else { return };
+        if icrc::check(&packet, frame) == Icrc::Ok && self.other_ports.len() < MAX_HINTS {
+            *self.other_ports.entry(port).or_default() += 1;
         }
     }
 
@@ -230,6 +257,11 @@ impl Totals {
         self.payload_bytes += other.payload_bytes;
         self.link += other.link;
         self.vlan_bytes += other.vlan_bytes;
+        self.tunnel_bytes += other.tunnel_bytes;
+        self.tunneled += other.tunneled;
+        for (&port, &count) in &other.other_ports {
+            *self.other_ports.entry(port).or_default() += count;
+        }
         add(&mut self.ip, &other.ip);
         self.padding += other.padding;
         self.trailer += other.trailer;
@@ -247,6 +279,7 @@ impl Totals {
         let mut rows = vec![
             ("link", self.link),
             ("vlan", self.vlan_bytes),
+            ("tunnel", self.tunnel_bytes),
             ("grh", v1 * GRH_LEN as u64),
             ("ipv4", self.ip[Net::V2Ipv4 as usize] - v2_ipv4 * udp),
             ("ipv6", self.ip[Net::V2Ipv6 as usize] - v2_ipv6 * udp),

@@ -37,7 +37,7 @@ impl Analysis {
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
         addresses=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
-        connections=Vec::new()))]
+        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         paths: Vec<std::path::PathBuf>,
@@ -54,6 +54,8 @@ impl Analysis {
         qpns: Vec<u32>,
         opcodes: Vec<u8>,
         connections: Vec<u32>,
+        offsets_ns: Vec<i64>,
+        drop_copies: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
             return Err(PyValueError::new_err("between 1 and 65535 captures"));
@@ -81,9 +83,20 @@ impl Analysis {
             max_connections,
             go_back_n,
             keep_messages: messages,
+            without_copies: drop_copies,
             ..Config::default()
         };
-        let options = Options { ports, icrc, threads, packets, filter, tracker };
+        let options = Options {
+            ports,
+            icrc,
+            threads,
+            packets,
+            filter,
+            tracker,
+            sort: true,
+            offsets_ns,
+            drop_copies,
+        };
         Ok(Self {
             analyzer: Analyzer::new(inputs, options),
             taken,
@@ -102,12 +115,17 @@ impl Analysis {
                 for message in self.analyzer.take_messages() {
                     self.messages.push(&message);
                 }
-                if !more {
+                if !more || self.analyzer.interrupted() {
                     break;
                 }
             }
             more
         })
+    }
+
+    /// Ends the captures here; `step` then analyses what was read, and `finish` follows.
+    fn stop(&mut self) {
+        self.analyzer.stop();
     }
 
     /// Bytes read from the files, before decompression.

@@ -15,6 +15,7 @@ pub(crate) fn result_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("input", input(py, analyzer)?)?;
+    result.set_item("evidence", evidence(py, analyzer)?)?;
     result.set_item("roce", roce(py, analyzer)?)?;
     result.set_item("icrc", icrc(py, analyzer)?)?;
     result.set_item("opcodes", opcode_counts(py, analyzer)?)?;
@@ -70,6 +71,32 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     Ok(input)
 }
 
+/// What the packets say of the capture as a whole.
+fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+    let evidence = &analyzer.tracker.evidence;
+    let result = PyDict::new(py);
+    let (moved, steps) = analyzer.disorder();
+    result.set_item("moved", moved)?;
+    result.set_item("clock_steps", steps)?;
+    result.set_item("mirrored", evidence.mirrored())?;
+    result.set_item("copies", analyzer.copies())?;
+    result.set_item("sampled", evidence.sampled())?;
+    result.set_item("unknown_reads", evidence.unknown_reads)?;
+    result.set_item("midway", evidence.midway)?;
+    let clocks = PyList::empty(py);
+    for clock in &evidence.clocks {
+        let row = PyDict::new(py);
+        row.set_item("behind", clock.behind)?;
+        row.set_item("than", clock.than)?;
+        row.set_item("count", clock.count)?;
+        row.set_item("least_ns", clock.least_ns)?;
+        clocks.append(row)?;
+    }
+    result.set_item("clocks", clocks)?;
+    result.set_item("spans_ns", analyzer.spans_ns().collect::<Vec<_>>())?;
+    Ok(result)
+}
+
 fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
     let totals = &analyzer.totals;
     let roce = PyDict::new(py);
@@ -78,6 +105,12 @@ fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict
         roce.set_item(net.name(), totals.roce[net as usize])?;
     }
     roce.set_item("vlan", totals.vlan)?;
+    roce.set_item("tunneled", totals.tunneled)?;
+    let ports = PyDict::new(py);
+    for (port, count) in &totals.other_ports {
+        ports.set_item(port.to_string(), count)?;
+    }
+    roce.set_item("other_ports", ports)?;
     Ok(roce)
 }
 
@@ -92,8 +125,9 @@ fn icrc<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict
         let row = PyDict::new(py);
         row.set_item("file", one.at.file)?;
         row.set_item("packet", one.at.packet)?;
-        row.set_item("expected", format!("0x{:08x}", one.expected))?;
-        row.set_item("found", format!("0x{:08x}", one.found))?;
+        // in the order of the bytes on the wire, as Wireshark prints them
+        row.set_item("expected", format!("0x{:08x}", one.expected.swap_bytes()))?;
+        row.set_item("found", format!("0x{:08x}", one.found.swap_bytes()))?;
         row.set_item("diagnosis", one.diagnosis.name())?;
         rows.append(row)?;
     }
@@ -194,6 +228,10 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
         side.set_item("qpn", end.qpn)?;
         row.set_item(name, side)?;
     }
+    let vlans = one.segment.vlans;
+    let tags = [vlans >> 12, vlans & 0xfff];
+    row.set_item("vlans", tags.into_iter().filter(|&tag| tag > 0).collect::<Vec<_>>())?;
+    row.set_item("tunnel", tunnel(py, one)?)?;
     row.set_item("first_ns", one.first_ns)?;
     row.set_item("last_ns", one.last_ns)?;
     row.set_item("evicted", one.evicted)?;
@@ -205,6 +243,17 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
     }
     row.set_item("directions", directions)?;
     Ok(row)
+}
+
+/// The tunnel of a connection, or nothing.
+fn tunnel<'py>(py: Python<'py>, one: &Connection) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(name) = one.segment.tunnel.name() else { return Ok(None) };
+    let row = PyDict::new(py);
+    row.set_item("kind", name)?;
+    row.set_item("id", one.segment.id)?;
+    row.set_item("from", one.outer.map(|ends| address(ends.0).to_string()))?;
+    row.set_item("to", one.outer.map(|ends| address(ends.1).to_string()))?;
+    Ok(Some(row))
 }
 
 fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
@@ -223,7 +272,9 @@ fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bo
         ("duplicates", stats.duplicates),
         ("gaps", stats.gaps),
         ("missing", stats.missing),
+        ("missed_by_capture", stats.missed),
         ("out_of_order", stats.out_of_order),
+        ("reorder_depth", stats.reorder_depth.into()),
         ("acks", stats.acks),
         ("acked_messages", stats.acked_messages),
         ("rnr", stats.rnr),
@@ -280,6 +331,7 @@ fn finding_row<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, P
     row.set_item("ambiguous", finding.ambiguous)?;
     row.set_item("file", finding.at.file)?;
     row.set_item("packet", finding.at.packet)?;
+    row.set_item("count", finding.count)?;
     row.set_item("time_ns", finding.at.time_ns)?;
     row.set_item("connection", finding.connection)?;
     row.set_item("detail", &finding.detail)?;

@@ -64,6 +64,8 @@ pub enum Frame {
     Pfc(u8),
     /// An IEEE 802.3x PAUSE frame.
     Pause,
+    /// What may be RoCE, to a UDP port that is not listed.
+    OtherPort(u16),
     /// Anything else.
     Other,
 }
@@ -76,6 +78,7 @@ pub enum Kind {
     Cut,
     Pfc(u8),
     Pause,
+    OtherPort(u16),
     Other,
 }
 
@@ -107,6 +110,7 @@ pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
         Kind::Cut => Frame::Cut,
         Kind::Pfc(classes) => Frame::Pfc(classes),
         Kind::Pause => Frame::Pause,
+        Kind::OtherPort(port) => Frame::OtherPort(port),
         Kind::Other => Frame::Other,
     }
 }
@@ -154,9 +158,20 @@ fn plain_ipv4(frame: &[u8], ports: &Ports, packet: &mut Packet) -> bool {
     true
 }
 
-/// The ethertype, the offset of the header that follows it, and the number of VLAN tags.
+/// What the link layer says of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkLayer {
+    pub(crate) ethertype: u16,
+    /// Where the header behind it begins.
+    pub(crate) at: usize,
+    /// Number of VLAN tags.
+    pub(crate) tags: u8,
+    /// Their VLANs, see [`Segment::vlans`].
+    pub(crate) vlans: u32,
+}
+
 #[inline]
-pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<(u16, usize, u8)> {
+pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<LinkLayer> {
     let (ethertype, at) = match link {
         Link::Ethernet => (bytes::u16(frame, 12)?, 14),
         Link::LinuxSll => (bytes::u16(frame, 14)?, 16),
@@ -169,88 +184,143 @@ pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<(u16, usize, u8)> {
         Link::Other => return None,
     };
     match ethertype {
-        ETH_IPV4 => Some((ethertype, at, 0)),
-        _ => tags(frame, ethertype, at),
+        ETH_IPV4 => Some(LinkLayer { ethertype, at, tags: 0, vlans: 0 }),
+        _ => vlan_tags(frame, ethertype, at),
     }
 }
 
-fn tags(frame: &[u8], mut ethertype: u16, mut at: usize) -> Option<(u16, usize, u8)> {
-    let mut vlans = 0;
-    while ETH_VLAN.contains(&ethertype) && vlans < MAX_VLANS {
+pub(crate) fn vlan_tags(frame: &[u8], mut ethertype: u16, mut at: usize) -> Option<LinkLayer> {
+    let (mut tags, mut vlans) = (0, 0);
+    while ETH_VLAN.contains(&ethertype) && tags < MAX_VLANS {
+        let vlan = u32::from(bytes::u16(frame, at)? & 0xfff);
+        vlans = (vlans << 12 | vlan) & 0xff_ffff;
         ethertype = bytes::u16(frame, at + 2)?;
         at += 4;
-        vlans += 1;
+        tags += 1;
     }
-    Some((ethertype, at, vlans))
+    Some(LinkLayer { ethertype, at, tags, vlans })
 }
 
 #[inline(never)]
 fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    let (ethertype, at, vlans) = link_layer(link, frame)?;
-    packet.vlans = vlans;
-    packet.l3_off = at as u16;
-    match ethertype {
-        ETH_IPV4 => ipv4(frame, at, ports, packet),
-        ETH_IPV6 => ipv6(frame, at, ports, packet),
-        ETH_ROCE_V1 => grh(frame, at, packet),
-        ETH_MAC_CONTROL => match bytes::u16(frame, at)? {
-            PFC_OPCODE => Some(Kind::Pfc(bytes::u8(frame, at + 3)?)),
-            PAUSE_OPCODE => Some(Kind::Pause),
-            _ => None,
-        },
-        _ => None,
-    }
+    Walk { frame, ports, packet, depth: 0, tags_before: 0 }.link(link_layer(link, frame)?)
 }
 
-fn ipv4(frame: &[u8], at: usize, ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    let ip = frame.get(at..)?;
-    let header: [u8; 20] = bytes::array(ip, 0)?;
-    let len = usize::from(header[0] & 0xf) * 4;
-    let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
-    if header[0] >> 4 != 4 || len < 20 || header[9] != PROTO_UDP || fragment != 0 {
-        return None;
-    }
-    packet.net = Net::V2Ipv4;
-    packet.src = mapped([header[12], header[13], header[14], header[15]]);
-    packet.dst = mapped([header[16], header[17], header[18], header[19]]);
-    packet.tclass = header[1];
-    packet.hop_limit = header[8];
-    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    udp(frame, at + len, at + total, ports, packet)
+/// From header to header of a frame; tunnels are in [`crate::tunnel`].
+pub(crate) struct Walk<'a> {
+    pub(crate) frame: &'a [u8],
+    pub(crate) ports: &'a Ports,
+    pub(crate) packet: &'a mut Packet,
+    /// Tunnels so far.
+    pub(crate) depth: u8,
+    /// VLAN tags before the first tunnel.
+    pub(crate) tags_before: u8,
 }
 
-fn mapped([a, b, c, d]: [u8; 4]) -> [u8; 16] {
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
-}
-
-fn ipv6(frame: &[u8], at: usize, ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    let header: [u8; 40] = bytes::array(frame, at)?;
-    if header[0] >> 4 != 6 {
-        return None;
+impl Walk<'_> {
+    /// What is behind a link layer.
+    pub(crate) fn link(&mut self, link: LinkLayer) -> Option<Kind> {
+        self.packet.vlans += link.tags;
+        self.packet.segment.vlans = link.vlans;
+        self.network(link.ethertype, link.at)
     }
-    packet.net = Net::V2Ipv6;
-    route(&header, packet);
-    let end = at + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let mut next = header[6];
-    let mut l4 = at + 40;
-    let mut extensions = 0;
-    while next != PROTO_UDP {
-        let (following, units) = (bytes::u8(frame, l4)?, usize::from(bytes::u8(frame, l4 + 1)?));
-        l4 += match next {
-            // hop-by-hop, routing, destination options, mobility, HIP, shim6
-            0 | 43 | 60 | 135 | 139 | 140 => (units + 1) * 8,
-            // a whole packet may have a fragment header ("atomic fragment", RFC 6946)
-            44 if bytes::u16(frame, l4 + 2)? & 0xfff9 == 0 => 8,
-            51 => (units + 2) * 4,
-            _ => return None,
-        };
-        next = following;
-        extensions += 1;
-        if extensions > MAX_EXTENSIONS {
-            return None;
+
+    pub(crate) fn network(&mut self, ethertype: u16, at: usize) -> Option<Kind> {
+        self.packet.l3_off = u16::try_from(at).ok()?;
+        match ethertype {
+            ETH_IPV4 => self.ipv4(at),
+            ETH_IPV6 => self.ipv6(at),
+            ETH_ROCE_V1 => grh(self.frame, at, self.packet),
+            ETH_MAC_CONTROL if self.depth == 0 => match bytes::u16(self.frame, at)? {
+                PFC_OPCODE => Some(Kind::Pfc(bytes::u8(self.frame, at + 3)?)),
+                PAUSE_OPCODE => Some(Kind::Pause),
+                _ => None,
+            },
+            _ => self.by_ethertype(ethertype, at),
         }
     }
-    udp(frame, l4, end, ports, packet)
+
+    fn ipv4(&mut self, at: usize) -> Option<Kind> {
+        let ip = self.frame.get(at..)?;
+        let header: [u8; 20] = bytes::array(ip, 0)?;
+        let len = usize::from(header[0] & 0xf) * 4;
+        let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        if header[0] >> 4 != 4 || len < 20 || fragment != 0 {
+            return None;
+        }
+        if header[9] != PROTO_UDP {
+            return self.by_protocol(header[9], at + len);
+        }
+        let packet = &mut *self.packet;
+        packet.net = Net::V2Ipv4;
+        packet.src = mapped([header[12], header[13], header[14], header[15]]);
+        packet.dst = mapped([header[16], header[17], header[18], header[19]]);
+        packet.tclass = header[1];
+        packet.hop_limit = header[8];
+        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        self.udp(at + len, at + total)
+    }
+
+    fn ipv6(&mut self, at: usize) -> Option<Kind> {
+        let header: [u8; 40] = bytes::array(self.frame, at)?;
+        if header[0] >> 4 != 6 {
+            return None;
+        }
+        self.packet.net = Net::V2Ipv6;
+        route(&header, self.packet);
+        let end = at + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let mut next = header[6];
+        let mut l4 = at + 40;
+        let mut extensions = 0;
+        while next != PROTO_UDP {
+            let extension = (bytes::u8(self.frame, l4), bytes::u8(self.frame, l4 + 1));
+            l4 += match (next, extension) {
+                // hop-by-hop, routing, destination options, mobility, HIP, shim6
+                (0 | 43 | 60 | 135 | 139 | 140, (_, Some(units))) => (usize::from(units) + 1) * 8,
+                // a fragment header may stand before a whole packet ("atomic fragment", RFC 6946)
+                (44, _) if bytes::u16(self.frame, l4 + 2)? & 0xfff9 == 0 => 8,
+                (51, (_, Some(units))) => (usize::from(units) + 2) * 4,
+                _ => return self.by_protocol(next, l4),
+            };
+            next = extension.0?;
+            extensions += 1;
+            if extensions > MAX_EXTENSIONS {
+                return None;
+            }
+        }
+        self.udp(l4, end)
+    }
+
+    fn udp(&mut self, at: usize, ip_end: usize) -> Option<Kind> {
+        let port = bytes::u16(self.frame, at + 2)?;
+        let listed = self.ports.contains(port);
+        if !listed {
+            if let Some(kind) = self.by_port(port, at + UDP_LEN) {
+                return Some(kind);
+            }
+        }
+        self.packet.sport = bytes::u16(self.frame, at)?;
+        let Some(len) = bytes::u16(self.frame, at + 4) else { return listed.then_some(Kind::Cut) };
+        let end = at + usize::from(len);
+        self.packet.bad_length = end != ip_end;
+        let kind = bth(self.frame, at + UDP_LEN, end, self.packet);
+        match kind {
+            _ if listed => kind,
+            Some(Kind::Roce) if looks_like_roce(self.packet, end) => Some(Kind::OtherPort(port)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a packet to a UDP port that is not listed may be RoCE: what the BTH leaves no choice in.
+fn looks_like_roce(packet: &Packet, end: usize) -> bool {
+    let whole = (end - usize::from(packet.bth_off)) % 4 == 0;
+    let fixed = packet.tver() == 0 && packet.pkey & 0x7fff == 0x7fff && packet.apsn & 0x7f == 0;
+    whole && fixed && !packet.bad_length && packet.op().is_some()
+}
+
+pub(crate) fn mapped([a, b, c, d]: [u8; 4]) -> [u8; 16] {
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
 }
 
 /// The fields that an IPv6 header and a GRH share.
@@ -261,17 +331,6 @@ fn route(header: &[u8; 40], packet: &mut Packet) {
         packet.src = src;
         packet.dst = dst;
     }
-}
-
-fn udp(frame: &[u8], at: usize, ip_end: usize, ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    if !ports.contains(bytes::u16(frame, at + 2)?) {
-        return None;
-    }
-    packet.sport = bytes::u16(frame, at)?;
-    let Some(len) = bytes::u16(frame, at + 4) else { return Some(Kind::Cut) };
-    let end = at + usize::from(len);
-    packet.bad_length = end != ip_end;
-    bth(frame, at + UDP_LEN, end, packet)
 }
 
 fn grh(frame: &[u8], at: usize, packet: &mut Packet) -> Option<Kind> {

@@ -53,7 +53,7 @@ macro_rules! rules {
 rules! {
     AckRegress "ack-regress" Note;
     AckUnsent "ack-unsent" Error;
-    BthReserved "bth-reserved" Warning;
+    BthReserved "bth-reserved" Note;
     BthVersion "bth-version" Error;
     CaptureGap "capture-gap" Note;
     CnpFormat "cnp-format" Warning;
@@ -88,7 +88,35 @@ rules! {
 }
 
 impl Rule {
-    /// Selective repeat and vendors' variants may violate it; `--profile gbn` makes it an error.
+    /// It compares packets with each other: a capture that has a sample of them shows nothing of it.
+    #[must_use]
+    pub const fn needs_all_packets(self) -> bool {
+        matches!(
+            self,
+            Self::AckRegress
+                | Self::AckUnsent
+                | Self::CaptureGap
+                | Self::CnpWithoutCe
+                | Self::Duplicate
+                | Self::Loss
+                | Self::MessageLength
+                | Self::Msn
+                | Self::NakPsn
+                | Self::NakRepeated
+                | Self::OpcodeSequence
+                | Self::QpnReuse
+                | Self::ReadReissue
+                | Self::ReadReplay
+                | Self::Reorder
+                | Self::RetransmitStart
+                | Self::RnrBackoff
+                | Self::SelectiveRepeat
+                | Self::SpuriousRetransmission
+                | Self::Timeout
+        )
+    }
+
+    /// Selective repeat and vendors' variants may break it; `--profile gbn` makes it an error.
     #[must_use]
     pub const fn is_go_back_n(self) -> bool {
         matches!(
@@ -118,8 +146,10 @@ pub struct Finding {
     pub severity: Severity,
     /// The capture point cannot decide what happened.
     pub ambiguous: bool,
-    /// The packet that shows it.
+    /// The packet that shows it, or the first one.
     pub at: At,
+    /// How often, where one statement stands for a connection or a capture.
+    pub count: u64,
     /// The connection it is about.
     pub connection: Option<u32>,
     /// A sentence, with PSNs and packet numbers.
@@ -136,6 +166,23 @@ pub struct Findings {
     /// A full list has only findings of at least this severity.
     least: Severity,
     counts: [[u64; 4]; Rule::ALL.len()],
+}
+
+/// What a connection shows many times and a finding says once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Repeated {
+    /// The first packet.
+    pub(crate) first: At,
+    pub(crate) count: u64,
+}
+
+impl Repeated {
+    pub(crate) fn note(&mut self, at: At, count: u64) {
+        if self.count == 0 || (count > 0 && at.time_ns < self.first.time_ns) {
+            self.first = at;
+        }
+        self.count += count;
+    }
 }
 
 impl Findings {
@@ -160,6 +207,22 @@ impl Findings {
         ambiguous: bool,
         detail: impl FnOnce() -> String,
     ) {
+        self.add_repeated(rule, Repeated { first: at, count: 1 }, connection, ambiguous, detail);
+    }
+
+    /// Adds one finding for something that was found `repeated.count` times; nothing if that is 0.
+    pub(crate) fn add_repeated(
+        &mut self,
+        rule: Rule,
+        repeated: Repeated,
+        connection: Option<u32>,
+        ambiguous: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        let Repeated { first: at, count } = repeated;
+        if count == 0 {
+            return;
+        }
         let severity = if ambiguous {
             // an ambiguous finding must not fail a check
             rule.severity().min(Severity::Warning)
@@ -168,19 +231,34 @@ impl Findings {
         } else {
             rule.severity()
         };
-        self.counts[rule as usize][severity as usize] += 1;
-        self.counts[rule as usize][3] += u64::from(ambiguous);
+        self.counts[rule as usize][severity as usize] += count;
+        self.counts[rule as usize][3] += if ambiguous { count } else { 0 };
         if self.list.len() < self.limit {
             // a caller may have taken the list
             self.least = self.least.min(severity);
         }
         if self.list.len() < self.limit || self.make_room(severity) {
-            self.list.push(Finding { rule, severity, ambiguous, at, connection, detail: detail() });
+            let detail = detail();
+            self.list.push(Finding { rule, severity, ambiguous, at, count, connection, detail });
         }
     }
 
-    /// Drops the last of the least severe findings if it is less severe than `severity`; `false` if
-    /// there is none.
+    /// Takes back what was found by some rules: the capture as a whole explains it.
+    pub(crate) fn retract(&mut self, rules: impl Fn(Rule) -> bool) {
+        self.list.retain(|one| !rules(one.rule));
+        for &rule in Rule::ALL {
+            if rules(rule) {
+                self.counts[rule as usize] = [0; 4];
+            }
+        }
+    }
+
+    /// Orders the list by time.
+    pub(crate) fn sort(&mut self) {
+        self.list.sort_by_key(|one| one.at.time_ns);
+    }
+
+    /// Drops the last of the least severe findings, if they are less severe; `false` if none is.
     #[cold]
     fn make_room(&mut self, severity: Severity) -> bool {
         if severity <= self.least {

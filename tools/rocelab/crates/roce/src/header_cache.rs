@@ -4,7 +4,7 @@
 use roce_crc::Crc32;
 
 use crate::bytes;
-use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, link_layer};
+use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, LinkLayer, link_layer};
 use crate::flow::psn;
 use crate::header::{BTH_LEN, Header, ICRC_LEN};
 use crate::header_shape::{LAYOUT_V1, LAYOUT_V2_IPV4, LAYOUT_V2_IPV6, Layout, Shape};
@@ -121,10 +121,11 @@ impl Entry {
 
 const SLOTS: usize = 512;
 
-/// A cache of decoded headers of the usual length (no IPv4 options, no IPv6 extension headers).
+/// A cache of decoded headers of the usual length (no IPv4 options, no IPv6 extension headers, no
+/// tunnels).
 ///
 /// A hit may differ from the decoded frame only in [`Varying`], the IPv4 identification, checksums,
-/// the flow label, the link-layer header except its type, and what follows the BTH except the DMA
+/// the flow label, the link-layer header except its types and VLANs, and what follows the BTH except the DMA
 /// length of a RETH. [`crate::decode_into`] gives the same result for both in everything else.
 #[derive(Debug)]
 pub struct HeaderCache {
@@ -153,7 +154,7 @@ impl HeaderCache {
     #[must_use]
     #[inline]
     pub fn lookup(&mut self, link: Link, frame: &[u8], wire_len: u32, check: bool) -> Option<Hit> {
-        let (ethertype, at, _) = link_layer(link, frame)?;
+        let LinkLayer { ethertype, at, .. } = link_layer(link, frame)?;
         let headers = frame.get(at..)?;
         let net = match ethertype {
             ETH_IPV4 => Net::V2Ipv4,
@@ -220,13 +221,13 @@ impl HeaderCache {
         let at = usize::from(packet.l3_off);
         let headers = frame.get(at..)?.first_chunk::<LEN>()?;
         let bth_end = usize::from(packet.bth_off) + BTH_LEN;
-        if bth_end != at + LEN {
+        if bth_end != at + LEN || packet.tunnel_len != 0 {
             return None;
         }
         let reth = packet.op().and_then(|op| op.offset(Header::Reth));
         let dma_len_at = reth.map(|offset| usize::from(packet.bth_off) + offset + 12);
         let entry = Entry {
-            shape: layout.shape(link, at, frame, packet.wire_len)?,
+            shape: layout.shape(link, at, packet.segment.vlans, frame, packet.wire_len)?,
             header_crc: HeaderCrc::new(layout.net, headers),
             dma_len: *frame.get(dma_len_at.unwrap_or(0)..)?.first_chunk()?,
             dma_len_at: dma_len_at.map(|at| at as u32),
@@ -316,7 +317,7 @@ mod tests {
             match link {
                 Link::Ethernet => {
                     for tag in (12..l3 - 2).step_by(4) {
-                        put(tag, &[0x81, 0x00]);
+                        put(tag, &[0x81, 0x00, 0x21, 0x07]);
                     }
                     put(l3 - 2, &ethertype);
                 }
@@ -423,8 +424,10 @@ mod tests {
                 let byte = bit / 8;
                 let free = match byte {
                     _ if byte < l3 => match link {
-                        // addresses, and the contents of tags
-                        Link::Ethernet => byte < 12 || byte % 4 >= 2 && byte < l3 - 2,
+                        // addresses, and what tags have but the VLAN
+                        Link::Ethernet => {
+                            byte < 12 || byte % 4 == 2 && byte < l3 - 2 && bit % 8 < 4
+                        }
                         Link::LinuxSll => byte < 14,
                         _ => byte >= 2,
                     },

@@ -92,8 +92,9 @@ pub(crate) struct Shape {
     words: [u64; MAX_WORDS],
     captured: u32,
     wire_len: u32,
-    /// Offset of the network header; together with the link type it gives the VLAN tags.
+    /// Offset of the network header; together with the link type it gives the number of VLAN tags.
     l3_off: u32,
+    vlans: u32,
     link: Link,
     pub(crate) net: Net,
 }
@@ -103,6 +104,7 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
         &self,
         link: Link,
         l3_off: usize,
+        vlans: u32,
         frame: &[u8],
         wire_len: u32,
     ) -> Option<Shape> {
@@ -112,7 +114,7 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
             *to = from;
         }
         let (captured, l3_off) = (frame.len() as u32, l3_off as u32);
-        Some(Shape { words, captured, wire_len, l3_off, link, net: self.net })
+        Some(Shape { words, captured, wire_len, l3_off, vlans, link, net: self.net })
     }
 
     /// The headers of a frame and the rest of it, if it has this shape.
@@ -157,7 +159,9 @@ impl Shape {
         if self.link == Link::Ethernet && self.l3_off == 14 {
             return bytes::u16(frame, 12) == Some(ethertype);
         }
-        link_layer(self.link, frame)
-            .is_some_and(|(found, at, _)| found == ethertype && at == self.l3_off as usize)
+        link_layer(self.link, frame).is_some_and(|found| {
+            (found.ethertype, found.at, found.vlans)
+                == (ethertype, self.l3_off as usize, self.vlans)
+        })
     }
 }

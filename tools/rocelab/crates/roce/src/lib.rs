@@ -17,6 +17,7 @@ pub mod join;
 pub mod opcode;
 mod packet;
 mod series;
+mod tunnel;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
 pub use header::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, UDP_LEN};
@@ -26,3 +27,4 @@ pub use packet::{
     Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address, rnr_delay_ns,
 };
 pub use series::{Interval, Series};
+pub use tunnel::{Segment, Tunnel};

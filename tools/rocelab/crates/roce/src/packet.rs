@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::bytes;
 use crate::header::Header;
 use crate::opcode::{self, Opcode};
+use crate::tunnel::{self, Segment};
 
 /// The encapsulation of the BTH.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,6 +58,8 @@ pub struct Packet {
     pub payload_off: u32,
     /// Message bytes, without pad.
     pub payload_len: u32,
+    /// VLANs and tunnel.
+    pub segment: Segment,
     /// Destination QP (24 bits).
     pub dqpn: u32,
     /// Packet sequence number (24 bits).
@@ -65,6 +68,10 @@ pub struct Packet {
     pub l3_off: u16,
     /// Start of the BTH.
     pub bth_off: u16,
+    /// Start of the header that carries the outermost tunnel; valid if there is a tunnel.
+    pub outer_off: u16,
+    /// Bytes of tunnels, from `outer_off` on; 0: there is none.
+    pub tunnel_len: u16,
     /// UDP source port; 0 for v1.
     pub sport: u16,
     /// Partition key.
@@ -73,7 +80,7 @@ pub struct Packet {
     pub tclass: u8,
     /// TTL or hop limit.
     pub hop_limit: u8,
-    /// VLAN tags.
+    /// VLAN tags, of all link layers.
     pub vlans: u8,
     /// BTH opcode.
     pub opcode: u8,
@@ -177,6 +184,15 @@ impl Packet {
         let from = (self.payload_off as usize).min(frame.len());
         let to = (from + self.payload_len as usize).min(frame.len());
         &frame[from..to]
+    }
+
+    /// Source and destination of the outermost tunnel, if IP carries it.
+    #[must_use]
+    pub fn outer(&self, frame: &[u8]) -> Option<([u8; 16], [u8; 16])> {
+        if self.tunnel_len == 0 {
+            return None;
+        }
+        tunnel::ends(frame, usize::from(self.outer_off))
     }
 
     /// RDMA extended transport header.

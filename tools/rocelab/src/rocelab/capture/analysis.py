@@ -6,15 +6,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rocelab import _core
+from rocelab.capture.conditions import conditions
 from rocelab.capture.select import Select
 from rocelab.errors import UsageError
 
-SCHEMA = "rocelab.analysis/1"
+SCHEMA = "rocelab.analysis/2"
 
 _KEPT_ROWS = 1 << 18
 """Rows after which `read` moves them into Arrow."""
@@ -47,6 +48,32 @@ class Options:
     """Count Ethernet's preamble, FCS and gap into the overhead."""
 
 
+@dataclass(frozen=True)
+class _Pass:
+    """One reading of the captures: what an earlier one found to be wrong with them."""
+
+    offsets_ns: tuple[int, ...]
+    """Added to the times of each file."""
+    drop_copies: bool = False
+    """Follow one of two copies of a packet."""
+
+    def next(self, evidence: dict[str, Any]) -> _Pass:
+        """The reading that `evidence` asks for; the same if nothing was wrong."""
+        offsets = list(self.offsets_ns)
+        for row in evidence["clocks"]:
+            # equal times keep the order of the files: one more puts the response behind
+            least = self.offsets_ns[row["behind"]] + row["least_ns"] + 1
+            offsets[row["behind"]] = max(offsets[row["behind"]], least)
+        return replace(
+            self,
+            offsets_ns=tuple(offsets),
+            drop_copies=self.drop_copies or evidence["mirrored"],
+        )
+
+
+_MOST_PASSES = 4
+
+
 @dataclass
 class Analysis:
     """A finished analysis.
@@ -67,6 +94,9 @@ class Analysis:
     messages: _core.Table | None = None
     """One row per complete message; set only by `read`."""
 
+    interrupted: bool = False
+    """A signal ended it early: the result covers what was read."""
+
     @property
     def errors(self) -> int:
         """Number of findings of severity error, including those beyond the limit."""
@@ -74,7 +104,7 @@ class Analysis:
         return sum(row["count"] for row in counts if row["severity"] == "error")
 
 
-def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analysis:
+def _open(paths: Sequence[str], options: Options, plan: _Pass, *, rows: bool) -> _core.Analysis:
     select = options.select
     try:
         return _core.Analysis(
@@ -92,6 +122,8 @@ def _open(paths: Sequence[str], options: Options, *, rows: bool) -> _core.Analys
             qpns=select.qpns,
             opcodes=bytes(select.opcodes),
             connections=select.connections,
+            offsets_ns=plan.offsets_ns,
+            drop_copies=plan.drop_copies,
         )
     except OSError as error:
         raise UsageError(
@@ -115,9 +147,10 @@ def _lists(connection: dict[str, Any], select: Select) -> bool:
     return not select.qpns or any(qpn in select.qpns for qpn in ends)
 
 
-def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dict[str, Any]:
+def _finish(
+    raw: dict[str, Any], paths: Sequence[str], options: Options, plan: _Pass
+) -> dict[str, Any]:
     """The `--json` object: file names instead of indexes, and only what the filter selects."""
-    raw: dict[str, Any] = core.finish()
     names = [str(path) for path in paths]
     problems = raw["input"]["errors"]
     if problems and raw["input"]["packets"] == 0:
@@ -127,6 +160,9 @@ def _finish(core: _core.Analysis, paths: Sequence[str], options: Options) -> dic
             cause=first["error"],
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
+    raw["conditions"] = conditions(raw, names, plan.offsets_ns)
+    raw["clock_offsets_ns"] = list(plan.offsets_ns)
+    del raw["evidence"]
     select = options.select
     raw["findings_unfiltered"] = None
     if select.connections or select.qpns:
@@ -144,10 +180,12 @@ def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
     raw["connections"] = [row for row in raw["connections"] if _lists(row, select)]
     kept = {row["id"] for row in raw["connections"]}
     findings = [row for row in raw["findings"] if row["connection"] in kept]
-    counts = Counter((row["rule"], row["severity"]) for row in findings)
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in findings:
+        counts[row["rule"], row["severity"]] += row["count"]
     raw["findings_unfiltered"] = raw["findings_total"]
-    raw["findings_total"] = len(findings)
-    raw["findings_ambiguous"] = sum(row["ambiguous"] for row in findings)
+    raw["findings_total"] = counts.total()
+    raw["findings_ambiguous"] = sum(row["count"] for row in findings if row["ambiguous"])
     raw["finding_counts"] = [
         {"rule": rule, "severity": severity, "count": count}
         for (rule, severity), count in sorted(counts.items())
@@ -179,12 +217,17 @@ def analyze(
     `parquet_tables.write` raises.
     """
     options = options or Options()
-    core = _open(paths, options, rows=parquet is not None)
     if parquet is None:
-        while core.step():
+
+        def drain(core: _core.Analysis) -> None:
             if progress:
                 progress(core.bytes_read)
-        return _analysis(core, paths, options)
+
+        return _analysis(_passes(paths, options, drain, rows=False), paths, options)
+    # the tables are written once, so what is wrong with the captures must be known before
+    seekable = all(Path(path).is_file() for path in paths)
+    plan = _passes(paths, options, rows=False).plan if seekable else _Pass((0,) * len(paths))
+    core = _open(paths, options, plan, rows=True)
     # polars takes a second to load
     from rocelab.capture import parquet_tables
 
@@ -194,9 +237,55 @@ def analyze(
             progress(core.bytes_read)
         return more
 
-    return parquet_tables.write(
-        core, parquet, step=step, finish=lambda: _analysis(core, paths, options)
-    )
+    def finish() -> Analysis:
+        done = _Done(core, core.finish(), plan, interrupted=False)
+        return _analysis(done, paths, options)
+
+    return parquet_tables.write(core, parquet, step=step, finish=finish)
+
+
+@dataclass
+class _Done:
+    """The last reading of the captures."""
+
+    core: _core.Analysis
+    raw: dict[str, Any]
+    plan: _Pass
+    interrupted: bool
+
+
+def _passes(
+    paths: Sequence[str],
+    options: Options,
+    drain: Callable[[_core.Analysis], None] = lambda _: None,
+    *,
+    rows: bool,
+) -> _Done:
+    """Read the captures; once more with clocks corrected, or without copies, where that is needed.
+
+    What cannot be read twice (a pipe) is read once. SIGINT ends the reading, not the analysis.
+    """
+    plan = _Pass((0,) * len(paths))
+    again = all(Path(path).is_file() for path in paths)
+    for left in reversed(range(_MOST_PASSES)):
+        core = _open(paths, options, plan, rows=rows)
+        interrupted = False
+        while True:
+            try:
+                if not core.step():
+                    break
+                drain(core)
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                core.stop()
+        raw: dict[str, Any] = core.finish()
+        wanted = plan.next(raw["evidence"])
+        if wanted == plan or not again or not left or interrupted:
+            break
+        plan = wanted
+    return _Done(core, raw, plan, interrupted)
 
 
 def read(
@@ -210,16 +299,24 @@ def read(
     """
     options = options or Options()
     names = [os.fspath(path) for path in paths]
-    core = _open(names, options, rows=True)
-    while core.step():
+
+    def keep(core: _core.Analysis) -> None:
         if core.pending_packets > _KEPT_ROWS:
             core.keep_packets()
-    found = _analysis(core, names, options)
-    found.packets = core.packets()
-    found.messages = core.take_messages()
+
+    done = _passes(names, options, keep, rows=True)
+    found = _analysis(done, names, options)
+    found.packets = done.core.packets()
+    found.messages = done.core.take_messages()
     return found
 
 
-def _analysis(core: _core.Analysis, paths: Sequence[str], options: Options) -> Analysis:
-    result = _finish(core, paths, options)
-    return Analysis(result, connections=core.connections(), findings=core.findings())
+def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
+    result = _finish(done.raw, paths, options, done.plan)
+    core = done.core
+    return Analysis(
+        result,
+        connections=core.connections(),
+        findings=core.findings(),
+        interrupted=done.interrupted,
+    )

@@ -9,13 +9,16 @@ import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rocelab.cli.options import Port
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
+
+if TYPE_CHECKING:
+    from rocelab.capture import Analysis, Options
 
 # below this size the work ends before a progress bar can be read
 _PROGRESS_FROM_BYTES = 64 << 20
@@ -56,11 +59,18 @@ def analyze(
     captures: Annotated[
         list[str],
         typer.Argument(
-            metavar="CAPTURE...", help="pcap or pcapng, plain, gzip or zstd; - for stdin."
+            metavar="CAPTURE...", help="pcap or pcapng, plain, gzip, zstd or lz4; - for stdin."
         ),
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/formats/analysis.md).")
+        bool,
+        typer.Option(
+            "--json", help="Print a line with a JSON object for each (docs/formats/analysis.md)."
+        ),
+    ] = False,
+    merge: Annotated[
+        bool,
+        typer.Option("--merge", help="Take the captures for parts of one, and merge them by time."),
     ] = False,
     parquet: Annotated[
         Path | None,
@@ -109,11 +119,13 @@ def analyze(
 ) -> None:
     """Decode, verify and follow the RoCE packets in captures.
 
-    Exit code 0: no errors found; 1: findings of severity error; 2: a capture cannot be used.
+    Several captures are analysed one by one, unless --merge is given. SIGINT ends a stream, and the
+    results of what was read are printed.
+
+    Exit code 0: no errors found; 1: findings of severity error, or a capture that is cut or
+    corrupt; 2: a capture cannot be used.
     """
     from rocelab.capture import Options, parse_filter
-    from rocelab.capture import analyze as run
-    from rocelab.terminal import capture_tables
 
     options = Options(
         ports=port or [],
@@ -131,9 +143,45 @@ def analyze(
             cause="- is given more than once",
             action="Give - once.",
         )
-    with _progress(_size(captures)) as progress:
+    if parquet is not None and len(captures) > 1 and not merge:
+        raise UsageError(
+            "--parquet writes the tables of one capture",
+            cause="several captures are given",
+            action="Give --merge, or one capture at a time.",
+        )
+    unusable = None
+    code = ExitCode.OK
+    for place, paths in enumerate([captures] if merge else [[path] for path in captures]):
+        if place and not as_json:
+            console.out().print()
+        try:
+            found = _analyze(paths, options, parquet, as_json=as_json)
+        except UsageError as error:
+            if len(captures) == 1 or merge:
+                raise
+            console.show_error(error)
+            unusable = error
+            continue
+        if found.errors or found.result["input"]["errors"]:
+            code = ExitCode.FINDINGS
+        if found.interrupted:
+            break
+    if unusable is not None:
+        code = ExitCode.USAGE
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def _analyze(
+    paths: list[str], options: Options, parquet: Path | None, *, as_json: bool
+) -> Analysis:
+    """Analyse one capture, or several as one, and print the result."""
+    from rocelab.capture import analyze as run
+    from rocelab.terminal import capture_tables
+
+    with _progress(_size(paths)) as progress:
         found = run(
-            captures,
+            paths,
             options,
             parquet=parquet,
             progress=progress if callable(progress) else None,
@@ -143,5 +191,4 @@ def analyze(
         sys.stdout.write("\n")
     else:
         capture_tables.show(found.result, console.out())
-    if found.errors:
-        raise typer.Exit(ExitCode.FINDINGS)
+    return found

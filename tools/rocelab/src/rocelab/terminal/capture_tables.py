@@ -70,7 +70,6 @@ def _input_line(result: dict[str, Any]) -> str:
     for key, word in (
         ("truncated", "snapped"),
         ("cut_headers", "cut within the headers"),
-        ("times_backwards", "with a time before the previous packet's"),
     ):
         if read[key]:
             text += f", {read[key]} {word}"
@@ -86,6 +85,7 @@ def _roce_line(result: dict[str, Any]) -> str:
             ("v2_ipv4", "v2 over IPv4"),
             ("v2_ipv6", "v2 over IPv6"),
             ("vlan", "with VLAN tags"),
+            ("tunneled", "in tunnels"),
         )
         if roce[key]
     ]
@@ -173,6 +173,8 @@ def summary(result: dict[str, Any]) -> RenderableType:
     grid.add_row("capture", Text(shown + (f" and {len(files) - 3} more" if len(files) > 3 else "")))
     grid.add_row("read", Text(_input_line(result)))
     grid.add_row("RoCE", Text(_roce_line(result)))
+    for condition in result["conditions"]:
+        grid.add_row(Text("note", style="yellow"), Text(printable(condition["detail"])))
     if result["roce"]["packets"]:
         grid.add_row("ICRC", _icrc_line(result))
         grid.add_row("opcodes", Text(printable(_opcode_line(result))))
@@ -186,9 +188,16 @@ def summary(result: dict[str, Any]) -> RenderableType:
     return grid
 
 
-def _end(side: dict[str, Any]) -> Text:
+def _end(side: dict[str, Any], network: str = "") -> Text:
     qpn = "?" if side["qpn"] is None else side["qpn"]
-    return Text(f"{side['address']}\nqp {qpn}")
+    return Text(f"{side['address']}\nqp {qpn}{network}")
+
+
+def _network(row: dict[str, Any]) -> str:
+    """VLANs and tunnel of a connection."""
+    tags = "".join(f" vlan {tag}" for tag in row["vlans"])
+    tunnel = row["tunnel"]
+    return tags + (f" {tunnel['kind']} {tunnel['id']}" if tunnel else "")
 
 
 def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
@@ -199,16 +208,17 @@ def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
     # numbers shrink before addresses do, and an IPv6 address is folded
     table.add_column("from", min_width=12, overflow="fold")
     table.add_column("to", min_width=12, overflow="fold")
-    for name in ("packets", "msgs", "goodput", "retr", "lost", "NAK", "RNR", "p50", "p99"):
+    for name in ("packets", "msgs", "goodput", "again", "lost", "NAK", "RNR", "p50", "p99"):
         table.add_column(name, justify="right")
     for row in result["connections"][:most]:
         for way in row["directions"]:
             ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
             latency = way["latency_ns"]
             table.add_row(
-                str(row["id"]), _end(ends[0]), _end(ends[1]), str(way["packets"]),
+                str(row["id"]), _end(ends[0], _network(row)), _end(ends[1]), str(way["packets"]),
                 str(way["messages"]), _bytes(way["goodput_bytes"]), str(way["retransmitted"]),
-                str(way["missing"]), str(sum(way["naks"].values())), str(way["rnr"]),
+                str(way["missing"] - way["missed_by_capture"]), str(sum(way["naks"].values())),
+                str(way["rnr"]),
                 _ns(latency["p50"]), _ns(latency["p99"]),
             )  # fmt: skip
     more = len(result["connections"]) - most + result["connections_unreported"]
@@ -224,13 +234,29 @@ def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
     return Group(*lines)
 
 
-def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
-    """The findings, errors first."""
+def _grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Findings of one rule and connection together, errors first."""
     order = ("error", "warning", "note")
-    ranked = sorted(result["findings"], key=lambda row: order.index(row["severity"]))
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: order.index(row["severity"])):
+        key = (row["severity"], row["rule"], row["ambiguous"], row["connection"])
+        # what is about no connection is not about the same thing
+        groups.setdefault(key if row["connection"] is not None else (*key, id(row)), []).append(row)
+    return list(groups.values())
+
+
+_PACKETS_NAMED = 5
+"""Packet numbers in the line of a group."""
+
+
+def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
+    """The findings, errors first: one line for a rule and connection."""
     several = len(result["input"]["files"]) > 1
     lines: list[RenderableType] = [Text("findings", style="bold")]
-    for row in ranked[:most]:
+    shown = 0
+    for group in _grouped(result["findings"])[:most]:
+        row = group[0]
+        shown += sum(one["count"] for one in group)
         where = f"packet {row['packet']}" if row["packet"] else "end of the connection"
         if several:
             where = f"{printable(row['file'])} {where}"
@@ -238,10 +264,22 @@ def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
         line.append(row["rule"], style="bold")
         line.append(" ambiguous" if row["ambiguous"] else "", style="italic")
         line.append(f" {where}: {printable(row['detail'])}", style="none")
+        if others := [str(one["packet"]) for one in group[1:]]:
+            more = ", …" if len(others) > _PACKETS_NAMED else ""
+            line.append(
+                f" ({len(others)} more in this connection: packets "
+                f"{', '.join(others[:_PACKETS_NAMED])}{more})",
+                style="none",
+            )
         lines.append(line)
-    more = result["findings_total"] - min(most, len(ranked))
-    if more > 0:
-        lines.append(Text(f"and {more} more (--json lists them, --max-findings keeps more)", "dim"))
+    more_findings = result["findings_total"] - shown
+    if more_findings > 0:
+        text = f"and {more_findings} more (--json lists them, --max-findings keeps more)"
+        lines.append(Text(text, "dim"))
+    counts = ", ".join(
+        f"{row['rule']} {row['count']}" for row in result["finding_counts"] if row["count"]
+    )
+    lines.append(Text(f"by rule: {counts}", "dim"))
     return Group(*lines)
 
 

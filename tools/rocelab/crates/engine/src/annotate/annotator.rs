@@ -72,6 +72,10 @@ impl<W: Write> Annotator<W> {
             packets: false,
             filter: Filter::default(),
             tracker,
+            // the copy follows in the order of the file
+            sort: false,
+            offsets_ns: Vec::new(),
+            drop_copies: false,
         };
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Decompresses gzip and zstd, which are recognised by their magic numbers, not by the file name.
+//! Decompresses gzip, zstd and lz4, which are recognised by their magic numbers, not by the file name.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub type Counter = Arc<AtomicU64>;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+const LZ4: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// No capture compresses a thousand to one; the limit of deflate is 1032, which zeros reach.
 const BOMB_RATIO: u64 = 1000;
@@ -61,7 +62,7 @@ pub fn open_compressed(raw: Input, taken: Counter) -> io::Result<Input> {
     let mut magic = Vec::with_capacity(4);
     raw.by_ref().take(4).read_to_end(&mut magic)?;
     let gzip = magic.starts_with(&GZIP);
-    let zstd = magic == ZSTD;
+    let (zstd, lz4) = (magic == ZSTD, magic == LZ4);
     let whole = Cursor::new(magic).chain(raw);
     Ok(if gzip {
         let inner = flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, whole));
@@ -69,6 +70,9 @@ pub fn open_compressed(raw: Input, taken: Counter) -> io::Result<Input> {
     } else if zstd {
         let mut inner = zstd::stream::read::Decoder::new(whole)?;
         inner.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+        Box::new(Guard { inner, given: 0, taken })
+    } else if lz4 {
+        let inner = lz4_flex::frame::FrameDecoder::new(whole);
         Box::new(Guard { inner, given: 0, taken })
     } else {
         Box::new(whole)

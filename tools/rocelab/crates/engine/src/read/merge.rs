@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::read_error::ReadError;
-use super::reader::Reader;
 use super::record_block::Block;
+use super::sorted::Sorted;
 
 struct Input {
-    reader: Reader,
+    reader: Sorted,
     block: Block,
     next: usize,
 }
@@ -47,12 +47,37 @@ pub struct Merge {
 impl Merge {
     /// Merges `readers` into blocks of about `piece` bytes.
     #[must_use]
-    pub fn new(readers: Vec<Reader>, piece: usize) -> Self {
+    pub fn new(readers: Vec<Sorted>, piece: usize) -> Self {
         let inputs = readers
             .into_iter()
             .map(|reader| Input { reader, block: Block::default(), next: 0 })
             .collect();
         Self { inputs, heap: BinaryHeap::new(), started: false, piece, errors: Vec::new() }
+    }
+
+    /// A signal came while bytes were awaited.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        self.inputs.iter().any(|input| input.reader.interrupted)
+    }
+
+    /// Ends all captures here.
+    pub fn stop(&mut self) {
+        for input in &mut self.inputs {
+            input.reader.stop();
+        }
+    }
+
+    /// Earliest and latest time of each file.
+    pub fn spans_ns(&self) -> impl Iterator<Item = Option<(i64, i64)>> + '_ {
+        self.inputs.iter().map(|input| input.reader.span_ns)
+    }
+
+    /// Records that were put into order, and steps of clocks.
+    #[must_use]
+    pub fn disorder(&self) -> (u64, u64) {
+        let both = |input: &Input| (input.reader.moved, input.reader.steps());
+        self.inputs.iter().map(both).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Fills `block` with the next records; `false` at the end of all files.

@@ -11,9 +11,11 @@ mod pcapng;
 mod read_error;
 mod reader;
 mod record_block;
+mod sorted;
 
 pub use decompress::{Counter, Input, open_compressed};
 pub use merge::Merge;
 pub use read_error::ReadError;
 pub use reader::Reader;
 pub use record_block::{Block, NO_COMMENT, Record};
+pub use sorted::Sorted;

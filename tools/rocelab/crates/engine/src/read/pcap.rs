@@ -98,6 +98,7 @@ impl Pcap {
                 wire_len: wire_len.max(len),
                 comment: NO_COMMENT,
                 file,
+                epoch: 0,
                 link,
                 time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * scale,
                 number,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Reads one capture file into blocks; the rest of each piece goes into the next block.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 
 use super::decompress::{BOMB, Input};
 use super::parse_step::Step;
@@ -27,6 +27,10 @@ pub struct Reader {
     told_empty: bool,
     packets: u64,
     piece: usize,
+    /// A signal came while bytes were awaited; whoever looks resets it.
+    pub interrupted: bool,
+    /// Why no more bytes come; told after the records before it.
+    failed: Option<ReadError>,
 }
 
 impl Reader {
@@ -43,23 +47,36 @@ impl Reader {
             told_empty: false,
             packets: 0,
             piece,
+            interrupted: false,
+            failed: None,
         }
     }
 
-    /// Fills `block` with the next records; `false` at the end of the file.
+    /// Ends the capture here: what is read but not whole is dropped.
+    pub fn stop(&mut self) {
+        self.ended = true;
+        self.told_empty = true;
+        self.rest.clear();
+        self.skip = 0;
+    }
+
+    /// Fills `block` with the next records, or with none if a signal came; `false` at the end of the
+    /// file.
     ///
     /// # Errors
     /// `block` has the records before the error. The next call is at the end of the file.
     pub fn fill(&mut self, block: &mut Block) -> Result<bool, ReadError> {
         block.records.clear();
         while block.records.is_empty() && !(self.ended && self.rest.is_empty()) {
-            let (filled, failed) = self.read_piece(block);
+            let filled = self.read_piece(block);
             let parsed = self.parse(block, filled);
-            if let Some(error) = failed.or(parsed.err()) {
-                self.ended = true;
-                self.told_empty = true;
-                self.rest.clear();
+            // what made the file end is the cause of what is cut
+            if let Some(error) = self.failed.take().or(parsed.err()) {
+                self.stop();
                 return Err(error);
+            }
+            if self.interrupted {
+                return Ok(true);
             }
         }
         let empty = self.format.is_none() && !std::mem::replace(&mut self.told_empty, true);
@@ -69,8 +86,9 @@ impl Reader {
         Ok(!block.records.is_empty())
     }
 
-    /// Reads a piece; returns how many bytes of `block.data` are filled, and an error that ended it.
-    fn read_piece(&mut self, block: &mut Block) -> (usize, Option<ReadError>) {
+    /// Reads a piece; returns how many bytes of `block.data` are filled.
+    fn read_piece(&mut self, block: &mut Block) -> usize {
+        self.interrupted = false;
         let mut filled = self.rest.len();
         let want = filled + self.piece;
         // later pieces overwrite the buffer without clearing it
@@ -80,23 +98,27 @@ impl Reader {
         block.data[..filled].copy_from_slice(&self.rest);
         self.rest.clear();
         while filled < want && !self.ended {
-            let error = match self.input.read(&mut block.data[filled..want]) {
-                Ok(count) => {
-                    self.ended = count == 0;
-                    filled += count;
-                    continue;
+            match self.input.read(&mut block.data[filled..want]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    self.interrupted = true;
+                    break;
                 }
-                Err(error) => error,
-            };
-            match error.kind() {
-                ErrorKind::Interrupted => continue,
                 // a compressed file that ends early is good up to there
-                ErrorKind::UnexpectedEof => self.ended = true,
-                _ if error.to_string() == BOMB => return (filled, Some(ReadError::Bomb)),
-                _ => return (filled, Some(error.into())),
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    self.ended = true;
+                }
+                Err(error) => {
+                    self.ended = true;
+                    self.failed = Some(match error.to_string() == BOMB {
+                        true => ReadError::Bomb,
+                        false => error.into(),
+                    });
+                }
             }
         }
-        (filled, None)
+        filled
     }
 
     fn parse(&mut self, block: &mut Block, filled: usize) -> Result<(), ReadError> {

@@ -19,6 +19,8 @@ pub struct Record {
     pub comment: (u32, u16),
     /// Index of the file.
     pub file: u16,
+    /// Steps of the clock before it.
+    pub epoch: u16,
     /// Link layer.
     pub link: Link,
     /// Nanoseconds since 1970.

@@ -3,6 +3,7 @@
 
 use super::pairing::PairedBy;
 use super::stats::Stats;
+use crate::Segment;
 use crate::opcode::Service;
 use crate::packet::Net;
 
@@ -34,6 +35,10 @@ pub struct Connection {
     pub a: Endpoint,
     /// The other side.
     pub b: Endpoint,
+    /// VLANs and tunnel of side a's packets.
+    pub segment: Segment,
+    /// Source and destination of the outermost tunnel of side a's first packet, if IP carries it.
+    pub outer: Option<([u8; 16], [u8; 16])>,
     /// Time of the first packet, ns since 1970.
     pub first_ns: i64,
     /// Time of the last packet.

@@ -2,9 +2,10 @@
 //! The context in which a direction processes a packet.
 
 use super::efficiency::Efficiency;
+use super::evidence::Evidence;
 use super::message::Message;
 use super::verdict::Verdicts;
-use crate::finding::{At, Findings, Rule};
+use crate::finding::{At, Findings, Repeated, Rule};
 use crate::packet::Net;
 
 /// Outputs of a direction, and facts about the other direction.
@@ -19,8 +20,22 @@ pub(super) struct Context<'a> {
     pub(super) net: Net,
     /// Whether the capture has packets of the other side.
     pub(super) visible: bool,
-    /// The PSN of a missing READ response, if the capture has later ones.
-    pub(super) response_gap: Option<u32>,
+    /// What the capture has of the responses to a READ that is issued again.
+    pub(super) answer: Answer,
+    /// Clocks of files, and what other evidence the capture as a whole gives.
+    pub(super) evidence: &'a mut Evidence,
+}
+
+/// What the capture has of the response with some PSN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Not captured.
+    #[default]
+    None,
+    /// Not captured, but later ones were.
+    Missing,
+    /// Captured.
+    Captured,
 }
 
 impl Context<'_> {
@@ -32,5 +47,16 @@ impl Context<'_> {
         detail: impl FnOnce() -> String,
     ) {
         self.findings.add(rule, at, Some(self.connection), ambiguous, detail);
+    }
+
+    /// One finding for all times that something was found.
+    pub(super) fn find_repeated(
+        &mut self,
+        rule: Rule,
+        repeated: Repeated,
+        ambiguous: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.findings.add_repeated(rule, repeated, Some(self.connection), ambiguous, detail);
     }
 }

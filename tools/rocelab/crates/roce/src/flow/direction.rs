@@ -13,10 +13,11 @@ use super::run::{Run, RunSums};
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
 use super::wellformed::{self, Constant};
+use crate::Segment;
 use crate::finding::{At, Rule};
 use crate::icrc;
 use crate::opcode::{Class, Opcode, Position, Service};
-use crate::packet::{NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
+use crate::packet::{Aeth, NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 
 /// A sender with more corrupted packets than good ones by this many computes wrong ICRCs: its packets
 /// are followed nevertheless.
@@ -28,6 +29,9 @@ pub(super) struct Flow {
     pub(super) id: u32,
     pub(super) from_a: bool,
     pub(super) net: Net,
+    pub(super) segment: Segment,
+    /// The ends of the outermost tunnel of the first packet.
+    pub(super) outer: Option<([u8; 16], [u8; 16])>,
     pub(super) service: Option<Service>,
     pub(super) peer: Option<u32>,
     pub(super) paired_by: Option<PairedBy>,
@@ -70,6 +74,8 @@ impl Flow {
             id,
             from_a: true,
             net,
+            segment: Segment::default(),
+            outer: None,
             service: None,
             peer: None,
             paired_by: None,
@@ -231,7 +237,9 @@ impl Flow {
             }
             Service::Rc | Service::Xrc | Service::Uc => {
                 if let Some(peer) = peer {
-                    context.response_gap = peer.responses.gap();
+                    if op.class == Class::ReadRequest {
+                        context.answer = peer.responses.answer(packet.psn);
+                    }
                     if self.stats.pmtu == 0 {
                         self.stats.pmtu = peer.stats.pmtu;
                         self.stats.pmtu_guessed = peer.stats.pmtu_guessed;
@@ -290,6 +298,7 @@ impl Flow {
             peer.stats.pmtu_guessed = false;
             peer.requests.learn_mtu(self.stats.pmtu);
         }
+        self.note_restart(peer, psn, aeth, at, context);
         // the requests are the subject from here on
         let from_a = std::mem::replace(&mut context.from_a, peer.from_a);
         let Flow { requests, stats, .. } = &mut *peer;
@@ -305,6 +314,10 @@ impl Flow {
             }
         }
         let read = requests.read_at(psn);
+        if let Some(read) = read.filter(|_| op.class == Class::ReadResponse) {
+            let from = self.responses.high().unwrap_or(requests.origin());
+            self.responses.pass_reads(requests.reads_between(from, read.psn), &mut self.stats);
+        }
         if op.class == Class::ReadResponse && self.responses.has(psn) && requests.tells_replay(psn)
         {
             context.find(Rule::ReadReplay, at, true, || {
@@ -347,6 +360,30 @@ impl Flow {
                 peer.requests.note_msn(aeth.msn);
                 self.responses.check_msn(aeth.msn, at, context);
             }
+        }
+    }
+
+    /// An ACK behind PSNs that were skipped, with an MSN that starts again: another connection has the
+    /// QP numbers now, and the PSNs between the two never were.
+    fn note_restart(
+        &mut self,
+        peer: &mut Self,
+        psn: u32,
+        aeth: Option<Aeth>,
+        at: At,
+        context: &mut Context<'_>,
+    ) {
+        let Some(aeth) = aeth.filter(|aeth| self.responses.restarts(aeth.msn)) else { return };
+        let skipped = peer.requests.skip_to_restart(psn, &mut peer.stats);
+        if skipped > 0 {
+            self.responses.forget_msn();
+            context.find(Rule::QpnReuse, at, true, || {
+                format!(
+                    "MSN {} starts again behind {skipped} PSNs that were not captured: another \
+                     connection has these QP numbers now",
+                    aeth.msn
+                )
+            });
         }
     }
 

@@ -4,8 +4,8 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// One direction: source address, destination address and destination QP; for datagrams also the
-/// source QP.
+/// One direction: source address, destination address and destination QP, in a network; for datagrams
+/// also the source QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) src: [u8; 16],
@@ -13,6 +13,8 @@ pub(super) struct Key {
     pub(super) dqpn: u32,
     /// Source QP of a datagram, otherwise [`CONNECTED`].
     pub(super) sqpn: u32,
+    /// [`crate::Segment::number`]: VLANs and tunnel.
+    pub(super) segment: u64,
 }
 
 /// Not a 24-bit number.
@@ -23,6 +25,7 @@ impl Hash for Key {
         state.write_u128(u128::from_ne_bytes(self.src));
         state.write_u128(u128::from_ne_bytes(self.dst));
         state.write_u64(u64::from(self.dqpn) << 32 | u64::from(self.sqpn));
+        state.write_u64(self.segment);
     }
 }
 

@@ -6,6 +6,7 @@ mod connection;
 mod context;
 mod direction;
 mod efficiency;
+mod evidence;
 mod flow_key;
 mod message;
 mod pairing;
@@ -20,6 +21,7 @@ mod wellformed;
 
 pub use connection::{Connection, Endpoint};
 pub use efficiency::{Efficiency, SizeClass};
+pub use evidence::{ClockOffset, Evidence};
 pub use message::Message;
 pub use pairing::PairedBy;
 pub use run::Run;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The responses of a direction: READ data, and the message sequence numbers in AETHs.
 
+use std::collections::VecDeque;
+
 use super::assembly::{belongs, complete};
-use super::context::Context;
+use super::context::{Answer, Context};
 use super::message::Message;
 use super::psn;
 use super::requests::{Acked, Read};
@@ -19,6 +21,9 @@ pub(super) struct Response {
     pub(super) wire: u32,
     pub(super) at: At,
 }
+
+/// Ranges of missing responses that are kept; the oldest are forgotten first.
+const MAX_LOST: usize = 64;
 
 /// The READ that is being answered. A reissued READ has responses to each issue.
 #[derive(Debug)]
@@ -42,21 +47,74 @@ pub(super) struct Responses {
     /// The PSN after the last completed READ: responses before it are repeated.
     done: Option<u32>,
     progress: Option<Progress>,
+    /// Responses that were not captured although later ones were: first PSN, and the one after the last.
+    lost: VecDeque<(u32, u32)>,
     msn: Option<u32>,
     msn_messages: u32,
     msn_inexact: bool,
 }
 
 impl Responses {
-    /// The PSN of the first missing response, if the capture has later ones.
-    pub(super) fn gap(&self) -> Option<u32> {
-        let progress = self.progress.as_ref()?;
-        let high = self.high?;
-        psn::before(progress.need, high).then_some(progress.need)
+    /// What the capture has of the response with this PSN.
+    pub(super) fn answer(&self, at: u32) -> Answer {
+        if self.is_lost(at) {
+            Answer::Missing
+        } else if self.has(at) {
+            Answer::Captured
+        } else {
+            Answer::None
+        }
+    }
+
+    fn is_lost(&self, at: u32) -> bool {
+        self.lost.iter().any(|&(from, to)| !psn::before(at, from) && psn::before(at, to))
+    }
+
+    /// Notes responses that were skipped.
+    fn note_lost(&mut self, from: u32, to: u32) {
+        if psn::before(from, to) && !self.is_lost(from) {
+            if self.lost.len() >= MAX_LOST {
+                self.lost.pop_front();
+            }
+            self.lost.push_back((from, to));
+        }
+    }
+
+    /// A response was captured after all.
+    fn note_found(&mut self, at: u32) {
+        let within = |&(from, to): &(u32, u32)| !psn::before(at, from) && psn::before(at, to);
+        let Some(index) = self.lost.iter().position(within) else { return };
+        let Some((from, to)) = self.lost.remove(index) else { return };
+        for (from, to) in [(psn::add(at, 1), to), (from, at)] {
+            if from != to {
+                self.lost.insert(index, (from, to));
+            }
+        }
+    }
+
+    /// A READ is answered: those before it, `skipped`, were answered before, or their responses are lost.
+    pub(super) fn pass_reads(
+        &mut self,
+        skipped: impl Iterator<Item = (u32, u32)>,
+        stats: &mut Stats,
+    ) {
+        for (from, to) in skipped {
+            stats.gaps += 1;
+            stats.missing += u64::from(psn::diff(to, from).unsigned_abs());
+            self.note_lost(from, to);
+        }
+    }
+
+    /// Where unanswered READs may begin: behind the latest response.
+    pub(super) fn high(&self) -> Option<u32> {
+        self.high
     }
 
     /// Whether the response with this PSN was captured before.
     pub(super) fn has(&self, at: u32) -> bool {
+        if self.is_lost(at) {
+            return false;
+        }
         self.done.is_some_and(|done| psn::before(at, done))
             || self.progress.as_ref().is_some_and(|progress| {
                 !psn::before(at, progress.start) && psn::before(at, progress.need)
@@ -72,7 +130,13 @@ impl Responses {
     ) {
         let passed = self.high.is_some_and(|high| psn::before(response.psn, high));
         if passed {
-            stats.count_passed(response.at.time_ns, true);
+            // a response that was not captured before is no second one
+            if self.is_lost(response.psn) {
+                self.note_found(response.psn);
+            } else {
+                stats.count_passed(true);
+                stats.count_again(response.at.time_ns, 1);
+            }
         } else {
             self.high = Some(psn::add(response.psn, 1));
         }
@@ -115,6 +179,7 @@ impl Responses {
                 stats.gaps += 1;
                 let from = start.unwrap_or(response.psn);
                 stats.missing += u64::from(psn::diff(response.psn, from).unsigned_abs());
+                self.note_lost(from, response.psn);
             }
         }
         self.advance(response, passed, stats, context);
@@ -135,6 +200,8 @@ impl Responses {
                 stats.gaps += 1;
                 stats.missing += u64::from(ahead.unsigned_abs());
                 progress.broken = true;
+                let need = progress.need;
+                self.note_lost(need, response.psn);
             }
             return;
         }
@@ -173,8 +240,11 @@ impl Responses {
     }
 
     fn abandon(&mut self, stats: &mut Stats) {
-        if self.progress.take().is_some() {
+        if let Some(progress) = self.progress.take() {
             stats.incomplete += 1;
+            if let Some(end) = progress.end {
+                self.note_lost(progress.need, end);
+            }
         }
     }
 
@@ -197,6 +267,16 @@ impl Responses {
                 )
             });
         }
+    }
+
+    /// Whether an MSN is less than that of an earlier ACK.
+    pub(super) fn restarts(&self, msn: u32) -> bool {
+        self.msn.is_some_and(|before| psn::before(msn, before))
+    }
+
+    /// The MSNs so far say nothing of the next ones.
+    pub(super) fn forget_msn(&mut self) {
+        self.msn = None;
     }
 
     pub(super) fn finish(&mut self, stats: &mut Stats) {

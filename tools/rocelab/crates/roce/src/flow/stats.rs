@@ -42,9 +42,9 @@ pub struct Stats {
     pub incomplete: u64,
     /// READ, atomic and FLUSH requests, without retransmissions.
     pub requests: u64,
-    /// Data packets with a PSN that the sender had already passed.
+    /// Data packets that were sent again; neither duplicates nor reordered packets.
     pub retransmitted: u64,
-    /// Packets without payload with such a PSN.
+    /// Packets without payload that were sent again.
     pub retransmitted_requests: u64,
     /// Retransmissions by cause; duplicates and reordered packets are not among them.
     pub retransmissions: Retransmissions,
@@ -52,10 +52,16 @@ pub struct Stats {
     pub duplicates: u64,
     /// Gaps in the PSNs.
     pub gaps: u64,
-    /// PSNs in the gaps.
+    /// PSNs in the gaps, without those of reordered packets.
     pub missing: u64,
+    /// Those of them that the receiver has: the capture lost them.
+    pub missed: u64,
     /// Late packets that fill a gap, without the sender going back.
     pub out_of_order: u64,
+    /// By how many PSNs the latest of them comes late.
+    pub reorder_depth: u32,
+    /// The longest time that a reordered packet comes after its successor, ns.
+    pub(crate) reorder_ns: u64,
     /// Positive acknowledgements.
     pub acks: u64,
     /// Messages that they acknowledge, which shows coalescing.
@@ -105,6 +111,9 @@ impl Default for Stats {
             duplicates: 0,
             gaps: 0,
             missing: 0,
+            missed: 0,
+            reorder_depth: 0,
+            reorder_ns: 0,
             out_of_order: 0,
             acks: 0,
             acked_messages: 0,
@@ -127,6 +136,18 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// Takes back packets that [`Self::count_passed`] counted: they were not sent again.
+    pub(crate) fn uncount_passed(&mut self, data: u64, others: u64) {
+        self.retransmitted = self.retransmitted.saturating_sub(data);
+        self.retransmitted_requests = self.retransmitted_requests.saturating_sub(others);
+    }
+
+    /// Adds data packets that were sent again to the series.
+    pub(crate) fn count_again(&mut self, time_ns: i64, data: u64) {
+        let retransmitted = u32::try_from(data).unwrap_or(u32::MAX);
+        self.series.add(time_ns, Interval { packets: 0, retransmitted, payload_bytes: 0 });
+    }
+
     #[inline]
     pub(crate) fn count(&mut self, packet: &Packet, time_ns: i64, is_data: bool) {
         let payload_bytes = if is_data { u64::from(packet.payload_len) } else { 0 };
@@ -140,6 +161,11 @@ impl Stats {
         self.series.add(time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
     }
 
+    /// The shortest time from a request to its response; without any, 50 µs: no timer is as short.
+    pub(crate) fn least_latency_ns(&self) -> u64 {
+        if self.latency.count() == 0 { 50_000 } else { self.latency.quantile(0.0) }
+    }
+
     pub(crate) fn count_cnp(&mut self, time_ns: i64) {
         self.cnp += 1;
         if let Some(last) = self.cnp_last_ns {
@@ -149,11 +175,9 @@ impl Stats {
         self.cnp_last_ns = Some(time_ns);
     }
 
-    pub(crate) fn count_passed(&mut self, time_ns: i64, is_data: bool) {
+    pub(crate) fn count_passed(&mut self, is_data: bool) {
         if is_data {
             self.retransmitted += 1;
-            let again = Interval { packets: 0, retransmitted: 1, payload_bytes: 0 };
-            self.series.add(time_ns, again);
         } else {
             self.retransmitted_requests += 1;
         }

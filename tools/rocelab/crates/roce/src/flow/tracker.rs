@@ -4,16 +4,17 @@
 use std::collections::HashMap;
 
 use super::connection::{Connection, Endpoint};
-use super::context::Context;
+use super::context::{Answer, Context};
 use super::direction::{Captured, Flow};
 use super::efficiency::Efficiency;
+use super::evidence::Evidence;
 use super::flow_key::{CONNECTED, Folding, Key};
 use super::message::Message;
 use super::pairing::{Candidate, PairedBy, Pairing};
 use super::run::Run;
 use super::verdict::{Verdict, Verdicts};
 use crate::cm;
-use crate::finding::{At, Findings, Rule};
+use crate::finding::{At, Findings, Repeated, Rule};
 use crate::icrc::Diagnosis;
 use crate::opcode::{Opcode, Service};
 use crate::packet::Packet;
@@ -29,6 +30,8 @@ pub struct Config {
     pub max_findings: usize,
     /// Breaches of Go-Back-N are errors.
     pub go_back_n: bool,
+    /// Copies of packets are left out already: what comes twice was sent twice.
+    pub without_copies: bool,
     /// Keep a row of each message for [`Tracker::take_messages`].
     pub keep_messages: bool,
     /// Keep the verdicts on single packets for [`Tracker::take_verdicts`].
@@ -42,6 +45,7 @@ impl Default for Config {
             max_connections: 1 << 14,
             max_findings: 1000,
             go_back_n: false,
+            without_copies: false,
             keep_messages: false,
             keep_verdicts: false,
         }
@@ -69,6 +73,10 @@ pub struct Tracker {
     pub findings: Findings,
     /// Efficiency by message size.
     pub efficiency: Efficiency,
+    /// What the connections say of the capture; complete after [`Self::finish`].
+    pub evidence: Evidence,
+    /// Packets with reserved bits, the first one's bits and connection, and connections with such packets.
+    reserved: (Repeated, (u8, u8), Option<u32>, u64),
     messages: Vec<Message>,
     verdicts: Verdicts,
     done: Vec<Connection>,
@@ -95,6 +103,8 @@ impl Tracker {
             next_id: 0,
             findings,
             efficiency: Efficiency::default(),
+            evidence: Evidence::default(),
+            reserved: (Repeated::default(), (0, 0), None, 0),
             messages: Vec::new(),
             verdicts,
             done: Vec::new(),
@@ -132,7 +142,7 @@ impl Tracker {
             return None;
         };
         let key = key(packet, frame, op)?;
-        let mut slot = self.slot(&key, packet, at, corrupt)?;
+        let mut slot = self.slot(&key, packet, frame, at, corrupt)?;
         let captured = Captured { packet, headers, frame, op, at };
         // verdicts are wanted on packets in order too
         let short = !corrupt && !self.config.keep_verdicts;
@@ -154,7 +164,7 @@ impl Tracker {
                     )
                 });
                 self.retire(slot, false);
-                slot = self.slot(&key, packet, at, false)?;
+                slot = self.slot(&key, packet, frame, at, false)?;
             }
         }
         self.follow(slot, &captured, corrupt)
@@ -194,7 +204,8 @@ impl Tracker {
             from_a: flow.from_a,
             net: captured.packet.net,
             visible: flow.peer.is_some(),
-            response_gap: None,
+            answer: Answer::None,
+            evidence: &mut self.evidence,
         };
         flow.in_order(captured, &mut context).then_some(())
     }
@@ -208,7 +219,14 @@ impl Tracker {
     }
 
     #[inline]
-    fn slot(&mut self, key: &Key, packet: &Packet, at: At, corrupt: bool) -> Option<u32> {
+    fn slot(
+        &mut self,
+        key: &Key,
+        packet: &Packet,
+        frame: &[u8],
+        at: At,
+        corrupt: bool,
+    ) -> Option<u32> {
         let place = place(key);
         if let Some((_, slot)) = self.recent[place].as_ref().filter(|(recent, _)| recent == key) {
             return Some(*slot);
@@ -227,12 +245,13 @@ impl Tracker {
         let opposite = if key.sqpn == CONNECTED {
             self.pairing.by_cm(key)
         } else {
-            Some(Key { src: key.dst, dst: key.src, dqpn: key.sqpn, sqpn: key.dqpn })
+            Some(Key { src: key.dst, dst: key.src, dqpn: key.sqpn, sqpn: key.dqpn, ..*key })
         };
         let how = if key.sqpn == CONNECTED { PairedBy::Cm } else { PairedBy::Deth };
         let peer = opposite.and_then(|opposite| self.table.get(&opposite).copied());
         let mut flow =
             Box::new(Flow::new(*key, self.next_id, packet.net, packet.sport, at.time_ns));
+        (flow.segment, flow.outer) = (packet.segment, packet.outer(frame));
         flow.paired_by = opposite.map(|_| how);
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -307,7 +326,15 @@ impl Tracker {
                 )
         };
         let all = before.as_deref().unwrap_or_else(|| self.pairing.candidates(&key, psn));
-        let left: Vec<Candidate> = all.iter().copied().filter(fits).collect();
+        let mut left: Vec<Candidate> = all.iter().copied().filter(fits).collect();
+        // a tap may have the tags of one direction only, and tunnels may differ by direction
+        let same_segment = |candidate: &Candidate| {
+            let other = self.flows.get(candidate.slot as usize).and_then(Option::as_ref);
+            other.is_some_and(|other| other.key.segment == key.segment)
+        };
+        if left.iter().any(same_segment) {
+            left.retain(same_segment);
+        }
         let same_port = |candidate: &&Candidate| port != 0 && candidate.port == port;
         let found = match &left[..] {
             [only] => Some((*only, PairedBy::Psn)),
@@ -338,7 +365,7 @@ impl Tracker {
         if service == Service::Ud {
             if let Some([a, b]) = cm::parse(packet, frame).and_then(|m| self.pairing.cm(packet, m))
             {
-                self.retire_pair(a, b);
+                self.retire_pair(a, b, packet.segment.number());
             }
         }
         let paired = self.flow(slot)?.peer.is_some();
@@ -361,7 +388,8 @@ impl Tracker {
             from_a: flow.from_a,
             net: packet.net,
             visible: peer.is_some(),
-            response_gap: None,
+            answer: Answer::None,
+            evidence: &mut self.evidence,
         };
         flow.packet(peer.as_deref_mut(), captured, corrupt, &mut context);
         if flow.peer.is_none() && service.is_reliable() {
@@ -379,9 +407,9 @@ impl Tracker {
     }
 
     /// Ends the previous connection of two QPNs that CM has connected again.
-    fn retire_pair(&mut self, a: ([u8; 16], u32), b: ([u8; 16], u32)) {
+    fn retire_pair(&mut self, a: ([u8; 16], u32), b: ([u8; 16], u32), segment: u64) {
         for (to, from) in [(a, b), (b, a)] {
-            let key = Key { src: from.0, dst: to.0, dqpn: to.1, sqpn: CONNECTED };
+            let key = Key { src: from.0, dst: to.0, dqpn: to.1, sqpn: CONNECTED, segment };
             if let Some(&slot) = self.table.get(&key) {
                 self.retire(slot, false);
             }
@@ -424,6 +452,9 @@ impl Tracker {
             self.free.push(slot);
             self.recent[place(&gone.key)].take_if(|(recent, _)| *recent == gone.key);
         }
+        if let Some(peer) = &mut peer {
+            flow.constant.join(&mut peer.constant);
+        }
         for (one, visible) in [(Some(&mut flow), peer.is_some()), (peer.as_mut(), true)] {
             let Some(one) = one else { continue };
             let mut context = Context {
@@ -436,10 +467,21 @@ impl Tracker {
                 from_a: one.from_a,
                 net: one.net,
                 visible,
-                response_gap: None,
+                answer: Answer::None,
+                evidence: &mut self.evidence,
             };
             one.settle(context.efficiency);
-            let Flow { requests, responses, stats, .. } = &mut **one;
+            one.constant.finish(&mut context);
+            let Flow { requests, responses, stats, constant, id, .. } = &mut **one;
+            if constant.reserved.count > 0 {
+                let (all, bits, connection, connections) = &mut self.reserved;
+                if all.count == 0 || constant.reserved.first.time_ns < all.first.time_ns {
+                    (*bits, all.first) = (constant.reserved_bits, constant.reserved.first);
+                    *connection = Some(*id);
+                }
+                all.count += constant.reserved.count;
+                *connections += 1;
+            }
             requests.finish(stats, &mut context);
             responses.finish(stats);
         }
@@ -474,9 +516,29 @@ impl Tracker {
         for (_, slot) in order {
             self.retire(slot, false);
         }
+        self.judge_capture();
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|connection| connection.id);
         done
+    }
+}
+
+impl Tracker {
+    /// What can be said only of the capture as a whole.
+    fn judge_capture(&mut self) {
+        let (reserved, (qp, psn), connection, directions) = std::mem::take(&mut self.reserved);
+        self.findings.add_repeated(Rule::BthReserved, reserved, connection, false, || {
+            format!(
+                "reserved bits are set in {} packet(s) of {directions} direction(s), at first {qp:#04x} \
+                 before the QP, {psn:#04x} before the PSN",
+                reserved.count
+            )
+        });
+        let doubled = self.evidence.mirrored() && !self.config.without_copies;
+        if doubled || self.evidence.sampled().is_some() {
+            self.findings.retract(Rule::needs_all_packets);
+        }
+        self.findings.sort();
     }
 }
 
@@ -497,6 +559,8 @@ fn row(flow: Flow, peer: Option<Flow>, evicted: bool) -> Connection {
         unfitting: a.unfitting + b.as_ref().map_or(0, |b| b.unfitting),
         a: Endpoint { address: a.key.src, qpn: a_qpn },
         b: Endpoint { address: a.key.dst, qpn: Some(a.key.dqpn) },
+        segment: a.segment,
+        outer: a.outer,
         first_ns: b.as_ref().map_or(a.first_ns, |b| a.first_ns.min(b.first_ns)),
         last_ns: b.as_ref().map_or(a.last_ns, |b| a.last_ns.max(b.last_ns)),
         evicted,
@@ -517,5 +581,6 @@ fn key(packet: &Packet, frame: &[u8], op: &Opcode) -> Option<Key> {
         Service::Ud => packet.deth(frame)?.src_qp,
         _ => CONNECTED,
     };
-    Some(Key { src: packet.src, dst: packet.dst, dqpn: packet.dqpn, sqpn })
+    let segment = packet.segment.number();
+    Some(Key { src: packet.src, dst: packet.dst, dqpn: packet.dqpn, sqpn, segment })
 }

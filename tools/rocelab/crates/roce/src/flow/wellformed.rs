@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::stats::Stats;
-use crate::finding::{At, Rule};
+use crate::finding::{At, Repeated, Rule};
 use crate::opcode::{Class, Opcode, Position};
 use crate::packet::{Net, Packet};
 
@@ -14,8 +14,12 @@ const MAX_MTU: u32 = 4096;
 pub(super) struct Constant {
     pkey: Option<u16>,
     sport: Option<u16>,
-    reserved_told: bool,
-    version_told: bool,
+    /// Packets with reserved bits, and the bits of the first one.
+    pub(super) reserved: Repeated,
+    pub(super) reserved_bits: (u8, u8),
+    version: Repeated,
+    ports: Repeated,
+    first_ports: (u16, u16),
 }
 
 impl Constant {
@@ -43,21 +47,15 @@ impl Constant {
         if self.pkey != Some(packet.pkey) || self.sport != Some(packet.sport) {
             self.changed(packet, at, context);
         }
-        if packet.tver() != 0 && !std::mem::replace(&mut self.version_told, true) {
-            context.find(Rule::BthVersion, at, false, || {
-                format!("transport header version {}; only 0 exists", packet.tver())
-            });
+        if packet.tver() != 0 {
+            self.version.note(at, 1);
         }
-        let reserved = packet.resv8a & 0x3f != 0 || packet.apsn & 0x7f != 0;
-        if reserved && !std::mem::replace(&mut self.reserved_told, true) {
-            context.find(Rule::BthReserved, at, false, || {
-                format!(
-                    "reserved bits are set: {:#04x} before the QP, {:#04x} before the PSN (told once \
-                     per direction)",
-                    packet.resv8a & 0x3f,
-                    packet.apsn & 0x7f
-                )
-            });
+        let bits = (packet.resv8a & 0x3f, packet.apsn & 0x7f);
+        if bits != (0, 0) {
+            if self.reserved.count == 0 {
+                self.reserved_bits = bits;
+            }
+            self.reserved.note(at, 1);
         }
         if packet.bad_length {
             context.find(Rule::Length, at, false, || {
@@ -84,10 +82,34 @@ impl Constant {
         }
         if let Some(before) = self.sport.replace(packet.sport).filter(|&port| port != packet.sport)
         {
-            context.find(Rule::UdpSourcePort, at, false, || {
-                format!("UDP source port {}; it was {before}", packet.sport)
-            });
+            if self.ports.count == 0 {
+                self.first_ports = (before, packet.sport);
+            }
+            self.ports.note(at, 1);
         }
+    }
+
+    /// Takes over what the other direction showed too, so that the connection is named once.
+    pub(super) fn join(&mut self, other: &mut Self) {
+        let theirs = std::mem::take(&mut other.ports);
+        if self.ports.count == 0 {
+            self.first_ports = other.first_ports;
+        }
+        self.ports.note(theirs.first, theirs.count);
+    }
+
+    /// Says what the direction showed again and again.
+    pub(super) fn finish(&self, context: &mut Context<'_>) {
+        context.find_repeated(Rule::BthVersion, self.version, false, || {
+            "the transport header version is not 0, and only 0 exists".to_owned()
+        });
+        let (before, port) = self.first_ports;
+        context.find_repeated(Rule::UdpSourcePort, self.ports, false, || match self.ports.count {
+            1 => format!("UDP source port {port}; it was {before}"),
+            count => format!(
+                "the UDP source port changes {count} times, at first from {before} to {port}"
+            ),
+        });
     }
 }
 

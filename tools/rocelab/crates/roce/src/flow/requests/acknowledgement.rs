@@ -38,6 +38,19 @@ pub(in crate::flow) struct Acked {
 }
 
 impl Requests {
+    /// The responder counts its messages from the start again although PSNs were skipped: what was
+    /// skipped did not exist. Returns how many PSNs, if any.
+    pub(in crate::flow) fn skip_to_restart(&mut self, at_psn: u32, stats: &mut Stats) -> u64 {
+        let mut skipped = 0;
+        while let Some(hole) = self.holes.front().filter(|hole| !psn::before(at_psn, hole.to)) {
+            skipped += u64::from(psn::diff(hole.to, hole.from).unsigned_abs());
+            stats.gaps = stats.gaps.saturating_sub(1);
+            self.holes.pop_front();
+        }
+        stats.missing = stats.missing.saturating_sub(skipped);
+        skipped
+    }
+
     /// Everything up to and with `at_psn` was received.
     pub(in crate::flow) fn acknowledge(
         &mut self,
@@ -87,6 +100,9 @@ impl Requests {
             self.karn = None;
         }
         self.forget_reads(at_psn);
+        if let Some(one) = self.discarded.take_if(|one| !psn::before(at_psn, one.from)) {
+            self.tell_selective_repeat(&one, false, context);
+        }
         self.pass_holes(at_psn, at, stats, context);
         if let Some(messages) = &mut self.acked_in_order {
             *messages += done.messages;
@@ -155,6 +171,17 @@ impl Requests {
         let between =
             |&(from, to): &(u32, u32)| !psn::before(at_psn, from) && psn::before(at_psn, to);
         if self.disordered.as_ref().is_some_and(between) {
+            return;
+        }
+        let discarded = self.discarded.take();
+        if let Some(one) = discarded.filter(|one| between(&(one.from, one.to))) {
+            context.find(Rule::Loss, at, true, || {
+                format!(
+                    "NAK for PSN {at_psn}, which was not captured again after packet {}: lost before \
+                     the capture point; behind it if the responder keeps what comes after a gap",
+                    one.at.packet
+                )
+            });
             return;
         }
         let seen = self.seen(at_psn) && !self.skipped.as_ref().is_some_and(between);

@@ -114,7 +114,10 @@ impl Requests {
             }
             self.holes.pop_front();
             self.note_inexact();
-            let last = psn::add(hole.to, u32::MAX);
+            let behind = psn::add(to, 1);
+            let end = if psn::before(behind, hole.to) { behind } else { hole.to };
+            stats.missed += u64::from(psn::diff(end, hole.from).unsigned_abs());
+            let last = psn::add(end, u32::MAX);
             context.find(Rule::CaptureGap, hole.at, false, || {
                 format!(
                     "PSN {} to {last} were not captured, yet packet {} acknowledges them: the \
@@ -122,7 +125,6 @@ impl Requests {
                     hole.from, at.packet
                 )
             });
-            let behind = psn::add(to, 1);
             if psn::before(behind, hole.to) {
                 self.holes.push_front(Hole { from: behind, ..hole });
                 break;

@@ -16,16 +16,16 @@ use std::collections::VecDeque;
 pub(super) use acknowledgement::Acked;
 use acknowledgement::{Nak, Rnr};
 use gaps::{Hole, MAX_HOLES};
-use reads::PATH_MTUS;
 pub(super) use reads::Read;
-use retransmission::{End, Retransmission};
+use reads::{PATH_MTUS, UNKNOWN_LEN};
+use retransmission::{Discarded, End, Retransmission};
 
 use super::assembly::{Assembly, Piece};
 use super::context::Context;
 use super::psn;
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
-use crate::finding::{At, Rule};
+use crate::finding::{At, Repeated, Rule};
 use crate::opcode::{Class, Opcode};
 use crate::packet::Reth;
 
@@ -78,6 +78,15 @@ pub(super) struct Requests {
     rnr: Option<Rnr>,
     /// PSNs that a Go-Back-N receiver discards after reordering: a NAK for them shows no loss.
     disordered: Option<(u32, u32)>,
+    discarded: Option<Discarded>,
+    reordered: Repeated,
+    doubled: Repeated,
+    /// Some of the duplicates may be something else.
+    doubled_open: bool,
+    /// Requests of unknown length, see [`Self::open_read`].
+    unknown_reads: u64,
+    /// The responder had completed messages before the capture.
+    midway: bool,
     /// PSNs that the capture lacks of those sent again.
     skipped: Option<(u32, u32)>,
     /// No latencies up to this PSN: a response may answer either copy (Karn's rule).
@@ -120,12 +129,21 @@ impl Requests {
 
     /// The number of PSNs after `next` that a READ may span while the path MTU is unknown; at least 1.
     fn slack(&self) -> u32 {
-        self.open_read.map_or(1, |(_, len)| (len / 256).clamp(1, 1 << 22))
+        match self.open_read {
+            None => 1,
+            Some((_, UNKNOWN_LEN)) => 1 << 12,
+            Some((_, len)) => (len / 256).clamp(1, 1 << 22),
+        }
     }
 
     /// Whether no request with this PSN was captured.
     pub(super) fn unknown(&self, at: u32) -> bool {
         !psn::before(at, self.next)
+    }
+
+    /// The first PSN that was captured.
+    pub(super) fn origin(&self) -> u32 {
+        self.origin
     }
 
     /// Another connection must have taken over the QP number.
@@ -196,6 +214,7 @@ impl Requests {
             && self.next == self.cursor
             && self.retransmission.is_none()
             && self.unsent.is_none()
+            && self.discarded.is_none()
             && self.open_read.is_none()
             && self.ahead.is_empty()
             && self.holes.is_empty()
@@ -247,6 +266,7 @@ impl Requests {
     /// equal numbers show that the capture has all of them.
     pub(super) fn note_msn(&mut self, msn: u32) {
         self.from_start |= self.acked_in_order == Some(msn);
+        self.midway |= self.acked_in_order.is_some() && !self.from_start;
     }
 
     #[inline]
@@ -270,7 +290,14 @@ impl Requests {
         let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
         context.verdicts.add(|| Verdict::Status { packet: request.at.packet, status });
         if let Some((acked, at)) = self.unsent.take() {
-            if jumped == 0 && !psn::before(acked, request.psn) {
+            if at.file != request.at.file && !psn::before(acked, request.psn) {
+                // the clocks of two files contradict each other: that is no fault of the responder
+                if psn::before(acked, psn::add(request.psn, span)) {
+                    context.evidence.note_early(at, request.at);
+                } else {
+                    self.unsent = Some((acked, at));
+                }
+            } else if jumped == 0 && !psn::before(acked, request.psn) {
                 // a capture that starts in mid-traffic does not have what was sent before
                 let ambiguous = !self.from_start;
                 context.find(Rule::AckUnsent, at, ambiguous, || {
@@ -298,6 +325,10 @@ impl Requests {
             (Class::ReadRequest, Some(reth)) if stats.pmtu == 0 && reth.len > PATH_MTUS[0] => {
                 Some((request.psn, reth.len))
             }
+            (Class::ReadRequest, None) => {
+                self.unknown_reads += 1;
+                Some((request.psn, UNKNOWN_LEN))
+            }
             _ => None,
         };
         if request.reliable && request.op.position.ends() {
@@ -319,6 +350,34 @@ impl Requests {
         }
         while !self.holes.is_empty() {
             self.give_up_hole(context);
+        }
+        if let Some(discarded) = self.discarded.take() {
+            self.tell_selective_repeat(&discarded, true, context);
+        }
+        let lost = stats.missing > stats.missed;
+        let sure = stats.reorder_ns < stats.least_latency_ns() || !self.reliable;
+        context.find_repeated(Rule::Reorder, self.reordered, !sure, || {
+            format!(
+                "{} packet(s) come late, by up to {} PSNs and {} ns, and the sender did not go back: \
+                 reordered{}; {}",
+                self.reordered.count,
+                stats.reorder_depth,
+                stats.reorder_ns,
+                if sure { "" } else { ", or sent again alone" },
+                if lost { "others were lost" } else { "nothing was lost" },
+            )
+        });
+        context.find_repeated(Rule::Duplicate, self.doubled, self.doubled_open, || {
+            let count = self.doubled.count;
+            format!("{count} packet(s) come twice, and the sender did not go back")
+        });
+        if self.started {
+            let evidence = &mut *context.evidence;
+            evidence.requests += stats.packets.saturating_sub(stats.acks);
+            evidence.gaps += stats.gaps;
+            evidence.missing += stats.missing;
+            evidence.unknown_reads += self.unknown_reads;
+            evidence.midway += u64::from(self.midway);
         }
     }
 }

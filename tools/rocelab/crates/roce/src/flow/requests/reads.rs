@@ -10,6 +10,10 @@ use crate::opcode::Class;
 use crate::packet::Reth;
 
 const MAX_READS: usize = 256;
+/// The length of a READ whose RETH was not captured.
+pub(super) const UNKNOWN_LEN: u32 = u32::MAX;
+/// PSNs that a READ of unknown length is believed to have at most: 1 GiB by the smallest path MTU.
+const MAX_SPAN: i32 = 1 << 22;
 pub(super) const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
 /// The PSNs of a READ, and its request.
@@ -33,6 +37,16 @@ impl Read {
 }
 
 impl Requests {
+    /// READs from PSN `from` on, before `to`: first PSN, and the one after the last.
+    pub(in crate::flow) fn reads_between(
+        &self,
+        from: u32,
+        to: u32,
+    ) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let within = move |read: &&Read| !psn::before(read.psn, from) && psn::before(read.psn, to);
+        self.reads.iter().filter(within).map(|read| (read.psn, read.end))
+    }
+
     /// The READ to whose responses a PSN belongs.
     pub(in crate::flow) fn read_at(&self, at: u32) -> Option<Read> {
         let within = |read: &&Read| !psn::before(at, read.psn) && psn::before(at, read.end);
@@ -68,6 +82,18 @@ impl Requests {
     /// Derives the path MTU from the PSN after a READ, if no data packet has shown it yet.
     pub(super) fn close_open_read(&mut self, to: u32, stats: &mut Stats) -> bool {
         let Some((from, len)) = self.open_read.take() else { return false };
+        if len == UNKNOWN_LEN {
+            // a packet that was lost behind the READ cannot be told from the READ's own PSNs
+            let fits = psn::diff(to, from) < MAX_SPAN;
+            if fits {
+                if self.cursor == self.next {
+                    self.cursor = to;
+                }
+                self.next = to;
+                self.note_inexact();
+            }
+            return fits;
+        }
         let fits = |&mtu: &u32| psn::add(from, len.div_ceil(mtu)) == to;
         let Some(mtu) = PATH_MTUS.into_iter().rev().find(fits) else { return false };
         self.set_span(from, len, mtu);
@@ -94,7 +120,7 @@ impl Requests {
         if mtu == 0 {
             return;
         }
-        if let Some((from, len)) = self.open_read.take() {
+        if let Some((from, len)) = self.open_read.take_if(|&mut (_, len)| len != UNKNOWN_LEN) {
             self.set_span(from, len, mtu);
         }
         for index in 0..self.reads.len() {

@@ -3,7 +3,7 @@
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
-use crate::flow::context::Context;
+use crate::flow::context::{Answer, Context};
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 use crate::flow::verdict::{PsnStatus, Verdict};
@@ -29,7 +29,15 @@ pub(super) struct Retransmission {
     pub(super) first: u32,
     pub(super) pos: u32,
     pub(super) packets: u64,
+    /// Those with payload.
+    pub(super) data: u64,
     pub(super) fills: bool,
+    /// PSNs that were captured before.
+    pub(super) twice: u64,
+    /// The number of PSNs by which the first packet is late, and the time since its successor, ns.
+    pub(super) late: (u32, u64),
+    /// It begins too soon after the packet before it for any sender's timer.
+    pub(super) prompt: bool,
     /// Every packet was acknowledged before it was sent again.
     pub(super) acked: bool,
     /// Whether it has the bytes of the packet right before it, with hardly any delay.
@@ -48,6 +56,16 @@ pub(super) enum End {
     Capture,
 }
 
+/// What a Go-Back-N responder discards after a NAK, and the sender did not send again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Discarded {
+    /// Where sending started again.
+    first: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) at: At,
+}
+
 impl Requests {
     pub(super) fn resent_packet(
         &mut self,
@@ -56,12 +74,13 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
-        stats.count_passed(request.at.time_ns, request.op.is_data());
+        stats.count_passed(request.op.is_data());
         self.note_inexact();
         self.karn = Some(self.next);
         let seen = self.seen(request.psn);
         let acked = psn::before(request.psn, self.acked);
         let end = psn::add(request.psn, span);
+        self.discarded.take_if(|discarded| !psn::before(discarded.from, request.psn));
         let continues = self.retransmission.is_some_and(|resent| {
             let from = psn::diff(request.psn, resent.pos);
             from == 0 || (from > 0 && resent.packets > 1)
@@ -73,11 +92,19 @@ impl Requests {
                 (psn, icrc) == (request.psn, request.icrc)
                     && request.at.time_ns.saturating_sub(time_ns) < DUPLICATE_NS
             });
+            let since = |time_ns| request.at.time_ns.saturating_sub(time_ns);
+            let hole = self.hole_at(request.psn).and_then(|index| self.holes.get(index));
+            let late_ns = hole.map_or(0, |hole| since(hole.at.time_ns).unsigned_abs());
+            let behind = psn::diff(self.next, request.psn).unsigned_abs();
             self.retransmission = Some(Retransmission {
                 first: request.psn,
                 pos: end,
                 packets: 0,
+                data: 0,
                 fills: false,
+                twice: 0,
+                late: (behind.saturating_sub(1), late_ns),
+                prompt: self.last.is_some_and(|(_, _, time_ns)| since(time_ns) < DUPLICATE_NS),
                 acked: true,
                 copy,
                 cause,
@@ -89,6 +116,8 @@ impl Requests {
                 self.skipped = Some((resent.pos, request.psn));
             }
             resent.packets += 1;
+            resent.data += u64::from(request.op.is_data());
+            resent.twice += u64::from(seen);
             resent.pos = end;
             resent.fills |= !seen;
             resent.acked &= acked;
@@ -140,7 +169,21 @@ impl Requests {
             }
             return Cause::Rnr;
         }
-        if request.op.class == Class::ReadRequest && context.response_gap == Some(request.psn) {
+        if request.op.class == Class::ReadRequest && context.answer != Answer::None {
+            let behind = context.answer == Answer::Captured;
+            let psn = request.psn;
+            // a response that was captured may also be late for the requester's timer
+            context.find(Rule::Loss, request.at, behind, || {
+                let (what, side) = match behind {
+                    false => ("was not captured", "before"),
+                    true => ("was captured", "behind"),
+                };
+                format!(
+                    "the READ response with PSN {psn} {what}, and the READ is issued again from \
+                     there: lost {side} the capture point{}",
+                    if behind { ", or late" } else { "" }
+                )
+            });
             return Cause::ResponseGap;
         }
         Cause::Unknown
@@ -154,19 +197,14 @@ impl Requests {
     ) {
         let Some(resent) = self.retransmission.take() else { return };
         let went_through = !psn::before(resent.pos, self.next);
-        let last = psn::add(resent.pos, u32::MAX);
         let count = &mut stats.retransmissions;
         let status = match resent.cause {
             Cause::Nak => {
                 count.after_nak += resent.packets;
                 if !went_through && end == End::New {
-                    let next = self.next;
-                    context.find(Rule::SelectiveRepeat, resent.at, false, || {
-                        format!(
-                            "only PSN {} to {last} is sent again after the NAK, then PSN {next}",
-                            resent.first
-                        )
-                    });
+                    let (from, to) = (resent.pos, self.next);
+                    self.discarded =
+                        Some(Discarded { first: resent.first, from, to, at: resent.at });
                 }
                 PsnStatus::AfterNak
             }
@@ -180,34 +218,65 @@ impl Requests {
             }
             Cause::Unknown => self.end_without_nak(resent, end, went_through, stats, context),
         };
+        match status {
+            PsnStatus::OutOfOrder | PsnStatus::Duplicate => {
+                stats.uncount_passed(resent.data, resent.packets - resent.data);
+            }
+            _ => stats.count_again(resent.at.time_ns, resent.data),
+        }
         context.verdicts.add(|| Verdict::Retransmission { first: resent.at.packet, status });
     }
 
-    fn end_without_nak(
+    /// The responder accepts what a Go-Back-N responder discards, or the sender does not resend it.
+    pub(super) fn tell_selective_repeat(
         &self,
+        discarded: &Discarded,
+        ambiguous: bool,
+        context: &mut Context<'_>,
+    ) {
+        let last = psn::add(discarded.from, u32::MAX);
+        context.find(Rule::SelectiveRepeat, discarded.at, ambiguous, || {
+            let (first, next) = (discarded.first, discarded.to);
+            let more = match ambiguous {
+                true => "the rest was lost before the capture point, or not sent",
+                false => "the rest is acknowledged without being sent again",
+            };
+            format!(
+                "only PSN {first} to {last} is sent again after the NAK, then PSN {next}: {more}"
+            )
+        });
+    }
+
+    fn end_without_nak(
+        &mut self,
         resent: Retransmission,
         end: End,
         went_through: bool,
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) -> PsnStatus {
-        let count = &mut stats.retransmissions;
         let (first, packets) = (resent.first, resent.packets);
         // a single packet, followed by nothing or by another start, is inconclusive
         let lone = packets == 1 && !went_through;
         let open = lone && (end == End::Capture || (end == End::Again && resent.fills));
         let stayed = (!went_through && end == End::New) || open || !self.reliable;
-        if stayed && resent.fills {
+        if !resent.fills && resent.prompt {
+            context.evidence.copies += packets;
+        }
+        // each comes once, and so soon after its successor that nobody can have missed it
+        let soon = resent.twice == 0 && resent.late.1 < stats.least_latency_ns();
+        let count = &mut stats.retransmissions;
+        if resent.fills && (stayed || soon) {
             stats.out_of_order += packets;
-            context.find(Rule::Reorder, resent.at, open, || {
-                format!("PSN {first} comes late, {packets} packet(s); the sender did not go back")
-            });
+            stats.missing = stats.missing.saturating_sub(packets - resent.twice);
+            stats.reorder_depth = stats.reorder_depth.max(resent.late.0);
+            stats.reorder_ns = stats.reorder_ns.max(resent.late.1);
+            self.reordered.note(resent.at, packets);
             PsnStatus::OutOfOrder
         } else if stayed || (resent.copy && packets == 1) {
             stats.duplicates += packets;
-            context.find(Rule::Duplicate, resent.at, open, || {
-                format!("PSN {first} comes twice, {packets} packet(s); the sender did not go back")
-            });
+            self.doubled.note(resent.at, packets);
+            self.doubled_open |= open;
             PsnStatus::Duplicate
         } else if resent.fills {
             count.after_timeout += packets;

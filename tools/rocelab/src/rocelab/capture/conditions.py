@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is said once of a capture as a whole, and how it was judged because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
+
+
+def nanoseconds(value: int) -> str:
+    """A time in the largest unit that it fills."""
+    for size, unit in _UNITS:
+        if value >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value} ns"
+
+
+def _clocks(evidence: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int]) -> list[str]:
+    """A sentence for each file whose clock was corrected, or contradicts another's."""
+    rows = [
+        f"the clock of {names[file]} is behind by at least {nanoseconds(offset)} (responses before "
+        "their requests): its times were corrected, and latencies across files are too short"
+        for file, offset in enumerate(offsets_ns)
+        if offset
+    ]
+    rows += [
+        f"the clock of {names[row['behind']]} is behind that of {names[row['than']]} by at least "
+        f"{nanoseconds(row['least_ns'])} ({row['count']} responses before their requests): nothing "
+        "is concluded from the order of their packets"
+        for row in evidence["clocks"]
+    ]
+    return rows
+
+
+def _disjoint(evidence: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """A sentence for each gap between files that were merged."""
+    spans = sorted(
+        (span[0], span[1], name)
+        for span, name in zip(evidence["spans_ns"], names, strict=True)
+        if span is not None
+    )
+    rows = []
+    for before, after in pairwise(spans):
+        end = max(span[1] for span in spans if span[0] <= before[0])
+        if after[0] > end:
+            gap = nanoseconds(after[0] - end)
+            rows.append(
+                f"{before[2]} ends {gap} before {after[2]} begins: they show different times, or "
+                "their clocks differ"
+            )
+    return rows
+
+
+def conditions(
+    raw: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int]
+) -> list[dict[str, str]]:
+    """Rows with `kind` and `detail`, from what the core found."""
+    evidence, read = raw["evidence"], raw["input"]
+    rows: list[tuple[str, str]] = []
+    if evidence["moved"]:
+        rows.append((
+            "unsorted",
+            f"{evidence['moved']} records came after one with a later time: they were sorted",
+        ))  # fmt: skip
+    if evidence["clock_steps"]:
+        rows.append((
+            "clock_step",
+            f"times go back by more than a second {evidence['clock_steps']} time(s): a clock was "
+            "set, or captures were put one behind the other",
+        ))  # fmt: skip
+    rows += [("clock_offset", text) for text in _clocks(evidence, names, offsets_ns)]
+    rows += [("disjoint", text) for text in _disjoint(evidence, names)]
+    if evidence["copies"]:
+        rows.append((
+            "mirrored",
+            f"nearly every packet is here twice: {evidence['copies']} copies were left out (a port "
+            "mirrored in both directions, or two taps)",
+        ))  # fmt: skip
+    elif evidence["mirrored"]:
+        rows.append((
+            "mirrored",
+            "nearly every packet is here twice (a port mirrored in both directions, or two taps): "
+            "nothing is concluded from packets that come again; save the stream to a file, so that "
+            "the copies can be left out",
+        ))  # fmt: skip
+    if evidence["sampled"]:
+        rows.append((
+            "sampled",
+            f"this looks sampled: about one of {evidence['sampled']} packets was captured, and "
+            "nothing is concluded from those that are missing",
+        ))  # fmt: skip
+    if evidence["unknown_reads"]:
+        rows.append((
+            "snapped_reads",
+            f"{evidence['unknown_reads']} READs were captured without their length: which "
+            "responses belong to them, and what was lost behind them, cannot be checked",
+        ))  # fmt: skip
+    if evidence["midway"]:
+        rows.append((
+            "mid_traffic",
+            f"{evidence['midway']} connection(s) had begun before the capture: what their first "
+            "responses refer to was not captured",
+        ))  # fmt: skip
+    for port, count in raw["roce"]["other_ports"].items():
+        rows.append((
+            "other_port",
+            f"packets to UDP port {port} have a BTH and a correct ICRC ({count} verified): "
+            f"--port {port} analyses them",
+        ))  # fmt: skip
+    if raw["roce"]["packets"] == 0 and not raw["roce"]["other_ports"] and not read["cut_headers"]:
+        rows.append(("no_roce", "no packet is RoCE; --port names other UDP ports than 4791"))
+    return [{"kind": kind, "detail": detail} for kind, detail in rows]
