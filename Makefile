@@ -52,7 +52,7 @@ test-long: setup probes others  ## what `make test` leaves out: a machine as swi
 	@$(BIN)/pytest -rA -m long
 
 # what runs on nodes of any kernel line; the rest does not depend on it
-KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 fuzz_frames \
+KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 v1_netdevs fuzz_frames hostile_user \
 	peers selftests rxestat rxestat_paths rxedump rxecpu)
 LINES := $(notdir $(wildcard kernel/patches/*))
 
@@ -154,7 +154,7 @@ bench: setup probes module-variants  ## the cost of the probes in instructions; 
 	@$(BIN)/python tools/rocelab/bench/wireshark.py
 
 # On the debug kernel, which is several times slower; leaves out what needs a distribution's kernel.
-DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py v1.py fuzz_frames.py soak.py)
+DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py v1.py fuzz_frames.py hostile_user.py soak.py)
 
 test-debug: setup debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
 	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \

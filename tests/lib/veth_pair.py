@@ -46,6 +46,7 @@ class Pair:
         peer: str = "rxe_b",
         gid: str = "v2-ipv4",
         ack_timeout: int = 20,
+        service_level: int = 0,
         check: bool = True,
     ) -> Completed:
         """Run verbs_loop from rxe_a; it sends (batches + 1) * chain messages.
@@ -54,8 +55,8 @@ class Pair:
         else to do nothing shall be sent twice.
         """
         words = (transport, operation, str(size), str(batches), str(chain), gid)
-        patience = ["env", f"ACK_TIMEOUT={ack_timeout}"]
-        return self.node.run([*patience, PROGRAM, "rxe_a", peer, *words], timeout=180, check=check)
+        env = ["env", f"ACK_TIMEOUT={ack_timeout}", f"SERVICE_LEVEL={service_level}"]
+        return self.node.run([*env, PROGRAM, "rxe_a", peer, *words], timeout=180, check=check)
 
     def counters(self) -> dict[str, int]:
         """The driver's counters, both devices together."""

@@ -2,20 +2,25 @@
 /*
  * Sends mutated frames, the same for the same seed and templates.
  *
- *   frame_fuzz NETDEV SEED COUNT <TEMPLATES
+ *   frame_fuzz NETDEV SEED COUNT [NUMBERS] <TEMPLATES
  *
  * TEMPLATES: Ethernet frames in hexadecimal, one per line, RoCE v1 or v2. The Ethernet type is
  * never mutated. Most frames get a correct ICRC (and for v2 correct IPv4 and UDP checksums) after
  * the mutation, so that they pass these checks. Prints the number of frames sent.
+ *
+ * NUMBERS is verbs_target's file of numbers of queue pairs that come and go. A template for the
+ * queue pair 0x800000 + N goes to the one whose number is there at place N now.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +28,8 @@
 #define LONGEST	  4000 /* bytes of a frame */
 #define ETH	  14
 #define ICRC	  4
+#define PLACE	  0x800000
+#define PLACES	  64
 
 struct frame {
 	int length;
@@ -32,6 +39,7 @@ struct frame {
 static struct frame templates[TEMPLATES];
 static uint64_t state;
 static uint32_t crc_table[256];
+static const volatile uint32_t *numbers;
 
 /* splitmix64 */
 static uint64_t draw(void)
@@ -194,9 +202,22 @@ static void mutate(struct frame *f)
 	}
 }
 
+static void put_number(unsigned char *qpn)
+{
+	uint32_t place = qpn[0] << 16 | qpn[1] << 8 | qpn[2];
+
+	if (place >= PLACE && place < PLACE + PLACES) {
+		uint32_t number = numbers[place - PLACE];
+
+		qpn[0] = number >> 16, qpn[1] = number >> 8, qpn[2] = number;
+	}
+}
+
 static int make(struct frame *f, int n)
 {
 	*f = templates[below(n)];
+	if (numbers)
+		put_number(f->data + transport_of(f) + 5);
 	/* a queue pair that is new expects 0 */
 	f->data[transport_of(f) + 11] = below(4) ? below(4) : draw();
 	for (int i = below(4); i > 0; i--)
@@ -219,8 +240,17 @@ int main(int argc, char **argv)
 	long sent = 0;
 	struct frame f;
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
+	if (argc == 5) {
+		int file = open(argv[4], O_RDONLY);
+
+		numbers = mmap(NULL, PLACES * sizeof(*numbers), PROT_READ, MAP_SHARED, file, 0);
+		if (numbers == MAP_FAILED) {
+			fprintf(stderr, "frame_fuzz: %s: %s\n", argv[4], strerror(errno));
+			return 1;
+		}
+	}
 	for (uint32_t i = 0; i < 256; i++) {
 		uint32_t c = i;
 

@@ -20,7 +20,8 @@ import pytest
 import corpus
 import slab
 import traffic
-from forger import GSI_QKEY, link_local, mac, send
+from forger import link_local, mac, send
+from fuzz_templates import messages, templates
 from node_program import compiled
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, offer_roce_v1, remove_device
@@ -36,7 +37,6 @@ REASONS = re.findall(r"EML?\(RXE_DROP_\w+,\s+\"(\w+)\"\)", RECORD.read_text())
 TRIGGER = f"{TRACING}/events/rxe/rxe_drop/trigger"
 HISTOGRAM = f"{TRACING}/events/rxe/rxe_drop/hist"
 COUNTERS = f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters"
-QKEY = 0x11111111
 
 ARRIVAL = {"length", "opcode", "version", "qpn", "qp_type", "address", "icrc"}
 """Reasons that mutations of either version must trigger."""
@@ -69,63 +69,17 @@ def drops(node: Node) -> Counter[str]:
     return Counter({REASONS[int(number)]: int(count) for number, count in found})
 
 
-def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
-    """Return BTH to pad of correct packets for the queue pairs: all kinds of packets."""
-    make, reth, aeth = corpus.frames.transport, corpus.frames.reth, corpus.frames.aeth
-    atomic, deth = corpus.frames.atomic(va, rkey, 1, 1), corpus.frames.deth
-    imm, original = b"\x12\x34\x56\x78", bytes(8)
-    found = []
-    for qpn in qpns["rc"]:
-        found += [
-            make("RC_SEND_ONLY", qpn, 0, payload=bytes(65)),
-            make("RC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
-            make("RC_SEND_MIDDLE", qpn, 1, payload=bytes(1024)),
-            make("RC_SEND_LAST_WITH_IMMEDIATE", qpn, 2, imm, bytes(7)),
-            make("RC_SEND_ONLY_WITH_INVALIDATE", qpn, 0, rkey.to_bytes(4, "big"), bytes(4)),
-            make("RC_RDMA_WRITE_ONLY", qpn, 0, reth(va, rkey, 64), bytes(64)),
-            make("RC_RDMA_WRITE_FIRST", qpn, 0, reth(va, rkey, 3000), bytes(1024)),
-            make("RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", qpn, 0, reth(va, rkey, 4) + imm, bytes(4)),
-            make("RC_RDMA_READ_REQUEST", qpn, 0, reth(va, rkey, 5000)),
-            make("RC_COMPARE_SWAP", qpn, 0, atomic),
-            make("RC_FETCH_ADD", qpn, 0, atomic),
-            make("RC_FLUSH", qpn, 0, bytes(4) + reth(va, rkey, 64)),
-            make("RC_ATOMIC_WRITE", qpn, 0, reth(va, rkey, 8), bytes(8)),
-            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x1F, 1)),
-            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x60, 1)),
-            make("RC_ACKNOWLEDGE", qpn, 0, aeth(0x21, 1)),
-            make("RC_RDMA_READ_RESPONSE_ONLY", qpn, 0, aeth(0x1F, 1), bytes(1024)),
-            make("RC_RDMA_READ_RESPONSE_FIRST", qpn, 0, aeth(0x1F, 1), bytes(1024)),
-            make("RC_RDMA_READ_RESPONSE_MIDDLE", qpn, 1, payload=bytes(1024)),
-            make("RC_ATOMIC_ACKNOWLEDGE", qpn, 5, aeth(0x1F, 1) + original),
-        ]
-    for qpn in qpns["uc"]:
-        found += [
-            make("UC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
-            make("UC_SEND_LAST", qpn, 1, payload=bytes(9)),
-            make("UC_RDMA_WRITE_ONLY", qpn, 0, reth(va, rkey, 64), bytes(64)),
-        ]
-    for qpn, qkey in [*((qpn, QKEY) for qpn in qpns["ud"]), (1, GSI_QKEY)]:
-        found += [
-            make("UD_SEND_ONLY", qpn, 0, deth(qkey, 17), bytes(256)),
-            make("UD_SEND_ONLY_WITH_IMMEDIATE", qpn, 0, deth(qkey, 17) + imm, bytes(3)),
-        ]
-    return found
+End = tuple[bytes, str]
 
 
-def templates(victim: Node, attacker: Node, kind: str, found: list[bytes]) -> list[bytes]:
-    """Return frames with these packets, and some to a multicast group without members."""
-    macs = mac(victim.link.mac) + mac(attacker.link.mac)
-    net = corpus.frames.Net(kind=kind, a=attacker.link.ipv4, b=victim.link.ipv4)
-    if kind == "v2_ipv6":
-        net.a, net.b = (link_local(node.link.mac) for node in (attacker, victim))
-    frames = [macs + corpus.frames.frame(net, "a", transport)[12:] for transport in found]
-    net.b = "239.1.2.3" if kind == "v2_ipv4" else "ff1e::4791"
-    group = bytes.fromhex("01005e010203" if kind == "v2_ipv4" else "333300004791")
-    lost = corpus.frames.transport(
-        "UD_SEND_ONLY", 0xFFFFFF, 0, corpus.frames.deth(QKEY, 17), bytes(64)
-    )
-    frames.append(group + macs[6:] + corpus.frames.frame(net, "a", lost)[12:])
-    return frames
+def ends(kind: str, victim: Node, attacker: Node) -> tuple[End, End]:
+    """MAC and IP address of each."""
+
+    def end(node: Node) -> End:
+        ipv6 = kind == "v2_ipv6"
+        return mac(node.link.mac), link_local(node.link.mac) if ipv6 else node.link.ipv4
+
+    return end(victim), end(attacker)
 
 
 def udp_errors(node: Node) -> int:
@@ -159,7 +113,7 @@ def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
     """
     victim, attacker = nodes
     found = messages({"rc": [], "uc": [], "ud": []}, 0, 0)
-    whole = templates(victim, attacker, "v2_ipv6", found)[0]
+    whole = templates("v2_ipv6", *ends("v2_ipv6", victim, attacker), found)[0]
     network, udp, transport = whole[14:54], whole[54:62], whole[62:-4]
     udp = udp[:4] + bytes(4)
     body = transport + corpus.crc.icrc("v2_ipv6", network, udp, transport)
@@ -202,7 +156,7 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
                 before, arrived = counters(victim), arrivals(victim)
                 sent = 0
                 for kind in kinds:
-                    frames = templates(victim, attacker, kind, found)
+                    frames = templates(kind, *ends(kind, victim, attacker), found)
                     assert len(frames) <= 256
                     sent += attack(victim, attacker, frames, FRAMES // len(kinds))
                 deadline = time.monotonic() + 120 * PATIENCE

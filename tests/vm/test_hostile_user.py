@@ -2,8 +2,9 @@
 """A local user changes mapped work queues while the driver uses them: the kernel log stays clean.
 
 Two processors, since the changes race with the driver. A packet socket is open on the link, because
-it follows what packets claim about their headers. ROCELAB_HOSTILE_SEED selects other changes; their
-timing differs in every run.
+it follows what packets claim about their headers. In the environment, ROCELAB_HOSTILE_SEED selects
+other changes (their timing differs in every run), ROCELAB_HOSTILE_REQUESTS and
+ROCELAB_HOSTILE_SECONDS how many.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from pathlib import Path
 
 import pytest
 
+from forger import mac
+from fuzz_templates import PLACE, messages, templates
 from node_program import compiled
 from rocelab.testbed.node.prepare_node import unload
 from veth_pair import Pair, veth_pair
 from vmlab import PATIENCE, boot_alone, healthy
 
 SOURCE = Path(__file__).parent / "verbs_hostile.c"
+WINDOW = SOURCE.with_name("verbs_window.c")
+TARGET = SOURCE.with_name("verbs_target.c")
+FUZZ = SOURCE.with_name("frame_fuzz.c")
+NUMBERS = "/tmp/verbs_target.numbers"
+TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
-REQUESTS = 20_000
-SECONDS = 15
-"""Limits for one kind of change; the first one reached applies."""
+REQUESTS = int(os.environ.get("ROCELAB_HOSTILE_REQUESTS", "20000"))
+SECONDS = int(os.environ.get("ROCELAB_HOSTILE_SECONDS", "15"))
+"""Limits for one kind of change; the first one reached applies. Frames: REQUESTS alone."""
 CHANGES = ("av", "wqe", "recv", "ring", "all")
 _LISTEN = ("tcpdump", "-i", "veth_a", "-p", "-w", "/dev/null")
 ORDINARY = (("rc", "write"), ("rc", "read"), ("srq", "send"), ("ud", "send"))
@@ -45,7 +53,9 @@ def pair() -> Iterator[Pair]:
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_changes_under_the_driver(pair: Pair, changes: str) -> None:
+def test_changes_under_the_driver(
+    pair: Pair, changes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Requests complete, are refused or fail; other traffic keeps working."""
     program = compiled(pair.node, SOURCE, "-libverbs", "-pthread")
     with healthy([pair.node], changes):
@@ -55,6 +65,59 @@ def test_changes_under_the_driver(pair: Pair, changes: str) -> None:
         )
         found = re.fullmatch(r"requests=(\d+) resets=(\d+)\n", done.stdout)
         assert found, done.stdout
+        with capsys.disabled():
+            print(f"\n{changes}: {done.stdout.strip()}")
         assert int(found[1]) > 500
         for transport, operation in ORDINARY:
             pair.loop(transport, operation, 1000, 4)
+
+
+def test_windows(pair: Pair) -> None:
+    """A memory window without a binding is not invalidated; one outlives its queue pair."""
+    program = compiled(pair.node, WINDOW, "-libverbs")
+    with healthy([pair.node], "windows"):
+        done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
+        assert done.stdout == "ok\n"
+
+
+def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutated frames come for queue pairs that are made, moved through their states, destroyed."""
+    node = pair.node
+    target, fuzz = compiled(node, TARGET, "-libverbs"), compiled(node, FUZZ)
+    macs = [mac(node.run(["cat", f"/sys/class/net/veth_{end}/address"]).stdout.strip())
+            for end in "ab"]  # fmt: skip
+    with healthy([node], "frames"):
+        argv = ["sh", "-c", "exec $0 $1 $2 $3 >$4"]
+        process = node.start([*argv, target, "rxe_a", "10.45.0.2", NUMBERS, TARGETS])
+        try:
+            ready = f"until grep -qs ready {TARGETS}; do sleep 0.1; done"
+            node.run(["timeout", "120", "sh", "-c", ready], timeout=150)
+            keys, *listing = node.run(["cat", TARGETS]).stdout.splitlines()
+            va, rkey = map(int, keys.split())
+            frames = []
+            for version, kind in (("v1", "v1"), ("v2", "v2_ipv4")):
+                places: dict[str, list[int]] = {"rc": [], "uc": [], "ud": []}
+                for place, line in enumerate(listing[:-1]):
+                    if line.split()[0] == version:
+                        places[line.split()[1]].append(PLACE + place)
+                found = messages(places, va, rkey)
+                frames += templates(kind, (macs[0], "10.45.0.1"), (macs[1], "10.45.0.2"), found)
+            assert len(frames) <= 256
+            before = pair.counters()
+            sent = node.run(
+                [fuzz, "veth_b", str(SEED), str(REQUESTS), NUMBERS],
+                stdin="".join(frame.hex() + "\n" for frame in frames),
+                timeout=600 * PATIENCE,
+            ).stdout
+            moved = {name: value - before[name] for name, value in pair.counters().items()}
+            process.interrupt()
+            process.wait(timeout=120 * PATIENCE)
+            made = int(node.run(["cat", TARGETS]).stdout.split("made=")[1])
+        finally:
+            process.kill()
+        with capsys.disabled():
+            print(f"\nframes: {sent.strip()} sent, {made} queue pairs, {moved}")
+        assert made > 24
+        # some were for queue pairs that took them
+        assert moved["rcvd_pkts"] > REQUESTS // 50
+        pair.loop("rc", "write", 1000, 4)

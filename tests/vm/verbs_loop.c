@@ -13,7 +13,8 @@
  *   cq_full       more completions than the queue holds: succeeds when the device says so
  *   write_denied  a wrong key: succeeds when the first message fails with a remote access error
  * CHAIN work requests in a batch (32). GID (v2-ipv4): v1 or v2, then -ipv4, -ipv6 or -link for
- * the sort of address, then -vlan for those of a VLAN interface. Payload is checked at the end.
+ * the sort of address, then -vlan for those of a VLAN interface. In the environment: ACK_TIMEOUT
+ * (14), and SERVICE_LEVEL (0) of what the first sends. Payload is checked at the end.
  * Prints one line: key=value, times in ns.
  */
 #include <errno.h>
@@ -77,6 +78,14 @@ struct end {
 	union ibv_gid gid;
 	int gid_index;
 };
+
+/* a number from the environment */
+static int setting(const char *name, int otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? atoi(value) : otherwise;
+}
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -158,7 +167,7 @@ static void make(struct end *e, const char *name, enum ibv_qp_type type, int com
 	CHECK(e->qp = ibv_create_qp(e->pd, &init));
 }
 
-static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type type)
+static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type type, int sl)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -183,6 +192,7 @@ static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type t
 		a.dest_qp_num = peer->qp->qp_num;
 		a.ah_attr.is_global = 1;
 		a.ah_attr.port_num = 1;
+		a.ah_attr.sl = sl;
 		a.ah_attr.grh.dgid = peer->gid;
 		a.ah_attr.grh.sgid_index = e->gid_index;
 		a.ah_attr.grh.hop_limit = 64;
@@ -199,7 +209,7 @@ static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type t
 	a.qp_state = IBV_QPS_RTS;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (type == IBV_QPT_RC) {
-		a.timeout = getenv("ACK_TIMEOUT") ? atoi(getenv("ACK_TIMEOUT")) : 14;
+		a.timeout = setting("ACK_TIMEOUT", 14);
 		a.retry_cnt = 7;
 		a.rnr_retry = 7;
 		a.max_rd_atomic = 16;
@@ -285,6 +295,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	int shared = !strcmp(argv[3], "srq");
+	int sl = setting("SERVICE_LEVEL", 0);
 	const char *gid = argc > 8 ? argv[8] : "v2-ipv4";
 	enum ibv_qp_type type = shared || !strcmp(argv[3], "rc") ? IBV_QPT_RC
 				: !strcmp(argv[3], "uc")	 ? IBV_QPT_UC
@@ -302,14 +313,15 @@ int main(int argc, char **argv)
 
 	make(&a, argv[1], type, op->overflows ? 1 : 4 * MAX_CHAIN, gid, 0);
 	make(&b, argv[2], type, 4 * MAX_CHAIN, gid, shared);
-	connect_to(&a, &b, type);
-	connect_to(&b, &a, type);
+	connect_to(&a, &b, type, sl);
+	connect_to(&b, &a, type, 0);
 
 	struct ibv_ah *ah = NULL;
 	if (type == IBV_QPT_UD) {
 		struct ibv_ah_attr attr = {
 			.is_global = 1,
 			.port_num = 1,
+			.sl = sl,
 			.grh = {.dgid = b.gid, .sgid_index = a.gid_index, .hop_limit = 64}};
 		CHECK(ah = ibv_create_ah(a.pd, &attr));
 	}

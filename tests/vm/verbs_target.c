@@ -4,18 +4,25 @@
  * allow everything, and unanswered requests. A queue pair in the error state is connected again,
  * with PSN 0.
  *
- *   verbs_target DEVICE PEER_IPV4
+ *   verbs_target DEVICE PEER_IPV4 [NUMBERS]
  *
  * Prints one line: its address, its key, and the numbers of the queue pairs: "VERSION TYPE NUMBER".
  * Then "ready", and runs until it is killed.
+ *
+ * With NUMBERS it destroys queue pairs at random and makes others in their places, and moves them
+ * through their states. That file has the number of the queue pair of each place, as uint32_t; on
+ * SIGINT the program prints "made=…", how many there were, and ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define QKEY	 0x11111111
@@ -24,6 +31,7 @@
 #define MESSAGE	 4200
 #define EACH	 4 /* queue pairs of a type and version */
 #define COUNT	 (2 * 3 * EACH)
+#define PLACES	 64 /* of the file */
 
 #define CHECK(what)                                                                          \
 	do {                                                                                 \
@@ -49,6 +57,9 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static unsigned char *memory;
 static union ibv_gid peer;
+static volatile uint32_t *numbers;
+static long made;
+static volatile sig_atomic_t ended;
 
 static int choose_gid(int version)
 {
@@ -156,12 +167,65 @@ static void connect_target(struct target *t)
 		post_requests(t);
 }
 
+static void make_target(struct target *t, int place)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = t->type,
+		.cap = {.max_send_wr = 8,
+			.max_recv_wr = RECEIVES,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+	};
+
+	CHECK(t->qp = ibv_create_qp(pd, &init));
+	made++;
+	if (numbers)
+		numbers[place] = t->qp->qp_num;
+	connect_target(t);
+}
+
+/* the next round connects it again */
+static void disturb(struct target *t, int place)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPS_SQD};
+	struct ibv_qp_attr a = {.qp_state = states[rand() % 3]};
+
+	if (rand() % 2) {
+		CHECK(!ibv_destroy_qp(t->qp));
+		make_target(t, place);
+	} else {
+		ibv_modify_qp(t->qp, &a, IBV_QP_STATE);
+	}
+}
+
+static void map_numbers(const char *name)
+{
+	int file = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+	size_t size = PLACES * sizeof(*numbers);
+
+	CHECK(file >= 0 && !ftruncate(file, size));
+	numbers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(numbers != MAP_FAILED);
+}
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
 int main(int argc, char **argv)
 {
 	static struct target targets[COUNT];
 	int n;
 
-	CHECK(argc == 3);
+	CHECK(argc == 3 || argc == 4);
+	if (argc == 4) {
+		map_numbers(argv[3]);
+		signal(SIGINT, end);
+	}
 	peer.raw[10] = peer.raw[11] = 0xff;
 	CHECK(inet_pton(AF_INET, argv[2], peer.raw + 12) == 1);
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -180,26 +244,16 @@ int main(int argc, char **argv)
 	for (int i = 0; i < COUNT; i++) {
 		struct target *t = &targets[i];
 		int version = 1 + i / (3 * EACH);
-		struct ibv_qp_init_attr init = {
-			.send_cq = cq,
-			.recv_cq = cq,
-			.qp_type = types[i / EACH % 3],
-			.cap = {.max_send_wr = 8,
-				.max_recv_wr = RECEIVES,
-				.max_send_sge = 1,
-				.max_recv_sge = 1},
-		};
 
-		t->type = init.qp_type;
+		t->type = types[i / EACH % 3];
 		t->gid_index = choose_gid(version);
-		CHECK(t->qp = ibv_create_qp(pd, &init));
-		connect_target(t);
+		make_target(t, i);
 		printf("v%d %s %u\n", version, names[i / EACH % 3], t->qp->qp_num);
 	}
 	printf("ready\n");
 	fflush(stdout);
 
-	for (;;) {
+	while (!ended) {
 		struct ibv_qp_attr a;
 		struct ibv_qp_init_attr init;
 		struct ibv_wc wc[32];
@@ -212,6 +266,13 @@ int main(int argc, char **argv)
 			if (!ibv_query_qp(targets[i].qp, &a, IBV_QP_STATE, &init) &&
 			    a.qp_state != IBV_QPS_RTS)
 				connect_target(&targets[i]);
+		if (numbers) {
+			int place = rand() % COUNT;
+
+			disturb(&targets[place], place);
+		}
 		usleep(2000);
 	}
+	printf("made=%ld\n", made);
+	return 0;
 }
