@@ -129,6 +129,13 @@ static __always_inline void rxe_end(void)
 	}
 }
 
+/* where no task can be in the driver: repair what a missed end has left */
+static __always_inline void leave_rxe(struct cpu_state *cpu)
+{
+	cpu->task.in &= ~IN_RXE;
+	cpu->task.rxe_tasks = 0;
+}
+
 /* code that a task enters and leaves; not for interrupts, which have their own owners */
 static __always_inline void enter(__u8 code)
 {

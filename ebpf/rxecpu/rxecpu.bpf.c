@@ -73,25 +73,25 @@ int BPF_PROG(task_exit, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline void set_context(__u8 context)
+SEC("tp_btf/sys_enter")
+int BPF_PROG(syscall_enter)
 {
 	struct cpu_state *cpu = event();
 
 	if (cpu)
-		cpu->task.context = context;
-}
-
-SEC("tp_btf/sys_enter")
-int BPF_PROG(syscall_enter)
-{
-	set_context(CONTEXT_SYSCALL);
+		cpu->task.context = CONTEXT_SYSCALL;
 	return 0;
 }
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(syscall_exit)
 {
-	set_context(CONTEXT_USER);
+	struct cpu_state *cpu = event();
+
+	if (cpu) {
+		cpu->task.context = CONTEXT_USER;
+		leave_rxe(cpu);
+	}
 	return 0;
 }
 
@@ -150,8 +150,11 @@ int BPF_PROG(work_end)
 {
 	struct cpu_state *cpu = this_cpu();
 
-	if (cpu && cpu->task.in & IN_RXE)
-		leave(IN_RXE);
+	if (!cpu || cpu->softirq || !(cpu->task.in & IN_RXE || cpu->task.rxe_tasks))
+		return 0;
+	cpu = event();
+	if (cpu)
+		leave_rxe(cpu);
 	return 0;
 }
 

@@ -15,8 +15,9 @@ import pytest
 
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.prepare_node import DEVICE, add_device, install_driver
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, install_driver, install_probes
 from rxe_trace import PACKETS, STAGES, Event, named, tracing
+from rxecpu_watch import check_sums, rxecpu, share
 from traffic import gid_index, server
 from vmlab import LINE, Boot, healthy
 
@@ -169,3 +170,32 @@ def test_bad_stage_is_refused(nodes: Nodes) -> None:
     done = nodes.n1.run(["tee", f"{PARAMETERS}/delay_stage"], stdin="tx.nosuch\n", check=False)
     assert done.returncode != 0
     assert nodes.n1.run(["cat", f"{PARAMETERS}/delay_stage"]).stdout == "off\n"
+
+
+# the network's cleaning up is work for the kernel threads that the driver's tasks run in, too
+_NAMESPACES = """
+end=$(($(date +%s) + 3))
+while [ $(date +%s) -lt $end ]; do ip netns add short; ip netns del short; done
+"""
+
+
+@pytest.mark.distribution
+def test_missed_task_ends(nodes: Nodes) -> None:
+    """rxecpu misses each end of a task: the thread's next work is not the driver's for that."""
+    argv = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", "200", "-e"]
+    parameter = f"{PARAMETERS}/miss_task_ends"
+    install_probes(nodes.n1, [artifacts.probe("rxecpu", LINE)])
+    nodes.n1.run(["tee", parameter], stdin="Y\n")
+    try:
+        with rxecpu(nodes.n1, "--interval", "500") as document:
+            with server(nodes.n2, [*argv, "-g", gid_index(nodes.n2)]):
+                nodes.n1.run([*argv, "-g", gid_index(nodes.n1), nodes.n2.link.ipv4], timeout=120)
+            nodes.n1.run(["sh", "-c", _NAMESPACES], timeout=120)
+    finally:
+        nodes.n1.run(["tee", parameter], stdin="N\n")
+    check_sums(document)
+    assert share(document, owner="rxe") > 0
+    # the last ones, behind the traffic
+    for interval in document["intervals"][-3:-1]:
+        assert share(interval, context="kthread") > 0
+        assert share(interval, context="kthread", owner="rxe") == 0

@@ -57,5 +57,9 @@ static const struct kernel_param_ops stage_ops = {
 
 module_param_cb(delay_stage, &stage_ops, NULL, 0644);
 MODULE_PARM_DESC(delay_stage, "stage to delay, e.g. tx.icrc (off)");
+bool rxe_misses_task_ends;
+module_param_named(miss_task_ends, rxe_misses_task_ends, bool, 0644);
+MODULE_PARM_DESC(miss_task_ends, "no event says that a task has ended (off)");
+
 module_param(delay_ns, uint, 0644);
 MODULE_PARM_DESC(delay_ns, "length of the delay in ns (0)");

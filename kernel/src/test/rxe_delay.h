@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * For tests only: a busy delay of known length in one stage, to prove that it
- * shows in that stage and in no other.
+ * shows in that stage and in no other. And events that are missed on request.
  */
 #ifndef RXE_DELAY_H
 #define RXE_DELAY_H
@@ -17,6 +17,7 @@ enum rxe_delay_point {
 };
 
 extern unsigned int rxe_delay_stage;
+extern bool rxe_misses_task_ends;
 
 void __rxe_delay(void);
 
