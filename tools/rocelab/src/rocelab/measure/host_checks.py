@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocelab.accelerators import is_emulated
 from rocelab.errors import CellError, RocelabError, TestbedError
 from rocelab.measure import pair, pair_step
 from rocelab.measure.counters import Counters
@@ -24,7 +25,6 @@ from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.catalog import Probe, Transport
 from rocelab.record import frames, layout
-from rocelab.record.accelerator import is_emulated
 from rocelab.testbed import control_network, linktap
 from rocelab.testbed.hosts import host_state, prebuilt
 from rocelab.testbed.node import Node
