@@ -184,8 +184,11 @@ def test_a_node_that_dies(name: str) -> None:
     wait_until("no QEMU left", lambda: not processes(f"rocelab-{name}-n"))
     with pytest.raises(TestbedError, match="is gone"):
         testbed.alive()
-    # the next command removes leftovers
-    assert name not in rocelab("status").stdout
+    # status says so and deletes nothing
+    status = rocelab("status")
+    assert name not in status.stdout
+    assert f"testbed {name} was killed" in status.stderr
+    assert rocelab("down", "--name", name).returncode == 0
     assert gone(name)
     testbed.down()
 
