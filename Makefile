@@ -24,7 +24,7 @@ demo: setup probes  ## two nodes, the demo plan, a table and a report (everythin
 
 test: setup probes module-variants others  ## every test, including those in virtual machines
 	@$(MAKE) --no-print-directory test-here SKIP_APT=1
-	@$(BIN)/pytest --durations=40 tests/vm
+	@$(BIN)/pytest -n 2 --dist loadfile --durations=40 tests/vm
 
 # two at a time; the tests of a file share fixtures, and mostly stay together
 PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden

@@ -267,7 +267,7 @@ class Wire:
         if "READ" not in packet.name:
             # by the definition in docs/formats/analysis.md
             passed = (packet.psn - self.high) % MODULUS >= MODULUS // 2
-            if fault != "corrupt":
+            if fault not in ("corrupt", "duplicate", "reorder"):
                 self.truth.retransmitted += passed
         if fault != "corrupt" and (packet.psn - self.high) % MODULUS < MODULUS // 2:
             self.high = (packet.psn + packet.span) % MODULUS

@@ -111,7 +111,11 @@ def expected(kind: str, index: int, wire: schedule.Wire) -> list[Found]:
 
 
 def found(result: dict[str, Any]) -> Counter[Found]:
-    return Counter((row["rule"], row["ambiguous"]) for row in result["findings"])
+    """A finding of several packets counts as often."""
+    counts: Counter[Found] = Counter()
+    for row in result["findings"]:
+        counts[row["rule"], row["ambiguous"]] += row["count"]
+    return counts
 
 
 def wanted(wire: schedule.Wire) -> Counter[Found]:

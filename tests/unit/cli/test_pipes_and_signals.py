@@ -54,6 +54,8 @@ from rocelab.cli import app
 from rocelab.testbed.qemu.state_folder import State
 sys.argv[1:], number = ["status"], int(sys.argv[1])
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup, or what starts CI, may ignore it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 with mock.patch.object(State, "all", lambda: os.kill(os.getpid(), number)):
     app.main()
 """

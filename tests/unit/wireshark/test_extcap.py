@@ -106,7 +106,14 @@ def test_an_unreadable_testbed_hides_no_other(
     lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It may be going down, or belong to another version."""
-    broken, whole = object(), object()
+
+    class Up:
+        """A state folder whose supervisor lives."""
+
+        def alive(self) -> bool:
+            return True
+
+    broken, whole = Up(), Up()
 
     def of(state: object) -> Iterator[places.Place]:
         if state is broken:

@@ -37,8 +37,7 @@ def compare(shown: Shown, path: Path) -> tuple[list[str], int]:
         assert tshark_plugin.flag(theirs["rocelab.fecn"]) == str(int(row["fecn"])), where
         assert tshark_plugin.flag(theirs["rocelab.becn"]) == str(int(row["becn"])), where
         if row["icrc_ok"]:
-            on_wire = int.from_bytes(row["icrc"].to_bytes(4, "little"), "big")
-            assert int(theirs["rocelab.icrc.expected"], 0) == on_wire, where
+            assert int(theirs["rocelab.icrc.expected"], 0) == row["icrc"], where
     statuses = [shown[number]["rocelab.icrc.status"] for number in both]
     return statuses, len(ours.keys() ^ shown.keys())
 
@@ -62,7 +61,11 @@ def golden() -> dict[str, Shown]:
     return shown
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "cut.pcap"])
+NOT_ALIKE = {"cut.pcap", "case-mirrored.pcap", "case-other-port.pcap"}
+"""No whole packet; copies that the analyzer leaves out; a port that Wireshark must be told."""
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in NOT_ALIKE])
 def test_corpus(golden: dict[str, Shown], name: str) -> None:
     statuses, one_only = compare(golden[name], CAPTURES / name)
     assert statuses
@@ -158,7 +161,8 @@ def test_every_flipped_bit(tshark: Tshark, tmp_path: Path, kind: str) -> None:
     for bit in range(len(whole) * 8):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
-        packets.append((bit * 1000, bytes(changed)))
+        # so far apart that none is taken for a mirrored port's copy of another
+        packets.append((bit * 1_000_000, bytes(changed)))
     path = tmp_path / "flipped.pcap"
     path.write_bytes(files.pcap(packets))
     statuses, one_only = compare(roce(tshark, path), path)

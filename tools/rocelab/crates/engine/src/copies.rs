@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Recognises the second copy of a packet that a mirrored port, or a second tap, has put into a capture.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use roce::Packet;
 
@@ -13,7 +12,8 @@ const SLOTS: usize = 1 << 13;
 
 /// The packets of the last microseconds.
 pub(crate) struct Copies {
-    state: RandomState,
+    // keyless: whichever packets share a slot, they do so in every run
+    state: BuildHasherDefault<DefaultHasher>,
     /// Hash and time of a packet whose copy has not come.
     slots: Vec<(u64, i64)>,
     /// Copies so far.
@@ -22,7 +22,7 @@ pub(crate) struct Copies {
 
 impl Default for Copies {
     fn default() -> Self {
-        Self { state: RandomState::new(), slots: vec![(0, i64::MIN); SLOTS], count: 0 }
+        Self { state: BuildHasherDefault::default(), slots: vec![(0, i64::MIN); SLOTS], count: 0 }
     }
 }
 

@@ -218,10 +218,14 @@ def analyze(
     """
     options = options or Options()
     if parquet is None:
+        most = 0
 
         def drain(core: _core.Analysis) -> None:
+            nonlocal most
+            # a second reading begins again
+            most = max(most, core.bytes_read)
             if progress:
-                progress(core.bytes_read)
+                progress(most)
 
         return _analysis(_passes(paths, options, drain, rows=False), paths, options)
     # the tables are written once, so what is wrong with the captures must be known before
@@ -272,9 +276,10 @@ def _passes(
         interrupted = False
         while True:
             try:
-                if not core.step():
-                    break
+                more = core.step()
                 drain(core)
+                if not more:
+                    break
             except KeyboardInterrupt:
                 if interrupted:
                     raise
