@@ -314,7 +314,8 @@ impl Walk<'_> {
 
 /// Whether a packet to a UDP port that is not listed may be RoCE: what the BTH leaves no choice in.
 fn looks_like_roce(packet: &Packet, end: usize) -> bool {
-    let whole = (end - usize::from(packet.bth_off)) % 4 == 0;
+    let len = end.checked_sub(usize::from(packet.bth_off));
+    let whole = len.is_some_and(|len| len % 4 == 0);
     let fixed = packet.tver() == 0 && packet.pkey & 0x7fff == 0x7fff && packet.apsn & 0x7f == 0;
     whole && fixed && !packet.bad_length && packet.op().is_some()
 }
