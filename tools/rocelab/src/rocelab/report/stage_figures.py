@@ -149,9 +149,9 @@ def _figure(subject: _Subject) -> Figure:
         title=f"Stages: {subject.benchmark} over {subject.transport}"
         + (", acknowledgements" if subject.acknowledgements else ""),
         caption=(
-            "Mean time of a packet in each stage, from left to right in the order in which the "
+            "Mean cost of a packet in each stage, from left to right in the order in which the "
             f"driver works; mean over {times}, because means add up and medians do not. "
-            + stage_panel.COLUMNS_CAPTION,
+            + stage_panel.columns_caption(subject.accelerator),
             wording.accelerator_caption(subject.accelerator),
         ),
         panels=tuple(

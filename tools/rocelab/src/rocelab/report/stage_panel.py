@@ -6,19 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rocelab import stage_table, units
-from rocelab.accelerators import INSTRUCTIONS
+from rocelab import accelerators, stage_table, units
 from rocelab.record.stage_costs import Bar
 from rocelab.report import charts, palette, wording
 from rocelab.report.figure import Legend, Panel
 
-COLUMNS_CAPTION = (
-    "Columns on the right: the sum of the stages drawn; its encapsulation or decapsulation part; "
-    "and, on receipt, two times that are not work on this packet and not in the sum: sending the "
-    "reply, whose own stages are shown where it is sent, and the wait in the queue pair's queue. "
-    "Packets whose task was switched out in between are not in the means."
-)
 _CAPSULE = {"tx": "encap.", "rx": "decap."}
+
+
+def columns_caption(accelerator: str) -> str:
+    """Say what the columns next to the bars are."""
+    counts = accelerators.of(accelerator).counts_instructions
+    unit = f", both in {wording.time_unit('ns', accelerator)}" if counts else ""
+    return (
+        "Columns on the right: the sum of the stages drawn; its encapsulation or decapsulation "
+        "part; and, on receipt, two times that are not work on this packet and not in the sum: "
+        "sending the reply, whose own stages are shown where it is sent, and the wait in the queue "
+        f"pair's queue{unit}. Packets whose task was switched out in between are not in the means."
+    )
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,6 @@ class StageScale:
     unit: str
     top: float
     stages: tuple[str, ...]
-    wait_unit: str = ""
-    """Unit of what is not work on the packet, where it is another one."""
 
     @classmethod
     def of(cls, places: Iterable[Sequence[Bar]], accelerator: str) -> StageScale:
@@ -44,7 +47,6 @@ class StageScale:
             unit,
             top / factor,
             tuple(name for name in stage_table.EVERY_NAME if name in measured),
-            wording.time_unit("ns", accelerator) if unit == INSTRUCTIONS else "",
         )
 
     @property
@@ -67,8 +69,7 @@ def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: St
     if direction == "rx":
         for stage in (*stage_table.ANSWERING, *stage_table.WAITING):
             costs = [bar.cost(stage) for bar in found]
-            header = f"{stage} ({scale.wait_unit})" if scale.wait_unit else stage
-            columns.append((header, [scale.text(c.per_packet if c else None) for c in costs]))
+            columns.append((stage, [scale.text(c.per_packet if c else None) for c in costs]))
     chart = charts.stacks(
         [
             charts.Part(

@@ -80,8 +80,8 @@ def _figure(pair: _Pair) -> Figure:
         slug=series_order.slug("versions", pair.benchmark, pair.accelerator),
         title=f"RoCE v1 and v2: {pair.benchmark}",
         caption=(
-            "Mean time of a packet in each stage over rxe-v1 and rxe-v2, to one scale. v1 skips "
-            "routing and netfilter. " + stage_panel.COLUMNS_CAPTION,
+            "Mean cost of a packet in each stage over rxe-v1 and rxe-v2, to one scale. v1 skips "
+            "routing and netfilter. " + stage_panel.columns_caption(pair.accelerator),
             wording.accelerator_caption(pair.accelerator),
         ),
         panels=tuple(
