@@ -172,7 +172,14 @@ MEDDLED = {
 }
 
 
-@pytest.mark.parametrize("name", MEDDLED)
+# mpirun takes two seconds to end after an error
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if index == 0 else pytest.param(name, marks=pytest.mark.slow)
+        for index, name in enumerate(MEDDLED)
+    ],
+)
 def test_one_wrong_bit_is_found(program: Path, tmp_path: Path, name: str) -> None:
     """Corruption is found: a library between mpibench and MPI flips a bit at the last rank."""
     test, buffer, parameters, arguments = MEDDLED[name]
@@ -192,11 +199,16 @@ def test_one_wrong_bit_is_found(program: Path, tmp_path: Path, name: str) -> Non
     ("words", "message"),
     [
         ((), "no test given"),
-        (("letency",), "there is no test letency"),
-        (("-s", "6", "reduce"), "adds floats of 4 bytes"),
-        (("-s", "4,,8", "bw"), "not a list of bytes"),
-        (("-i", "0", "bw"), "not a number from 1 on"),
-        (("-m", "omb", "bw"), "choose from osu, imb, skampi"),
+        *(
+            pytest.param(words, message, marks=pytest.mark.slow)
+            for words, message in (
+                (("letency",), "there is no test letency"),
+                (("-s", "6", "reduce"), "adds floats of 4 bytes"),
+                (("-s", "4,,8", "bw"), "not a list of bytes"),
+                (("-i", "0", "bw"), "not a number from 1 on"),
+                (("-m", "omb", "bw"), "choose from osu, imb, skampi"),
+            )
+        ),
     ],
 )
 def test_bad_options_are_told(program: Path, words: tuple[str, ...], message: str) -> None:
@@ -206,6 +218,7 @@ def test_bad_options_are_told(program: Path, words: tuple[str, ...], message: st
     assert "what to do" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_pair_needs_two(program: Path) -> None:
     done = run(program, 1, "latency")
     assert done.returncode == 2

@@ -128,6 +128,7 @@ def test_an_export_can_be_repeated_and_fails_with_words(folder: Path, tmp_path: 
         export(folder, tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_the_option(folder: Path, tmp_path: Path) -> None:
     answer = rocelab("report", str(folder), "--export", str(tmp_path / "out"))
     assert answer.returncode == 0, answer.stderr

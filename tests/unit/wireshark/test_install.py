@@ -94,6 +94,7 @@ def test_the_users_own_files_stay(home: Path) -> None:
     assert f"replaced {own}" in answer.stdout
 
 
+@pytest.mark.slow
 def test_changed_files_stay(home: Path) -> None:
     """Wireshark saves changed columns into the profile, and other files next to it."""
     assert rocelab("wireshark", "install").returncode == 0
@@ -116,6 +117,7 @@ def test_no_tshark(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "apt-get install tshark" in answer.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_record(home: Path) -> None:
     record = home / ".config/wireshark/rocelab-installed.json"
     record.parent.mkdir(parents=True)
