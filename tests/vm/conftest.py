@@ -10,11 +10,15 @@ must break a node, or needs another driver, boots its own (`boot`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import ssh_inventory
 import vmlab
+from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu import qemu_testbed as qemu
 
 
@@ -49,6 +53,17 @@ def testbed(
     """Two prepared nodes. Leave them as found: driver loaded, rxe0 there, nothing running."""
     with vmlab.healthy(shared_testbed.nodes, request.node.name):
         yield shared_testbed
+
+
+@pytest.fixture
+def foreign_hosts(testbed: qemu.QemuTestbed, tmp_path: Path) -> Path:
+    """Return an inventory that calls the nodes alpha and beta, which are not their host names."""
+    line = vmlab.LINE
+    programs = [artifacts.mpibench(line), artifacts.probe(linktap.TAP, line)]
+    for node in testbed.nodes:
+        install_probes(node, programs)
+    named = dict(zip(("alpha", "beta"), testbed.nodes, strict=True))
+    return ssh_inventory.write(tmp_path / "hosts.toml", named)
 
 
 @pytest.fixture

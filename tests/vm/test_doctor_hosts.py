@@ -13,31 +13,12 @@ from command_line import rocelab
 from rocelab.errors import RocelabError
 from rocelab.measure import host_checks
 from rocelab.plans.catalog import TRANSPORTS
-from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.ssh import inventory
-from vmlab import LINE
 
 _DROPPED = "protocol ip flower ip_proto {} action drop"
 _TOO_LARGE = "matchall action police mtu 2000 conform-exceed drop/pipe"
-
-
-@pytest.fixture
-def hosts(testbed: QemuTestbed, tmp_path: Path) -> Path:
-    """An inventory that calls n1 alpha and n2 beta."""
-    tables = []
-    for name, node in zip(("alpha", "beta"), testbed.nodes, strict=True):
-        install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
-        tables.append(
-            f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
-            f'user = "root"\nnetdev = "{node.link.netdev}"\n'
-            f'identity = "{node.target.identity}"\nknown_hosts = "{node.target.known_hosts}"\n'
-        )
-    path = tmp_path / "hosts.toml"
-    path.write_text("".join(tables))
-    return path
 
 
 @contextmanager
@@ -51,12 +32,12 @@ def arriving(node: Node, netdev: str, rule: str) -> Iterator[None]:
         node.run(["tc", "qdisc", "del", "dev", netdev, "clsact"])
 
 
-def test_hosts_with_nothing_wrong(hosts: Path) -> None:
+def test_hosts_with_nothing_wrong(foreign_hosts: Path) -> None:
     """As a user asks: each check passes, the last with MPI over rxe.
 
     But for the clocks: that of an emulated machine falls behind.
     """
-    done = rocelab("doctor", "--hosts", "--inventory", str(hosts), timeout=600)
+    done = rocelab("doctor", "--hosts", "--inventory", str(foreign_hosts), timeout=600)
     lines = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
     wrong = [line for line in lines if not line.startswith("ok ") and "clocks: " not in line]
     assert not wrong, done.stdout
@@ -71,7 +52,7 @@ def test_hosts_with_nothing_wrong(hosts: Path) -> None:
     ]
 
 
-def test_each_fault_is_named(testbed: QemuTestbed, hosts: Path) -> None:
+def test_each_fault_is_named(testbed: QemuTestbed, foreign_hosts: Path) -> None:
     """The fault, between which hosts, and the command that mends it."""
     second = testbed.nodes[1]
     faults = [
@@ -84,7 +65,7 @@ def test_each_fault_is_named(testbed: QemuTestbed, hosts: Path) -> None:
         ("verbs exchange", "data0", _DROPPED.format("udp dst_port 4791"),
          "beta receives none of the RoCE packets that alpha sends", "--dport 4791 -j ACCEPT"),
     ]  # fmt: skip
-    with host_checks.opened(inventory.load(hosts), TRANSPORTS["rxe-v2"]) as checks:
+    with host_checks.opened(inventory.load(foreign_hosts), TRANSPORTS["rxe-v2"]) as checks:
         by_name = {check.name: check for check in checks}
         for name, netdev, rule, what, action in faults:
             with arriving(second, netdev, rule), pytest.raises(RocelabError) as caught:
@@ -93,13 +74,17 @@ def test_each_fault_is_named(testbed: QemuTestbed, hosts: Path) -> None:
             assert action in caught.value.action
 
 
-def test_a_host_that_does_not_let_us_in(testbed: QemuTestbed, hosts: Path, tmp_path: Path) -> None:
+def test_a_host_that_does_not_let_us_in(
+    testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path
+) -> None:
     """The other is looked at all the same; what needs both is left out."""
     unknown = tmp_path / "known_hosts"
     unknown.write_text("")
-    text = hosts.read_text()
-    hosts.write_text(text.replace(str(testbed.nodes[0].target.known_hosts), str(unknown), 1))
-    done = rocelab("doctor", "--hosts", "--inventory", str(hosts), timeout=300)
+    text = foreign_hosts.read_text()
+    foreign_hosts.write_text(
+        text.replace(str(testbed.nodes[0].target.known_hosts), str(unknown), 1)
+    )
+    done = rocelab("doctor", "--hosts", "--inventory", str(foreign_hosts), timeout=300)
     assert done.returncode == 3
     assert "wrong    login alpha: alpha (127.0.0.1) refuses the SSH login" in done.stdout
     assert "ok       login beta: as root" in done.stdout

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import ssh_inventory
 import vmlab
 from command_line import rocelab
 from requirements import missing
@@ -73,14 +74,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """One has its stock driver loaded, and a device; the other has not."""
     older = older_line()
     with vmlab.boot(name="hosts", prepared=False, line=older, last_line=vmlab.LINE) as testbed:
-        tables = [
-            f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
-            f'user = "root"\nnetdev = "{node.link.netdev}"\n'
-            f'identity = "{node.target.identity}"\nknown_hosts = "{node.target.known_hosts}"\n'
-            for name, node in zip(("left", "right"), testbed.nodes, strict=True)
-        ]
-        inventory = tmp_path_factory.mktemp("hosts") / "hosts.toml"
-        inventory.write_text("".join(tables))
+        named = dict(zip(("left", "right"), testbed.nodes, strict=True))
+        path = tmp_path_factory.mktemp("hosts") / "hosts.toml"
+        inventory = ssh_inventory.write(path, named)
         first = testbed.nodes[0]
         first.run(["rdma", "link", "add", "mine", "type", "rxe", "netdev", first.link.netdev])
         with vmlab.healthy(testbed.nodes, "hosts"):

@@ -21,12 +21,9 @@ from rocelab.errors import CellError, ExitCode
 from rocelab.measure import runner
 from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
-from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.ssh import inventory, ssh_testbed
-from vmlab import LINE
 
 PLAN = """
 [plan]
@@ -45,22 +42,6 @@ timeout = 240
 """
 
 
-@pytest.fixture
-def hosts(testbed: QemuTestbed, tmp_path: Path) -> Path:
-    """Return an inventory that calls n1 alpha and n2 beta."""
-    tables = []
-    for name, node in zip(("alpha", "beta"), testbed.nodes, strict=True):
-        install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
-        tables.append(
-            f'[[host]]\nname = "{name}"\nhost = "127.0.0.1"\nport = {node.target.port}\n'
-            f'user = "root"\nnetdev = "{node.link.netdev}"\n'
-            f'identity = "{node.target.identity}"\nknown_hosts = "{node.target.known_hosts}"\n'
-        )
-    path = tmp_path / "hosts.toml"
-    path.write_text("".join(tables))
-    return path
-
-
 @contextmanager
 def without(interface: str, nodes: list[Node]) -> Iterator[None]:
     """Take an interface down on some nodes."""
@@ -74,20 +55,20 @@ def without(interface: str, nodes: list[Node]) -> Iterator[None]:
 
 
 @contextmanager
-def up(hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
+def up(foreign_hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
     """Log in to the hosts of an inventory."""
-    found = ssh_testbed.up(inventory.load(hosts), transports=[TRANSPORTS["rxe-v2"]])
+    found = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["rxe-v2"]])
     try:
         yield found
     finally:
         found.down()
 
 
-def test_as_a_user_runs_it(hosts: Path, tmp_path: Path) -> None:
+def test_as_a_user_runs_it(foreign_hosts: Path, tmp_path: Path) -> None:
     """Both transports are measured and proven; the daemons connect over the common network."""
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.format(transports='["tcp", "rxe-v2"]'))
-    words = ("run", str(plan), "--inventory", str(hosts), "--out", str(tmp_path))
+    words = ("run", str(plan), "--inventory", str(foreign_hosts), "--out", str(tmp_path))
     done = rocelab(*words, timeout=600)
     assert done.returncode == 0, done.stderr
     (run,) = tmp_path.glob("*-mpi-hosts")
@@ -100,11 +81,11 @@ def test_as_a_user_runs_it(hosts: Path, tmp_path: Path) -> None:
 
 
 def test_one_interface_for_control_and_data(
-    testbed: QemuTestbed, hosts: Path, tmp_path: Path
+    testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path
 ) -> None:
     """The daemons' traffic next to RoCE is counted separately and fails no cell."""
     plan = plan_file.from_toml(PLAN.format(transports='["rxe-v2"]'), "hosts.toml")
-    with without("peer0", list(testbed.nodes)), up(hosts) as two:
+    with without("peer0", list(testbed.nodes)), up(foreign_hosts) as two:
         assert {end.netdev for end in two.control} == {"data0"}
         outcome = runner.run(plan, two, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
@@ -114,23 +95,23 @@ def test_one_interface_for_control_and_data(
     assert step["frames"]["control_payload_bytes"] > 0
 
 
-def test_a_named_network_that_one_host_lacks(testbed: QemuTestbed, hosts: Path) -> None:
-    hosts.write_text('control = ["172.31.0.0/24"]\n' + hosts.read_text())
+def test_a_named_network_that_one_host_lacks(testbed: QemuTestbed, foreign_hosts: Path) -> None:
+    foreign_hosts.write_text('control = ["172.31.0.0/24"]\n' + foreign_hosts.read_text())
     with (
         without("peer0", [testbed.nodes[1]]),
-        up(hosts) as two,
+        up(foreign_hosts) as two,
         pytest.raises(CellError, match=r"beta has no address on the control network"),
     ):
         assert two.control
 
 
-def test_two_hosts_of_one_name(testbed: QemuTestbed, hosts: Path, tmp_path: Path) -> None:
+def test_two_hosts_of_one_name(testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path) -> None:
     """Open MPI would mistake them for one machine and hang."""
     plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
     second = testbed.nodes[1]
     second.run(["hostname", "n1.example.org"])
     try:
-        with up(hosts) as two:
+        with up(foreign_hosts) as two:
             outcome = runner.run(plan, two, tmp_path)
     finally:
         second.run(["hostname", "n2"])
@@ -141,7 +122,7 @@ def test_two_hosts_of_one_name(testbed: QemuTestbed, hosts: Path, tmp_path: Path
 
 
 def test_a_firewall_between_mpirun_and_its_daemon(
-    testbed: QemuTestbed, hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Low ports answer, but mpirun's do not: the error names hosts, network and command."""
     hasty = replace(accelerators.of("tcg"), mpi_launch_seconds=45)
@@ -152,7 +133,7 @@ def test_a_firewall_between_mpirun_and_its_daemon(
     rule = "protocol ip flower ip_proto tcp dst_port 1024-65535 action drop"
     first.run(["tc", "filter", "add", "dev", "peer0", "ingress", *rule.split()])
     try:
-        with up(hosts) as two:
+        with up(foreign_hosts) as two:
             outcome = runner.run(plan, two, tmp_path)
     finally:
         first.run(["tc", "qdisc", "del", "dev", "peer0", "clsact"])

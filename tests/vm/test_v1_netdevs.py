@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RoCE v1 beside v2 over network devices that lie on others, and one that is no Ethernet."""
+"""RoCE v1 and v2 over network devices that are stacked on others, and one that is no Ethernet."""
 
 from __future__ import annotations
 

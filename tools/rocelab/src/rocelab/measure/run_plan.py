@@ -48,7 +48,7 @@ def run_plan(
 
 
 def _repeated(plan: Plan, testbed: AnyTestbed, resume: Path | None) -> Plan:
-    """Return the plan as often as it is to run there; a run that goes on keeps its number."""
+    """Return the plan with its repetitions on that testbed; a resumed run keeps its own number."""
     counts = accelerators.of(testbed.accelerator).counts_instructions
     return plan.where_counted() if counts and resume is None else plan
 
