@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: help setup apt image module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install clean
+.PHONY: help setup develop apt apt-develop lock image module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -22,21 +22,21 @@ help:  ## this list
 demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
-test: setup probes module-variants others  ## every test, including those in virtual machines
+test: develop probes module-variants others  ## every test, including those in virtual machines
 	@$(MAKE) --no-print-directory test-here SKIP_APT=1
 	@$(BIN)/pytest -n 2 --dist loadfile --durations=40 tests/vm
 
 # two at a time; the tests of a file share fixtures, and mostly stay together
 PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden
 
-test-here: setup  ## every test without virtual machines, including slow ones
+test-here: develop  ## every test without virtual machines, including slow ones
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
 	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10 SKIP_APT=1
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
 	@$(PYTEST_HERE)
 
-check: setup  ## before each commit: Python's linters, quick tests without virtual machines
+check: develop  ## before each commit: Python's linters, quick tests without virtual machines
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy --no-error-summary
@@ -45,18 +45,18 @@ check: setup  ## before each commit: Python's linters, quick tests without virtu
 	@$(PYTEST_HERE) -m "not slow"
 
 FUZZ_SECONDS ?= 60
-fuzz: apt  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
+fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
 	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
 
-test-long: setup probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
+test-long: develop probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
 	@$(BIN)/pytest -rA -m long
 
 # what runs on nodes of any kernel line; the rest does not depend on it
-KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers v1 v1_netdevs fuzz_frames hostile_user \
+KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay arrival forged_answers forged_requests v1 v1_netdevs fuzz_frames hostile_user \
 	peers selftests rxestat rxestat_paths rxedump rxecpu)
-LINES := $(notdir $(wildcard kernel/patches/*))
+LINES := $(notdir $(wildcard kernel/patches/lines/*))
 
-test-kernels: setup $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line
+test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line
 	@failed=; for line in $(LINES); do \
 		echo "kernel line $$line" >&2; \
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
@@ -83,16 +83,33 @@ selftests-%: apt
 variants-%: apt
 	@$(MAKE) --no-print-directory module-variants LINE=$* SKIP_APT=1
 
-setup: apt .venv/installed  ## Debian packages and the virtual environment
+setup: apt .venv/installed  ## Debian packages and the virtual environment, for running
+
+develop: setup apt-develop .venv/developing  ## the same, with what tests and linters need
 
 apt:
-	@$(if $(SKIP_APT),:,tools/setup/apt-install)
+	@$(if $(SKIP_APT),:,tools/setup/apt-install run)
 
-.venv/installed: tools/rocelab/pyproject.toml tools/rocelab/Cargo.lock tools/rocelab/Cargo.toml $(RUST) | apt
+apt-develop: apt
+	@$(if $(SKIP_APT),:,tools/setup/apt-install develop install)
+
+# every file that pip takes from a registry has a hash in one of these (`make lock` writes them)
+LOCKS := tools/rocelab/locks
+pip_install := $(BIN)/pip --disable-pip-version-check -q install
+
+.venv/installed: tools/rocelab/pyproject.toml tools/rocelab/Cargo.lock tools/rocelab/Cargo.toml $(LOCKS)/run.txt $(LOCKS)/build.txt $(RUST) | apt
 	@echo "set-up: Python environment in .venv, about two minutes" >&2
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip --disable-pip-version-check -q install -e 'tools/rocelab[test,lint]'
+	@$(pip_install) --require-hashes -r $(LOCKS)/run.txt -r $(LOCKS)/build.txt
+	@PATH="$(BIN):$$PATH" $(pip_install) --no-deps --no-build-isolation -e tools/rocelab
 	@touch $@
+
+.venv/developing: $(LOCKS)/develop.txt .venv/installed | apt-develop
+	@$(pip_install) --require-hashes -r $(LOCKS)/develop.txt
+	@touch $@
+
+lock: develop  ## choose the newest Python dependencies that pyproject.toml permits
+	@$(BIN)/python tools/setup/lock.py
 
 image: apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv), cached by its recipe's hash
 	@mkdir -p $(BUILD)/image
@@ -101,7 +118,7 @@ image: apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv
 # Driver and probes are built within the image's files, with the compiler and headers of its kernel:
 # no network, and only the output is writable. (Not --unshare-all: root in a chroot may have no user
 # namespace, and other users get one anyway.)
-in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
+in_root = tools/setup/bwrap-anywhere --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev /dev --proc /proc \
 	--tmpfs /tmp --ro-bind $(CURDIR) /rocelab/src $(or $(2),--bind $(1) /rocelab/build) --chdir /rocelab/src \
 	--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --clearenv --setenv PATH /usr/sbin:/usr/bin --setenv HOME /tmp --setenv LC_ALL C.UTF-8 \
 	make --no-print-directory $(if $(V),V=$(V))
@@ -109,7 +126,7 @@ in_root = bwrap --ro-bind "$$(readlink -f $(BUILD)/image/$(LINE))/root" / --dev 
 # a value of the image's image.json
 of_image = $$(sed -n 's/.*"$(1)": "\(.*\)".*/\1/p' $(BUILD)/image/$(LINE)/image.json)
 
-module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, delay, events for comparisons)
+module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, fixes, events, delay for comparisons)
 	@mkdir -p $(BUILD)/kernel/$(LINE)/$(VARIANT)
 	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
@@ -147,30 +164,33 @@ mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)
 	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
 
-bench: setup probes module-variants  ## the cost of the probes in instructions; the speed of analyzer and plugin against tshark (on an idle machine)
+bench: develop probes module-variants  ## the cost of the probes in instructions; the speed of analyzer and plugin against tshark (on an idle machine)
+	@$(MAKE) --no-print-directory module VARIANT=fixes
 	@$(MAKE) --no-print-directory module VARIANT=events
 	@$(BIN)/python tools/rocelab/bench/probes.py
 	@$(BIN)/python tools/rocelab/bench/analyze.py
 	@$(BIN)/python tools/rocelab/bench/wireshark.py
 
 # On the debug kernel, which is several times slower; leaves out what needs a distribution's kernel.
-DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py v1.py fuzz_frames.py hostile_user.py soak.py)
+DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py forged_requests.py v1.py fuzz_frames.py hostile_user.py soak.py)
 
-test-debug: setup debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
+test-debug: develop debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
 	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \
 		$(BIN)/pytest -m 'not distribution' -rA $(DEBUG_TESTS)
 
 SOAK_MINUTES ?= 30
-soak: setup probes  ## SOAK_MINUTES (30) of RoCE on a link that loses, reorders and is cut
+soak: develop probes  ## SOAK_MINUTES (30) of RoCE on a link that loses, reorders and is cut
 	@ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/pytest -rA -m soak tests/vm/test_soak.py
 
-lint: setup image  ## every linter, as CI runs them
+lint: develop image  ## every linter, as CI runs them
 	@tools/setup/lint
 
-install: setup  ## put `rocelab` on the PATH (PREFIX=/usr/local for root, ~/.local else)
-	@mkdir -p $(DESTDIR)$(PREFIX)/bin
-	@ln -sfn $(BIN)/rocelab $(DESTDIR)$(PREFIX)/bin/rocelab
-	@echo "installed $(DESTDIR)$(PREFIX)/bin/rocelab; it uses this checkout" >&2
+install: setup  ## rocelab for every user (PREFIX=/usr/local; ~/.local unless root; DESTDIR for packages)
+	@$(if $(SKIP_APT),:,tools/setup/apt-install install)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' PYTHON='$(PYTHON)' WIRESHARK='$(WIRESHARK)' tools/setup/install
+
+uninstall:  ## remove what install put there
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/setup/uninstall
 
 clean:  ## remove what was built here (the image cache and runs/ stay)
 	@rm -rf build .venv tools/rocelab/target

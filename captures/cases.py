@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lawful traffic that is easily misjudged, and captures that do not show all of it.
 
-Each is as small as shows it; tests/unit/capture/test_cases.py has what is to be said of it.
+Each is as small as its subject allows; tests/unit/capture/test_cases.py has the expected answers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _gbn() -> bytes:
     return files.pcap(timed(steps))
 
 
-@case("selective-repeat", "one packet is sent again after a NAK, and the rest acknowledged")
+@case("selective-repeat", "one packet is retransmitted after a NAK, and the rest acknowledged")
 def _selective() -> bytes:
     steps = [
         (0, write(10)), (2000, ack(10, 1)), (500, write(12)), (300, write(13)),
@@ -120,7 +120,7 @@ def _response_before() -> bytes:
     return files.pcap(timed(steps))
 
 
-@case("read-response-lost-behind", "a READ response is lost behind the tap; the READ is reissued")
+@case("read-response-lost-behind", "a READ response is lost after the tap; the READ is reissued")
 def _response_behind() -> bytes:
     steps = [
         (0, read(1000, 4)), (500, response(1000, "FIRST")), (500, response(1001, "MIDDLE")),
@@ -154,7 +154,7 @@ def _adaptive() -> bytes:
     return files.pcap(timed(steps))
 
 
-@case("mirrored", "a port is mirrored in both directions: each packet comes again 700 ns later")
+@case("mirrored", "a port is mirrored in both directions: each packet appears again 700 ns later")
 def _mirrored() -> bytes:
     once = timed([step for turn in range(15) for step in (
         (350, middle(1000 + 4 * turn, "FIRST", count=4)), (350, middle(1001 + 4 * turn, "MIDDLE")),
@@ -172,7 +172,7 @@ def _unsorted() -> bytes:
 
 
 def _two_taps() -> tuple[list[Packet], list[Packet]]:
-    """Requests and responses, each at a tap; the second tap's clock is 3 µs behind."""
+    """Requests and responses, each at a tap; the second tap's clock lags by 3 µs."""
     packets = timed(list(stream(20)))
     return packets[::2], [(time - 3000, data) for time, data in packets[1::2]]
 
@@ -182,7 +182,7 @@ def _skew_a() -> bytes:
     return files.pcap(_two_taps()[0])
 
 
-@case("skew-responses", "responses at a tap whose clock is 3 µs behind: before their requests")
+@case("skew-responses", "responses at a tap whose clock lags by 3 µs: before their requests")
 def _skew_b() -> bytes:
     return files.pcap(_two_taps()[1])
 
@@ -201,7 +201,7 @@ def _vlans() -> bytes:
     return files.pcap(timed([step for pair in zip(*both, strict=True) for step in pair]))
 
 
-@case("qpn-reuse-near", "a QPN is used again, with a PSN 29 000 further; the MSN starts again")
+@case("qpn-reuse-near", "a QPN is used again, with a PSN 29 000 further; the MSN restarts")
 def _reuse() -> bytes:
     return files.pcap(timed([*stream(20), *stream(20, first=30000)]))
 

@@ -264,21 +264,21 @@ for _kind in ("drop_before", "drop_behind", "duplicate", "reorder", "corrupt", "
     )
 
 
-@sample("timeout.pcap", "a SEND sent again without a NAK: what was lost, the capture cannot tell")
+@sample("timeout.pcap", "a SEND retransmitted without a NAK: the capture cannot tell what was lost")
 def _timeout() -> bytes:
     late = [(START, data(V4, 1)), (START + 1000, ack(V4, 1, 1)), (START + 2000, data(V4, 2)),
             (START + 9_000_000, data(V4, 2)), (START + 9_001_000, ack(V4, 2, 2))]  # fmt: skip
     return files.pcap(late)
 
 
-@sample("selective-repeat.pcap", "only the lost packet comes again: not Go-Back-N")
+@sample("selective-repeat.pcap", "only the lost packet is retransmitted: not Go-Back-N")
 def _selective() -> bytes:
     packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), ack(V4, 2, 1, 0x60), data(V4, 2, ack=0),
                data(V4, 4), ack(V4, 4, 4)]  # fmt: skip
     return files.pcap(timed(packets))
 
 
-@sample("rnr-backoff.pcap", "sent again before the RNR timer ran out")
+@sample("rnr-backoff.pcap", "a retransmission before the RNR timer expired")
 def _backoff() -> bytes:
     packets = [data(V4, 1), ack(V4, 1, 0, 0x20 | 12), data(V4, 1), ack(V4, 1, 1)]
     return files.pcap(timed(packets))
@@ -329,23 +329,23 @@ def read(psn: int, va: int, size: int) -> bytes:
 
 
 def _reissued(va: int) -> bytes:
-    """The second of three responses is lost; the READ comes again from there, for `va`."""
+    """The second of three responses is lost; the READ is reissued from there, for `va`."""
     return files.pcap(timed([read(1, 0x1000, 768), response("FIRST", 1), response("LAST", 3),
                              read(2, va, 512), response("FIRST", 2),
                              response("LAST", 3)]))  # fmt: skip
 
 
-@sample("read-reissued.pcap", "a READ issued again from its middle, lawfully")
+@sample("read-reissued.pcap", "a READ reissued from its middle, lawfully")
 def _reissue() -> bytes:
     return _reissued(0x1100)
 
 
-@sample("read-reissue.pcap", "a READ issued again from its middle, for another address")
+@sample("read-reissue.pcap", "a READ reissued from its middle, for another address")
 def _breach() -> bytes:
     return _reissued(0x1200)
 
 
-@sample("read-replay.pcap", "READ responses given again that no READ asked for again")
+@sample("read-replay.pcap", "READ responses repeated that no READ requested again")
 def _replay() -> bytes:
     answers = [response("FIRST", 1), response("LAST", 2)]
     return files.pcap(timed([read(1, 0x1000, 512), *answers, *answers, data(V4, 3),
@@ -366,11 +366,11 @@ def _regress() -> bytes:
 
 @sample("nak-psn.pcap", "a NAK for what was acknowledged before")
 def _nak_psn() -> bytes:
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), ack(V4, 1, 1, 0x60), data(V4, 2),
-                             ack(V4, 2, 2)]))  # fmt: skip
+    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 2), ack(V4, 2, 2),
+                             ack(V4, 1, 2, 0x60), data(V4, 3), ack(V4, 3, 3)]))  # fmt: skip
 
 
-@sample("retransmit-start.pcap", "after a NAK for PSN 2, sending starts again at PSN 1")
+@sample("retransmit-start.pcap", "after a NAK for PSN 2, retransmission starts at PSN 1")
 def _start() -> bytes:
     packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), ack(V4, 2, 1, 0x60),
                data(V4, 1, ack=0), data(V4, 2, ack=0), data(V4, 3), ack(V4, 3, 3)]  # fmt: skip

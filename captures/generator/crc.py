@@ -31,5 +31,5 @@ def pseudo_packet(net: str, network: bytes, udp: bytes, transport: bytes) -> byt
 
 
 def icrc(net: str, network: bytes, udp: bytes, transport: bytes) -> bytes:
-    """The four bytes behind the pad: the CRC, least significant byte first."""
+    """The four bytes after the pad: the CRC, least significant byte first."""
     return crc32(pseudo_packet(net, network, udp, transport)).to_bytes(4, "little")

@@ -53,7 +53,7 @@ class Planned:
 
 @dataclass
 class Run:
-    """Packets sent again one after the other, as they passed the tap."""
+    """Retransmitted packets in a row, as they passed the tap."""
 
     first: int
     acked: bool
@@ -76,7 +76,7 @@ class Truth:
     """Packets that a NAK asked for."""
     runs: list[Run] = field(default_factory=list)
     overtaken: dict[int, bool] = field(default_factory=dict)
-    """Reordered packets; whether a new packet passed the tap before the next one sent again."""
+    """Reordered packets; whether a new packet passed the tap before the next retransmission."""
 
 
 @dataclass
@@ -377,7 +377,7 @@ class Wire:
             return
         if self.plan.faults.get(index) == "rnr" and index not in self.rnr_done:
             self.rnr_done.add(index)
-            # what follows is dropped in silence until the packet comes again
+            # what follows is dropped silently until the packet is retransmitted
             self.nak_sent = True
             self.answer(packet.psn, 0x20 | RNR_CODE, index)
             return

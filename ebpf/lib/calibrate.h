@@ -4,6 +4,7 @@
 #define ROCELAB_CALIBRATE_H
 
 #include "packet_filter.h"
+#include "rxe_record.h"
 
 struct bpf_program;
 
@@ -25,10 +26,18 @@ struct calibration {
 /* such a probe's calibration programs, and the records that they run on */
 struct calibration_subject {
 	const struct bpf_program *empty, *clock, *tx, *xmit, *rx, *done;
-	/* of the layouts of packet_tx, packet_rx and packet_done */
+	/* of the layouts of packet_tx, packet_rx and packet_done; NULL: the caller makes them */
 	void *tx_record, *rx_record, *done_record;
 	__u32 dev; /* a device that passes the filter */
 };
+
+/* a packet that passes the filters; PSN 0 is in every sample */
+struct packet_id calibrate_packet_id(__u32 dev, const struct packet_filter *filter);
+/* ns of stage i of such a packet: of typical length */
+static inline __u32 calibrate_stage_ns(int i)
+{
+	return 100 + 200 * i;
+}
 
 /* for a skeleton with the usual names of programs and records */
 #define CALIBRATION_SUBJECT(skel)                                   \

@@ -22,6 +22,23 @@ double hist_mean(const struct hist *h)
 	return h->count ? (double)h->sum / h->count : NAN;
 }
 
+double hist_mean_error(const struct hist *h)
+{
+	double lower = 0, sum = 0, squares = 0, variance;
+
+	if (h->count < 2)
+		return NAN;
+	for (int i = 0; i < LOGLIN_BUCKETS; i++) {
+		double upper = loglin_upper(i), middle = (lower + upper) / 2;
+
+		sum += h->bucket[i] * middle;
+		squares += h->bucket[i] * middle * middle;
+		lower = upper;
+	}
+	variance = (squares - sum * sum / h->count) / (h->count - 1);
+	return 1.96 * sqrt(fmax(variance, 0) / h->count);
+}
+
 __u64 hist_quantile(const struct hist *h, double q)
 {
 	double rank = ceil(q * h->count);

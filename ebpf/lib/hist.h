@@ -19,6 +19,11 @@ void hist_merge(struct hist *into, const struct hist *from);
 /* NaN while empty */
 double hist_mean(const struct hist *h);
 /*
+ * Half of the 95 % confidence interval of the mean, if the values are a sample; the variance is
+ * that of the buckets' middles. NaN for fewer than two values.
+ */
+double hist_mean_error(const struct hist *h);
+/*
  * The upper edge of the bucket of the quantile (0 < q <= 1), at most the maximum. It is too high by
  * at most an eighth (below 32 ns: 4 ns). 0 while empty.
  */

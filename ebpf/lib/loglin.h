@@ -3,7 +3,7 @@
  * Log-linear buckets of 32-bit values: eight equal buckets in each octave, 4 wide below 32. A
  * bucket is then at most an eighth of its lower edge wide.
  *
- * The scheme repeats every octave, so one small table, of the values below 4096, serves all:
+ * The scheme repeats every octave, so one table, of the values below 65536, serves all:
  * a larger value is shifted right by whole octaves first (which keeps the sub-bucket, as long as
  * 32 or more remains) and the octaves are added to the table's answer. A lookup costs far fewer
  * instructions in BPF, which cannot count leading zeros, than searching for the highest bit.
@@ -15,8 +15,8 @@
 
 #define LOGLIN_SUB_BITS	    3  /* 8 buckets per octave */
 #define LOGLIN_UNIT_BITS    2  /* the narrowest are 4 wide */
-#define LOGLIN_TABLE_BITS   12 /* the table covers 0 … 4095 */
-#define LOGLIN_STEP_BITS    7  /* octaves that one shift removes: 4096 >> 7 = 32 */
+#define LOGLIN_TABLE_BITS   16 /* the table covers 0 … 65535 */
+#define LOGLIN_STEP_BITS    11 /* octaves that one shift removes: 65536 >> 11 = 32 */
 #define LOGLIN_STEP_BUCKETS (LOGLIN_STEP_BITS << LOGLIN_SUB_BITS)
 #define LOGLIN_TABLE_LEN    (1 << (LOGLIN_TABLE_BITS - LOGLIN_UNIT_BITS))
 #define LOGLIN_BUCKETS	    224 /* of 32-bit values */

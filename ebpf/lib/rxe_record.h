@@ -33,6 +33,10 @@ enum rxe_role { RXE_ROLE_REQUESTER, RXE_ROLE_RESPONDER };
 
 #define RXE_FLAG_SWITCHED 0x01
 #define RXE_FLAG_LOOPBACK 0x02
+/* of rxe_rx_stamps */
+#define RXE_FLAG_ARRIVED     0x04
+#define RXE_FLAG_DONE	     0x08
+#define RXE_FLAG_RX_SWITCHED 0x10
 
 #define DEFINE_RECORDS(id_type, tx_type, rx_type, done_type, attributes) \
 	struct id_type {                                                 \
@@ -63,5 +67,17 @@ enum rxe_role { RXE_ROLE_REQUESTER, RXE_ROLE_RESPONDER };
 
 DEFINE_RECORDS(rxe_packet_id, rxe_tx_record, rxe_rx_record, rxe_done_record, ROCELAB_CORE);
 DEFINE_RECORDS(packet_id, packet_tx, packet_rx, packet_done, );
+
+/* times as the driver took them: lib/stamp_clock.h */
+struct rxe_tx_stamps {
+	struct rxe_packet_id id;
+	__u64 end[RXE_TX_STAGES];
+} ROCELAB_CORE;
+
+struct rxe_rx_stamps {
+	struct rxe_packet_id id;
+	__u64 stage[RXE_DONE_STAGES];
+	__u32 arrival[RXE_RX_STAGES];
+} ROCELAB_CORE;
 
 #endif /* ROCELAB_RXE_RECORD_H */

@@ -186,7 +186,7 @@ static int next_chain(void)
 }
 
 /*
- * Returns when a batch fits before the next tick: at once, or behind that one. This clock moves
+ * Returns when a batch fits before the next tick: at once, or after that tick. This clock moves
  * with the tick.
  */
 static void wait_for_room(const struct end *from, const struct end *to)

@@ -110,7 +110,7 @@ int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool h
 	has[FEATURE_RXE_TASKS] =
 		loads(skel->progs.rxe_task_begin) || loads(skel->progs.stock_rxe_do_task) ||
 		(driver->has_work && driver->text_end && loads(skel->progs.work_begin));
-	has[FEATURE_RXE_RECEIVE] = loads(skel->progs.rxe_recv_begin) ||
+	has[FEATURE_RXE_RECEIVE] = loads(skel->progs.rxe_rx_begin) ||
 				   loads(skel->progs.stock_rxe_udp_encap_recv) ||
 				   loads(skel->progs.stock_rxe_rcv);
 	return check(skel);

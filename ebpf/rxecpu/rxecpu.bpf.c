@@ -257,16 +257,16 @@ int BPF_PROG(rxe_task_end, __u32 dev)
 	return 0;
 }
 
-SEC("tp_btf/rxe_recv_begin")
-int BPF_PROG(rxe_recv_begin, __u32 ifindex)
+SEC("tp_btf/rxe_rx_begin")
+int BPF_PROG(rxe_rx_begin, __u32 ifindex)
 {
 	if (!one_device || ifindex == device_ifindex)
 		rxe_begin();
 	return 0;
 }
 
-SEC("tp_btf/rxe_recv_end")
-int BPF_PROG(rxe_recv_end, __u32 ifindex)
+SEC("tp_btf/rxe_rx_end")
+int BPF_PROG(rxe_rx_end, __u32 ifindex)
 {
 	if (!one_device || ifindex == device_ifindex)
 		rxe_end();

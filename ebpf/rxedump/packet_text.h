@@ -8,7 +8,7 @@
 
 #include "rxedump.h"
 
-/* all that is known of a packet; rec->frame is not used */
+/* all that is known about a packet; rec->frame is not used */
 struct packet {
 	const struct dump_record *rec;
 	struct dump_late late;

@@ -103,7 +103,7 @@ int BPF_PROG(rxe_rx_done, const struct rxe_done_record *r, const struct sk_buff 
 /* drops of packets that have met their queue pair: they have a record, if they were to have one */
 static __always_inline bool drop_is_late(__u32 reason)
 {
-	return reason == DROP_SEQUENCE || reason == DROP_NO_RECV || reason == DROP_UNEXPECTED ||
+	return reason == DROP_SEQUENCE || reason == DROP_NO_RQ_WQE || reason == DROP_UNEXPECTED ||
 	       reason == DROP_FLUSHED || reason == DROP_MCAST_GROUP || reason == DROP_MCAST_QP;
 }
 

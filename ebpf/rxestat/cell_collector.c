@@ -9,19 +9,25 @@
 
 #include "rxestat.skel.h"
 
-/* a cells map, and where its stages go */
-struct source {
-	struct bpf_map *cells;
-	const union slot_entry *slot; /* by key */
-	size_t cell_size;
+/* stages that are counted together: head, sums, buckets */
+struct part {
+	size_t offset; /* in the cell */
 	int stages;
-	enum direction dir;
 	int first_stage;
 	int sure_stage; /* one that every packet passes: it counts them */
 	size_t counts;	/* offset in struct group; 0: none */
 };
 
-enum { SOURCES = 4 };
+/* a cells map, and where its stages go */
+struct source {
+	struct bpf_map *cells;
+	const union slot_entry *slot; /* by key */
+	size_t cell_size;
+	enum direction dir;
+	struct part part[2]; /* the second may have no stages */
+};
+
+enum { SOURCES = 3 };
 
 static void sources_of(const struct collector *c, struct source s[SOURCES])
 {
@@ -31,37 +37,31 @@ static void sources_of(const struct collector *c, struct source s[SOURCES])
 		.cells = b->maps.tx_cells,
 		.slot = b->bss->tx_slot,
 		.cell_size = sizeof(struct tx_cell),
-		.stages = RXE_TX_STAGES,
 		.dir = DIR_TX,
-		.sure_stage = RXE_TX_ICRC,
-		.counts = offsetof(struct group, seen),
+		.part[0] = {.stages = RXE_TX_STAGES,
+			    .sure_stage = RXE_TX_ICRC,
+			    .counts = offsetof(struct group, seen)},
 	};
 	s[1] = (struct source){
 		.cells = b->maps.xmit_cells,
 		.slot = b->bss->tx_slot,
 		.cell_size = sizeof(struct xmit_cell),
-		.stages = 1,
 		.dir = DIR_TX,
-		.first_stage = TX_XMIT,
+		.part[0] = {.stages = 1, .first_stage = TX_XMIT},
 	};
 	s[2] = (struct source){
 		.cells = b->maps.rx_cells,
 		.slot = b->bss->rx_slot,
 		.cell_size = sizeof(struct rx_cell),
-		.stages = RXE_RX_STAGES,
 		.dir = DIR_RX,
-		.sure_stage = RXE_RX_ICRC,
-		.counts = offsetof(struct group, seen),
-	};
-	s[3] = (struct source){
-		.cells = b->maps.done_cells,
-		.slot = b->bss->done_slot,
-		.cell_size = sizeof(struct done_cell),
-		.stages = RXE_DONE_STAGES,
-		.dir = DIR_RX,
-		.first_stage = RX_DONE,
-		.sure_stage = RXE_DONE_EXEC,
-		.counts = offsetof(struct group, done),
+		.part[0] = {.stages = RXE_RX_STAGES,
+			    .sure_stage = RXE_RX_ICRC,
+			    .counts = offsetof(struct group, seen)},
+		.part[1] = {.offset = offsetof(struct rx_cell, done),
+			    .stages = RXE_DONE_STAGES,
+			    .first_stage = RX_DONE,
+			    .sure_stage = RXE_DONE_EXEC,
+			    .counts = offsetof(struct group, done)},
 	};
 }
 
@@ -101,10 +101,14 @@ static void make_fresh(const struct collector *c, const struct source *s)
 	memset(c->fresh, 0, c->ncpus * s->cell_size);
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
 		char *cell = (char *)c->fresh + cpu * s->cell_size;
-		struct stage_sum *sum = (void *)(cell + sizeof(struct cell_head));
 
-		for (int i = 0; i < s->stages; i++)
-			sum[i].min = ~0u;
+		for (int p = 0; p < 2; p++) {
+			struct stage_sum *sum =
+				(void *)(cell + s->part[p].offset + sizeof(struct cell_head));
+
+			for (int i = 0; i < s->part[p].stages; i++)
+				sum[i].min = ~0u;
+		}
 	}
 }
 
@@ -127,18 +131,16 @@ int collector_reset(struct collector *c)
 	}
 	memset(bss->tx_slot, 0, sizeof(bss->tx_slot));
 	memset(bss->rx_slot, 0, sizeof(bss->rx_slot));
-	memset(bss->done_slot, 0, sizeof(bss->done_slot));
 	memset(bss->xmit_table, 0, sizeof(bss->xmit_table));
-	c->skel->data->tx_used = c->skel->data->rx_used = c->skel->data->done_used = SLOT_FIRST;
+	c->skel->data->tx_used = c->skel->data->rx_used = SLOT_FIRST;
 	bss->lost = 0;
 	return err;
 }
 
-/* one CPU's part of a cell: head, sums, buckets; only the number of stages differs */
-static void add_cell(const char *cell, const struct source *s, struct group *g)
+static void add_part(const char *cell, const struct part *s, struct group *g)
 {
-	const struct cell_head *head = (const void *)cell;
-	const struct stage_sum *sum = (const void *)(cell + sizeof(*head));
+	const struct cell_head *head = (const void *)(cell + s->offset);
+	const struct stage_sum *sum = (const void *)(head + 1);
 	const __u32(*bucket)[LOGLIN_SLOTS] = (const void *)(sum + s->stages);
 
 	if (s->counts) {
@@ -180,8 +182,12 @@ static int poll_source(struct collector *c, const struct source *s, __u32 half,
 		g = groups_get(groups, s->dir, key);
 		if (!g)
 			return -ENOMEM;
-		for (int cpu = 0; cpu < c->ncpus; cpu++)
-			add_cell((char *)c->buffer + cpu * s->cell_size, s, g);
+		for (int cpu = 0; cpu < c->ncpus; cpu++) {
+			const char *cell = (char *)c->buffer + cpu * s->cell_size;
+
+			for (int p = 0; p < 2; p++)
+				add_part(cell, &s->part[p], g);
+		}
 		err = refresh(c, s, index);
 		if (err)
 			return err;

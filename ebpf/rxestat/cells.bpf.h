@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bounded.bpf.h"
+#include "stamp_clock.h"
 #include "rxestat.h"
 
 /* filters: constants at load time, so unused ones cost next to nothing */
@@ -21,6 +22,10 @@ const volatile __u16 class_shifted[256] = {};
 const volatile __u8 size_table[SIZE_TABLE_LEN] = {};
 const volatile __u8 bucket_table[LOGLIN_TABLE_LEN] = {};
 const volatile __u32 slots = 0; /* cells in a half */
+
+/* ns of a stamp: lib/stamp_clock.h; a longer time than the limit has no place in bucket_table */
+const volatile __u64 stamp_mult = 0;
+const volatile __u64 stamp_limit = 0;
 
 /* the half of the cells that is written, 0 or slots; the reader owns the other */
 __u32 half = 0;
@@ -97,7 +102,7 @@ static __noinline __u32 bucket_beyond_table(__u32 ns)
 {
 	__u32 above = 0;
 
-	while (ns >= 1 << LOGLIN_TABLE_BITS) { /* three times at most */
+	while (ns >= 1 << LOGLIN_TABLE_BITS) { /* twice at most */
 		ns >>= LOGLIN_STEP_BITS;
 		above += LOGLIN_STEP_BUCKETS;
 	}
@@ -137,10 +142,47 @@ static __always_inline void account(void *cell, struct stage_sum *sum, __u32 buc
 	(*(__u32 *)(at + bucket_offset))++;
 }
 
-/* the packet's task was switched out: its stages contain other work */
-static __always_inline bool skip_switched(struct cell_head *head, __u8 flags)
+/* the slow path of account_stamps(): too long for the table, or the clock stepped back */
+static __noinline __u32 stamps_beyond_table(__u64 stamps)
 {
-	if (!(flags & RXE_FLAG_SWITCHED))
+	if ((__s64)stamps < 0)
+		return 0;
+	if (stamps >> 32)
+		return ~0u;
+	stamps = stamps * stamp_mult >> STAMP_SHIFT;
+	return stamps >> 32 ? ~0u : stamps;
+}
+
+/* the same of a time in stamps; see account() for asm */
+static __always_inline void account_stamps(void *cell, struct stage_sum *sum, __u32 bucket_offset,
+					   const volatile __u8 *table, __u64 mult, __u64 limit,
+					   __u64 stamps)
+{
+	__u64 ns, at;
+
+	if (unlikely(stamps >= limit)) {
+		ns = stamps_beyond_table(stamps);
+		at = bounded(bucket_beyond_table(ns), LOGLIN_SLOTS - 1);
+	} else {
+		ns = bounded(stamps * mult >> STAMP_SHIFT, (1 << LOGLIN_TABLE_BITS) - 1);
+		at = ns >> LOGLIN_UNIT_BITS;
+		asm("%0 += %1" : "+r"(at) : "r"(table));
+		at = *(const volatile __u8 *)at;
+	}
+	sum->sum += ns;
+	if (unlikely(ns < sum->min))
+		sum->min = ns;
+	if (unlikely(ns > sum->max))
+		sum->max = ns;
+	at *= sizeof(__u32);
+	asm("%0 += %1" : "+r"(at) : "r"(cell));
+	(*(__u32 *)(at + bucket_offset))++;
+}
+
+/* the packet's task was switched out: its stages contain other work */
+static __always_inline bool skip_switched(struct cell_head *head, bool switched)
+{
+	if (!switched)
 		return false;
 	head->switched++;
 	return true;
@@ -162,6 +204,25 @@ static __always_inline bool skip_switched(struct cell_head *head, __u8 flags)
 						i_ * sizeof((cell)->bucket[0]),       \
 					table_, stage_[i_]);                          \
 		}                                                                     \
+	} while (0)
+
+/* time(i): of stage i, in stamps; each is evaluated once, in order */
+#define ACCOUNT_STAMPS(cell, time, stages, optional)                                         \
+	do {                                                                                 \
+		const volatile __u8 *table_ = bucket_table;                                  \
+		__u64 mult_ = stamp_mult, limit_ = stamp_limit;                              \
+                                                                                             \
+		asm volatile("" : "+r"(table_));                                             \
+		_Pragma("unroll") for (int i_ = 0; i_ < (stages); i_++)                      \
+		{                                                                            \
+			__u64 stamps_ = time(i_);                                            \
+                                                                                             \
+			if (stamps_ || !((optional) & 1 << i_))                              \
+				account_stamps((cell), &(cell)->sum[i_],                     \
+					       __builtin_offsetof(typeof(*(cell)), bucket) + \
+						       i_ * sizeof((cell)->bucket[0]),       \
+					       table_, mult_, limit_, stamps_);              \
+		}                                                                            \
 	} while (0)
 
 #endif /* CELLS_BPF_H */

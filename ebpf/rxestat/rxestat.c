@@ -35,6 +35,8 @@ static int collect(struct run *run)
 static void print(struct run *run)
 {
 	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
+	if (run->report.sample.one_of > 1)
+		run->report.totals = sample_totals(&run->report.sample);
 	probes_account(&run->probes, &run->report);
 	(run->config.report.json ? print_json : print_table)(run->out.stream, &run->report,
 							     run->groups);
@@ -53,6 +55,7 @@ static int on_tick(void *context)
 	print(run);
 	run->report.session.start_ns = run->report.session.end_ns;
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
+	sample_restart(&run->report.sample);
 	groups_clear(run->groups);
 	/* a signal may have ended it in the same round */
 	if (run->config.report.count && run->report.interval == run->config.report.count)
@@ -67,6 +70,7 @@ static int measure(struct run *run)
 
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	run->report.session.start_ns = clock_now(CLOCK_MONOTONIC);
+	sample_restart(&run->report.sample);
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
@@ -108,6 +112,7 @@ static void finish(struct run *run)
 		groups_clear(run->groups);
 	free(run->groups);
 	session_close(&run->report.session);
+	sample_end(&run->report.sample);
 	probes_close(&run->probes);
 	outfile_discard(&run->out);
 }

@@ -58,26 +58,30 @@ struct cell_head {
 	__u64 loopback; /* never left the host */
 };
 
-#define DEFINE_CELL(name, stages)                   \
+#define DEFINE_PART(name, stages)                   \
 	struct name {                               \
 		struct cell_head head;              \
 		struct stage_sum sum[stages];       \
 		__u32 bucket[stages][LOGLIN_SLOTS]; \
 	}
 
-DEFINE_CELL(tx_cell, RXE_TX_STAGES);
-DEFINE_CELL(rx_cell, RXE_RX_STAGES);
-DEFINE_CELL(done_cell, RXE_DONE_STAGES);
-DEFINE_CELL(xmit_cell, 1);
+DEFINE_PART(tx_cell, RXE_TX_STAGES);
+DEFINE_PART(xmit_cell, 1);
+DEFINE_PART(arrival_part, RXE_RX_STAGES);
+DEFINE_PART(done_part, RXE_DONE_STAGES);
+
+/* one lookup for both: they come in one event */
+struct rx_cell {
+	struct arrival_part arrival;
+	struct done_part done;
+};
 
 /* what calibration runs on, with room for a driver whose records have grown */
 struct calibration_records {
-	struct rxe_tx_record tx;
+	struct rxe_tx_stamps tx;
 	char tx_room[128];
-	struct rxe_rx_record rx;
+	struct rxe_rx_stamps rx;
 	char rx_room[128];
-	struct rxe_done_record done;
-	char done_room[128];
 };
 
 #endif /* RXESTAT_H */

@@ -37,6 +37,8 @@ static void put_row(struct json *j, const struct report *r, const struct group *
 	json_double(j, "netted_mean_ns",
 		    r->session.driver.kind == DRIVER_INSTRUMENTED ? hist_mean(h) - r->cost.clock
 								  : NAN);
+	if (r->sample.one_of > 1)
+		json_double(j, "mean_error_ns", hist_mean_error(h));
 	json_u64(j, "p50_ns", hist_quantile(h, 0.5));
 	json_u64(j, "p99_ns", hist_quantile(h, 0.99));
 	json_open_array(j, "buckets");
@@ -87,6 +89,19 @@ static void put_head(struct json *j, const struct report *r)
 		json_u64(j, "interval", r->interval);
 }
 
+static void put_sample(struct json *j, const struct report *r)
+{
+	if (r->sample.one_of <= 1)
+		return;
+	json_open_object(j, "sample");
+	json_u64(j, "one_of", r->sample.one_of);
+	if (r->totals.known) {
+		json_u64(j, "sent_pkts", r->totals.sent);
+		json_u64(j, "rcvd_pkts", r->totals.received);
+	}
+	json_close_object(j);
+}
+
 static void put_cost(struct json *j, const struct report *r)
 {
 	json_double(j, "clock_ns", r->cost.clock);
@@ -133,6 +148,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 
 	json_open_object(&j, NULL);
 	put_head(&j, r);
+	put_sample(&j, r);
 	put_cost(&j, r);
 	json_open_array(&j, "packets");
 	each_group(&j, r, groups, put_group_packets);

@@ -4,5 +4,7 @@
  * OPTION(letter, name, argument or NULL, help); a letter above 255 has no short form.
  */
 #include "packet_filter_table.h"
+OPTION('S', "sample", "N", "only one of N packets, a power of 2, chosen by its PSN")
+OPTION('x', "xmit", NULL, "follow sent packets to the device: the stage xmit")
 #include "report_option_table.h"
 #include "session_option_table.h"

@@ -17,9 +17,28 @@ static const struct command_line line = {
 	.nrows = sizeof(rows) / sizeof(rows[0]),
 };
 
+static int config_take(void *into, int letter, char *value)
+{
+	struct config *config = into;
+
+	switch (letter) {
+	case 'x':
+		config->xmit = true;
+		return OPTION_TAKEN;
+	case 'S':
+		if (option_number(value, SAMPLE_MAX, &config->one_of) &&
+		    !(config->one_of & (config->one_of - 1)))
+			return OPTION_TAKEN;
+		return option_error("--sample takes a power of 2 up to 4096, not", value);
+	default:
+		return OPTION_OTHER;
+	}
+}
+
 int config_parse(struct config *config, int argc, char **argv)
 {
 	const struct option_part parts[] = {
+		{config_take, config},
 		{packet_filter_take, &config->filter},
 		{report_options_take, &config->report},
 		{session_options_take, &config->session},
@@ -28,6 +47,7 @@ int config_parse(struct config *config, int argc, char **argv)
 	int status;
 
 	memset(config, 0, sizeof(*config));
+	config->one_of = 1;
 	packet_filter_init(&config->filter);
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);

@@ -7,7 +7,11 @@
 #include "report_options.h"
 #include "session_options.h"
 
+#define SAMPLE_MAX 4096
+
 struct config {
+	bool xmit;    /* follow sent packets to the device */
+	__u32 one_of; /* look at one of so many packets */
 	struct packet_filter filter;
 	struct report_options report;
 	struct session_options session;

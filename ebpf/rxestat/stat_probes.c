@@ -12,6 +12,7 @@
 #include "load.h"
 #include "msg.h"
 #include "size_class.h"
+#include "stamp_clock.h"
 
 #include "rxestat.skel.h"
 
@@ -83,8 +84,7 @@ static void fill_tables(struct rxestat_bpf *skel)
 
 static int size_maps(struct rxestat_bpf *skel)
 {
-	size_t cell = sizeof(struct tx_cell) + sizeof(struct rx_cell) + sizeof(struct done_cell) +
-		      sizeof(struct xmit_cell);
+	size_t cell = sizeof(struct tx_cell) + sizeof(struct rx_cell) + sizeof(struct xmit_cell);
 	int ncpus = libbpf_num_possible_cpus();
 	unsigned int slots;
 	int err;
@@ -99,7 +99,6 @@ static int size_maps(struct rxestat_bpf *skel)
 	skel->rodata->slots = slots;
 	err = bpf_map__set_max_entries(skel->maps.tx_cells, 2 * slots);
 	err = err ?: bpf_map__set_max_entries(skel->maps.rx_cells, 2 * slots);
-	err = err ?: bpf_map__set_max_entries(skel->maps.done_cells, 2 * slots);
 	return err ?: bpf_map__set_max_entries(skel->maps.xmit_cells, 2 * slots);
 }
 
@@ -108,6 +107,27 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	const struct config *config = context;
 
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
+}
+
+static int choose_times(const struct config *config, struct rxestat_bpf *skel,
+			const struct driver *driver)
+{
+	__u64 mult;
+	int status;
+
+	skel->rodata->with_xmit = config->xmit;
+	if (!config->xmit) {
+		bpf_program__set_autoload(skel->progs.net_dev_start_xmit, false);
+		bpf_program__set_autoload(skel->progs.calibrate_xmit, false);
+	}
+	if (driver->kind == DRIVER_STOCK)
+		return 0;
+	status = stamp_clock_read(&mult);
+	if (!status) {
+		skel->rodata->stamp_mult = mult;
+		skel->rodata->stamp_limit = stamp_clock_least(mult, 1 << LOGLIN_TABLE_BITS);
+	}
+	return status;
 }
 
 /* opened and configured, not yet in the kernel */
@@ -124,6 +144,9 @@ static int configure(struct probes *p, const struct config *config, struct repor
 	if (status)
 		return status;
 	p->skel->rodata->arrival_in_rcv = no_arrival;
+	status = choose_times(config, p->skel, &report->session.driver);
+	if (status)
+		return status;
 	bpf_map__set_autocreate(p->skel->maps.stock_packets,
 				report->session.driver.kind == DRIVER_STOCK);
 	status = find_device(config, p->skel);
@@ -137,6 +160,40 @@ static int configure(struct probes *p, const struct config *config, struct repor
 	return 0;
 }
 
+/* a sent and a received packet, with stages of typical length */
+static void make_records(const struct config *config, struct rxestat_bpf *skel)
+{
+	struct packet_id id = calibrate_packet_id(skel->rodata->filter_dev, &config->filter);
+	struct calibration_records *r = &skel->bss->calibrate_record;
+	__u64 mult = skel->rodata->stamp_mult, now = 0;
+
+	memcpy(&r->tx.id, &id, sizeof(id));
+	for (int i = 0; i < RXE_TX_STAGES; i++)
+		r->tx.end[i] = now += stamp_clock_least(mult, calibrate_stage_ns(i));
+	id.flags = RXE_FLAG_ARRIVED | RXE_FLAG_DONE;
+	memcpy(&r->rx.id, &id, sizeof(id));
+	for (int i = 0; i < RXE_RX_STAGES; i++)
+		r->rx.arrival[i] = stamp_clock_least(mult, calibrate_stage_ns(i));
+	for (int i = 0; i < RXE_DONE_STAGES; i++)
+		r->rx.stage[i] = stamp_clock_least(mult, calibrate_stage_ns(i));
+}
+
+static void measure_cost(const struct config *config, struct rxestat_bpf *skel,
+			 struct calibration *cost)
+{
+	const struct calibration_subject subject = {
+		.empty = skel->progs.calibrate_empty,
+		.clock = skel->progs.calibrate_clock,
+		.tx = skel->progs.calibrate_tx,
+		.xmit = skel->progs.calibrate_xmit,
+		.rx = skel->progs.calibrate_rx,
+	};
+
+	if (skel->rodata->stamp_mult)
+		make_records(config, skel);
+	calibrate(&subject, &config->filter, cost);
+}
+
 static int load(struct probes *p, const struct config *config, struct report *report)
 {
 	int err = size_maps(p->skel);
@@ -146,9 +203,7 @@ static int load(struct probes *p, const struct config *config, struct report *re
 		return load_error(err);
 	err = collector_open(&p->collector, p->skel);
 	if (!err) {
-		const struct calibration_subject subject = CALIBRATION_SUBJECT(p->skel);
-
-		calibrate(&subject, &config->filter, &report->cost);
+		measure_cost(config, p->skel, &report->cost);
 		err = collector_reset(&p->collector);
 	}
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
@@ -167,6 +222,12 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 	status = status ?: load_check_driver(&session->driver);
 	status = status ?: configure(p, config, report);
 	status = status ?: load(p, config, report);
+	if (!status && session->driver.kind == DRIVER_INSTRUMENTED)
+		status = sample_begin(&report->sample, config->one_of, config->filter.device);
+	else if (!status && config->one_of > 1)
+		status = msg_error(EXIT_MISSING, "the stock driver is loaded",
+				   "load the instrumented driver: make module",
+				   "only the instrumented driver can choose packets");
 	return status ?: session_attach(session, p->skel->obj, wanted, config);
 }
 

@@ -13,6 +13,7 @@
 #include "rxestat.h"
 #include "session.h"
 #include "stage.h"
+#include "stat_sample.h"
 
 struct counts {
 	__u64 packets;	/* in the histograms */
@@ -43,7 +44,9 @@ struct report {
 	struct session session;
 	unsigned int interval; /* its number, from 1; 0: the whole session */
 	struct calibration cost;
-	__u64 lost; /* events without a cell */
+	struct sample sample;
+	struct packet_totals totals; /* while sampling */
+	__u64 lost;		     /* events without a cell */
 	/* of class numbers in keys */
 	__u8 service[MAX_CLASSES], class[MAX_CLASSES];
 	__u32 dev_index[DEV_PLACES]; /* + 1; 0: none */

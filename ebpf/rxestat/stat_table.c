@@ -30,6 +30,18 @@ static void print_stock(FILE *out, const struct report *r)
 	fputc('\n', out);
 }
 
+/* what is seen of all, and what follows from it */
+static void print_sample(FILE *out, const struct report *r)
+{
+	fprintf(out, "sample: one of %u packets, chosen by PSN; ", r->sample.one_of);
+	if (r->totals.known)
+		fprintf(out, "counters: %" PRIu64 " sent, %" PRIu64 " received\n",
+			(uint64_t)r->totals.sent, (uint64_t)r->totals.received);
+	else
+		fprintf(out, "totals unknown, devices changed\n");
+	fprintf(out, "  (a mean's error and a number's error: 95 %% confidence)\n");
+}
+
 static void print_head(FILE *out, const struct report *r)
 {
 	fprintf(out, "\nrxestat on %s: %.3f s", r->session.node,
@@ -41,9 +53,25 @@ static void print_head(FILE *out, const struct report *r)
 		fprintf(out, "driver: rdma_rxe %s\n", r->session.driver.version);
 	if (r->session.driver.kind == DRIVER_STOCK)
 		print_stock(out, r);
+	if (r->sample.one_of > 1)
+		print_sample(out, r);
 	if (!strcmp(r->session.accelerator, "tcg"))
 		fprintf(out,
 			"emulated processor (TCG): the figures count its work, not real time\n");
+}
+
+/* the largest value of a sample says nothing; its mean has an error */
+static void print_sampled_stage(FILE *out, const char *name, const struct hist *h)
+{
+	double error = hist_mean_error(h);
+
+	fprintf(out, "  %-16s %11" PRIu64 " %11.0f %11" PRIu64 " %11" PRIu64, name,
+		(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
+		(uint64_t)hist_quantile(h, 0.99));
+	if (isnan(error))
+		fprintf(out, " %11s\n", "-");
+	else
+		fprintf(out, " %11.0f\n", error);
 }
 
 static void print_stage(FILE *out, const char *name, const struct hist *h)
@@ -67,11 +95,16 @@ static double per_packet(const struct group *g, int stage)
 	return packets ? (double)g->stage[stage].sum / packets : 0;
 }
 
-static void print_counts(FILE *out, const char *what, const struct counts *c)
+static void print_counts(FILE *out, const char *what, const struct counts *c, __u32 one_of)
 {
-	if (!c->packets && !c->switched)
+	__u64 seen = c->packets + c->switched;
+
+	if (!seen)
 		return;
-	fprintf(out, "  %s: %" PRIu64 " packets", what, (uint64_t)(c->packets + c->switched));
+	fprintf(out, "  %s: %" PRIu64 " packets", what, (uint64_t)seen);
+	if (one_of > 1)
+		fprintf(out, " of about %" PRIu64 " +- %.0f", (uint64_t)(seen * one_of),
+			1.96 * one_of * sqrt(seen * (1 - 1.0 / one_of)));
 	if (c->loopback)
 		fprintf(out, ", %" PRIu64 " looped back", (uint64_t)c->loopback);
 	if (c->switched)
@@ -88,20 +121,21 @@ static void print_group(FILE *out, const struct report *r, const struct group *g
 		direction_name(g->dir), net_name(key_net(g->key)),
 		bth_service_name(r->service[key_class(g->key)]),
 		bth_class_name(r->class[key_class(g->key)]), size_class_name(key_size(g->key)));
-	print_counts(out, g->dir == DIR_TX ? "sent" : "arrived", &g->seen);
+	print_counts(out, g->dir == DIR_TX ? "sent" : "arrived", &g->seen, r->sample.one_of);
 	if (g->done.packets + g->done.switched != g->seen.packets + g->seen.switched ||
 	    g->done.switched)
-		print_counts(out, "finished", &g->done);
+		print_counts(out, "finished", &g->done, r->sample.one_of);
 	if (!g->seen.packets && !g->done.packets)
 		return; /* all left out */
 	fprintf(out, "  %-16s %11s %11s %11s %11s %11s\n", "stage", "count", "mean ns", "p50",
-		"p99", "max");
+		"p99", r->sample.one_of > 1 ? "+- mean" : "max");
 	for (int i = 0; i < stage_count[g->dir]; i++) {
 		const struct hist *h = &g->stage[i];
 
 		if (!h->count)
 			continue;
-		print_stage(out, stages[g->dir][i].name, h);
+		(r->sample.one_of > 1 ? print_sampled_stage
+				      : print_stage)(out, stages[g->dir][i].name, h);
 		total += per_packet(g, i);
 		if (stages[g->dir][i].in_capsule)
 			capsule += per_packet(g, i);
@@ -136,8 +170,8 @@ static void print_foot(FILE *out, const struct report *r)
 	if (r->session.driver.kind == DRIVER_INSTRUMENTED)
 		fprintf(out,
 			"own cost: %.1f ns of each stage are its clock read; a packet's probes take"
-			"\n  tx %.0f + xmit %.0f, rx %.0f + done %.0f ns, without the calls\n",
-			c->clock, c->tx, c->xmit, c->rx, c->done);
+			"\n  tx %.0f + xmit %.0f, rx %.0f ns, without the calls\n",
+			c->clock, c->tx, isnan(c->xmit) ? 0 : c->xmit, c->rx);
 	else
 		fprintf(out, "own cost: a clock read takes %.1f ns; see --bpf-stats\n", c->clock);
 	session_print_programs(out, &r->session);

@@ -21,11 +21,7 @@ for old in "/usr/src/$name"-*; do
 	dkms remove "$name/${old##*/"$name"-}" --all >/dev/null 2>&1 || :
 	rm -rf "$old"
 done
-mkdir -p "$source"
-for part in Makefile patches scripts src; do
-	cp -R "$folder/$part" "$source/"
-done
-sed "s/@VERSION@/$version/" "$folder/dkms.conf" >"$source/dkms.conf"
+sh "$(dirname "$0")/dkms-source.sh" "$folder" "$source" "$version"
 # a copy of ours in updates/ would compete with DKMS's
 rm -f "/lib/modules/$kver/updates/rdma_rxe.ko"
 

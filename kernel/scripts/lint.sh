@@ -1,9 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# lint.sh KERNEL: run checkpatch on patches and sources, and shellcheck on the scripts.
+# lint.sh KERNEL: run checkpatch on the series of each line and on the sources, and shellcheck on the
+# scripts; check what the lines have otherwise.
 set -eu
 . "$(dirname "$0")/fail.sh"
 cd "$1"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+status=0
+
+sh scripts/check-lines.sh . "$scratch" || status=1
 
 for checkpatch in "${CHECKPATCH:-}" "${KDIR:-}/scripts/checkpatch.pl" \
 	/usr/src/linux-source-*/scripts/checkpatch.pl /usr/src/linux-headers-*/scripts/checkpatch.pl; do
@@ -18,10 +24,12 @@ run() {
 	perl "$checkpatch" --no-tree --quiet --show-types --strict \
 		--ignore FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID "$@"
 }
-status=0
-for f in patches/*/*.patch patches/*/test/*.patch; do
-	[ -e "$f" ] || continue
-	run "$f" || status=1
+run patches/fixes/*.patch patches/events/*.patch patches/v1/*.patch patches/test/*.patch || status=1
+for fixup in patches/lines/*/*.fixup; do
+	line=$(basename "$(dirname "$fixup")")
+	for f in "$scratch/$line"/????-"$(basename "$fixup" .fixup)".patch; do
+		run "$f" || status=1
+	done
 done
 for f in src/*.[ch] src/test/*.[ch]; do
 	[ -e "$f" ] || continue

@@ -54,6 +54,10 @@ enum rxe_role { RXE_ROLE_REQUESTER = 0, RXE_ROLE_RESPONDER = 1 };
 #define RXE_FLAG_SWITCHED	0x01
 /* the packet never left this host: rxe_loopback() */
 #define RXE_FLAG_LOOPBACK	0x02
+/* of rxe_rx_stamps: which of its stages are there, and the first flag for arrival */
+#define RXE_FLAG_ARRIVED	0x04
+#define RXE_FLAG_DONE		0x08
+#define RXE_FLAG_RX_SWITCHED	0x10
 
 struct rxe_packet_id {
 	__u64	begin;		/* CLOCK_MONOTONIC ns: start of the first stage */
@@ -82,6 +86,21 @@ struct rxe_rx_record {
 struct rxe_done_record {
 	struct rxe_packet_id	id;
 	__u32	stage[RXE_DONE_STAGES];		/* ns */
+};
+
+/*
+ * For programs that only add up: times as they were taken, in units of the
+ * parameter stamp_clock, id.begin too. A packet has one on either side.
+ */
+struct rxe_tx_stamps {
+	struct rxe_packet_id	id;
+	__u64	end[RXE_TX_STAGES];		/* when each stage ended */
+};
+
+struct rxe_rx_stamps {
+	struct rxe_packet_id	id;
+	__u64	stage[RXE_DONE_STAGES];		/* how long it took */
+	__u32	arrival[RXE_RX_STAGES];		/* likewise, at most 2^31 - 1 */
 };
 
 /*
@@ -157,7 +176,7 @@ enum rxe_qp_cause { RXE_QP_CAUSES(RXE_LIST_ENUM, RXE_LIST_ENUM) };
 	EM(RXE_DROP_MCAST_GROUP,	"mcast_group")		\
 	EM(RXE_DROP_MCAST_QP,		"mcast_qp")		\
 	EM(RXE_DROP_SEQUENCE,		"sequence")		\
-	EM(RXE_DROP_NO_RECV,		"no_recv")		\
+	EM(RXE_DROP_NO_RQ_WQE,		"no_rq_wqe")		\
 	EM(RXE_DROP_UNEXPECTED,		"unexpected")		\
 	EM(RXE_DROP_FLUSHED,		"flushed")		\
 	EM(RXE_DROP_SEND_STATE,		"send_state")		\

@@ -3,24 +3,32 @@
  * Converts the stamps of a packet to the record of its event.
  */
 #include <linux/clocksource.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/sysfs.h>
 
 #include "rxe.h"
 #include "rxe_stage.h"
 
-/*
- * Counts how often a stage event was enabled. A packet that was in progress
- * when the event was enabled, or whose stamps span two epochs, has no record.
- */
-unsigned int rxe_stage_epoch;
+DEFINE_STATIC_KEY_FALSE(rxe_stamp_tx_on);
+DEFINE_STATIC_KEY_FALSE(rxe_stamp_rx_on);
+DEFINE_STATIC_KEY_FALSE(rxe_stamp_done_on);
+unsigned int rxe_stamp_epoch[RXE_STAMP_PARTS];
+unsigned int rxe_stamp_skip[RXE_STAMP_PARTS];
+
+/* events that need a part, and those of them that need all packets */
+static unsigned int rxe_stamp_users[RXE_STAMP_PARTS];
+static unsigned int rxe_stamp_all[RXE_STAMP_PARTS];
+/* of rxe_tx_stamps and rxe_rx_stamps: 1 less than the parameter stamp_one_of */
+static unsigned int rxe_stamp_sample;
+static DEFINE_MUTEX(rxe_stamp_lock);
 
 /* ns = stamp * rxe_stamp_mult >> rxe_stamp_shift */
 DEFINE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 static u32 rxe_stamp_mult = 1;
 static u32 rxe_stamp_shift;
-
-/* stage events that are enabled; the tracepoint code serialises changes */
-static unsigned int rxe_stage_events;
 
 static void rxe_stamp_choose(void)
 {
@@ -37,18 +45,166 @@ static void rxe_stamp_choose(void)
 	rxe_stamp_shift = 0;
 }
 
-int rxe_stage_register(void)
+static bool rxe_stamp_used(void)
 {
-	if (!rxe_stage_events++)
+	return rxe_stamp_users[RXE_STAMP_TX] || rxe_stamp_users[RXE_STAMP_RX] ||
+	       rxe_stamp_users[RXE_STAMP_DONE];
+}
+
+static void rxe_stamp_set_skip(enum rxe_stamp_part part)
+{
+	WRITE_ONCE(rxe_stamp_skip[part],
+		   rxe_stamp_all[part] ? 0 : rxe_stamp_sample);
+}
+
+static struct static_key *rxe_stamp_key(enum rxe_stamp_part part)
+{
+	return part == RXE_STAMP_TX ? &rxe_stamp_tx_on.key :
+	       part == RXE_STAMP_RX ? &rxe_stamp_rx_on.key :
+				      &rxe_stamp_done_on.key;
+}
+
+static void rxe_stamp_next_epoch(enum rxe_stamp_part part)
+{
+	WRITE_ONCE(rxe_stamp_epoch[part], rxe_stamp_epoch[part] + 1);
+}
+
+/* the epoch begins after the last branch has changed, and ends before the first */
+static void rxe_stamp_on(enum rxe_stamp_part part, bool all)
+{
+	mutex_lock(&rxe_stamp_lock);
+	if (!rxe_stamp_used())
 		rxe_stamp_choose();
-	WRITE_ONCE(rxe_stage_epoch, rxe_stage_epoch + 1);
+	rxe_stamp_all[part] += all;
+	rxe_stamp_set_skip(part);
+	if (!rxe_stamp_users[part]++) {
+		static_key_slow_inc(rxe_stamp_key(part));
+		rxe_stamp_next_epoch(part);
+	}
+	mutex_unlock(&rxe_stamp_lock);
+}
+
+static void rxe_stamp_off(enum rxe_stamp_part part, bool all)
+{
+	mutex_lock(&rxe_stamp_lock);
+	if (!--rxe_stamp_users[part]) {
+		rxe_stamp_next_epoch(part);
+		static_key_slow_dec(rxe_stamp_key(part));
+	}
+	rxe_stamp_all[part] -= all;
+	rxe_stamp_set_skip(part);
+	mutex_unlock(&rxe_stamp_lock);
+}
+
+int rxe_trace_on_tx(void)
+{
+	rxe_stamp_on(RXE_STAMP_TX, true);
 	return 0;
 }
 
-void rxe_stage_unregister(void)
+void rxe_trace_off_tx(void)
 {
-	rxe_stage_events--;
+	rxe_stamp_off(RXE_STAMP_TX, true);
 }
+
+int rxe_trace_on_rx(void)
+{
+	rxe_stamp_on(RXE_STAMP_RX, true);
+	return 0;
+}
+
+void rxe_trace_off_rx(void)
+{
+	rxe_stamp_off(RXE_STAMP_RX, true);
+}
+
+int rxe_trace_on_done(void)
+{
+	rxe_stamp_on(RXE_STAMP_DONE, true);
+	return 0;
+}
+
+void rxe_trace_off_done(void)
+{
+	rxe_stamp_off(RXE_STAMP_DONE, true);
+}
+
+int rxe_trace_on_tx_stamps(void)
+{
+	rxe_stamp_on(RXE_STAMP_TX, false);
+	return 0;
+}
+
+void rxe_trace_off_tx_stamps(void)
+{
+	rxe_stamp_off(RXE_STAMP_TX, false);
+}
+
+int rxe_trace_on_rx_stamps(void)
+{
+	/* an arrival without an end would be lost, an end without one is not */
+	rxe_stamp_on(RXE_STAMP_DONE, false);
+	rxe_stamp_on(RXE_STAMP_RX, false);
+	return 0;
+}
+
+void rxe_trace_off_rx_stamps(void)
+{
+	rxe_stamp_off(RXE_STAMP_RX, false);
+	rxe_stamp_off(RXE_STAMP_DONE, false);
+}
+
+static int rxe_stamp_set_one_of(const char *text, const struct kernel_param *kp)
+{
+	enum rxe_stamp_part part;
+	unsigned int n;
+	int err;
+
+	err = kstrtouint(text, 0, &n);
+	if (err)
+		return err;
+	if (!is_power_of_2(n) || n > 4096)
+		return -EINVAL;
+
+	mutex_lock(&rxe_stamp_lock);
+	WRITE_ONCE(rxe_stamp_sample, n - 1);
+	for (part = 0; part < RXE_STAMP_PARTS; part++)
+		rxe_stamp_set_skip(part);
+	mutex_unlock(&rxe_stamp_lock);
+	return 0;
+}
+
+static int rxe_stamp_get_one_of(char *text, const struct kernel_param *kp)
+{
+	return sysfs_emit(text, "%u\n", READ_ONCE(rxe_stamp_sample) + 1);
+}
+
+static const struct kernel_param_ops rxe_stamp_one_of_ops = {
+	.set = rxe_stamp_set_one_of,
+	.get = rxe_stamp_get_one_of,
+};
+
+module_param_cb(stamp_one_of, &rxe_stamp_one_of_ops, NULL, 0644);
+MODULE_PARM_DESC(stamp_one_of, "The events rxe_tx_stamps and rxe_rx_stamps are emitted for one of so many packets, a power of 2 (default: 1)");
+
+static int rxe_stamp_get_clock(char *text, const struct kernel_param *kp)
+{
+	int n;
+
+	mutex_lock(&rxe_stamp_lock);
+	if (!rxe_stamp_used())
+		rxe_stamp_choose();
+	n = sysfs_emit(text, "%u %u\n", rxe_stamp_mult, rxe_stamp_shift);
+	mutex_unlock(&rxe_stamp_lock);
+	return n;
+}
+
+static const struct kernel_param_ops rxe_stamp_clock_ops = {
+	.get = rxe_stamp_get_clock,
+};
+
+module_param_cb(stamp_clock, &rxe_stamp_clock_ops, NULL, 0444);
+MODULE_PARM_DESC(stamp_clock, "Multiplier and shift: ns = stamp * multiplier >> shift");
 
 static __always_inline u64 rxe_stamp_ns(u64 stamps)
 {
@@ -62,7 +218,7 @@ static __always_inline u64 rxe_stamp_time(u64 stamp, u64 now)
 }
 
 /* 32 bits hold 4.29 s; the clock may step back a little across CPUs */
-static noinline void rxe_clamp_stages(u32 *stage, const u64 *stamps, int n)
+static noinline void rxe_trace_clamp(u32 *stage, const u64 *stamps, int n)
 {
 	int i;
 
@@ -73,8 +229,8 @@ static noinline void rxe_clamp_stages(u32 *stage, const u64 *stamps, int n)
 	}
 }
 
-static __always_inline void rxe_fill_stages(u32 *stage, const u64 *stamps,
-					    int n)
+static __always_inline void rxe_trace_fill_stages(u32 *stage, const u64 *stamps,
+						  int n)
 {
 	u64 mult = rxe_stamp_mult;
 	u32 shift = rxe_stamp_shift;
@@ -88,31 +244,31 @@ static __always_inline void rxe_fill_stages(u32 *stage, const u64 *stamps,
 		stage[i] = ns;
 	}
 	if (unlikely(upper_32_bits(all)))
-		rxe_clamp_stages(stage, stamps, n);
+		rxe_trace_clamp(stage, stamps, n);
 }
 
 /* fields that are the same for all packets of a QP */
-void rxe_stage_init(struct rxe_qp *qp)
+void rxe_stamp_init(struct rxe_qp *qp)
 {
 	enum rxe_role role;
 
 	for (role = RXE_ROLE_REQUESTER; role <= RXE_ROLE_RESPONDER; role++) {
-		struct rxe_packet_id *tx = &qp->tx_stamps[role].rec.id;
-		struct rxe_packet_id *done = &qp->done_stamps[role].rec.id;
+		struct rxe_packet_id *tx = &qp->tx_stamps[role].raw.id;
+		struct rxe_packet_id *done = &qp->done_stamps[role].raw.id;
 
-		tx->dev = rxe_index(qp);
+		tx->dev = rxe_trace_dev(qp);
 		tx->qpn = qp_num(qp);
 		tx->role = role;
-		done->dev = rxe_index(qp);
+		done->dev = rxe_trace_dev(qp);
 		done->qpn = qp_num(qp);
 		done->role = role;
 	}
 }
 
-static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
-					struct rxe_pkt_info *pkt,
-					const struct sk_buff *skb,
-					bool switched)
+static __always_inline void rxe_trace_fill_id(struct rxe_packet_id *id,
+					      struct rxe_pkt_info *pkt,
+					      const struct sk_buff *skb,
+					      bool switched)
 {
 	int overhead = header_size(pkt) + bth_pad(pkt) + RXE_ICRC_SIZE;
 
@@ -128,71 +284,168 @@ static __always_inline void rxe_fill_id(struct rxe_packet_id *id,
 		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
 }
 
-void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb)
+static __always_inline bool rxe_trace_in_sample(const struct rxe_packet_id *id)
 {
-	struct rxe_tx_stamps *s = &pkt->qp->tx_stamps[rxe_tx_role(pkt)];
+	return rxe_stamp_chosen(id->psn, READ_ONCE(rxe_stamp_sample));
+}
+
+static noinline void rxe_trace_tx_packet(struct rxe_stamp_tx *s,
+					 struct sk_buff *skb)
+{
+	const struct rxe_tx_stamps *raw = &s->raw;
 	u64 stamps[RXE_TX_STAGES];
-	u64 now = rxe_stamp();
 	int i;
 
-	__rxe_tx_end(s, RXE_TX_ICRC, now);
-
-	/* the event came on, or off and on again, in mid-packet */
-	if (s->epoch != READ_ONCE(rxe_stage_epoch) ||
-	    s->ended != BIT(RXE_TX_STAGES) - 1)
-		return;
-	s->ended = 0;
-
-	rxe_fill_id(&s->rec.id, pkt, skb, s->switches != rxe_switches());
-	s->rec.id.begin = rxe_stamp_time(s->begin, now);
-	stamps[0] = s->end[0] - s->begin;
+	s->rec.id = raw->id;
+	s->rec.id.begin = rxe_stamp_time(raw->id.begin, raw->end[RXE_TX_ICRC]);
+	stamps[0] = raw->end[0] - raw->id.begin;
 	for (i = 1; i < RXE_TX_STAGES; i++)
-		stamps[i] = s->end[i] - s->end[i - 1];
-	rxe_fill_stages(s->rec.stage, stamps, RXE_TX_STAGES);
-	rxe_emit(rxe_tx_packet, &s->rec, skb);
+		stamps[i] = raw->end[i] - raw->end[i - 1];
+	rxe_trace_fill_stages(s->rec.stage, stamps, RXE_TX_STAGES);
+	rxe_trace_emit(rxe_tx_packet, &s->rec, skb);
 }
 
-/* several CPUs may receive for one QP: no place in the QP would do */
-void rxe_rx_emit(struct sk_buff *skb, u64 parsed)
+void __rxe_trace_tx(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 {
-	u64 now = rxe_stamp();
-	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
-	u64 stamps[RXE_RX_STAGES] = { parsed - skb->tstamp, now - parsed };
-	struct rxe_rx_record rec;
+	struct rxe_stamp_tx *s = &pkt->qp->tx_stamps[rxe_stamp_tx_role(pkt)];
 
-	/* the event came on in mid-packet */
-	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed)
-		return;
-
-	rec.id.begin = rxe_stamp_time(skb->tstamp, now);
-	rec.id.dev = pkt->rxe->ib_dev.index;
-	/* a multicast packet has not met its QPs yet */
-	rec.id.qpn = pkt->qp ? qp_num(pkt->qp) : IB_MULTICAST_QPN;
-	rec.id.role = rxe_rx_role(pkt);
-	rxe_fill_id(&rec.id, pkt, skb, pkt->switches != rxe_switches());
-	rxe_fill_stages(rec.stage, stamps, RXE_RX_STAGES);
-	rxe_emit(rxe_rx_packet, &rec, skb);
-}
-
-void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb)
-{
 	if (!s->open)
 		return;
-	__rxe_done_switch(s, RXE_DONE_EXEC);
+	__rxe_stamp_tx_end(s, RXE_TX_ICRC);
 	s->open = false;
-	if (s->epoch != READ_ONCE(rxe_stage_epoch))
+	/* the event came on, or went off, in mid-packet */
+	if (s->epoch != READ_ONCE(rxe_stamp_epoch[RXE_STAMP_TX]))
 		return;
 
-	s->rec.id.begin = rxe_stamp_time(s->begin, s->last);
-	rxe_fill_id(&s->rec.id, SKB_TO_PKT(skb), skb,
-		    s->switched || s->switches != rxe_switches());
-	rxe_fill_stages(s->rec.stage, s->stage, RXE_DONE_STAGES);
-	rxe_emit(rxe_rx_done, &s->rec, skb);
+	rxe_trace_fill_id(&s->raw.id, pkt, skb, s->switches != rxe_stamp_switches());
+	if (trace_rxe_tx_stamps_enabled() && rxe_trace_in_sample(&s->raw.id))
+		rxe_trace_emit(rxe_tx_stamps, &s->raw, skb);
+	if (trace_rxe_tx_packet_enabled())
+		rxe_trace_tx_packet(s, skb);
 }
 
-void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
-		   struct sk_buff *skb, enum rxe_drop_reason reason)
+/*
+ * Several CPUs may receive for one QP: no place in the QP would do. The stages
+ * go with the packet, for rxe_rx_stamps; the top bit of the last says that the
+ * task was switched out.
+ */
+#define RXE_ARRIVAL_MAX		((u32)S32_MAX)
+#define RXE_ARRIVAL_SWITCHED	BIT(31)
+
+static __always_inline u32 rxe_stamp_arrival(u64 stamps)
 {
-	rxe_emit(rxe_drop, skb, rxe_index(qp), qp_num(qp), pkt->psn,
-		 pkt->opcode, reason);
+	return (s64)stamps < 0 ? 0 : min_t(u64, stamps, RXE_ARRIVAL_MAX);
+}
+
+/* what is known on arrival */
+static void rxe_trace_fill_arrival_id(struct rxe_packet_id *id,
+				      struct rxe_pkt_info *pkt,
+				      const struct sk_buff *skb, bool switched)
+{
+	id->dev = pkt->rxe->ib_dev.index;
+	/* a multicast packet has not met its QPs yet */
+	id->qpn = pkt->qp ? qp_num(pkt->qp) : IB_MULTICAST_QPN;
+	id->role = rxe_stamp_rx_role(pkt);
+	rxe_trace_fill_id(id, pkt, skb, switched);
+}
+
+static noinline void rxe_trace_rx_packet(struct sk_buff *skb, bool switched,
+					 u64 parse, u64 icrc, u64 now)
+{
+	u64 stamps[RXE_RX_STAGES] = { parse, icrc };
+	struct rxe_rx_record rec;
+
+	rec.id.begin = rxe_stamp_time(skb->tstamp, now);
+	rxe_trace_fill_arrival_id(&rec.id, SKB_TO_PKT(skb), skb, switched);
+	rxe_trace_fill_stages(rec.stage, stamps, RXE_RX_STAGES);
+	rxe_trace_emit(rxe_rx_packet, &rec, skb);
+}
+
+void __rxe_trace_rx(struct sk_buff *skb, u64 parsed)
+{
+	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+	bool switched;
+	u64 now;
+
+	/* outside the sample, or the event came on in mid-packet */
+	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed) {
+		pkt->mask &= ~RXE_ARRIVED_MASK;
+		return;
+	}
+	now = rxe_stamp();
+	switched = pkt->switches != rxe_stamp_switches();
+	if (trace_rxe_rx_packet_enabled())
+		rxe_trace_rx_packet(skb, switched, parsed - skb->tstamp,
+				    now - parsed, now);
+	pkt->arrival[RXE_RX_PARSE] = rxe_stamp_arrival(parsed - skb->tstamp);
+	pkt->arrival[RXE_RX_ICRC] = rxe_stamp_arrival(now - parsed) |
+				    (switched ? RXE_ARRIVAL_SWITCHED : 0);
+}
+
+static __always_inline void rxe_trace_fill_arrival(struct rxe_rx_stamps *raw,
+						   const struct rxe_pkt_info *pkt)
+{
+	u32 icrc;
+
+	if (!(pkt->mask & RXE_ARRIVED_MASK))
+		return;
+	icrc = pkt->arrival[RXE_RX_ICRC];
+	raw->arrival[RXE_RX_PARSE] = pkt->arrival[RXE_RX_PARSE];
+	raw->arrival[RXE_RX_ICRC] = icrc & RXE_ARRIVAL_MAX;
+	raw->id.flags |= RXE_FLAG_ARRIVED |
+			 (icrc & RXE_ARRIVAL_SWITCHED ? RXE_FLAG_RX_SWITCHED : 0);
+}
+
+/* of such a packet nothing but the arrival is known */
+void __rxe_trace_unfinished(struct sk_buff *skb)
+{
+	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+	struct rxe_rx_stamps raw = {};
+
+	if (!(pkt->mask & RXE_ARRIVED_MASK))
+		return;
+	rxe_trace_fill_arrival_id(&raw.id, pkt, skb, false);
+	rxe_trace_fill_arrival(&raw, pkt);
+	if (rxe_trace_in_sample(&raw.id))
+		rxe_trace_emit(rxe_rx_stamps, &raw, skb);
+}
+
+static noinline void rxe_trace_rx_done(struct rxe_stamp_done *s,
+				       struct sk_buff *skb)
+{
+	s->rec.id = s->raw.id;
+	s->rec.id.begin = rxe_stamp_time(s->raw.id.begin, s->last);
+	rxe_trace_fill_stages(s->rec.stage, s->raw.stage, RXE_DONE_STAGES);
+	rxe_trace_emit(rxe_rx_done, &s->rec, skb);
+}
+
+void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb)
+{
+	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+
+	if (!s->open)
+		return;
+	__rxe_stamp_done_switch(s, RXE_DONE_EXEC);
+	s->open = false;
+	if (s->epoch != READ_ONCE(rxe_stamp_epoch[RXE_STAMP_DONE])) {
+		rxe_trace_unfinished(skb);
+		return;
+	}
+
+	rxe_trace_fill_id(&s->raw.id, pkt, skb,
+			  s->switched || s->switches != rxe_stamp_switches());
+	if (trace_rxe_rx_done_enabled())
+		rxe_trace_rx_done(s, skb);
+	if (trace_rxe_rx_stamps_enabled() && rxe_trace_in_sample(&s->raw.id)) {
+		s->raw.id.flags |= RXE_FLAG_DONE;
+		rxe_trace_fill_arrival(&s->raw, pkt);
+		rxe_trace_emit(rxe_rx_stamps, &s->raw, skb);
+	}
+}
+
+void __rxe_trace_drop(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
+		      struct sk_buff *skb, enum rxe_drop_reason reason)
+{
+	rxe_trace_emit(rxe_drop, skb, rxe_trace_dev(qp), qp_num(qp), pkt->psn,
+		       pkt->opcode, reason);
 }

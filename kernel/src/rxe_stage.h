@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The edges between the stages of a packet. While its event is disabled, each
+ * The edges between the stages of a packet. While no event needs its time, each
  * function here is a patched-out branch.
  */
 #ifndef RXE_STAGE_H
 #define RXE_STAGE_H
 
+#include <linux/hash.h>
 #include <linux/jump_label.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -21,21 +22,39 @@
  * kernels, tracepoints can be preempted: the packet of the next task would then
  * have no event.
  */
-#define rxe_emit(event, ...)				\
+#define rxe_trace_emit(event, ...)				\
 	do {						\
 		preempt_disable_notrace();		\
 		trace_##event(__VA_ARGS__);		\
 		preempt_enable_notrace();		\
 	} while (0)
 
-extern unsigned int rxe_stage_epoch;
+/*
+ * What takes times: sending, arrival, and from the queue to the end. Each is on
+ * while an event needs it. A packet that was in progress when it went on or off
+ * has no record: epoch is odd while it is on, and changes each time.
+ */
+enum rxe_stamp_part { RXE_STAMP_TX, RXE_STAMP_RX, RXE_STAMP_DONE, RXE_STAMP_PARTS };
 
-void rxe_stage_init(struct rxe_qp *qp);
-void rxe_tx_emit(struct rxe_pkt_info *pkt, struct sk_buff *skb);
-void rxe_rx_emit(struct sk_buff *skb, u64 parsed);
-void rxe_done_emit(struct rxe_done_stamps *s, struct sk_buff *skb);
-void rxe_drop_emit(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
-		   struct sk_buff *skb, enum rxe_drop_reason reason);
+DECLARE_STATIC_KEY_FALSE(rxe_stamp_tx_on);
+DECLARE_STATIC_KEY_FALSE(rxe_stamp_rx_on);
+DECLARE_STATIC_KEY_FALSE(rxe_stamp_done_on);
+extern unsigned int rxe_stamp_epoch[RXE_STAMP_PARTS];
+
+#define rxe_stamp_tx_enabled()		static_branch_unlikely(&rxe_stamp_tx_on)
+#define rxe_stamp_rx_enabled()		static_branch_unlikely(&rxe_stamp_rx_on)
+#define rxe_stamp_done_enabled()	static_branch_unlikely(&rxe_stamp_done_on)
+
+/* packets without times: 0 while an event wants all, else 1 less than a power of 2 */
+extern unsigned int rxe_stamp_skip[RXE_STAMP_PARTS];
+
+void rxe_stamp_init(struct rxe_qp *qp);
+void __rxe_trace_tx(struct rxe_pkt_info *pkt, struct sk_buff *skb);
+void __rxe_trace_rx(struct sk_buff *skb, u64 parsed);
+void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb);
+void __rxe_trace_unfinished(struct sk_buff *skb);
+void __rxe_trace_drop(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
+		      struct sk_buff *skb, enum rxe_drop_reason reason);
 
 DECLARE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 
@@ -53,132 +72,159 @@ static __always_inline u64 rxe_stamp(void)
 	return ktime_get_mono_fast_ns();
 }
 
-static __always_inline u64 rxe_switches(void)
+/* whether a packet is in a sample, the same at both ends; not every n-th of a message */
+static __always_inline bool rxe_stamp_chosen(u32 psn, unsigned int skip)
+{
+	return !(hash_32(psn & BTH_PSN_MASK, 16) & skip);
+}
+
+static __always_inline u64 rxe_stamp_switches(void)
 {
 	return current->nvcsw + current->nivcsw;
 }
 
-static inline u32 rxe_index(const struct rxe_qp *qp)
+static inline u32 rxe_trace_dev(const struct rxe_qp *qp)
 {
 	return qp->ibqp.device->index;
 }
 
-static __always_inline enum rxe_role rxe_tx_role(const struct rxe_pkt_info *pkt)
+static __always_inline enum rxe_role rxe_stamp_tx_role(const struct rxe_pkt_info *pkt)
 {
 	return pkt->mask & RXE_REQ_MASK ? RXE_ROLE_REQUESTER :
 					  RXE_ROLE_RESPONDER;
 }
 
 /* requests go to the responder, answers to the requester */
-static __always_inline enum rxe_role rxe_rx_role(const struct rxe_pkt_info *pkt)
+static __always_inline enum rxe_role rxe_stamp_rx_role(const struct rxe_pkt_info *pkt)
 {
 	return pkt->mask & RXE_REQ_MASK ? RXE_ROLE_RESPONDER :
 					  RXE_ROLE_REQUESTER;
 }
 
 /*
- * sent packets: rxe_tx_begin(), rxe_tx_end() for each stage, rxe_tx_packet()
+ * sent packets: rxe_stamp_tx_begin(), rxe_stamp_tx_end() for each stage, rxe_trace_tx()
  */
 
-static __always_inline void __rxe_tx_begin(struct rxe_tx_stamps *s, u64 now)
+static __always_inline bool __rxe_stamp_tx_begin(struct rxe_stamp_tx *s, u32 psn)
 {
-	s->epoch = READ_ONCE(rxe_stage_epoch);
-	s->ended = 0;
-	s->switches = rxe_switches();
-	s->begin = now;
+	s->epoch = READ_ONCE(rxe_stamp_epoch[RXE_STAMP_TX]);
+	s->open = (s->epoch & 1) &&
+		  rxe_stamp_chosen(psn, READ_ONCE(rxe_stamp_skip[RXE_STAMP_TX]));
+	if (s->open) {
+		s->switches = rxe_stamp_switches();
+		s->raw.id.begin = rxe_stamp();
+	}
+	return s->open;
 }
 
-static __always_inline void __rxe_tx_end(struct rxe_tx_stamps *s,
-					 enum rxe_tx_stage stage, u64 now)
+static __always_inline void __rxe_stamp_tx_end(struct rxe_stamp_tx *s,
+					       enum rxe_tx_stage stage)
 {
-	s->end[stage] = now;
-	s->ended |= BIT(stage);
+	if (s->open)
+		s->raw.end[stage] = rxe_stamp();
 }
 
-static __always_inline void rxe_tx_begin(struct rxe_qp *qp)
+static __always_inline void rxe_stamp_tx_begin(struct rxe_qp *qp)
 {
-	if (trace_rxe_tx_packet_enabled())
-		__rxe_tx_begin(&qp->tx_stamps[RXE_ROLE_REQUESTER],
-			       rxe_stamp());
+	if (rxe_stamp_tx_enabled())
+		__rxe_stamp_tx_begin(&qp->tx_stamps[RXE_ROLE_REQUESTER],
+				     qp->req.psn);
 }
 
 /* an answer has no work request, so its first stage is empty */
-static __always_inline void rxe_tx_begin_answer(struct rxe_qp *qp)
+static __always_inline void rxe_stamp_tx_begin_answer(struct rxe_qp *qp, u32 psn)
 {
-	if (trace_rxe_tx_packet_enabled()) {
-		struct rxe_tx_stamps *s = &qp->tx_stamps[RXE_ROLE_RESPONDER];
-		u64 now = rxe_stamp();
+	if (rxe_stamp_tx_enabled()) {
+		struct rxe_stamp_tx *s = &qp->tx_stamps[RXE_ROLE_RESPONDER];
 
-		__rxe_tx_begin(s, now);
-		__rxe_tx_end(s, RXE_TX_WQE, now);
+		if (__rxe_stamp_tx_begin(s, psn))
+			s->raw.end[RXE_TX_WQE] = s->raw.id.begin;
 	}
 }
 
-static __always_inline void rxe_tx_end(struct rxe_qp *qp, enum rxe_role role,
-				       enum rxe_tx_stage stage)
+static __always_inline void rxe_stamp_tx_end(struct rxe_qp *qp, enum rxe_role role,
+					     enum rxe_tx_stage stage)
 {
-	if (trace_rxe_tx_packet_enabled())
-		__rxe_tx_end(&qp->tx_stamps[role], stage, rxe_stamp());
+	if (rxe_stamp_tx_enabled())
+		__rxe_stamp_tx_end(&qp->tx_stamps[role], stage);
 }
 
-static __always_inline void rxe_tx_pkt_end(const struct rxe_pkt_info *pkt,
-					   enum rxe_tx_stage stage)
+static __always_inline void rxe_stamp_tx_pkt_end(const struct rxe_pkt_info *pkt,
+						 enum rxe_tx_stage stage)
 {
-	if (trace_rxe_tx_packet_enabled())
-		__rxe_tx_end(&pkt->qp->tx_stamps[rxe_tx_role(pkt)], stage,
-			     rxe_stamp());
+	if (rxe_stamp_tx_enabled())
+		__rxe_stamp_tx_end(&pkt->qp->tx_stamps[rxe_stamp_tx_role(pkt)], stage);
 }
 
 /* ends the last stage; the skb is still ours */
-static __always_inline void rxe_tx_packet(struct rxe_pkt_info *pkt,
-					  struct sk_buff *skb)
+static __always_inline void rxe_trace_tx(struct rxe_pkt_info *pkt,
+					 struct sk_buff *skb)
 {
-	if (trace_rxe_tx_packet_enabled())
-		rxe_tx_emit(pkt, skb);
+	if (rxe_stamp_tx_enabled())
+		__rxe_trace_tx(pkt, skb);
 }
 
 /*
- * arrival: rxe_rx_arrival() in the receive handler or on loopback, the rest in
- * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the stamp.
+ * arrival: rxe_stamp_rx_arrival() in the receive handler or on loopback, the rest in
+ * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the stamp. When
+ * the stages have ended, they take the place of the count of switches.
  */
 
-static __always_inline void __rxe_rx_arrival(struct sk_buff *skb, u64 now)
+static __always_inline void __rxe_stamp_rx_arrival(struct sk_buff *skb, u64 now)
 {
 	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
 
 	pkt->mask |= RXE_ARRIVED_MASK;
-	pkt->switches = rxe_switches();
+	pkt->switches = rxe_stamp_switches();
 	skb->tstamp = now;
 }
 
-static __always_inline void rxe_rx_arrival(struct sk_buff *skb)
+static __always_inline void rxe_stamp_rx_arrival(struct sk_buff *skb)
 {
-	if (trace_rxe_rx_packet_enabled())
-		__rxe_rx_arrival(skb, rxe_stamp());
+	if (rxe_stamp_rx_enabled())
+		__rxe_stamp_rx_arrival(skb, rxe_stamp());
 }
 
-/* 0 while the event is off */
-static __always_inline u64 rxe_rx_now(void)
+/* 0 while nobody takes times */
+static __always_inline u64 rxe_stamp_rx_now(void)
 {
-	return trace_rxe_rx_packet_enabled() ? rxe_stamp() : 0;
+	return rxe_stamp_rx_enabled() ? rxe_stamp() : 0;
 }
 
 /* for a handler that fills in the packet after its first stage has begun */
-static __always_inline void rxe_rx_arrival_at(struct sk_buff *skb, u64 begun)
+static __always_inline void rxe_stamp_rx_arrival_at(struct sk_buff *skb, u64 begun)
 {
-	if (trace_rxe_rx_packet_enabled() && begun)
-		__rxe_rx_arrival(skb, begun);
+	if (rxe_stamp_rx_enabled() && begun)
+		__rxe_stamp_rx_arrival(skb, begun);
 }
 
-static __always_inline u64 rxe_rx_parsed(void)
+/* 0 for a packet outside the sample */
+static __always_inline u64 rxe_stamp_rx_parsed(const struct rxe_pkt_info *pkt)
 {
-	return rxe_rx_now();
+	if (rxe_stamp_rx_enabled() &&
+	    rxe_stamp_chosen(pkt->psn, READ_ONCE(rxe_stamp_skip[RXE_STAMP_RX])))
+		return rxe_stamp();
+	return 0;
 }
 
-static __always_inline void rxe_rx_packet(struct sk_buff *skb, u64 parsed)
+static __always_inline void rxe_trace_rx(struct sk_buff *skb, u64 parsed)
 {
-	if (trace_rxe_rx_packet_enabled())
-		rxe_rx_emit(skb, parsed);
+	if (rxe_stamp_rx_enabled())
+		__rxe_trace_rx(skb, parsed);
+}
+
+/* one of several copies: the arrival is that of the original */
+static __always_inline void rxe_stamp_rx_copied(struct rxe_pkt_info *copy)
+{
+	if (rxe_stamp_rx_enabled())
+		copy->mask &= ~RXE_ARRIVED_MASK;
+}
+
+/* a packet that has arrived is dropped before its end */
+static __always_inline void rxe_trace_unfinished(struct sk_buff *skb)
+{
+	if (trace_rxe_rx_stamps_enabled())
+		__rxe_trace_unfinished(skb);
 }
 
 /*
@@ -186,130 +232,137 @@ static __always_inline void rxe_rx_packet(struct sk_buff *skb, u64 parsed)
  * the others in between.
  */
 
-static __always_inline void __rxe_done_switch(struct rxe_done_stamps *s,
-					      enum rxe_done_stage from)
+static __always_inline void __rxe_stamp_done_switch(struct rxe_stamp_done *s,
+						    enum rxe_done_stage from)
 {
 	u64 now = rxe_stamp();
 
-	s->stage[from] += now - s->last;
+	s->raw.stage[from] += now - s->last;
 	s->last = now;
 }
 
-static __always_inline void rxe_done_queued(struct sk_buff *skb)
+static __always_inline void rxe_stamp_done_queued(struct sk_buff *skb)
 {
-	if (trace_rxe_rx_done_enabled()) {
-		SKB_TO_PKT(skb)->mask |= RXE_QUEUED_MASK;
+	if (rxe_stamp_done_enabled()) {
+		struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+
+		if (!rxe_stamp_chosen(pkt->psn,
+				      READ_ONCE(rxe_stamp_skip[RXE_STAMP_DONE])))
+			return;
+		pkt->mask |= RXE_QUEUED_MASK;
 		skb->tstamp = rxe_stamp();
 	}
 }
 
-static __always_inline void __rxe_done_begin(struct rxe_done_stamps *s,
-					     struct sk_buff *skb)
+static __always_inline void __rxe_stamp_done_begin(struct rxe_stamp_done *s,
+						   struct sk_buff *skb)
 {
-	s->open = !!(SKB_TO_PKT(skb)->mask & RXE_QUEUED_MASK);
+	s->epoch = READ_ONCE(rxe_stamp_epoch[RXE_STAMP_DONE]);
+	s->open = (SKB_TO_PKT(skb)->mask & RXE_QUEUED_MASK) && (s->epoch & 1);
 	if (!s->open)
 		return;
-	s->epoch = READ_ONCE(rxe_stage_epoch);
 	s->switched = false;
-	s->begin = skb->tstamp;
-	memset(s->stage, 0, sizeof(s->stage));
-	s->switches = rxe_switches();
+	s->raw.id.begin = skb->tstamp;
+	memset(s->raw.stage, 0, sizeof(s->raw.stage));
+	s->switches = rxe_stamp_switches();
 	s->last = rxe_stamp();
-	s->stage[RXE_DONE_QUEUE] = s->last - s->begin;
+	s->raw.stage[RXE_DONE_QUEUE] = s->last - s->raw.id.begin;
 }
 
-static __always_inline void __rxe_done_resume(struct rxe_done_stamps *s)
+static __always_inline void __rxe_stamp_done_resume(struct rxe_stamp_done *s)
 {
 	if (!s->open)
 		return;
-	s->switches = rxe_switches();
+	s->switches = rxe_stamp_switches();
 	s->last = rxe_stamp();
 }
 
-static __always_inline void rxe_done_begin(struct rxe_qp *qp,
-					   enum rxe_role role,
-					   struct sk_buff *skb)
+static __always_inline void rxe_stamp_done_begin(struct rxe_qp *qp,
+						 enum rxe_role role,
+						 struct sk_buff *skb)
 {
-	if (trace_rxe_rx_done_enabled())
-		__rxe_done_begin(&qp->done_stamps[role], skb);
+	if (rxe_stamp_done_enabled())
+		__rxe_stamp_done_begin(&qp->done_stamps[role], skb);
 }
 
 /*
  * The responder peeks: it sees a READ request once for every response packet.
  * The time between those runs belongs to nobody.
  */
-static __always_inline void rxe_done_peek(struct rxe_qp *qp,
-					  struct sk_buff *skb, bool again)
+static __always_inline void rxe_stamp_done_peek(struct rxe_qp *qp,
+						struct sk_buff *skb, bool again)
 {
-	if (trace_rxe_rx_done_enabled()) {
-		struct rxe_done_stamps *s =
+	if (rxe_stamp_done_enabled()) {
+		struct rxe_stamp_done *s =
 			&qp->done_stamps[RXE_ROLE_RESPONDER];
 
 		if (again)
-			__rxe_done_resume(s);
+			__rxe_stamp_done_resume(s);
 		else
-			__rxe_done_begin(s, skb);
+			__rxe_stamp_done_begin(s, skb);
 	}
 }
 
-static __always_inline void rxe_done_pause(struct rxe_qp *qp)
+static __always_inline void rxe_stamp_done_pause(struct rxe_qp *qp)
 {
-	if (trace_rxe_rx_done_enabled()) {
-		struct rxe_done_stamps *s =
+	if (rxe_stamp_done_enabled()) {
+		struct rxe_stamp_done *s =
 			&qp->done_stamps[RXE_ROLE_RESPONDER];
 
 		if (!s->open)
 			return;
-		__rxe_done_switch(s, RXE_DONE_EXEC);
-		s->switched |= s->switches != rxe_switches();
+		__rxe_stamp_done_switch(s, RXE_DONE_EXEC);
+		s->switched |= s->switches != rxe_stamp_switches();
 	}
 }
 
-static __always_inline void rxe_done_enter(struct rxe_qp *qp,
-					   enum rxe_role role)
+static __always_inline void rxe_stamp_done_enter(struct rxe_qp *qp,
+						 enum rxe_role role)
 {
-	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
-		__rxe_done_switch(&qp->done_stamps[role], RXE_DONE_EXEC);
+	if (rxe_stamp_done_enabled() && qp->done_stamps[role].open)
+		__rxe_stamp_done_switch(&qp->done_stamps[role], RXE_DONE_EXEC);
 }
 
-static __always_inline void rxe_done_leave(struct rxe_qp *qp,
-					   enum rxe_role role,
-					   enum rxe_done_stage stage)
+static __always_inline void rxe_stamp_done_leave(struct rxe_qp *qp,
+						 enum rxe_role role,
+						 enum rxe_done_stage stage)
 {
-	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
-		__rxe_done_switch(&qp->done_stamps[role], stage);
+	if (rxe_stamp_done_enabled() && qp->done_stamps[role].open)
+		__rxe_stamp_done_switch(&qp->done_stamps[role], stage);
 }
 
-/* the time since rxe_done_enter() was not work on the packet */
-static __always_inline void rxe_done_skip(struct rxe_qp *qp, enum rxe_role role)
+/* the time since rxe_stamp_done_enter() was not work on the packet */
+static __always_inline void rxe_stamp_done_skip(struct rxe_qp *qp, enum rxe_role role)
 {
-	if (trace_rxe_rx_done_enabled() && qp->done_stamps[role].open)
+	if (rxe_stamp_done_enabled() && qp->done_stamps[role].open)
 		qp->done_stamps[role].last = rxe_stamp();
 }
 
 /* the packet is about to be freed */
-static __always_inline void rxe_rx_done(struct rxe_qp *qp, enum rxe_role role,
-					struct sk_buff *skb)
+static __always_inline void rxe_trace_done(struct rxe_qp *qp, enum rxe_role role,
+					   struct sk_buff *skb)
 {
-	if (trace_rxe_rx_done_enabled())
-		rxe_done_emit(&qp->done_stamps[role], skb);
+	if (rxe_stamp_done_enabled())
+		__rxe_trace_done(&qp->done_stamps[role], skb);
 }
 
 /* a packet whose QP is known is dropped */
-static __always_inline void rxe_drop(struct rxe_qp *qp,
-				     struct rxe_pkt_info *pkt,
-				     struct sk_buff *skb,
-				     enum rxe_drop_reason reason)
+static __always_inline void rxe_trace_drop(struct rxe_qp *qp,
+					   struct rxe_pkt_info *pkt,
+					   struct sk_buff *skb,
+					   enum rxe_drop_reason reason)
 {
 	if (trace_rxe_drop_enabled())
-		rxe_drop_emit(qp, pkt, skb, reason);
+		__rxe_trace_drop(qp, pkt, skb, reason);
 }
 
-static __always_inline void rxe_drop_queued(struct rxe_qp *qp,
-					    struct sk_buff *skb,
-					    enum rxe_drop_reason reason)
+static __always_inline void rxe_trace_drop_queued(struct rxe_qp *qp,
+						  struct sk_buff *skb,
+						  enum rxe_drop_reason reason)
 {
-	rxe_drop(qp, SKB_TO_PKT(skb), skb, reason);
+	if (reason == RXE_DROP_FLUSHED)
+		rxe_trace_unfinished(skb);
+	rxe_trace_drop(qp, SKB_TO_PKT(skb), skb, reason);
 }
 
 #endif /* RXE_STAGE_H */

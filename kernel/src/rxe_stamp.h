@@ -10,22 +10,20 @@
 
 #include "rxe_record.h"
 
-/* times are what rxe_stamp() returns, until the record is made */
-struct rxe_tx_stamps {
+/* times are what rxe_stamp() returns; the records in ns are made of them */
+struct rxe_stamp_tx {
+	struct rxe_tx_stamps raw;
 	struct rxe_tx_record rec;
-	u64	begin;
-	u64	end[RXE_TX_STAGES];
 	u64	switches;		/* of the task, at begin */
 	u32	epoch;
-	u32	ended;			/* bit per stage that has ended */
+	bool	open;
 };
 
-struct rxe_done_stamps {
+struct rxe_stamp_done {
+	struct rxe_rx_stamps raw;
 	struct rxe_done_record rec;
-	u64	begin;
 	u64	last;			/* start of the stage that runs now */
 	u64	switches;
-	u64	stage[RXE_DONE_STAGES];
 	u32	epoch;
 	bool	open;
 	bool	switched;

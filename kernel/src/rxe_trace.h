@@ -15,8 +15,16 @@
 #include "rxe_names.h"
 #include "rxe_record.h"
 
-int rxe_stage_register(void);
-void rxe_stage_unregister(void);
+int rxe_trace_on_tx(void);
+void rxe_trace_off_tx(void);
+int rxe_trace_on_rx(void);
+void rxe_trace_off_rx(void);
+int rxe_trace_on_done(void);
+void rxe_trace_off_done(void);
+int rxe_trace_on_tx_stamps(void);
+void rxe_trace_off_tx_stamps(void);
+int rxe_trace_on_rx_stamps(void);
+void rxe_trace_off_rx_stamps(void);
 
 /* tell user space the values of the enums in the print formats */
 #undef EM
@@ -83,7 +91,10 @@ RXE_DROP_REASONS(EM, EML)
 	__entry->payload,						\
 	__print_flags(__entry->flags, "|",				\
 		      { RXE_FLAG_SWITCHED, "switched" },		\
-		      { RXE_FLAG_LOOPBACK, "loopback" }),		\
+		      { RXE_FLAG_LOOPBACK, "loopback" },		\
+		      { RXE_FLAG_ARRIVED, "arrived" },			\
+		      { RXE_FLAG_DONE, "done" },			\
+		      { RXE_FLAG_RX_SWITCHED, "rx_switched" }),		\
 	__entry->skbaddr, __entry->begin
 
 /* a stage's field, what it is assigned, and how it is printed */
@@ -107,7 +118,7 @@ TRACE_EVENT_FN(rxe_tx_packet,
 	),
 	TP_printk(RXE_PACKET_FMT RXE_TX_LIST(RXE_STAGE_FMT),
 		  RXE_PACKET_ARGS RXE_TX_LIST(RXE_STAGE_ARG)),
-	rxe_stage_register, rxe_stage_unregister
+	rxe_trace_on_tx, rxe_trace_off_tx
 );
 
 /* a packet has passed the checks of arrival */
@@ -124,7 +135,7 @@ TRACE_EVENT_FN(rxe_rx_packet,
 	),
 	TP_printk(RXE_PACKET_FMT RXE_RX_LIST(RXE_STAGE_FMT),
 		  RXE_PACKET_ARGS RXE_RX_LIST(RXE_STAGE_ARG)),
-	rxe_stage_register, rxe_stage_unregister
+	rxe_trace_on_rx, rxe_trace_off_rx
 );
 
 /* a received packet is about to be freed */
@@ -141,7 +152,57 @@ TRACE_EVENT_FN(rxe_rx_done,
 	),
 	TP_printk(RXE_PACKET_FMT RXE_DONE_LIST(RXE_STAGE_FMT),
 		  RXE_PACKET_ARGS RXE_DONE_LIST(RXE_STAGE_ARG)),
-	rxe_stage_register, rxe_stage_unregister
+	rxe_trace_on_done, rxe_trace_off_done
+);
+
+/* raw times, for programs that only add up; all or a sample of the packets */
+#define RXE_RAW_FIELD(event, id, name)	__field(u64, name##_raw)
+#define RXE_RAW_FMT(event, id, name)	" " #name "_raw=%llu"
+#define RXE_RAW_ARG(event, id, name)	, __entry->name##_raw
+#define RXE_END_ASSIGN(event, id, name)					\
+	__entry->name##_raw = rec->end[RXE_##event##_##id];
+#define RXE_RAW_ASSIGN(event, id, name)					\
+	__entry->name##_raw = rec->stage[RXE_##event##_##id];
+#define RXE_ARRIVAL_FIELD(event, id, name)	__field(u32, arrival_##name##_raw)
+#define RXE_ARRIVAL_FMT(event, id, name)	" arrival_" #name "_raw=%u"
+#define RXE_ARRIVAL_ARG(event, id, name)	, __entry->arrival_##name##_raw
+#define RXE_ARRIVAL_ASSIGN(event, id, name)				\
+	__entry->arrival_##name##_raw = rec->arrival[RXE_##event##_##id];
+
+TRACE_EVENT_FN(rxe_tx_stamps,
+	TP_PROTO(const struct rxe_tx_stamps *rec, const struct sk_buff *skb),
+	TP_ARGS(rec, skb),
+	TP_STRUCT__entry(
+		RXE_PACKET_FIELDS
+		RXE_TX_LIST(RXE_RAW_FIELD)
+	),
+	TP_fast_assign(
+		RXE_PACKET_ASSIGN;
+		RXE_TX_LIST(RXE_END_ASSIGN)
+	),
+	TP_printk(RXE_PACKET_FMT RXE_TX_LIST(RXE_RAW_FMT),
+		  RXE_PACKET_ARGS RXE_TX_LIST(RXE_RAW_ARG)),
+	rxe_trace_on_tx_stamps, rxe_trace_off_tx_stamps
+);
+
+TRACE_EVENT_FN(rxe_rx_stamps,
+	TP_PROTO(const struct rxe_rx_stamps *rec, const struct sk_buff *skb),
+	TP_ARGS(rec, skb),
+	TP_STRUCT__entry(
+		RXE_PACKET_FIELDS
+		RXE_RX_LIST(RXE_ARRIVAL_FIELD)
+		RXE_DONE_LIST(RXE_RAW_FIELD)
+	),
+	TP_fast_assign(
+		RXE_PACKET_ASSIGN;
+		RXE_RX_LIST(RXE_ARRIVAL_ASSIGN)
+		RXE_DONE_LIST(RXE_RAW_ASSIGN)
+	),
+	TP_printk(RXE_PACKET_FMT RXE_RX_LIST(RXE_ARRIVAL_FMT)
+		  RXE_DONE_LIST(RXE_RAW_FMT),
+		  RXE_PACKET_ARGS RXE_RX_LIST(RXE_ARRIVAL_ARG)
+		  RXE_DONE_LIST(RXE_RAW_ARG)),
+	rxe_trace_on_rx_stamps, rxe_trace_off_rx_stamps
 );
 
 /* CPU time of the driver: its tasks, and its handler in the receive softirq */
@@ -172,7 +233,7 @@ DEFINE_EVENT(rxe_task, rxe_task_end,
 	TP_ARGS(dev, qpn, task)
 );
 
-DECLARE_EVENT_CLASS(rxe_recv,
+DECLARE_EVENT_CLASS(rxe_rx_call,
 	TP_PROTO(u32 ifindex),
 	TP_ARGS(ifindex),
 	TP_STRUCT__entry(
@@ -184,12 +245,12 @@ DECLARE_EVENT_CLASS(rxe_recv,
 	TP_printk("ifindex=%u", __entry->ifindex)
 );
 
-DEFINE_EVENT(rxe_recv, rxe_recv_begin,
+DEFINE_EVENT(rxe_rx_call, rxe_rx_begin,
 	TP_PROTO(u32 ifindex),
 	TP_ARGS(ifindex)
 );
 
-DEFINE_EVENT(rxe_recv, rxe_recv_end,
+DEFINE_EVENT(rxe_rx_call, rxe_rx_end,
 	TP_PROTO(u32 ifindex),
 	TP_ARGS(ifindex)
 );

@@ -205,10 +205,10 @@ static int rxe_v1_rcv(struct sk_buff *skb, struct net_device *dev,
 	if (unlikely(!skb))
 		return NET_RX_DROP;
 
-	trace_rxe_recv_begin(dev->ifindex);
+	trace_rxe_rx_begin(dev->ifindex);
 	pkt = SKB_TO_PKT(skb);
 	pkt->mask = RXE_GRH_MASK | RXE_ROCE_V1_MASK;
-	rxe_rx_arrival(skb);
+	rxe_stamp_rx_arrival(skb);
 
 	/* the sender may be a QP of this host, on the other end of a veth */
 	skb_orphan(skb);
@@ -239,7 +239,7 @@ static int rxe_v1_rcv(struct sk_buff *skb, struct net_device *dev,
 	pkt->paylen = skb->len;
 
 	rxe_rcv(skb);
-	trace_rxe_recv_end(dev->ifindex);
+	trace_rxe_rx_end(dev->ifindex);
 	return NET_RX_SUCCESS;
 
 drop:
@@ -250,7 +250,7 @@ drop:
 		rxe_counter_inc(rxe, RXE_CNT_RCVD_DROPS);
 		ib_device_put(&rxe->ib_dev);
 	}
-	trace_rxe_recv_end(dev->ifindex);
+	trace_rxe_rx_end(dev->ifindex);
 	return NET_RX_DROP;
 }
 
@@ -265,6 +265,7 @@ static struct packet_type rxe_v1_packet_type __read_mostly = {
  */
 static DEFINE_MUTEX(rxe_v1_lock);
 static unsigned int rxe_v1_devices;
+DEFINE_STATIC_KEY_FALSE(rxe_v1_on);
 
 void rxe_v1_add(struct rxe_dev *rxe, const struct net_device *ndev)
 {
@@ -279,8 +280,10 @@ void rxe_v1_add(struct rxe_dev *rxe, const struct net_device *ndev)
 	rxe->roce_v1 = true;
 
 	mutex_lock(&rxe_v1_lock);
-	if (!rxe_v1_devices++)
+	if (!rxe_v1_devices++) {
+		static_branch_enable(&rxe_v1_on);
 		dev_add_pack(&rxe_v1_packet_type);
+	}
 	mutex_unlock(&rxe_v1_lock);
 }
 
@@ -290,7 +293,10 @@ void rxe_v1_del(struct rxe_dev *rxe)
 		return;
 
 	mutex_lock(&rxe_v1_lock);
-	if (!--rxe_v1_devices)
+	/* packets hold a reference on their device: there are none any more */
+	if (!--rxe_v1_devices) {
 		dev_remove_pack(&rxe_v1_packet_type);
+		static_branch_disable(&rxe_v1_on);
+	}
 	mutex_unlock(&rxe_v1_lock);
 }

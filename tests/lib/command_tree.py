@@ -38,7 +38,7 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """All commands, as typer knows them: a new one is among them by itself."""
+    """All commands, as typer knows them, so a new one is included automatically."""
     return list(_walk(typer.main.get_command(app), ()))
 
 

@@ -68,6 +68,9 @@ class FakeProcess:
     def interrupt(self) -> None:
         pass
 
+    def release(self) -> None:
+        pass
+
     def wait(self, *, timeout: float) -> Completed:
         return Completed(self.argv, self.status, "", self.said)
 
@@ -100,7 +103,7 @@ class FakeNode:
         self.bed.check_alive()
         return Completed(tuple(argv), *self._answer(tuple(argv)), "")
 
-    def start(self, argv: Sequence[str]) -> FakeProcess:
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> FakeProcess:
         process = FakeProcess(tuple(argv))
         self.bed.started.append(process)
         return process
@@ -130,7 +133,7 @@ class FakeNode:
             return 2, f"{base}/gids/3:{mapped}\n{base}/gid_attrs/types/3:RoCE v2\n"
         if argv[:2] == ("timeout", "60"):
             return 0, ""
-        if argv[:2] == ("timeout", "--kill-after=5"):
+        if argv[:4] == ("env", "ROCELAB_PROCESS=1", "timeout", "--kill-after=5"):
             return self.bed.benchmark(argv)
         if argv[0] == "uname":
             return 0, f"6.12.0 of {self.bed.kernel}\n"

@@ -22,7 +22,10 @@ _SOURCES, _OUT = "/mnt", "/srv"
 
 def remote(source: Path) -> str:
     """Where a program lies on a node that has it."""
-    return f"/tmp/{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+    digest = hashlib.sha256(source.read_bytes())
+    for header in sorted(source.parent.glob("*.h")):
+        digest.update(header.read_bytes())
+    return f"/tmp/{source.stem}-{digest.hexdigest()[:16]}"
 
 
 def compiled(node: Node, source: Path, *options: str) -> str:
@@ -44,7 +47,16 @@ def _built(source: Path, options: tuple[str, ...]) -> bytes:
         argv += ["--tmpfs", "/tmp", "--ro-bind", str(source.parent), _SOURCES]
         argv += ["--bind", folder, _OUT, "--unshare-net", "--unshare-pid", "--die-with-parent"]
         argv += ["--clearenv", "--setenv", "PATH", "/usr/bin"]
-        argv += ["gcc", "-O2", "-o", f"{_OUT}/program", f"{_SOURCES}/{source.name}", *options]
+        argv += [
+            "gcc",
+            "-O2",
+            "-Wall",
+            "-Werror",
+            "-o",
+            f"{_OUT}/program",
+            f"{_SOURCES}/{source.name}",
+            *options,
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return (Path(folder) / "program").read_bytes()

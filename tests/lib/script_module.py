@@ -19,5 +19,10 @@ def load(script: str) -> ModuleType:
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look for their module
-    spec.loader.exec_module(module)
+    # Python puts a script's folder first, too
+    sys.path.insert(0, str((ROOT / script).parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.path[0]
     return module

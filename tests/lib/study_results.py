@@ -28,6 +28,7 @@ class Line:
     kind: str = ""
     unit: str = ""
     exact: bool = False
+    tool: str = "mpibench"
 
 
 def table(
@@ -42,9 +43,9 @@ def table(
                 noise = 1.0 if line.exact else _NOISE[(repetition + size) % len(_NOISE)]
                 rows.append(
                     (
-                        *(run, "mpibench", line.test, line.transport, repetition, size, "n1"),
+                        *(run, line.tool, line.test, line.transport, repetition, size, "n1"),
                         *(line.metric, line.kind or kind, value * noise, line.unit or unit),
-                        *(accelerator, "rdma_rxe x", f"mpibench {line.test}"),
+                        *(accelerator, "rdma_rxe x", f"{line.tool} {line.test}"),
                     )
                 )
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")

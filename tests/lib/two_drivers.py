@@ -20,9 +20,9 @@ from rocelab import stage_table
 FATES = (
     "queue_drop",  # before the device: the record has no xmit_ns
     "link_drop",  # between device and tap
-    "far_drop",  # behind the tap, nothing of it at the receiver
+    "far_drop",  # after the tap, no trace of it at the receiver
     "refused",  # the receiver's driver drops it on arrival, and says so
-    "copied",  # twice on the wire, the second copy lost behind the tap
+    "copied",  # twice on the wire, the second copy lost after the tap
     "damaged",  # payload changed before the tap; the receiver's driver drops it
     "tx_lost",  # rxedump lost the sender's record
     "rx_lost",  # rxedump lost the receiver's record

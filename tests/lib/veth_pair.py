@@ -75,15 +75,19 @@ class Pair:
 
 # One command for each: on a kernel that checks itself a program takes seconds to start. Both
 # addresses are this machine's own: frames leave and come back only where packets from an own
-# address are let in, and where the route by interface wins over the local one.
+# address are let in, and where the route by interface wins over the local one. Neighbours are
+# permanent: a test that loses all packets would lose the ARP of one that has expired, too.
 _MAKE = """
 set -e
 ip -batch - <<END
-link add veth_a mtu 4400 type veth peer name veth_b mtu 4400
+link add veth_a address 02:00:00:45:00:0a mtu 4400 type veth \
+	peer name veth_b address 02:00:00:45:00:0b mtu 4400
 addr add 10.45.0.1/24 dev veth_a
 addr add 10.45.0.2/24 dev veth_b
 link set veth_a up
 link set veth_b up
+neigh replace 10.45.0.2 lladdr 02:00:00:45:00:0b dev veth_a nud permanent
+neigh replace 10.45.0.1 lladdr 02:00:00:45:00:0a dev veth_b nud permanent
 END
 sysctl -qw net.ipv4.conf.all.rp_filter=0 \\
 	net.ipv4.conf.veth_a.rp_filter=0 net.ipv4.conf.veth_a.accept_local=1 \\

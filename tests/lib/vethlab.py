@@ -38,6 +38,7 @@ def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
         missing(f"{error.what}: {error.action}")
     try:
         prepare(testbed.nodes, driver, probes)
+        testbed.state.mark_prepared()
         yield testbed
     finally:
         testbed.down()
@@ -47,6 +48,6 @@ def watched_loop(machine: Node, size: int, batches: int) -> dict[str, Any]:
     """rxestat's document of one run of the loop from rxe0 to rxe1."""
     result = "/run/rocelab/loop.json"
     loop = (LOOP, "rxe0", "rxe1", str(size), str(batches))
-    machine.run(("rxestat", "--json", "--output", result, "--", *loop), timeout=600)
+    machine.run(("rxestat", "--json", "--xmit", "--output", result, "--", *loop), timeout=600)
     document: dict[str, Any] = json.loads(machine.run(("cat", result)).stdout)
     return document

@@ -32,7 +32,7 @@ def frames(path: Path) -> list[bytes]:
 
 
 def network(frame: bytes) -> tuple[int, bytes]:
-    """Ethernet type behind VLAN tags, and what follows it."""
+    """Ethernet type after VLAN tags, and what follows it."""
     at = 12
     while (kind := int.from_bytes(frame[at : at + 2], "big")) == VLAN:
         at += 4

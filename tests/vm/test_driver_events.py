@@ -162,9 +162,9 @@ def test_tasks_and_handler(pair: Pair) -> None:
             assert event["task"] in tasks.names()
             open_tasks[key] += 1 if event.name == "rxe_task_begin" else -1
             assert open_tasks[key] in (0, 1), event
-        elif event.name == "rxe_recv_begin":
+        elif event.name == "rxe_rx_begin":
             handlers += 1
-        elif event.name == "rxe_recv_end":
+        elif event.name == "rxe_rx_end":
             handlers -= 1
         elif event.name == "rxe_rx_packet":
             assert handlers == 1, event
@@ -227,7 +227,7 @@ def test_receiver_not_ready(pair: Pair) -> None:
     assert steps["sent"] == counted["send_rnr_err"] >= 2
     assert steps["received"] == counted["rcvd_rnr_err"] == steps["sent"]
     assert count(trace.named("rxe_retransmit"), "reason") == {"rnr": steps["expired"]}
-    assert count(trace.named("rxe_drop"), "reason") == {"no_recv": steps["sent"]}
+    assert count(trace.named("rxe_drop"), "reason") == {"no_rq_wqe": steps["sent"]}
     # verbs_loop asks for 0.64 ms, code 12
     assert {e["timer"] for e in trace.named("rxe_rnr") if e["step"] != "expired"} == {"12"}
 
@@ -429,14 +429,21 @@ def test_module_says_what_it_is(n1: Node) -> None:
     assert len(driver.patch_id) == 12
     events = n1.run(["ls", f"{rxe_trace.TRACING}/events/rxe"]).stdout.split()
     assert {name for name in events if name.startswith("rxe_")} == {
-        *PACKETS, "rxe_task_begin", "rxe_task_end", "rxe_recv_begin", "rxe_recv_end",
+        *PACKETS, "rxe_tx_stamps", "rxe_rx_stamps",
+        "rxe_task_begin", "rxe_task_end", "rxe_rx_begin", "rxe_rx_end",
         "rxe_retransmit", "rxe_timeout", "rxe_nak", "rxe_rnr", "rxe_drop", "rxe_qp_state",
         "rxe_cq_error",
     }  # fmt: skip
     types = n1.run(
         ["bpftool", "btf", "dump", "file", "/sys/kernel/btf/rdma_rxe"], timeout=120
     ).stdout
-    for name in ("rxe_tx_record", "rxe_rx_record", "rxe_done_record"):
+    for name in (
+        "rxe_tx_record",
+        "rxe_rx_record",
+        "rxe_done_record",
+        "rxe_tx_stamps",
+        "rxe_rx_stamps",
+    ):
         assert f"STRUCT '{name}'" in types
 
 
@@ -457,7 +464,7 @@ def test_install_scripts(n1: Node) -> None:
     def path() -> str:
         return n1.run(["modinfo", "-n", "rdma_rxe"]).stdout.strip()
 
-    assert "events: 14" in run("self-check", driver.patch_id).stdout
+    assert "events: 16" in run("self-check", driver.patch_id).stdout
     wrong = run("self-check", "0123456789ab", check=False)
     assert wrong.returncode == 1
     assert f"is 'rocelab-{driver.patch_id}', not 'rocelab-0123456789ab'" in wrong.stderr

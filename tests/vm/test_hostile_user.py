@@ -25,6 +25,7 @@ from vmlab import PATIENCE, boot_alone, healthy
 
 SOURCE = Path(__file__).parent / "verbs_hostile.c"
 WINDOW = SOURCE.with_name("verbs_window.c")
+BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
 TARGET = SOURCE.with_name("verbs_target.c")
 FUZZ = SOURCE.with_name("frame_fuzz.c")
 NUMBERS = "/tmp/verbs_target.numbers"
@@ -78,6 +79,19 @@ def test_windows(pair: Pair) -> None:
     with healthy([pair.node], "windows"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "ok\n"
+
+
+def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A memory window is bound to a region, or the region is deregistered, never both."""
+    program = compiled(pair.node, BIND_RACE, "-libverbs", "-pthread")
+    with healthy([pair.node], "bind race"):
+        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 120 * PATIENCE)
+        found = re.fullmatch(r"bound=(\d+) deregistered=(\d+)\n", done.stdout)
+        assert found, done.stdout
+        with capsys.disabled():
+            print(f"\nbind race: {done.stdout.strip()}")
+        # each came first several times, so that they met
+        assert min(int(found[1]), int(found[2])) > 5
 
 
 def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:

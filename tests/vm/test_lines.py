@@ -57,7 +57,7 @@ def test_line(boot: Boot, line: str) -> None:
         release = n1.run(["uname", "-r"]).stdout.strip()
         assert release.startswith(f"{line.removesuffix('x')}".rstrip(".") + ".")
         events = n1.run(["ls", f"{rxe_trace.TRACING}/events/rxe"]).stdout.split()
-        assert len([name for name in events if name.startswith("rxe_")]) == 14
+        assert len([name for name in events if name.startswith("rxe_")]) == 16
 
         command = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", str(MESSAGES), "-e"]
         before = {name: counter(n1, name) for name in ("sent_pkts", "rcvd_pkts")}

@@ -26,8 +26,9 @@ from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Benchmark, LinkPlan, Plan
 from rocelab.record import results_table
 from rocelab.studies import library
-from rocelab.studies.answers import Verdict, answers
+from rocelab.studies.answers import answers
 from rocelab.studies.samples import Results
+from rocelab.studies.verdict import Verdict
 from rocelab.testbed import artifacts
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node.prepare_node import (

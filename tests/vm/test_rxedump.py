@@ -332,7 +332,7 @@ def test_packets_that_go_no_further(testbed: QemuTestbed, pair: Pair, tmp_path: 
             n1.run(["tc", "qdisc", "del", "dev", "veth_a", "root"])
         capture = dumps["drops"].stop(tmp_path)
 
-    late = [packet for packet in capture.packets if packet.fields.get("drop") == "no_recv"]
+    late = [packet for packet in capture.packets if packet.fields.get("drop") == "no_rq_wqe"]
     assert late
     for packet in late:
         assert packet.fields["op"] == "RC_SEND_ONLY"

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node, prepare_node
 from rocelab.testbed.node.prepare_node import DEVICE
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rxedump_watch import dumping
 from rxestat_watch import (
     TX_STAGES,
     Watch,
@@ -180,7 +182,7 @@ def test_command(testbed: QemuTestbed) -> None:
     common = ["ib_write_lat", "-d", DEVICE, "-n", "50", "-F", "-u", "21", "-x"]
     with traffic.server(n2, [*common, traffic.gid_index(n2)]):
         client = [*common, traffic.gid_index(n1), n2.link.ipv4]
-        done = n1.run(["rxestat", "-o", "/tmp/table", *client], timeout=120)
+        done = n1.run(["rxestat", "--xmit", "-o", "/tmp/table", *client], timeout=120)
     assert "RDMA_Write Latency Test" in done.stdout
     table = n1.run(["cat", "/tmp/table"]).stdout
     assert max(len(line) for line in table.splitlines()) <= 80
@@ -232,7 +234,7 @@ def test_sigkill_leaves_nothing(n1: Node) -> None:
     before = references(n1)
     process = n1.start(["rxestat"])
     process.wait_for_line("rxestat: ready", timeout=120)
-    assert {"rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done"} <= set(rxe_programs(n1))
+    assert {"rxe_tx_stamps", "rxe_rx_stamps"} <= set(rxe_programs(n1))
     assert references(n1) > before
     refused = n1.run(["rmmod", "rdma_rxe"], check=False)
     assert refused.returncode != 0
@@ -256,12 +258,76 @@ def test_loopback(n1: Node) -> None:
     assert packets(document, "tx")[SEND] == packets(document, "rx")[SEND] == 40
 
 
+def test_xmit_is_on_request(testbed: QemuTestbed) -> None:
+    """Without --xmit, no program runs for other packets of the host."""
+    n1, n2 = testbed.nodes
+    watch = Watch(n1, xmit=False)
+    try:
+        ping_pong(n1, n2, size=64, iterations=20)
+        assert not any(name.startswith("net_dev") for name in rxe_programs(n1))
+        document = watch.stop()
+    finally:
+        watch.process.kill()
+    check_rows(document)
+    assert set(stage_counts(document, "tx")) == TX_STAGES - {"xmit"}
+    assert packets(document, "tx").total() == watch.moved["sent_pkts"]
+
+
+ONE_OF = "/sys/module/rdma_rxe/parameters/stamp_one_of"
+
+
+def test_sample(testbed: QemuTestbed) -> None:
+    """One of four packets, the same at both ends; the counters say how many there were."""
+    n1, n2 = testbed.nodes
+    with watching(n1, n2, options=("--sample", "4")) as watches:
+        ping_pong(n1, n2, size=64, iterations=2000)
+        documents = [watch.stop() for watch in watches]
+    for watch, document in zip(watches, documents, strict=True):
+        check_rows(document)
+        assert document["sample"] == {"one_of": 4, **watch.moved}
+        for event, number in (("tx", "sent_pkts"), ("rx", "rcvd_pkts"), ("done", "rcvd_pkts")):
+            assert 0.9 < 4 * packets(document, event).total() / watch.moved[number] < 1.1, event
+        assert all(row["mean_error_ns"] >= 0 for row in document["rows"] if row["count"] > 1)
+        assert watch.node.run(["cat", ONE_OF]).stdout == "1\n"
+    assert packets(documents[0], "tx") == packets(documents[1], "rx")
+    assert packets(documents[1], "tx") == packets(documents[0], "rx")
+
+
+def test_sample_alone(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """A sample does not thin out another program's packets, and none is left behind."""
+    n1, n2 = testbed.nodes
+    sampling = Watch(n1, "--sample", "16")
+    try:
+        refused = n1.run(["rxestat", "true"], check=False)
+        assert refused.returncode == 1
+        assert "an rxestat --sample runs" in refused.stderr
+        # rxedump has all packets, whatever rxestat does
+        with dumping(n1) as (dump,):
+            before = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts")
+            ping_pong(n1, n2, size=64, iterations=100)
+            moved = counter(n1, "sent_pkts") + counter(n1, "rcvd_pkts") - before
+            assert len(dump.stop(tmp_path).packets) == moved
+        document = sampling.stop()
+        assert 0 < packets(document, "tx").total() < 50
+    finally:
+        sampling.process.kill()
+    killed = n1.start(["rxestat", "--sample", "16"])
+    killed.wait_for_line("rxestat: ready", timeout=120)
+    killed.kill()
+    wait_until_gone(n1)
+    assert n1.run(["cat", ONE_OF]).stdout == "16\n"
+    with watching(n1) as (watch,):
+        ping_pong(n1, n2, size=64, iterations=20)
+        assert packets(watch.stop(), "tx").total() == watch.moved["sent_pkts"]
+
+
 def test_errors(n1: Node) -> None:
     """Each error says what failed, the likely cause and what to do, with a documented status."""
     cases = {
         ("--device", "nosuch"): (3, "no RDMA device 'nosuch'", "rdma link"),
         ("--qpn", "x"): (2, "--qpn takes", "rxestat --help"),
         ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
+        ("--sample", "12"): (2, "--sample takes a power of 2", "rxestat --help"),
         ("--count", "3"): (2, "--count needs --interval", "--interval"),
         ("--nosuch",): (2, "unrecognized option", "rxestat --help"),
         ("--output", "/nonexistent/x"): (2, "cannot write /nonexistent/x", "folder"),

@@ -70,7 +70,6 @@ def scripts(node: Node, *names: str) -> Iterator[list[Script]]:
 
 def test_under_loss(pair: Pair) -> None:
     """Latencies, retransmissions, NAKs and drops agree with the driver's counters."""
-    pair.loop("uc", "write", 8, 1)  # resolves the neighbours before there is loss
     # netem uses its own seeded generator: the same losses for the same packets
     loss = ("netem", "loss", "4%", "seed", "7")
     for end in "ab":

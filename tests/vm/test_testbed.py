@@ -59,7 +59,7 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
         State(name).stop()
 
 
-def test_up_status_ssh_down(name: str) -> None:
+def test_up_status_ssh_down(name: str, tmp_path: Path) -> None:
     """Bring a testbed up, use it and take it down, from the command line."""
     up = rocelab("up", "--name", name, "--bare")
     assert up.returncode == 0, up.stderr
@@ -69,6 +69,12 @@ def test_up_status_ssh_down(name: str) -> None:
     status = rocelab("status")
     assert name in status.stdout
     assert status.stdout.count(" up ") >= 2
+
+    run = rocelab("run", "demo", "--name", name, "--out", str(tmp_path))
+    assert run.returncode == 2
+    assert f"testbed {name} has no driver and no probes" in run.stderr
+    assert "--bare" in run.stderr
+    assert not list(tmp_path.iterdir())
 
     answer = rocelab("ssh", "--name", name, "n2", "--", "sh", "-c", "hostname; exit 7")
     assert (answer.stdout, answer.returncode) == ("n2\n", 7)

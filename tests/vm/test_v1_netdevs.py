@@ -98,6 +98,8 @@ _MOVE = """
 set -e
 rdma link delete rxe_a
 ip addr flush dev veth_a
+# a macvlan has another Ethernet address than veth_a
+ip neigh delete 10.45.0.1 dev veth_b
 %s
 ip link set veth_a up
 ip addr add 10.45.0.1/24 dev top9

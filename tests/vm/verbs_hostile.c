@@ -18,9 +18,7 @@
  * Ends after REQUESTS work requests or SECONDS, whichever comes first, and prints
  * "requests=… resets=…". A queue pair that fails is connected again.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
@@ -28,15 +26,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#define QKEY	    0x11111111
+#include "verbs_setup.h"
+
 #define MEMORY	    (1 << 20)
 #define SENDS	    63 /* slots less one: distinguishes the queues of a queue pair */
 #define RECEIVES    31
@@ -46,15 +42,6 @@
 #define INLINE	    128
 #define CHANGERS    2
 #define NETWORK_V1  3 /* the driver's own value */
-
-#define CHECK(what)                                                                           \
-	do {                                                                                  \
-		if (!(what)) {                                                                \
-			fprintf(stderr, "verbs_hostile: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                             \
-			exit(1);                                                              \
-		}                                                                             \
-	} while (0)
 
 enum service { RC, UC, UD, SRQ, SERVICES };
 
@@ -197,28 +184,15 @@ static void read_mac(struct end *e, unsigned int ifindex)
 
 static void open_end(struct end *e, const char *name)
 {
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = SHARED, .max_sge = SGES}};
-	struct ibv_gid_entry table[64];
-	struct ibv_device **list;
-	ssize_t entries;
-	int n;
 
-	CHECK(list = ibv_get_device_list(&n));
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	CHECK(e->context);
-	CHECK((entries = ibv_query_gid_table(e->context, table, 64, 0)) > 0);
-	for (ssize_t i = 0; i < entries; i++) {
-		int version = table[i].gid_type == IBV_GID_TYPE_ROCE_V2;
+	e->context = open_device(name);
+	for (int version = 0; version < 2; version++) {
+		struct ibv_gid_entry entry = find_gid(e->context, version + 1, 1);
 
-		if (memcmp(table[i].gid.raw, mapped, 12))
-			continue;
-		e->gid[version] = table[i].gid;
-		e->gid_index[version] = table[i].gid_index;
-		read_mac(e, table[i].ndev_ifindex);
+		e->gid[version] = entry.gid;
+		e->gid_index[version] = entry.gid_index;
+		read_mac(e, entry.ndev_ifindex);
 	}
 	CHECK(e->pd = ibv_alloc_pd(e->context));
 	CHECK(e->cq = ibv_create_cq(e->context, COMPLETIONS, NULL, NULL, 0));
@@ -228,9 +202,7 @@ static void open_end(struct end *e, const char *name)
 	CHECK(e->memory = aligned_alloc(4096, MEMORY));
 	memset(e->memory, 0, MEMORY);
 	CHECK(e->mr = ibv_reg_mr(e->pd, e->memory, MEMORY,
-				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-					 IBV_ACCESS_MW_BIND));
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | ALL_ACCESS));
 	CHECK(e->mw = ibv_alloc_mw(e->pd, IBV_MW_TYPE_2));
 }
 
@@ -264,44 +236,18 @@ static void to_gid(struct ibv_ah_attr *a, const struct end *from, const struct e
 static void connect_qp(struct ibv_qp *qp, struct ibv_qp *to, const struct end *from,
 		       const struct end *end, const struct pair *p)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	struct connection c = {.type = types[p->service],
+			       .dest_qp_num = to->qp_num,
+			       .dgid = end->gid[p->version],
+			       .sgid_index = from->gid_index[p->version],
+			       .path_mtu = IBV_MTU_1024,
+			       .min_rnr_timer = 1,
+			       .timeout = 12,
+			       .retry_cnt = 3,
+			       .rnr_retry = 3};
 
-	if (ibv_modify_qp(qp, &a, IBV_QP_STATE))
-		return;
-	a.qp_state = IBV_QPS_INIT;
-	a.port_num = 1;
-	a.qkey = QKEY;
-	a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			    IBV_ACCESS_REMOTE_ATOMIC;
-	if (ibv_modify_qp(qp, &a, mask | (p->service == UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)))
-		return;
-	a.qp_state = IBV_QPS_RTR;
-	mask = IBV_QP_STATE;
-	if (p->service != UD) {
-		a.path_mtu = IBV_MTU_1024;
-		a.dest_qp_num = to->qp_num;
-		to_gid(&a.ah_attr, from, end, p->version);
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	}
-	if (types[p->service] == IBV_QPT_RC) {
-		a.max_dest_rd_atomic = 16;
-		a.min_rnr_timer = 1;
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	}
-	if (ibv_modify_qp(qp, &a, mask))
-		return;
-	a.qp_state = IBV_QPS_RTS;
-	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (types[p->service] == IBV_QPT_RC) {
-		a.timeout = 12;
-		a.retry_cnt = 3;
-		a.rnr_retry = 3;
-		a.max_rd_atomic = 16;
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	}
-	ibv_modify_qp(qp, &a, mask);
+	if (!to_reset(qp) && !to_init(qp, c.type))
+		to_rts(qp, &c);
 }
 
 static void post_receives(struct ring *r, const struct end *e)

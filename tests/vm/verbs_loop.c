@@ -17,31 +17,18 @@
  * (14), and SERVICE_LEVEL (0) of what the first sends. Payload is checked at the end.
  * Prints one line: key=value, times in ns.
  */
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
+
+#include "verbs_setup.h"
 
 #define MAX_CHAIN 128
 #define MAX_SIZE  (1 << 20)
 #define GRH	  40
-#define QKEY	  0x11111111
 /* a UD receive puts the GRH before the message, which stays aligned */
 #define BUFFER (MAX_SIZE + 64)
-
-#define CHECK(what)                                                                        \
-	do {                                                                               \
-		if (!(what)) {                                                             \
-			fprintf(stderr, "verbs_loop: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                          \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
 
 struct operation {
 	const char *name;
@@ -87,27 +74,12 @@ static int setting(const char *name, int otherwise)
 	return value ? atoi(value) : otherwise;
 }
 
-static struct ibv_context *open_device(const char *name)
-{
-	int n;
-	struct ibv_device **list = ibv_get_device_list(&n);
-	struct ibv_context *context = NULL;
-
-	CHECK(list);
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	return context;
-}
-
 /* the name of a GID's kind in GID arguments */
 static const char *gid_name(const struct ibv_gid_entry *entry)
 {
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 	static char name[64];
 	char netdev[IF_NAMESIZE] = "";
-	const char *address = !memcmp(entry->gid.raw, mapped, 12)		       ? "-ipv4"
+	const char *address = is_ipv4(&entry->gid)				       ? "-ipv4"
 			      : entry->gid.raw[0] == 0xfe && entry->gid.raw[1] == 0x80 ? "-link"
 										       : "-ipv6";
 
@@ -142,16 +114,14 @@ static void make(struct end *e, const char *name, enum ibv_qp_type type, int com
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = MAX_CHAIN, .max_sge = 1}};
 
-	CHECK(e->context = open_device(name));
+	e->context = open_device(name);
 	choose_gid(e, gid);
 	CHECK(e->pd = ibv_alloc_pd(e->context));
 	CHECK(e->channel = ibv_create_comp_channel(e->context));
 	CHECK(e->cq = ibv_create_cq(e->context, completions, NULL, e->channel, 0));
 	CHECK(!posix_memalign((void **)&e->buffer, 4096, BUFFER));
 	memset(e->buffer, 0, BUFFER);
-	CHECK(e->mr = ibv_reg_mr(e->pd, e->buffer, BUFFER,
-				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+	CHECK(e->mr = ibv_reg_mr(e->pd, e->buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE | ALL_ACCESS));
 	if (shared)
 		CHECK(e->srq = ibv_create_srq(e->pd, &srq));
 	struct ibv_qp_init_attr init = {
@@ -169,54 +139,21 @@ static void make(struct end *e, const char *name, enum ibv_qp_type type, int com
 
 static void connect_to(struct end *e, const struct end *peer, enum ibv_qp_type type, int sl)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-
-	if (type == IBV_QPT_UD) {
-		a.qkey = QKEY;
-		mask |= IBV_QP_QKEY;
-	} else {
-		a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				    IBV_ACCESS_REMOTE_ATOMIC;
-		mask |= IBV_QP_ACCESS_FLAGS;
-	}
-	CHECK(!ibv_modify_qp(e->qp, &a, mask));
-
+	struct connection c = {.type = type,
+			       .dest_qp_num = peer->qp->qp_num,
+			       .dgid = peer->gid,
+			       .sgid_index = e->gid_index,
+			       .sl = sl,
+			       .min_rnr_timer = 12,
+			       .timeout = setting("ACK_TIMEOUT", 14),
+			       .retry_cnt = 7,
+			       .rnr_retry = 7};
 	struct ibv_port_attr port;
-	CHECK(!ibv_query_port(e->context, 1, &port));
-	memset(&a, 0, sizeof(a));
-	a.qp_state = IBV_QPS_RTR;
-	mask = IBV_QP_STATE;
-	if (type != IBV_QPT_UD) {
-		a.path_mtu = port.active_mtu;
-		a.dest_qp_num = peer->qp->qp_num;
-		a.ah_attr.is_global = 1;
-		a.ah_attr.port_num = 1;
-		a.ah_attr.sl = sl;
-		a.ah_attr.grh.dgid = peer->gid;
-		a.ah_attr.grh.sgid_index = e->gid_index;
-		a.ah_attr.grh.hop_limit = 64;
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	}
-	if (type == IBV_QPT_RC) {
-		a.max_dest_rd_atomic = 16;
-		a.min_rnr_timer = 12;
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	}
-	CHECK(!ibv_modify_qp(e->qp, &a, mask));
 
-	memset(&a, 0, sizeof(a));
-	a.qp_state = IBV_QPS_RTS;
-	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (type == IBV_QPT_RC) {
-		a.timeout = setting("ACK_TIMEOUT", 14);
-		a.retry_cnt = 7;
-		a.rnr_retry = 7;
-		a.max_rd_atomic = 16;
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	}
-	CHECK(!ibv_modify_qp(e->qp, &a, mask));
+	CHECK(!ibv_query_port(e->context, 1, &port));
+	c.path_mtu = port.active_mtu;
+	CHECK(!to_init(e->qp, type));
+	CHECK(!to_rts(e->qp, &c));
 }
 
 static void post_receives(struct end *e, struct ibv_recv_wr *first)

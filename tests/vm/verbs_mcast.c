@@ -8,57 +8,14 @@
  * The group is an IPv6 or an IPv4-mapped address. It is joined by verbs alone, not by IP.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define QKEY  0x11111111
+#include "verbs_setup.h"
+
 #define GRH   40
 #define SIZE  128
 #define DEPTH 64
 
-#define CHECK(what)                                                                         \
-	do {                                                                                \
-		if (!(what)) {                                                              \
-			fprintf(stderr, "verbs_mcast: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                           \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
-
 static char buffer[DEPTH][GRH + SIZE];
-
-static struct ibv_context *open_device(const char *name)
-{
-	int n;
-	struct ibv_device **list = ibv_get_device_list(&n);
-	struct ibv_context *context = NULL;
-
-	CHECK(list);
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	CHECK(context);
-	return context;
-}
-
-/* a RoCE v1 GID of the group's address family, which multicast requires */
-static int choose_gid(struct ibv_context *context, const union ibv_gid *group)
-{
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-	int want = !memcmp(group->raw, mapped, 12);
-	struct ibv_gid_entry table[64];
-	ssize_t n = ibv_query_gid_table(context, table, 64, 0);
-
-	for (ssize_t i = 0; i < n; i++)
-		if (table[i].gid_type == IBV_GID_TYPE_ROCE_V1 &&
-		    !memcmp(table[i].gid.raw, mapped, 12) == want)
-			return table[i].gid_index;
-	fprintf(stderr, "verbs_mcast: no RoCE v1 GID for this group\n");
-	exit(1);
-}
 
 /* sleeps while it waits: the driver's work queue needs the CPU */
 static struct ibv_wc wait_for(struct ibv_cq *cq)
@@ -103,12 +60,8 @@ int main(int argc, char **argv)
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	CHECK(mr && qp);
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-	a.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
-	a.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	CHECK(!to_init(qp, IBV_QPT_UD));
+	CHECK(!to_rts(qp, &(struct connection){.type = IBV_QPT_UD}));
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!strcmp(argv[1], "recv")) {
@@ -130,10 +83,11 @@ int main(int argc, char **argv)
 	}
 
 	CHECK(argc == 5);
-	struct ibv_ah_attr to = {
-		.is_global = 1,
-		.port_num = 1,
-		.grh = {.dgid = group, .sgid_index = choose_gid(context, &group), .hop_limit = 1}};
+	/* multicast requires a GID of the group's address family */
+	int source = find_gid(context, 1, is_ipv4(&group)).gid_index;
+	struct ibv_ah_attr to = {.is_global = 1,
+				 .port_num = 1,
+				 .grh = {.dgid = group, .sgid_index = source, .hop_limit = 1}};
 	struct ibv_ah *ah = ibv_create_ah(pd, &to);
 
 	CHECK(ah);

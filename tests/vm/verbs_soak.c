@@ -13,33 +13,21 @@
  * started. Fails when nothing has moved for STALL_SECONDS (environment; 120).
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "verbs_setup.h"
 
 #define DEPTH	 8	     /* messages in flight, and receives posted */
 #define TARGETS	 (4 * DEPTH) /* a WRITE may be two queues ahead of the last checked one */
 #define MAX_SIZE 16384
 #define RECEIVE	 (1ull << 63)
-
-#define CHECK(what)                                                                        \
-	do {                                                                               \
-		if (!(what)) {                                                             \
-			fprintf(stderr, "verbs_soak: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                          \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
 
 enum kind { SEND, WRITE, READ, KINDS };
 
@@ -103,9 +91,8 @@ static __attribute__((noreturn)) void fail(const char *what, uint64_t number)
 		"verbs_soak: %s: %llu (sent %llu, acknowledged %llu, received %llu)\n";
 
 	for (int file = STDERR_FILENO; file >= 0; file = file == status_file ? -1 : status_file)
-		dprintf(file, text, what, (unsigned long long)number,
-			(unsigned long long)next_out, (unsigned long long)acked,
-			(unsigned long long)next_in);
+		dprintf(file, text, what, (unsigned long long)number, (unsigned long long)next_out,
+			(unsigned long long)acked, (unsigned long long)next_in);
 	exit(1);
 }
 
@@ -122,8 +109,7 @@ static void report(int file)
 		     (unsigned long long)next_in, (unsigned long long)reads,
 		     (unsigned long long)moved_bytes,
 		     (unsigned long long)errors[IBV_WC_RETRY_EXC_ERR],
-		     (unsigned long long)errors[IBV_WC_LOC_QP_OP_ERR],
-		     (unsigned long long)hung_up);
+		     (unsigned long long)errors[IBV_WC_LOC_QP_OP_ERR], (unsigned long long)hung_up);
 	CHECK(pwrite(file, line, n, 0) == n || write(file, line, n) == n);
 }
 
@@ -337,11 +323,6 @@ static void wait_a_little(void)
 	tick();
 }
 
-static void modify(struct ibv_qp_attr *attr, int mask)
-{
-	CHECK(!ibv_modify_qp(qp, attr, mask | IBV_QP_STATE));
-}
-
 static void make_queue_pair(void)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
@@ -349,15 +330,11 @@ static void make_queue_pair(void)
 						.max_recv_wr = DEPTH,
 						.max_send_sge = 1,
 						.max_recv_sge = 1}};
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
-				.port_num = 1,
-				.qp_access_flags =
-					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
 	CHECK(cq = ibv_create_cq(context, 4 * DEPTH, NULL, channel, 0));
 	init.send_cq = init.recv_cq = cq;
 	CHECK(qp = ibv_create_qp(pd, &init));
-	modify(&a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	CHECK(!to_init(qp, IBV_QPT_RC));
 	sends = receives = broken = said_end = said_bye = heard_bye = 0;
 	for (int i = 0; i < DEPTH; i++)
 		post_receive(i);
@@ -370,31 +347,21 @@ static void make_queue_pair(void)
 
 static void connect_queue_pair(void)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR,
-				.path_mtu = IBV_MTU_4096,
-				.dest_qp_num = theirs.qpn,
-				.rq_psn = theirs.psn,
-				.max_dest_rd_atomic = DEPTH,
-				.min_rnr_timer = 12,
-				.ah_attr = {.is_global = 1,
-					    .port_num = 1,
-					    .grh = {.dgid = theirs.gid,
-						    .sgid_index = gid_index,
-						    .hop_limit = 64}}};
+	struct connection c = {.type = IBV_QPT_RC,
+			       .dest_qp_num = theirs.qpn,
+			       .rq_psn = theirs.psn,
+			       .sq_psn = mine.psn,
+			       .dgid = theirs.gid,
+			       .sgid_index = gid_index,
+			       .min_rnr_timer = 12,
+			       .timeout = 16,	/* 0.27 s, and six times more */
+			       .retry_cnt = 6,	/* rxe takes 7 for ever */
+			       .rnr_retry = 7}; /* for ever */
 	struct ibv_port_attr port;
 
 	CHECK(!ibv_query_port(context, 1, &port));
-	a.path_mtu = port.active_mtu;
-	modify(&a, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-				 .sq_psn = mine.psn,
-				 .timeout = 16,	 /* 0.27 s, and six times more */
-				 .retry_cnt = 6, /* rxe takes 7 for ever */
-				 .rnr_retry = 7, /* for ever */
-				 .max_rd_atomic = DEPTH};
-	modify(&a, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			   IBV_QP_MAX_QP_RD_ATOMIC);
+	c.path_mtu = port.active_mtu;
+	CHECK(!to_rts(qp, &c));
 }
 
 /* waits until all that was posted has completed, successfully or flushed */
@@ -403,7 +370,7 @@ static void destroy_queue_pair(void)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};
 
 	broken = 1;
-	modify(&a, 0);
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
 	while (sends || receives)
 		wait_a_little();
 	CHECK(!ibv_destroy_qp(qp));
@@ -484,19 +451,13 @@ int main(int argc, char **argv)
 {
 	struct sigaction on_stop = {.sa_handler = stop};
 	struct sockaddr_in address = {.sin_family = AF_INET};
-	int n, over, one = 1, listener = -1;
-	struct ibv_device **list = ibv_get_device_list(&n);
+	int over, one = 1, listener = -1;
 
 	if (argc < 5 || argc > 6) {
 		fprintf(stderr, "usage: verbs_soak DEVICE GID_INDEX PORT STATUS [PEER]\n");
 		return 2;
 	}
-	CHECK(list);
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
-			context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	CHECK(context);
+	context = open_device(argv[1]);
 	gid_index = atoi(argv[2]);
 	address.sin_port = htons(atoi(argv[3]));
 	CHECK((status_file = open(argv[4], O_WRONLY | O_CREAT | O_TRUNC, 0644)) >= 0);

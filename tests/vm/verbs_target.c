@@ -14,33 +14,20 @@
  * SIGINT the program prints "made=…", how many there were, and ends.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define QKEY	 0x11111111
+#include "verbs_setup.h"
+
 #define MEMORY	 (1 << 20)
 #define RECEIVES 32
 #define MESSAGE	 4200
 #define EACH	 4 /* queue pairs of a type and version */
 #define COUNT	 (2 * 3 * EACH)
 #define PLACES	 64 /* of the file */
-
-#define CHECK(what)                                                                          \
-	do {                                                                                 \
-		if (!(what)) {                                                               \
-			fprintf(stderr, "verbs_target: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                            \
-			exit(1);                                                             \
-		}                                                                            \
-	} while (0)
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 static const char *const names[] = {"rc", "uc", "ud"};
@@ -60,21 +47,6 @@ static union ibv_gid peer;
 static volatile uint32_t *numbers;
 static long made;
 static volatile sig_atomic_t ended;
-
-static int choose_gid(int version)
-{
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct ibv_gid_entry table[64];
-	ssize_t n = ibv_query_gid_table(context, table, 64, 0);
-
-	for (ssize_t i = 0; i < n; i++)
-		if (table[i].gid_type ==
-			    (version == 1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) &&
-		    !memcmp(table[i].gid.raw, mapped, 12))
-			return table[i].gid_index;
-	fprintf(stderr, "verbs_target: no RoCE v%d GID with an IPv4 address\n", version);
-	exit(1);
-}
 
 static void post_receive(struct target *t)
 {
@@ -113,57 +85,21 @@ static void post_requests(struct target *t)
 /* an arriving packet may break it at any step: then it is tried again */
 static void connect_target(struct target *t)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
-	int connected = t->type != IBV_QPT_UD;
+	struct connection c = {.type = t->type,
+			       .dest_qp_num = 17,
+			       .dgid = peer,
+			       .sgid_index = t->gid_index,
+			       .path_mtu = IBV_MTU_1024,
+			       .min_rnr_timer = 12,
+			       .timeout = 16,
+			       .retry_cnt = 7,
+			       .rnr_retry = 7};
 
-	if (ibv_modify_qp(t->qp, &a, IBV_QP_STATE))
-		return;
-	a.qp_state = IBV_QPS_INIT;
-	a.port_num = 1;
-	a.qkey = QKEY;
-	a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			    IBV_ACCESS_REMOTE_ATOMIC;
-	if (ibv_modify_qp(t->qp, &a,
-			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				  (connected ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)))
+	if (to_reset(t->qp) || to_init(t->qp, t->type))
 		return;
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(t);
-
-	int mask = IBV_QP_STATE;
-
-	a.qp_state = IBV_QPS_RTR;
-	if (connected) {
-		a.path_mtu = IBV_MTU_1024;
-		a.dest_qp_num = 17;
-		a.ah_attr.is_global = 1;
-		a.ah_attr.port_num = 1;
-		a.ah_attr.grh.dgid = peer;
-		a.ah_attr.grh.sgid_index = t->gid_index;
-		a.ah_attr.grh.hop_limit = 64;
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	}
-	if (t->type == IBV_QPT_RC) {
-		a.max_dest_rd_atomic = 16;
-		a.min_rnr_timer = 12;
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	}
-	if (ibv_modify_qp(t->qp, &a, mask))
-		return;
-
-	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	a.qp_state = IBV_QPS_RTS;
-	if (t->type == IBV_QPT_RC) {
-		a.timeout = 16;
-		a.retry_cnt = 7;
-		a.rnr_retry = 7;
-		a.max_rd_atomic = 16;
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	}
-	if (ibv_modify_qp(t->qp, &a, mask))
-		return;
-	if (t->type == IBV_QPT_RC)
+	if (!to_rts(t->qp, &c) && t->type == IBV_QPT_RC)
 		post_requests(t);
 }
 
@@ -228,17 +164,11 @@ int main(int argc, char **argv)
 	}
 	peer.raw[10] = peer.raw[11] = 0xff;
 	CHECK(inet_pton(AF_INET, argv[2], peer.raw + 12) == 1);
-	struct ibv_device **list = ibv_get_device_list(&n);
-
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
-			context = ibv_open_device(list[i]);
-	CHECK(context && (pd = ibv_alloc_pd(context)));
+	context = open_device(argv[1]);
+	CHECK(pd = ibv_alloc_pd(context));
 	CHECK(cq = ibv_create_cq(context, 4096, NULL, NULL, 0));
 	CHECK(!posix_memalign((void **)&memory, 4096, MEMORY));
-	CHECK(mr = ibv_reg_mr(pd, memory, MEMORY,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+	CHECK(mr = ibv_reg_mr(pd, memory, MEMORY, IBV_ACCESS_LOCAL_WRITE | ALL_ACCESS));
 
 	printf("%llu %u\n", (unsigned long long)(uintptr_t)memory, mr->rkey);
 	for (int i = 0; i < COUNT; i++) {
@@ -246,7 +176,7 @@ int main(int argc, char **argv)
 		int version = 1 + i / (3 * EACH);
 
 		t->type = types[i / EACH % 3];
-		t->gid_index = choose_gid(version);
+		t->gid_index = find_gid(context, version, 1).gid_index;
 		make_target(t, i);
 		printf("v%d %s %u\n", version, names[i / EACH % 3], t->qp->qp_num);
 	}

@@ -6,24 +6,12 @@
  *
  * Both ends are in this process, over RoCE v2. Prints "ok", and ends while a window is bound.
  */
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "verbs_setup.h"
 
 #define MEMORY 8192
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
-
-#define CHECK(what)                                                                          \
-	do {                                                                                 \
-		if (!(what)) {                                                               \
-			fprintf(stderr, "verbs_window: %s (line %d): %s\n", #what, __LINE__, \
-				strerror(errno));                                            \
-			exit(1);                                                             \
-		}                                                                            \
-	} while (0)
 
 enum { RECEIVE, SEND };
 
@@ -42,25 +30,12 @@ static struct end owner, peer;
 
 static void open_end(struct end *e, const char *name)
 {
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct ibv_gid_entry table[64];
-	struct ibv_device **list;
-	ssize_t entries;
-	int n;
+	struct ibv_gid_entry entry;
 
-	CHECK(list = ibv_get_device_list(&n));
-	for (int i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			e->context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	CHECK(e->context);
-	CHECK((entries = ibv_query_gid_table(e->context, table, 64, 0)) > 0);
-	for (ssize_t i = 0; i < entries; i++)
-		if (table[i].gid_type == IBV_GID_TYPE_ROCE_V2 &&
-		    !memcmp(table[i].gid.raw, mapped, 12)) {
-			e->gid = table[i].gid;
-			e->gid_index = table[i].gid_index;
-		}
+	e->context = open_device(name);
+	entry = find_gid(e->context, 2, 1);
+	e->gid = entry.gid;
+	e->gid_index = entry.gid_index;
 	CHECK(e->pd = ibv_alloc_pd(e->context));
 	CHECK(e->cq = ibv_create_cq(e->context, 16, NULL, NULL, 0));
 	CHECK(e->mr = ibv_reg_mr(e->pd, e->memory, MEMORY, ACCESS));
@@ -79,34 +54,18 @@ static void make_qp(struct end *e)
 
 static void to_peer(struct end *e, const struct end *other)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
-				.port_num = 1,
-				.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-				.path_mtu = IBV_MTU_1024,
-				.dest_qp_num = other->qp->qp_num,
-				.max_dest_rd_atomic = 1,
-				.min_rnr_timer = 1,
-				.timeout = 18,
-				.retry_cnt = 7,
-				.rnr_retry = 7,
-				.max_rd_atomic = 1};
+	struct connection c = {.type = IBV_QPT_RC,
+			       .dest_qp_num = other->qp->qp_num,
+			       .dgid = other->gid,
+			       .sgid_index = e->gid_index,
+			       .path_mtu = IBV_MTU_1024,
+			       .min_rnr_timer = 1,
+			       .timeout = 18,
+			       .retry_cnt = 7,
+			       .rnr_retry = 7};
 
-	a.ah_attr.is_global = 1;
-	a.ah_attr.port_num = 1;
-	a.ah_attr.grh.dgid = other->gid;
-	a.ah_attr.grh.sgid_index = e->gid_index;
-	a.ah_attr.grh.hop_limit = 64;
-	CHECK(!ibv_modify_qp(e->qp, &a,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	a.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(e->qp, &a,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER));
-	a.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(e->qp, &a,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!to_init(e->qp, c.type));
+	CHECK(!to_rts(e->qp, &c));
 }
 
 /* new queue pairs on both sides, one receive posted at the owner's */

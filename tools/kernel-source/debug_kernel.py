@@ -24,6 +24,7 @@ from pathlib import Path
 from source import fail, fetch, source_version
 
 HERE = Path(__file__).resolve().parent
+BWRAP = HERE.parent / "setup/bwrap-anywhere"
 CONFIG = HERE / "debug.config"
 MOUNT = "/rocelab/build"
 # packages whose versions also determine the result
@@ -47,7 +48,7 @@ def kernel_hash(image: Path) -> str:
 
 def in_root(root: Path, work: Path, *argv: str) -> None:
     """Run a program of the image without network; it may write only to `work`."""
-    command = ["bwrap", "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
+    command = [str(BWRAP), "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
     command += ["--tmpfs", "/tmp", "--bind", str(work), MOUNT, "--chdir", MOUNT]  # noqa: S108
     command += ["--unshare-net", "--unshare-pid", "--die-with-parent", "--clearenv"]
     command += ["--setenv", "PATH", "/usr/sbin:/usr/bin", "--setenv", "LC_ALL", "C.UTF-8"]

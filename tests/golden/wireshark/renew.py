@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Renew corpus.tsv: what the plugin shows of each frame of captures/."""
+"""Renew corpus.tsv: what the plugin shows for each frame of captures/."""
 
 from __future__ import annotations
 

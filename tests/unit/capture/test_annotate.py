@@ -89,25 +89,7 @@ def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> 
     assert report["late"] == 0
 
 
-ANALYZED_ONLY = {
-    "case-mirrored.pcap": "analyze drops the copies, annotate writes them",
-    "case-unsorted.pcap": "analyze sorts, annotate keeps the file's order",
-    "case-sampled.pcap": "analyze has seen the whole file before it judges a loss",
-    "case-reads-unanswered.pcap": "a READ without any answer has no packet to write the gap to",
-    "case-qpn-reuse-near.pcap": "the gap is none once the new queue pair is recognised",
-}
-"""Captures that `rocelab analyze` judges with what it knows at the end (docs/limitations.md)."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=ANALYZED_ONLY[name], strict=True))
-        if name in ANALYZED_ONLY
-        else name
-        for name in SAMPLES
-    ],
-)
+@pytest.mark.parametrize("name", SAMPLES)
 def test_the_corpus(name: str, tmp_path: Path) -> None:
     made = tmp_path / "made.pcapng"
     report = annotate(CAPTURES / name, [], made)

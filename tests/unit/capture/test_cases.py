@@ -37,10 +37,12 @@ NOTHING = {"retransmitted": 0, "missing": 0, "duplicates": 0, "out_of_order": 0}
 
 CASES = {
     "gbn-selective": Expected(
-        [LOSS_BEFORE, UNDECIDED_LOSS], "lost before the capture point; behind it if", go_back_n=True
+        [LOSS_BEFORE, UNDECIDED_LOSS],
+        "lost before the capture point, or after it if",
+        go_back_n=True,
     ),
     "selective-repeat": Expected(
-        [LOSS_BEFORE, ("selective-repeat", "error", False, 1)], "only PSN 11 to 11", go_back_n=True
+        [LOSS_BEFORE, ("selective-repeat", "error", False, 1)], "only PSNs 11 to 11", go_back_n=True
     ),
     "snap64-read": Expected(
         conditions=["snapped_reads"], directions={"a": NOTHING, "b": {"missing": 0}}
@@ -49,7 +51,7 @@ CASES = {
         [LOSS_BEFORE], "PSN 1002 was not captured", directions={"b": {"missing": 1}}
     ),
     "read-response-lost-behind": Expected(
-        [UNDECIDED_LOSS], "lost behind the capture point, or late", directions={"b": {"missing": 0}}
+        [UNDECIDED_LOSS], "lost after the capture point, or late", directions={"b": {"missing": 0}}
     ),
     "reads-unanswered": Expected(
         [LOSS_BEFORE], "PSN 1000 was not captured", directions={"b": {"missing": 2}}
@@ -64,9 +66,9 @@ CASES = {
     "sampled": Expected(conditions=["sampled"]),
     "vlan-overlap": Expected(connections=2, directions={"a": NOTHING}),
     "qpn-reuse-near": Expected(
-        [("qpn-reuse", "note", True, 1)], "MSN 1 starts again", directions={"a": NOTHING}
+        [("qpn-reuse", "note", True, 1)], "MSN 1 restarts", directions={"a": NOTHING}
     ),
-    "source-port-spray": Expected([("udp-source-port", "note", False, 58)], "changes 58 times"),
+    "source-port-spray": Expected([("udp-source-port", "note", False, 58)], "changed 58 times"),
     "reserved-bit": Expected([("bth-reserved", "note", False, 20)], "20 packet(s)", connections=5),
     "mid-traffic": Expected(conditions=["mid_traffic"]),
     "other-port": Expected(conditions=["other_port"], connections=0),
@@ -103,7 +105,7 @@ def test_every_case_is_expected() -> None:
 
 
 def test_clocks_of_two_taps_are_aligned() -> None:
-    """The second clock is 3 µs behind, and an answer takes 2 µs: 1 µs is what is proven."""
+    """The second clock lags by 3 µs, and a response takes 2 µs: 1 µs is proven."""
     result = analyze("skew-requests", "skew-responses")
     assert result["findings"] == []
     assert [row["kind"] for row in result["conditions"]] == ["clock_offset"]

@@ -298,7 +298,7 @@ def test_records_out_of_order_are_sorted_and_counted(tmp_path: Path) -> None:
     result = capture.analyze([str(path)]).result
     assert result["input"]["times_backwards"] == 0
     [condition] = [row for row in result["conditions"] if row["kind"] == "unsorted"]
-    assert condition["detail"].startswith("10 records came after one with a later time")
+    assert condition["detail"].startswith("10 records follow one with a later time")
 
 
 def files_of(content: bytes) -> list[tuple[int, bytes]]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import signal
 import struct
@@ -21,6 +23,7 @@ from typer.testing import CliRunner, Result
 from corpus import CAPTURES, files, frames
 from json_keys import keys
 from rocelab import capture
+from rocelab.capture import connection_rows
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, UsageError
 
@@ -109,6 +112,37 @@ def test_several_captures_are_analysed_one_by_one(tmp_path: Path) -> None:
     assert isinstance(run("--parquet", tmp_path, *names).exception, UsageError)
 
 
+def test_csv_has_the_connections_of_all_captures() -> None:
+    names = [CAPTURES / "fault-drop-before.pcap", CAPTURES / "case-vlan-overlap.pcap"]
+    result = run("--csv", *names)
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert list(rows[0]) == list(connection_rows.COLUMNS)
+    assert {row["file"] for row in rows} == {str(name) for name in names}
+    assert {row["vlans"] for row in rows} == {"", "10", "20"}
+    for name in names:
+        own = [row for row in rows if row["file"] == str(name)]
+        # the other output of the same facts, which the core writes by itself
+        table = pl.DataFrame(capture.read(name).connections)
+        for column in set(table.columns) & set(connection_rows.COLUMNS):
+            texts = ["" if value is None else str(value) for value in table[column]]
+            assert [row[column] for row in own] == texts, column
+    assert isinstance(run("--csv", "--json", *names).exception, UsageError)
+
+
+def test_csv_columns_are_documented() -> None:
+    text = (CAPTURES.parent / "docs/formats/analysis.md").read_text()
+    assert not {name for name in connection_rows.COLUMNS if f"`{name}`" not in text}
+
+
+def test_csv_is_safe_to_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("=1+1.pcap", "a\x1b]0;x.pcap"):
+        (tmp_path / name).write_bytes((CAPTURES / "rc-v1.pcap").read_bytes())
+    result = run("--csv", "=1+1.pcap", "a\x1b]0;x.pcap")
+    names = {row["file"] for row in csv.DictReader(io.StringIO(result.stdout))}
+    assert names == {"./=1+1.pcap", "a\\x1b]0;x.pcap"}
+
+
 def test_one_unusable_file_does_not_hide_the_others(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing.pcap"
     nothing.write_bytes(b"no capture")
@@ -119,7 +153,7 @@ def test_one_unusable_file_does_not_hide_the_others(tmp_path: Path) -> None:
 
 def test_the_head_says_what_holds_for_the_capture() -> None:
     text = run(CAPTURES / "case-mirrored.pcap").stdout
-    assert "nearly every packet is here twice" in text
+    assert "nearly every packet appears twice" in text
     assert text.index("nearly every") < text.index("connections")
 
 
@@ -270,6 +304,9 @@ def two_connections(path: Path) -> Path:
     [
         ("", {7, 9}), ("qpn=7", {7}), ("conn=1", {9}), ("addr=10.0.0.3", {9}),
         ("time=0.5..", {9}), ("time=..0.5", {7}), ("addr=10.0.0.2, qpn=9", {9}),
+        ("addr=10.0.0.3/32", {9}), ("addr=10.0.0.0/30", {7, 9}), ("addr=10.0.0.3/31", {7, 9}),
+        ("addr=0.0.0.0/0", {7, 9}), ("addr=fe80::/10", set()), ("addr=::/0", {7, 9}),
+        ("addr=fe80::/10,addr=10.0.0.3", {9}),
     ],
 )  # fmt: skip
 def test_filter(terms: str, qpns: set[int], tmp_path: Path) -> None:

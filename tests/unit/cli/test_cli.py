@@ -46,8 +46,9 @@ _HEAVY = {"altair", "jinja2", "polars", "vl_convert"}
 @pytest.mark.parametrize(
     ("words", "without"),
     [
-        (["--help"], _HEAVY | {"asyncio", "pydantic", "rich"}),
-        (["analyze", "captures/pfc.pcap"], _HEAVY | {"asyncio"}),
+        (["--help"], _HEAVY | {"asyncio", "pydantic", "rich", "secrets", "tomllib"}),
+        (["analyze", "captures/pfc.pcap"], _HEAVY | {"asyncio", "tomllib"}),
+        (["analyze", "--json", "captures/pfc.pcap"], _HEAVY | {"asyncio", "rich", "tomllib"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(words: list[str], without: set[str]) -> None:

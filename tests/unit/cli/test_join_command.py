@@ -67,7 +67,7 @@ def test_output_fits_the_screen_and_names_every_cause(tmp_path: Path) -> None:
     cell(tmp_path, schedule(3, messages=80, faults=0.5))
     found = run(tmp_path)
     assert found.exit_code == ExitCode.OK
-    assert max(map(len, found.output.splitlines())) <= 80, found.output
+    assert max(map(len, found.stdout.splitlines())) <= 80, found.output
     (one,) = json.loads(run("--json", tmp_path).stdout)["places"]
     for words, counts in (
         (join_tables.SENT, one["wire"]["sent"]),
@@ -117,9 +117,15 @@ def test_parquet(tmp_path: Path) -> None:
 def test_every_json_key_and_cause_is_documented(tmp_path: Path) -> None:
     text = (ROOT / "docs/formats/join.md").read_text("utf-8")
 
-    cell(tmp_path, schedule(1, messages=20, faults=0))
+    cell(tmp_path, schedule(1, messages=200, faults=0))
     (one,) = json.loads(run("--json", tmp_path).stdout)["places"]
-    assert one["median_message"]["of"] == 20
+    assert one["median_message"]["of"] == 200
+    varied = one["variations"]
+    assert [(each["payload_bytes"], each["by"]) for each in varied] == [
+        (size, "driver") for size in (4, 64, 1024)
+    ]
+    for each in varied:
+        assert sum(part["share"] for part in each["parts"]) == pytest.approx(1)
     assert {"tx", "rx", "answer_tx", "answer_rx"} == set(one["median_message"]["stages_ns"])
     for part in ("nodes", "median_message"):
         one[part] = {}

@@ -41,7 +41,7 @@ PLACEHOLDER = re.compile(r"[<>…{}$*]|(?<![A-Z])(?:LINE|NAME|RULE|SUITE|TOOL)(?
 
 
 def code(text: str) -> list[str]:
-    """Code blocks, fenced and indented, and code spans: each line or span by itself."""
+    """Code blocks, fenced and indented, and code spans: each line or span separately."""
     fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     rest = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     indented = re.findall(r"^ {4}(.*)$", rest, re.MULTILINE)

@@ -18,7 +18,7 @@ _NAMED = {
     "<asked>": {"devlink"},
     "<command>": {"rxecpu"},
     "<TAP>": {"linktap"},
-    # a server that drops root by itself, or one that setpriv(1) starts without it
+    # a server that drops root on its own, or one that setpriv(1) starts without it
     "<become>": {"vsftpd", "setpriv"},
 }
 """What stands in variables, and which programs those are."""

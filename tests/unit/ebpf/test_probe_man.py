@@ -68,7 +68,7 @@ def manual(probe: str) -> list[Option]:
 @each_probe
 def test_same_options_in_the_same_order(probe: str) -> None:
     """Letters, names and arguments agree; one table serves getopt and --help."""
-    assert len(table(probe)) > 10
+    assert len(table(probe)) >= 8  # those that all probes share
     assert manual(probe) == table(probe)
 
 

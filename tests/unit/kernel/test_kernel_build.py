@@ -172,7 +172,7 @@ def test_fetch_from_elsewhere(tmp_path: Path) -> None:
 def patch_id(base: Path) -> str:
     """Return the patch id of a copy of the kernel folder."""
     files = [
-        *sorted((base / "patches/6.12").glob("*.patch")),
+        *sorted((base / "patches").glob("*/*.patch")),
         *sorted((base / "src").glob("*.[ch]")),
     ]
     done = script("patch-id", str(base), *map(str, files))
@@ -203,7 +203,7 @@ def test_unknown_line_and_variant() -> None:
     assert "No patch series for kernel line 5.10" in done.stderr
     done = subprocess.run([*make, "VARIANT=fast"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "VARIANT=fast is not one of: instrumented stock delay" in done.stderr
+    assert "VARIANT=fast is not one of: stock fixes events instrumented delay" in done.stderr
 
 
 def host(sys: Path, call: str) -> subprocess.CompletedProcess[str]:
@@ -382,15 +382,100 @@ def test_dkms_conf() -> None:
     releases = {"6.1.0-56-amd64": "6.1", "6.12.117+deb13-amd64": "6.12", "7.3.4-amd64": "7.x"}
     for release, line in releases.items():
         assert re.match(found[1], release)
-        assert (KERNEL / "patches" / line).is_dir()
+        assert (KERNEL / "patches/lines" / line).is_dir()
     for release in ("6.10.3-amd64", "6.13.1-amd64", "5.10.0-amd64"):
         assert not re.match(found[1], release)
 
 
+def test_fixes_come_first_and_can_be_backported() -> None:
+    """Each fix says what it fixes, and needs nothing of the events or of RoCE v1."""
+    fixes = sorted((KERNEL / "patches/fixes").glob("*.patch"))
+    assert fixes
+    for path in fixes:
+        text = path.read_text()
+        assert re.search(r'^Fixes: [0-9a-f]{12} \(".+"\)$', text, re.MULTILINE), path.name
+        added = [line for line in text.splitlines() if line.startswith("+")]
+        assert not re.search(r"trace_rxe|rxe_(trace|stamp|v1)_|RXE_DROP", "\n".join(added))
+
+
+def test_names_of_what_only_traces() -> None:
+    """Functions and variables of the events begin with rxe_trace_ or rxe_stamp_."""
+    for path in sorted((KERNEL / "src").glob("rxe_st*.[ch]")):
+        text = path.read_text()
+        defined = re.findall(r"^(?!#|\t| )[\w *]*\b((?:__)?rxe_\w+) ?[(\[;={]", text, re.MULTILINE)
+        assert defined
+        for name in defined:
+            assert re.match(r"(__)?rxe_(trace|stamp)(_|$)", name), f"{path.name}: {name}"
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    """Create a series of two patches and a line that has the second one otherwise."""
+    for number, name in ((1, "first"), (2, "second")):
+        text = PATCH.replace("int patched21", f"int {name}21")
+        (tmp_path / f"000{number}-{name}.patch").write_text(text)
+    line = tmp_path / "line"
+    line.mkdir()
+    (line / "second.fixup").write_text(
+        "This line counts otherwise.\n\n--- a/second.patch\n+++ b/second.patch\n"
+        "@@ -7,3 +7,3 @@\n--int line21;\n-+int second21;\n+-long line21;\n++long second21;\n"
+        "  int line22;\n"
+    )
+    return tmp_path
+
+
+def of_line(series: Path) -> subprocess.CompletedProcess[str]:
+    """Derive the line's series."""
+    patches = map(str, sorted(series.glob("*.patch")))
+    return script("line", str(series / "line"), str(series / "out"), *patches)
+
+
+def test_a_line_is_derived(series: Path) -> None:
+    """A patch is taken as it is, with the line's fixup, or left out where the line says so."""
+
+    done = of_line(series)
+    assert done.returncode == 0, done.stderr
+    first, second = sorted((series / "out").iterdir())
+    assert first.read_text() == (series / "0001-first.patch").read_text()
+    assert "+long second21;" in second.read_text()
+    (series / "line/first.omitted").write_text("This line never had the bug.\n")
+    done = of_line(series)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (series / "out").iterdir()] == ["0002-second.patch"]
+
+
+def test_a_stale_fixup_is_refused(series: Path) -> None:
+    """If a patch has changed where a line differs, the line's fixup must be made again."""
+    (series / "0002-second.patch").write_text(PATCH.replace("line21", "other21"))
+    done = of_line(series)
+    assert done.returncode == 1
+    assert "second.fixup does not apply to 0002-second.patch" in done.stderr
+    assert "Changing the series" in done.stderr
+
+
+def test_every_line_is_derived(tmp_path: Path) -> None:
+    """Each line's fixups belong to the series as it is, and give a reason."""
+    patches = [
+        str(path)
+        for group in ("fixes", "events", "v1", "test")
+        for path in sorted((KERNEL / "patches" / group).glob("*.patch"))
+    ]
+    for line in sorted((KERNEL / "patches/lines").iterdir()):
+        done = script("line", str(line), str(tmp_path / line.name), *patches)
+        assert done.returncode == 0, done.stderr
+        omitted = {path.stem for path in line.glob("*.omitted")}
+        found = {path.name for path in (tmp_path / line.name).iterdir()}
+        assert found == {Path(path).name for path in patches if Path(path).stem[5:] not in omitted}
+
+
 def test_series_form() -> None:
     """Each patch can be mailed: numbered, signed off, changing only the driver."""
-    patches = sorted((KERNEL / "patches").glob("*/*.patch"))
-    assert patches
+    patches = [
+        path
+        for group in ("fixes", "events", "v1", "test")
+        for path in sorted((KERNEL / "patches" / group).glob("*.patch"))
+    ]
+    assert [int(path.name[:4]) for path in patches] == list(range(1, len(patches) + 1))
     for path in patches:
         text = path.read_text()
         assert re.match(r"\d{4}-RDMA-rxe-", path.name)
@@ -399,3 +484,83 @@ def test_series_form() -> None:
         touched = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
         assert touched
         assert all(name.startswith(f"{RXE}/") for name in touched)
+
+
+def check_lines(kernel: Path) -> subprocess.CompletedProcess[str]:
+    """Check what the lines of a kernel folder declare."""
+    return script("check-lines", str(kernel), str(kernel / "out"))
+
+
+def test_undeclared_divergence_is_refused(tmp_path: Path) -> None:
+    """A line's own patch, a fixup without reason, effect or patch, a stale one: all are errors."""
+    kernel = tmp_path / "kernel"
+    shutil.copytree(KERNEL, kernel)
+    done = check_lines(kernel)
+    assert done.returncode == 0, done.stderr
+    line = kernel / "patches/lines/6.12"
+    first = next((kernel / "patches/fixes").glob("0009-*")).read_text().split("\n", 1)[0]
+    same = f"Why.\n\n--- a/patch\n+++ b/patch\n@@ -1 +1 @@\n-{first}\n+{first}\n"
+    spoilt = {
+        "own.patch": ("", "is neither a fixup nor an omission"),
+        "RDMA-rxe-Another.fixup": ("Why.\n", "belongs to no patch of the series"),
+        "RDMA-rxe-Copy-the-address-vector-once.omitted": ("", "gives no reason"),
+        "RDMA-rxe-Copy-the-address-vector-once.fixup": (same, "changes nothing: remove it"),
+    }
+    for name, (text, complaint) in spoilt.items():
+        path = line / name
+        before = path.read_text() if path.exists() else None
+        path.write_text(text)
+        done = check_lines(kernel)
+        assert done.returncode == 1
+        assert f"{name} " in done.stderr
+        assert complaint in done.stderr
+        if before is None:
+            path.unlink()
+        else:
+            path.write_text(before)
+    fixup = line / "RDMA-rxe-Trace-the-arrival-of-a-packet.fixup"
+    fixup.write_text(fixup.read_text().replace("\n-", "\n-other ", 4))
+    done = check_lines(kernel)
+    assert done.returncode == 1
+    assert "does not apply" in done.stderr
+
+
+def test_mails(pristine: Path, tmp_path: Path) -> None:
+    """Fixes and the rest are mails with cover letters; who git says you are signs off."""
+    kernel = tmp_path / "kernel"
+    for group, number in (("fixes", 1), ("events", 2), ("v1", 3)):
+        (kernel / "patches" / group).mkdir(parents=True)
+        (kernel / "patches" / group / "cover-letter").write_text(f"About {group}\n\nText.\n")
+        (kernel / "patches" / group / f"000{number}-{group}.patch").write_text(
+            f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Else <else@localhost>\n"
+            "Date: Sat, 21 Nov 2026 03:23:30 +0000\n"
+            f"Subject: [PATCH] RDMA/rxe: Do {group}\n\nWhy.\n\n"
+            "Signed-off-by: Else <else@localhost>\n---\n"
+            + PATCH.replace("patched21", f"made{number}").replace(
+                "line21", f"made{number - 1}" if number > 1 else "line21"
+            )
+        )
+    (kernel / "src").mkdir()
+    for name in ("rxe_trace.h", "rxe_v1.c"):
+        (kernel / "src" / name).write_text(f"/* {name} */\n")
+    shutil.copytree(SCRIPTS, kernel / "scripts")
+    config = tmp_path / "gitconfig"
+    config.write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
+    words = (str(kernel), str(pristine), str(tmp_path / "mail"), "7.3")
+    done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    mails = {path.parent.name + path.name[:4]: path.read_text()
+             for path in (tmp_path / "mail").glob("*/*.patch")}  # fmt: skip
+    assert set(mails) == {"fixes0000", "fixes0001", "rfc0000", "rfc0001", "rfc0002"}
+    assert "Subject: [PATCH 0/1] About fixes\n\nText.\n" in mails["fixes0000"]
+    assert "Subject: [RFC PATCH 0/2] About events\n\nText.\n" in mails["rfc0000"]
+    for name in ("fixes0001", "rfc0001", "rfc0002"):
+        assert mails[name].count("Signed-off-by: Jane Doe <jane@example.org>\n") == 1
+        assert "From: Jane Doe <jane@example.org>\n" in mails[name]
+        assert "Else" not in mails[name]
+    assert "+/* rxe_trace.h */" in mails["rfc0001"]
+    assert "+/* rxe_v1.c */" in mails["rfc0002"]
+    config.write_text("")
+    done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "nobody signs off" in done.stderr

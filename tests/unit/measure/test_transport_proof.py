@@ -371,3 +371,10 @@ def test_control_connections_are_not_the_benchmark(tmp_path: Path) -> None:
     assert (found.control, found.control_payload_bytes) == (1, 100)
     assert (found.tcp, found.tcp_payload_bytes) == (2, 200)
     assert frames.count(path).tcp == 3
+
+
+def test_congestion_notifications_are_decoded() -> None:
+    """They belong to RoCE, carry no message, and are nothing strange."""
+    found = frames.count(Path(__file__).parents[3] / "captures" / "cnp.pcap")
+    assert found.undecoded == 0
+    assert 0 < found.roce_data < found.roce_v2

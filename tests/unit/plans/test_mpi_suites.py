@@ -117,6 +117,41 @@ def test_osu_of_several_versions() -> None:
     }
 
 
+@pytest.mark.parametrize("suffix", ["-x2", "+git.1a2b", "~rc1"])
+@pytest.mark.parametrize(
+    ("tool", "name", "version"),
+    [
+        ("omb", "osu-5.8-latency.txt", "5.8"),
+        ("imb", "imb-2021.11-bcast.txt", "2021.11"),
+        ("skampi", "skampi-5.0-bcast.txt", "5.0"),
+        ("npb", "npb-2.3-mg.txt", "2.3"),
+    ],
+)
+def test_versions_with_a_suffix(suffix: str, tool: str, name: str, version: str) -> None:
+    """Builds of a site name themselves; their numbers are read as strictly as others."""
+    asked = {
+        "omb": job("omb", "latency", 64),
+        "imb": job("imb", "bcast", 64, 1024),
+        "skampi": job("skampi", "bcast", 1),
+        "npb": application("npb", "mg", "B", 4),
+    }[tool]
+    text = (HERE / name).read_text().replace("MPI_Bcast-nodes-length", "bcast-1")
+    plain = SUITES[tool].parse(asked, text)
+    named = SUITES[tool].parse(asked, text.replace(version, version + suffix, 1))
+    assert named.values == plain.values
+    assert named.facts["version"].startswith(version + suffix)
+    assert "note" not in {**named.facts, **plain.facts}
+    later = SUITES[tool].parse(asked, text.replace(version, "9.9", 1))
+    assert later.values == plain.values
+    assert "not tested" in later.facts["note"]
+
+
+def test_a_version_has_a_limit() -> None:
+    text = (HERE / "osu-5.8-latency.txt").read_text()
+    with pytest.raises(CellError, match="0 headings"):
+        SUITES["omb"].parse(job("omb", "latency", 64), text.replace("v5.8", "v" + "7" * 99))
+
+
 def test_osu_s_other_columns() -> None:
     """By their names: `-f`, `-c`, a barrier's, a build for GPUs."""
     full = read(job("omb", "reduce", 100000, ranks=200), "osu-6.2-reduce-full.txt")

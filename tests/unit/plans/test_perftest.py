@@ -156,6 +156,13 @@ def test_perftests_cpu_utilization() -> None:
         parse(job("write_bw", 65536, 487), UTIL)
 
 
+def test_perftest_sleeps_until_a_completion() -> None:
+    polls = job("send_lat", 64, 1000)
+    asked = replace(polls, events=True)
+    for end in (client, server):
+        assert set(end(asked)) - set(end(polls)) == {"-e"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

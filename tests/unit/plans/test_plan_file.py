@@ -230,6 +230,25 @@ cpu_util = true
         plan_file.from_toml(text.replace("write_bw", "write_lat"), "p.toml")
 
 
+def test_only_perftests_completions_are_events() -> None:
+    text = """
+[plan]
+name = "p"
+transports = ["rxe-v2"]
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [64]
+events = true
+"""
+    plan = plan_file.from_toml(text, "p.toml")
+    assert plan.benchmarks[0].events
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    for other in ('tool = "perftest"\ntest = "write_lat"', 'tool = "mpibench"\ntest = "latency"'):
+        with pytest.raises(UsageError, match="waits for no completion event"):
+            plan_file.from_toml(text.replace('tool = "perftest"\ntest = "send_lat"', other), "p")
+
+
 def test_the_documentation_prints_the_catalog() -> None:
     page = (Path(__file__).parents[3] / "docs" / "formats" / "plan.md").read_text()
     for test in TESTS.values():
@@ -245,3 +264,75 @@ def test_the_documentation_prints_the_catalog() -> None:
         assert f"| `{transport}` |" in page
     example = page.split("```toml\n")[1].split("```")[0]
     assert plan_file.from_toml(example, "plan.md").repetitions == 10
+
+
+FAULTY = """
+[plan]
+name = "faulty"
+repetitions = 2
+transports = ["rxe-v2"]
+[testbed.faults.seven]
+action = "drop"
+message = 3
+packet = 7
+[testbed.faults.busy]
+action = "rnr_nak"
+rnr_timer = 0
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [16384]
+faults = ["busy", "seven"]
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+label = "plain"
+sizes = [16384]
+"""
+
+
+def test_faults_belong_to_benchmarks() -> None:
+    """By name, with every default, and also out of run.json."""
+    plan = plan_file.from_toml(FAULTY, "p.toml")
+    faulty, plain = plan.benchmarks
+    busy, seven = faulty.faults
+    assert (busy.action, busy.message, busy.rnr_timer) == ("rnr_nak", 2, 0)
+    assert (seven.action, seven.direction, seven.times) == ("drop", "to_server", 1)
+    assert (seven.message, seven.packet) == (3, 7)
+    assert plain.faults == ()
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    assert "faults" not in plan_file.from_toml(GOOD, "p.toml").to_dict()["testbed"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('action = "drop"', 'action = "lose"', "faults.seven.action: unknown value"),
+        ("packet = 7", "packets = 7", "faults.seven.packets: unknown key"),
+        ("packet = 7", "packet = -2", "faults.seven.packet: -2 is out of range"),
+        ("packet = 7", "bit = 9", "faults.seven.bit: the action does not use it"),
+        ("faults.seven", 'faults."a b"', "cannot name a fault"),
+        ("faults.seven]", "faults]\nseven = 3\n[testbed.faults.six]", "is not a table"),
+        ("rnr_timer = 0", "message = 1", "needs the client's queue pair number"),
+        ("rnr_timer = 0", 'direction = "to_client"', "rnr_nak answers a request"),
+        ('["busy", "seven"]', '["busy", "eight"]', "faults: unknown value 'eight'"),
+        ('"perftest"\ntest = "send_bw"', '"mpibench"\ntest = "latency"', "several queue pairs"),
+        ('"rxe-v2"]', '"rxe-v1"]', "they meet only RoCE v2"),
+        (
+            "[testbed.faults.seven]",
+            "[testbed.link]\nloss_ppm = 1\n[testbed.faults.seven]",
+            "a shaped link",
+        ),
+        (
+            "[testbed.faults.seven]",
+            '[testbed]\nprovider = "veth"\n[testbed.faults.seven]',
+            "between two virtual machines",
+        ),
+    ],
+)
+def test_faults_that_cannot_be_are_refused(old: str, new: str, message: str) -> None:
+    assert old in FAULTY
+    with pytest.raises(UsageError) as caught:
+        plan_file.from_toml(FAULTY.replace(old, new, 1), "p.toml")
+    assert message in caught.value.what
+    assert caught.value.action

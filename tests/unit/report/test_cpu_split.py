@@ -35,7 +35,7 @@ def figure(page: Element, accelerator: str) -> Element:
 
 @pytest.mark.parametrize("accelerator", ["tcg", "native"])
 def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> None:
-    """The table has each account's mean; the bars' legend has owner and context."""
+    """The table has each account's mean; the bars' legend has owner and context in the kernel."""
     page = report(tmp_path, accelerator)
     found = figure(page, accelerator)
     rows = found.all("table")[0].table()
@@ -49,13 +49,12 @@ def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> N
                     [row] = [
                         row
                         for row in rows
-                        if (row["transport"], row["node"], row["size"])
-                        == (transport, node, units.size(size))
-                        and row["owner and context"] == f"{owner}, {context}, per message"
+                        if (row["size"], row["owner and context"])
+                        == (units.size(size), f"{owner}, {context}")
                     ]
                     mean = statistics.fmean(here.filter(metric=metric)["value"])
-                    assert row["mean"] == units.number(mean / 1e3, 4)
-    for words in ("rxe, kernel threads", "network, system calls", "benchmark, user mode"):
+                    assert row[f"{transport} {node}"] == units.number(mean / 1e3, 4)
+    for words in ("rxe, kernel threads", "network, system calls", "user mode"):
         assert words in found.text
     assert f"Accelerator: {accelerator}" in found.text
 
@@ -71,11 +70,11 @@ def test_no_share_of_emulated_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_beside_the_correlation(tmp_path: Path) -> None:
-    """The table of the fit has kernel time per packet, but not without the probe."""
+    """The table of the rest has kernel time per message, but not without the probe."""
     page = report(tmp_path / "timed", "native")
-    assert "kernel CPU per packet" in page.text
+    assert "kernel CPU per message" in page.text
     bare = report(tmp_path / "bare", "native", timed=False)
-    assert "kernel CPU per packet" not in bare.text
+    assert "kernel CPU per message" not in bare.text
     assert "CPU split" not in bare.text
 
 
@@ -98,13 +97,16 @@ def test_perftest_s_own_utilization_stands_beside_rxecpu_s(
     pl.concat([table, theirs]).write_parquet(folder / "results.parquet")
     page = report_page.page(folder, "cpu")
     rows = [
-        (row["owner and context"], row["node"], row["mean"])
+        (row["owner and context"], row["rxe-v2 n1"], row["rxe-v2 n2"])
         for row in figure(page, accelerator).all("table")[0].table()
         if "0 to 1" in row["owner and context"]
     ]
     if accelerator == "native":
-        assert ("utilization by perftest's --cpu_util (0 to 1, not a time)", "n1", "0.7500") in rows
-        assert len(rows) == 3
+        assert (
+            *("utilization by perftest's --cpu_util (0 to 1, not a time)", "0.7500"),
+            units.ABSENT,
+        ) in rows
+        assert len(rows) == 2
     else:
         assert not rows
     [section] = page.all("section", id="cpu")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -12,9 +13,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import html_tree
 from command_line import in_process as rocelab
+from rocelab import units
 from rocelab.errors import UsageError
-from rocelab.report import build, export
+from rocelab.report import build, export, table_files
+from rocelab.report.figure import Column, Table
 from synthetic_run import Synthetic
 
 RUN = Synthetic(tests=("write_lat",), sizes=(64, 4096), timed=True, traced=False)
@@ -95,9 +99,15 @@ def test_what_is_exported(folder: Path, tmp_path: Path) -> None:
     written = {path.name: path for path in export(folder, into)}
     build(folder)
     slugs = {path.stem for path in (folder / "figures").iterdir()}
-    assert set(written) == {
+    tables = {name for name in written if name.startswith("table-")}
+    assert set(written) - tables == {
         "results.csv", "results.parquet", *(f"{s}.svg" for s in slugs), *(f"{s}.pdf" for s in slugs)
     }  # fmt: skip
+    latency = "table-latency-one-way-half-rtt-tcg"
+    assert {f"{latency}.csv", f"{latency}.tex"} <= tables
+    page = html_tree.parse((folder / "report.html").read_text(encoding="utf-8"))
+    shown = [t for s in page.all("section") for t in s.all("table")]
+    assert len(tables) == 2 * len(shown)
     table = pl.read_parquet(folder / "results.parquet")
     assert_frame_equal(pl.read_parquet(written["results.parquet"]), table)
     assert_frame_equal(pl.read_csv(written["results.csv"], schema=table.schema), table)
@@ -134,3 +144,36 @@ def test_the_option(folder: Path, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     assert (tmp_path / "out" / "results.csv").exists()
     assert answer.stdout == f"{folder / 'report.html'}\n"
+
+
+HOSTILE = Table(
+    "a caption\nof two lines",
+    (Column("name_%"), Column("CPU (µs)", numeric=True)),
+    (
+        (r"\input{/etc/passwd}", f"{units.MINUS}1,234.5"),
+        ("=HYPERLINK(1)", units.ABSENT),
+        ("a & b $x$ ~^#", "0.25"),
+    ),
+)
+
+
+def test_a_table_as_csv_is_numbers_and_no_formula() -> None:
+    rows = list(csv.reader(table_files.as_csv(HOSTILE).splitlines()))
+    assert rows == [
+        ["name_%", "CPU (µs)"],
+        [r"\input{/etc/passwd}", "-1234.5"],
+        ["'=HYPERLINK(1)", ""],
+        ["a & b $x$ ~^#", "0.25"],
+    ]
+
+
+def test_a_table_as_latex_is_escaped() -> None:
+    lines = table_files.as_latex(HOSTILE).splitlines()
+    assert lines[:2] == ["% a caption of two lines", r"\begin{tabular}{lr}"]
+    assert lines[3] == r"name\_\% & CPU (\textmu{}s) \\"
+    assert lines[5:8] == [
+        r"\textbackslash{}input\{/etc/passwd\} & $-$1,234.5 \\",
+        r"=HYPERLINK(1) & -- \\",
+        r"a \& b \$x\$ \textasciitilde{}\textasciicircum{}\# & 0.25 \\",
+    ]
+    assert lines[-1] == r"\end{tabular}"

@@ -98,8 +98,8 @@ def test_figures_whose_names_come_out_alike_are_both_kept(tmp_path: Path) -> Non
     page = built(tmp_path)
     names = {figure.attributes["id"] for figure in page.all("div", class_="card")}
     assert {
-        "stages-perf-test-write-lat-rxe-v2-packets-tcg",
-        "stages-perf-test-write-lat-rxe-v2-packets-tcg-2",
+        "stages-perf-test-write-lat-packets-tcg",
+        "stages-perf-test-write-lat-packets-tcg-2",
     } <= names
     assert names == {path.stem for path in (tmp_path / "figures").iterdir()}
 
@@ -131,8 +131,11 @@ def test_only_tcp(tmp_path: Path) -> None:
     assert "has no stage costs" in section(page, "stages")
     assert "has no coverage" in section(page, "coverage")
     assert {figure.attributes["id"] for figure in page.all("div", class_="card")} == {
+        "answer-cost-tcg",
         "latency-one-way-half-rtt-tcg",
         "bandwidth-one-way-tcg",
+        "correlation-inverse-bandwidth-one-way-tcg",
+        "correlation-latency-one-way-half-rtt-tcg",
         "wire-tcg",
     }
 
@@ -163,7 +166,7 @@ def test_errors_are_listed_and_their_numbers_are_not(tmp_path: Path) -> None:
     [figure] = page.all("div", id="latency-one-way-half-rtt-tcg")
     counts = {row["transport"]: row["repetitions"] for row in figure.all("table")[0].table()}
     assert counts == {"tcp": "3", "rxe-v2": "2"}
-    assert "5 of 6 cells gave a result" in section(page, "findings")
+    assert "5 of 6 cells gave a result" in section(page, "answer")
 
 
 @pytest.mark.slow

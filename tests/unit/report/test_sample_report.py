@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def test_it_is_a_real_run_without_raw_output(run: Path) -> None:
     assert "SYNTHETIC" not in json.dumps(meta["nodes"])
     assert meta["nodes"]["n1"]["driver"]["version"].startswith("rocelab-")
     assert {path.name for path in run.glob("cells/*/*")} == {"cell.json"}
+
+
+def test_the_readme_quotes_the_sample() -> None:
+    """The numbers below its picture are those of the picture."""
+    readme = (SAMPLE.parents[1] / "README.md").read_text(encoding="utf-8")
+    [said] = re.findall(r"^Here a message.*?(?=\n\n)", readme, re.DOTALL | re.MULTILINE)
+    numbers = re.findall(r"\d+,\d{3}", said)
+    assert len(numbers) == 5
+    page = html_tree.parse((SAMPLE / "report.html").read_text(encoding="utf-8"))
+    first = page.all("section", id="answer")[0].text
+    assert [number for number in numbers if number not in first] == []
 
 
 def test_the_folder_holds_what_a_reader_opens() -> None:

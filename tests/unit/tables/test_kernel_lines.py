@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_each_line_has_its_series_and_its_image() -> None:
-    series = {path.name for path in (ROOT / "kernel/patches").iterdir()}
+    series = {path.name for path in (ROOT / "kernel/patches/lines").iterdir()}
     images = {path.stem for path in (ROOT / "tools/node/lines").iterdir()}
     assert series == images == set(kernel_lines.LINES)
 

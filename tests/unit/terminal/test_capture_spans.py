@@ -22,4 +22,4 @@ from rocelab.terminal import capture_tables
     ],
 )
 def test_duration(ns: int | None, text: str) -> None:
-    assert capture_tables._ns(ns) == text
+    assert capture_tables.duration(ns) == text

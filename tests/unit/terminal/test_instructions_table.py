@@ -27,7 +27,7 @@ def test_instructions_by_owner_come_first(tmp_path: Path) -> None:
     )
     text = shown(run)
     assert text.index("Instructions per message") < text.index("Latency, emulated µs")
-    [row] = re.findall(r"^write_lat 64 B +tcp +(.+)$", text, re.MULTILINE)
+    [row] = re.findall(r"^perftest write_lat 64 B +tcp +(.+)$", text, re.MULTILINE)
     table = pl.read_parquet(run / "results.parquet").filter(
         pl.col("kind") == "per_message",
         pl.col("transport") == "tcp",

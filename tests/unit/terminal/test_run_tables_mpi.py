@@ -57,18 +57,47 @@ def test_small_values_keep_their_digits(tmp_path: Path) -> None:
     text = shown(tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     rows = [line.split() for line in text.splitlines()]
-    [one] = [row for row in rows if row[:3] == ["bw", "1", "tcp"]]
-    assert one[3].startswith("0.00063")
-    [many] = [row for row in rows if row[:3] == ["bw", "16384", "tcp"]]
-    assert many[3] == "13.8"
+    [one] = [row for row in rows if row[:4] == ["mpibench", "bw", "1", "tcp"]]
+    assert one[4].startswith("0.00063")
+    [many] = [row for row in rows if row[:2] == ["16384", "tcp"]]
+    assert many[2] == "13.8"
+
+
+def test_tools_with_a_test_of_one_name(tmp_path: Path) -> None:
+    """Each row names its tool, and has only that tool's figures."""
+    tools = ("mpibench", "omb", "imb", "skampi")
+    text = '[plan]\nname = "mpi"\ntransports = ["tcp"]\n' + "".join(
+        f'[[benchmark]]\ntool = "{tool}"\ntest = "latency"\nsizes = [8]\n' for tool in tools
+    )
+    plan = plan_file.from_toml(text, "mpi.toml")
+    run = RunFolder.create(tmp_path, plan)
+    run.write_meta({"plan": plan.to_dict(), "accelerator": "native"})
+    table(
+        [
+            Line("latency", "tcp", "latency.mean", {8: 1000.0 * (at + 1)}, exact=True, tool=tool)
+            for at, tool in enumerate(tools)
+        ]
+    ).write_parquet(run.path / "results.parquet")
+    screen = io.StringIO()
+    run_tables.show(run.path, Console(width=80, file=screen))
+    rows = [line.split() for line in screen.getvalue().splitlines()]
+    values = {row[0]: row[-1] for row in rows if row[1:2] == ["latency"]}
+    assert {tool: float(value) for tool, value in values.items()} == {
+        "mpibench": 1.0,
+        "omb": 2.0,
+        "imb": 3.0,
+        "skampi": 4.0,
+    }
 
 
 def test_packets_of_all_sizes(tmp_path: Path) -> None:
     text = shown(tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     rows = [line.split() for line in text.splitlines()]
-    assert ["bw", "all", "66.0", "70.5"] in [[w for w in row if w[0] != "("] for row in rows]
-    assert "Inside the driver: bw over rxe-v1" in text
+    assert ["mpibench", "bw", "all", "66.0", "70.5"] in [
+        [w for w in row if w[0] != "("] for row in rows
+    ]
+    assert "Inside the driver: mpibench bw over rxe-v1" in text
     [bth] = [row for row in rows if row[:2] == ["tx", "bth"]]
     # by packet class, without ACKs, which carry no message
     assert [round(float(value)) for value in bth[2:]] == [222, 111]

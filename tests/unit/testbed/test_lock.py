@@ -45,6 +45,8 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
     with holder(path) as other:
         try:
             assert lock.holder(path) == other.pid
+            lock.discard(path)
+            assert path.exists()
             with pytest.raises(UsageError, match=f"in use by process {other.pid}"):
                 lock.held(path, "testbed t").__enter__()
         finally:
@@ -52,6 +54,8 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
     # what the dead one left is no obstacle
     assert path.exists()
     assert lock.holder(path) is None
+    lock.discard(path)
+    assert not path.exists()
     with lock.held(path, "testbed t"):
         assert lock.holder(path) == os.getpid()
     assert not path.exists()

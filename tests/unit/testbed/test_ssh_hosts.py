@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import tarfile
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -66,7 +69,7 @@ class Host:
     def run(self, argv: Sequence[str], **_: object) -> Completed:
         return Completed(tuple(argv), 0, f"/tmp/{self.name}.pcap" if "mktemp" in argv else "", "")
 
-    def start(self, argv: Sequence[str]) -> FakeProcess:
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> FakeProcess:
         self.taps.append(tuple(argv))
         said = f"linktap: {self.lost} frames were lost\n" if self.lost else ""
         return FakeProcess(tuple(argv), status=int(self.lost > 0), said=said)
@@ -194,3 +197,37 @@ def test_the_source_archive_has_only_what_a_build_needs(tmp_path: Path) -> None:
         assert {"kernel/Makefile", "ebpf/Makefile", "tables/stages.csv"} <= set(names)
         assert all(name.split("/")[0] in {"kernel", "ebpf", "tables", "tools"} for name in names)
         assert all(info.isfile() or info.isdir() for info in tar.getmembers())
+
+
+CONNECTED = """
+import sys
+from pathlib import Path
+from rocelab.testbed.node.ssh_node import SshTarget
+from rocelab.testbed.ssh import connect
+folder = Path(sys.argv[1])
+with connect._disconnecting(folder, [SshTarget("node1", folder / "n1")]):
+    print("connected", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_the_connections_folder_goes_with_its_process(tmp_path: Path, kill: bool) -> None:
+    """Even after SIGKILL, and whatever characters its path has."""
+    folder = tmp_path / "with blank and %h"
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", CONNECTED, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"connected\n"
+        assert folder.exists()
+        if kill:
+            process.kill()
+    deadline = time.monotonic() + 30
+    while folder.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -238,3 +238,12 @@ def test_remove_deletes_every_rule_that_make_adds() -> None:
     made = {" ".join(c).replace(" add ", " ") for c in Layout(4200, 3, 1).make() if c[1] == "rule"}
     removed = {" ".join(c).replace(" del ", " ") for c in layout.remove() if c[1] == "rule"}
     assert {rule for rule in made if "local" not in rule} <= removed
+
+
+def test_faults_stay_between_two_virtual_machines() -> None:
+    """A plan with faults cannot be moved to a testbed that has no such link."""
+    plan = plan_file.load("recovery")
+    assert move_plan(plan, Provider.QEMU, icount=True, native=False).testbed.faults
+    for provider, native in ((Provider.SSH, False), (Provider.VETH, False), (None, True)):
+        with pytest.raises(UsageError, match="faults cannot happen"):
+            move_plan(plan, provider, icount=False, native=native)

@@ -43,14 +43,14 @@ def compare(shown: Shown, path: Path) -> tuple[list[str], int]:
 
 
 def roce(tshark: Tshark, path: Path) -> Shown:
-    """What the plugin shows of the packets that have a BTH."""
+    """What the plugin shows for packets with a BTH."""
     rows = tshark.fields(path, FIELDS)
     return {number: row for number, row in rows.items() if row["infiniband.bth.opcode"]}
 
 
 @pytest.fixture(scope="module")
 def golden() -> dict[str, Shown]:
-    """What the plugin shows of the corpus: tests/golden/test_wireshark.py has tshark say it."""
+    """What the plugin shows for the corpus; tests/golden/test_wireshark.py gets it from tshark."""
     shown: dict[str, Shown] = {}
     _, header, *lines = GOLDEN.read_text().splitlines()
     fields = header.split("\t")[2:]

@@ -5,7 +5,7 @@ Every program reads the same files of distinct packets (PSNs and payloads differ
 round runs all of them, on one machine. Start-up is measured on a file of one packet and subtracted
 (the least of all rounds). Rates are given as the best round's, the quartiles, and the worst's.
 Comparisons are of the best rounds, of the medians, and round by round: the median, least and
-greatest of what each round says by itself, which a machine that is slower for a while, or for one
+greatest of the rounds' own figures, which a machine that is slower for a while, or for one
 round, changes least. By wall time nothing here is worth printing unless the machine is otherwise
 idle; rates per second of CPU time suffer less.
 """
@@ -18,7 +18,6 @@ import os
 import platform
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,45 +26,14 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import rc_traffic
+
 ROOT = Path(__file__).resolve().parents[3]
 MANIFEST = ROOT / "tools/rocelab/Cargo.toml"
-sys.path.insert(0, str(ROOT / "captures"))
-
-from generator import crc, files, frames  # noqa: E402
 
 TSHARK_PACKETS = 200_000
 """tshark's rate does not depend on the file's length, and it is too slow for the whole file."""
 PLAIN_CRC = "plain CRC-32 (crc32fast)"
-
-
-def write(path: Path, packets: int, size: int) -> int:
-    """RC WRITEs of `size` bytes, all distinct, with right ICRCs; returns the bytes of a frame."""
-    net = frames.Net()
-    noise = os.urandom(size + 4096)
-    headers = frames.reth(1 << 40, 7, size)
-    first = frames.transport("RC_RDMA_WRITE_ONLY", 18, 0, headers, bytes(size))
-    network, udp, _ = frames.layers(net, "a", first)
-    lead = crc.pseudo_packet(net.kind, network, udp, first)[: -len(first)]
-    # the generator's own CRC is slow on purpose; zlib's gives the same (tests say so)
-    seed = zlib.crc32(lead)
-    outer = frames.ethernet(net, net.address("a"), net.address("b"), network + udp)
-    length = len(outer) + len(first) + 4
-    with path.open("wb") as file:
-        file.write(files.pcap([]))
-        rows = []
-        for index in range(packets):
-            psn = (index & 0xFFFFFF).to_bytes(3, "big")
-            start = index % 4096
-            rest = headers + noise[start : start + size]
-            code = zlib.crc32(rest, zlib.crc32(first[:4] + b"\xff" + first[5:9] + psn, seed))
-            seconds, micros = divmod(index, 1_000_000)
-            head = struct.pack("<IIII", 1_700_000_000 + seconds, micros * 1000, length, length)
-            rows.append(head + outer + first[:9] + psn + rest + code.to_bytes(4, "little"))
-            if len(rows) == 4096:
-                file.write(b"".join(rows))
-                rows.clear()
-        file.write(b"".join(rows))
-    return length
 
 
 @dataclass(frozen=True)
@@ -95,6 +63,29 @@ class Program:
         if code := os.waitstatus_to_exitcode(status):
             raise SystemExit(f"{' '.join(argv)}: exit code {code}")
         return Cost(wall, usage.ru_utime + usage.ru_stime)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of traffic."""
+
+    name: str
+    part: int = 5
+    """The share of the packets, as a divisor."""
+    all: bool = False
+    """Measure two threads, and without ICRC, too."""
+
+
+ROWS = [
+    Row("one connection, 64 B", part=1, all=True),
+    Row("one connection, 4 KiB", part=30, all=True),
+    Row("64 QPs, an ACK each"),
+    Row("64 QPs, IPv6"),
+    Row("64 QPs, RoCE v1"),
+    Row("64 QPs, VLAN"),
+    Row("64 QPs, mixed", part=20),
+    Row("10,000 QPs, an ACK each"),
+]
 
 
 def rates(packets: int, whole: list[float], start_up: list[float]) -> list[float] | None:
@@ -149,11 +140,11 @@ def plain_crc() -> Path:
     return Path(next(row["executable"] for row in rows if row.get("executable")))
 
 
-def programs(folder: Path, size: int, packets: int, crc: Path) -> tuple[dict[str, Program], int]:
-    """What is compared, and the bytes of a frame."""
+def programs(folder: Path, row: Row, packets: int, crc: Path) -> dict[str, Program]:
+    """What is compared."""
     big, few = folder / "big.pcap", folder / "few.pcap"
-    length = write(big, packets, size)
-    write(few, TSHARK_PACKETS, size)
+    rc_traffic.write(big, rc_traffic.TRAFFIC[row.name], packets)
+    rc_traffic.write(few, rc_traffic.TRAFFIC[row.name], TSHARK_PACKETS)
     own = [sys.executable, "-m", "rocelab.cli", "analyze", "--json"]
     if (script := Path(sys.executable).with_name("rocelab")).exists():
         own = [str(script), "analyze", "--json"]
@@ -161,8 +152,8 @@ def programs(folder: Path, size: int, packets: int, crc: Path) -> tuple[dict[str
         f"rocelab {icrc} threads={threads}": Program(
             [*own, icrc, "--threads", str(threads)], big, packets
         )
-        for threads in (1, 2)
-        for icrc in ("--icrc", "--no-icrc")
+        for threads in ((1, 2) if row.all else (1,))
+        for icrc in (("--icrc", "--no-icrc") if row.all else ("--icrc",))
     }
     if shutil.which("tshark"):
         words = ["tshark", "-n", "-Y", "infiniband", "-z", "io,stat,0", "-q", "-r"]
@@ -170,13 +161,14 @@ def programs(folder: Path, size: int, packets: int, crc: Path) -> tuple[dict[str
     if shutil.which("capinfos"):
         table["capinfos"] = Program(["capinfos", "-c"], big, packets)
     table[PLAIN_CRC] = Program([str(crc)], big, packets)
-    return table, length
+    return table
 
 
-def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> dict[str, object]:
+def measure(folder: Path, row: Row, packets: int, repeat: int, crc: Path) -> dict[str, object]:
     single = folder / "one.pcap"
-    write(single, 1, size)
-    table, length = programs(folder, size, packets, crc)
+    rc_traffic.write(single, rc_traffic.TRAFFIC[row.name], 1)
+    table = programs(folder, row, packets, crc)
+    capture = folder / "big.pcap"
     whole: dict[str, list[Cost]] = {name: [] for name in table}
     start_up: dict[str, list[Cost]] = {name: [] for name in table}
     for _ in range(repeat):
@@ -196,10 +188,11 @@ def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> di
     wall, cpu = per_second("wall"), per_second("cpu")
     ours = "rocelab --icrc threads=1"
     return {
-        "payload_bytes": size, "frame_bytes": length, "packets": packets,
+        "traffic": row.name, "packets": packets,
+        "bytes_per_packet": round(capture.stat().st_size / packets, 1),
         "packets_per_second": {name: spread(each) for name, each in wall.items()},
         "packets_per_cpu_second": {name: spread(each) for name, each in cpu.items()},
-        "zlib_crc32_bytes_per_second": round(zlib_rate(folder / "big.pcap")),
+        "zlib_crc32_bytes_per_second": round(zlib_rate(capture)),
         "times_tshark": {
             "wall": ratio(wall[ours], wall.get("tshark")),
             "cpu": ratio(cpu[ours], cpu.get("tshark")),
@@ -212,7 +205,7 @@ def measure(folder: Path, size: int, packets: int, repeat: int, crc: Path) -> di
             "wall": ratio(wall[ours], wall[PLAIN_CRC]),
             "cpu": ratio(cpu[ours], cpu[PLAIN_CRC]),
         },
-        "two_threads_over_one": ratio(wall["rocelab --icrc threads=2"], wall[ours]),
+        "two_threads_over_one": ratio(wall.get("rocelab --icrc threads=2"), wall[ours]),
     }  # fmt: skip
 
 
@@ -236,9 +229,11 @@ def main() -> None:
         print(f"warning: the machine is busy (load {load:.1f}); these numbers are not worth much",
               file=sys.stderr)  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="rocelab-bench-") as name:
-        sizes = ((64, options.packets), (4096, options.packets // 30))
         crc = plain_crc()
-        rows = [measure(Path(name), size, count, options.repeat, crc) for size, count in sizes]
+        rows = [
+            measure(Path(name), row, options.packets // row.part, options.repeat, crc)
+            for row in ROWS
+        ]
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     cpu = models[0] if models else platform.processor()

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rocelab import kernel_lines
+from rocelab.plans.catalog import Probe
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import (
@@ -129,9 +130,9 @@ def lab() -> Iterator[Lab]:
     try:
         machine = testbed.nodes[0].machine
         machine.run(["mkdir", "-p", _RESULT])
-        for variant in ("stock", "events", "instrumented"):
+        for variant in ("stock", "fixes", "events", "instrumented"):
             machine.put(artifacts.driver(LINE, variant).module, f"{_RESULT}/{variant}.ko")
-        install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *artifacts.PROBES)])
+        install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *Probe)])
         # brings in what the module depends on
         machine.run(["modprobe", "rdma_rxe"])
         yield Lab(testbed)

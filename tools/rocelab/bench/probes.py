@@ -37,11 +37,12 @@ def measure_stock(bench: Lab, found: Found) -> None:
         found[size][costs.BPFTRACE].append(bench.bpftrace(script, size))
 
 
-def measure_events(bench: Lab, found: Found) -> None:
-    """Measure one load of the driver with only our events, switched off."""
-    bench.load("events", SIZES)
-    for size in SIZES:
-        found[size][costs.BARE].append(bench.plain(size))
+def measure_builds(bench: Lab, found: Found) -> None:
+    """Measure one load of the driver with the fixes, and with our events switched off, too."""
+    for variant, name in (("fixes", costs.FIXES), ("events", costs.BARE)):
+        bench.load(variant, SIZES)
+        for size in SIZES:
+            found[size][name].append(bench.plain(size))
 
 
 def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
@@ -53,9 +54,11 @@ def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
         for event in costs.EVENTS:
             alone = bench.bpftrace(empty_programs(event), size)
             found[size][costs.ALONE[event]].append(alone)
-        found[size][costs.EMPTY].append(bench.bpftrace(empty_programs(*costs.EVENTS), size))
+        found[size][costs.EMPTY].append(bench.bpftrace(empty_programs(*costs.STAMPS), size))
         cost, documents[size] = bench.rxestat(size)
         found[size][costs.STAT].append(cost)
+        found[size][costs.XMIT].append(bench.rxestat(size, "--xmit")[0])
+        found[size][costs.SAMPLED].append(bench.rxestat(size, "--sample", "16")[0])
         found[size][costs.DUMP].append(bench.rxedump(size))
     return documents
 
@@ -71,7 +74,7 @@ def main() -> None:
         for number in range(options.loads):
             print(f"load {number + 1} of {options.loads}", file=sys.stderr)
             measure_stock(bench, found)
-            measure_events(bench, found)
+            measure_builds(bench, found)
             documents = measure_instrumented(bench, found)
         kernel = bench.machine.run(["uname", "-rv"]).stdout.strip()
     result: dict[str, Any] = {}

@@ -24,7 +24,7 @@ class Accelerator:
     label: str
     """Name and meaning, in a few words."""
     heading: str
-    """What a run's first line says of it."""
+    """What a run's first line says about it."""
     caption: str
     """The sentence that each of its figures carries."""
     is_real_time: bool = False
@@ -97,7 +97,7 @@ ACCELERATORS = {row.name: row for row in _ROWS}
 
 
 def of(name: str) -> Accelerator:
-    """Return what is known of an accelerator; an unknown one counts as emulation."""
+    """Return what is known about an accelerator; an unknown one counts as emulation."""
     known = ACCELERATORS.get(name)
     if known is not None:
         return known

@@ -13,7 +13,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -133,7 +132,7 @@ class Directory:
 
         `content` is its bytes, or writes them. With `durable`, it is on the disk on return.
         """
-        part = f".{_entry(name)}.{secrets.token_hex(_RANDOM)}.part"
+        part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
         with os.fdopen(os.open(part, _NEW, 0o666, dir_fd=self._fd), "wb") as file:
             try:
                 if isinstance(content, bytes):

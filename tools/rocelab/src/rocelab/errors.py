@@ -68,3 +68,7 @@ class CellError(RocelabError):
     """A cell of a run gave no usable result."""
 
     exit_code = ExitCode.CELL
+
+
+class StallError(CellError):
+    """A benchmark did not end within its time limit."""

@@ -15,6 +15,10 @@ BANDWIDTH = "bandwidth"
 MESSAGE_RATE = "message_rate"
 TRANSFER_TIME = "transfer.time"
 
+MESSAGES = "benchmark.messages"
+"""What the benchmark itself sent, in both directions, without what its library adds."""
+PATH_MTU = "benchmark.path_mtu"
+
 WIRE_FRAMES = "wire.frames"
 DATA_FRAMES = "wire.data_frames"
 PAYLOAD_BYTES = "wire.payload_bytes"

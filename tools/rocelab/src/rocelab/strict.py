@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,6 +38,9 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
 
 def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
     """Parse TOML text; `source` names it in messages. Raises UsageError."""
+    # commands that read no TOML start without it
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -78,6 +79,10 @@ class Table:
         """Return whether the table has an optional key."""
         self._known.append(key)
         return key in self._values
+
+    def keys(self) -> list[str]:
+        """Return all keys, for a table whose keys are names; `done` still refuses unread ones."""
+        return list(self._values)
 
     def integer(self, key: str, *, default: int | None = None, low: int, high: int) -> int:
         """Return a whole number from `low` to `high`; required if there is no default."""
@@ -232,5 +237,7 @@ def listed(values: Collection[str]) -> str:
 
 
 def _did_you_mean(word: str, allowed: Collection[str]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(word, list(allowed), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -34,14 +34,14 @@ def size(value: int) -> str:
 
 
 def grouped(value: int) -> str:
-    """Return an integer with separated thousands."""
-    return f"{value:,}".replace(",", NARROW_SPACE).replace("-", MINUS)
+    """Return an integer with commas between thousands, as the terminal and axes write it."""
+    return f"{value:,}".replace("-", MINUS)
 
 
 def number(value: float, digits: int = 3) -> str:
     """Return `value` to at least `digits` significant digits, never in exponent form.
 
-    Digits before the decimal point are never rounded away: 123456.7 reads 123 457. A whole number,
+    Digits before the decimal point are never rounded away: 123456.7 reads 123,457. A whole number,
     such as a count, has no decimals.
     """
     if not math.isfinite(value):
@@ -49,6 +49,8 @@ def number(value: float, digits: int = 3) -> str:
     if value == int(value):
         return grouped(int(value))
     magnitude = math.floor(math.log10(abs(value)))
+    if float(f"{abs(value):.{digits - 1}e}") >= 10.0 ** (magnitude + 1):
+        magnitude += 1  # 0.9996 rounds to 1.00
     decimals = max(0, digits - 1 - magnitude)
     whole, _, fraction = f"{abs(value):.{min(decimals, 9)}f}".partition(".")
     text = grouped(int(whole)) + (f".{fraction}" if fraction else "")

@@ -8,9 +8,10 @@ use roce::flow::{Config, Connection, Message, Run, Tracker};
 use roce::icrc::{self, Diagnosis};
 use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
 
-use crate::batch::{Batch, DecodeOptions, PacketRun};
+use crate::batch::{Batch, DecodeOptions, PacketRun, at};
 use crate::copies::Copies;
 use crate::filter::Filter;
+use crate::pauses::Pauses;
 use crate::read::{Block, Input, Merge, ReadError, Reader, Record, Sorted};
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
@@ -20,7 +21,7 @@ use crate::workers::Workers;
 const PIECE: usize = 128 << 10;
 /// Batches per worker: enough that no thread waits for another.
 const BATCHES_PER_WORKER: usize = 4;
-const SERIES_LIMIT: usize = 512;
+const SERIES_LIMIT: u32 = 512;
 
 /// What to analyse and what to keep.
 #[derive(Clone, Debug)]
@@ -75,6 +76,8 @@ pub struct Analyzer {
     pub tracker: Tracker,
     /// Wrong ICRCs, as many as findings are kept.
     pub bad: Vec<BadIcrc>,
+    /// Who paused the link.
+    pub pauses: Pauses,
     /// RoCE packets over time.
     pub series: Series,
     /// Smallest and largest time, ns since 1970.
@@ -114,6 +117,7 @@ impl Analyzer {
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
             bad: Vec::new(),
+            pauses: Pauses::default(),
             series: Series::new(SERIES_LIMIT),
             times: None,
             last_ns: i64::MIN,
@@ -212,6 +216,7 @@ impl Analyzer {
             let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
             self.times = Some((least.min(times.least), greatest.max(times.greatest)));
         }
+        batch.pauses.iter().for_each(|pause| self.pauses.add(pause));
         self.count_over_time(batch);
         let first = self.headers;
         self.headers += batch.packets.len() as u64;
@@ -292,7 +297,7 @@ impl Analyzer {
             self.bad_icrc(packet, bytes, at, diagnosis, connection);
         }
         if self.options.packets && self.options.filter.lists(packet, bytes, connection) {
-            self.packets.push(packet, bytes, block.comment(record), record.len, at, connection);
+            self.packets.push(packet, bytes, block.comment(record), record, connection);
         }
     }
 
@@ -325,6 +330,16 @@ impl Analyzer {
         self.tracker.take_messages()
     }
 
+    /// What [`Self::finish`] would give if the captures ended here; the analysis goes on afterwards.
+    /// `look` sees the analyzer as it would be then.
+    pub fn snapshot<T>(&mut self, look: impl FnOnce(&Self, &[Connection]) -> T) -> T {
+        let going_on = self.tracker.clone();
+        let connections = self.finish();
+        let seen = look(self, &connections);
+        self.tracker = going_on;
+        seen
+    }
+
     /// Ends all connections.
     pub fn finish(&mut self) -> Vec<Connection> {
         for batch in &mut self.idle {
@@ -334,8 +349,4 @@ impl Analyzer {
         }
         self.tracker.finish()
     }
-}
-
-fn at(record: &Record) -> At {
-    At { file: record.file, packet: record.number, time_ns: record.time_ns }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One batch of the pipeline: a block of records, decoded and verified by any thread.
 
+use roce::finding::At;
 use roce::icrc::Verifier;
 use roce::{HeaderCache, Hit, Icrc, Kind, Packet, Ports, Varying, decode_into};
 
 use crate::filter::Filter;
+use crate::pauses::PauseFrame;
 use crate::read::{Block, Record};
 use crate::totals::Totals;
 
@@ -54,6 +56,8 @@ pub(crate) struct Batch {
     pub(crate) count: u32,
     /// Message bytes of the RoCE packets.
     pub(crate) payload_bytes: u64,
+    /// Flow control frames in capture order.
+    pub(crate) pauses: Vec<PauseFrame>,
     /// Sums over all blocks that this batch has held.
     pub(crate) totals: Totals,
     verifier: Verifier,
@@ -69,6 +73,7 @@ impl Batch {
     pub(crate) fn decode(&mut self, options: &DecodeOptions) {
         self.runs.clear();
         self.packets.clear();
+        self.pauses.clear();
         self.cache.clear();
         self.count = 0;
         self.hints = HINTS;
@@ -90,7 +95,7 @@ impl Batch {
     /// Takes the frame at `from` and the frames that continue its run; returns their number.
     #[inline]
     fn take(&mut self, from: usize, options: &DecodeOptions) -> usize {
-        let Self { block, runs, packets, totals, verifier, cache, hints, .. } = self;
+        let Self { block, runs, packets, pauses, totals, verifier, cache, hints, .. } = self;
         let Some((record, others)) = block.records.get(from..).and_then(<[_]>::split_first) else {
             return 0;
         };
@@ -105,6 +110,9 @@ impl Batch {
                         totals.hint(port, record.link, frame, record.wire_len);
                     }
                     totals.not_roce(kind);
+                    if matches!(kind, Kind::Pfc(_) | Kind::Pause) {
+                        pauses.extend(PauseFrame::of(kind, record.link, frame, at(record)));
+                    }
                     return 1;
                 }
             },
@@ -147,6 +155,11 @@ impl Batch {
         let from = run.from as usize;
         self.block.records.get(from..from + run.count as usize).unwrap_or_default()
     }
+}
+
+/// Where a record is.
+pub(crate) fn at(record: &Record) -> At {
+    At { file: record.file, packet: record.number, time_ns: record.time_ns }
 }
 
 /// Decodes a frame whose headers are not cached.

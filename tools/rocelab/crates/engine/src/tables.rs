@@ -9,9 +9,13 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema};
-use roce::finding::{At, Finding};
+use roce::finding::Finding;
 use roce::flow::{Connection, Message};
-use roce::{Icrc, Packet, address, opcode};
+use roce::{Icrc, Link, Packet, address, opcode};
+
+use crate::batch::at;
+use crate::ethernet::{Ethernet, mac_text};
+use crate::read::Record;
 
 /// A builder per column.
 macro_rules! columns {
@@ -76,6 +80,9 @@ columns! {
         wire_bytes: UInt32Builder,
         captured_bytes: UInt32Builder,
         net: StringBuilder,
+        src_mac: StringBuilder,
+        dst_mac: StringBuilder,
+        pcp: UInt8Builder,
         vlans: UInt8Builder,
         src: StringBuilder,
         dst: StringBuilder,
@@ -126,17 +133,21 @@ impl PacketColumns {
         packet: &Packet,
         frame: &[u8],
         comment: Option<&[u8]>,
-        captured: u32,
-        at: At,
+        record: &Record,
         connection: Option<u32>,
     ) {
+        let at = at(record);
         self.file.append_value(at.file);
         self.packet.append_value(at.packet);
         self.time_ns.append_value(at.time_ns);
         self.connection.append_option(connection);
         self.wire_bytes.append_value(packet.wire_len);
-        self.captured_bytes.append_value(captured);
+        self.captured_bytes.append_value(record.len);
         self.net.append_value(packet.net.name());
+        let ethernet = (record.link == Link::Ethernet).then(|| Ethernet::of(frame)).flatten();
+        self.src_mac.append_option(ethernet.map(|ethernet| mac_text(ethernet.source)));
+        self.dst_mac.append_option(ethernet.map(|ethernet| mac_text(ethernet.destination)));
+        self.pcp.append_option(ethernet.and_then(|ethernet| ethernet.pcp));
         self.vlans.append_value(packet.vlans);
         self.src.append_value(address(packet.src).to_string());
         self.dst.append_value(address(packet.dst).to_string());

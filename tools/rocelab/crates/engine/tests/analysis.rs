@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array as _, RecordBatch};
 use engine::read::Input;
-use engine::{Analyzer, Filter, Options};
+use engine::{Analyzer, Filter, Network, Options};
 use rc_simulator::frame::{Host, Transport, ethernet, opcode};
 use rc_simulator::{Plan, simulate};
 use roce::finding::Rule;
@@ -77,7 +77,7 @@ impl Analysis {
 
 /// A lossy connection of several MB, so that every thread gets batches.
 fn lossy() -> Vec<Captured> {
-    let plan = Plan { messages: 900, lost: [5, 5, 5, 5], rnr: 20 };
+    let plan = Plan { messages: 900, lost: [5, 5, 5, 5], rnr: 20, ..Plan::default() };
     let trace = simulate(11, plan);
     assert!(trace.complete);
     let captured = |(time_ns, frame)| Captured { time_ns, frame, comment: None };
@@ -108,6 +108,30 @@ fn threads_change_nothing() {
             let together = analyse(threads);
             assert!(alone == together, "{threads} threads, rows of packets: {packets}");
         }
+    }
+}
+
+#[test]
+fn a_snapshot_is_the_result_so_far() {
+    let frames = lossy();
+    let told = |analyzer: &Analyzer, connections: &[Connection]| {
+        let findings = format!("{:?}", analyzer.tracker.findings.list);
+        (format!("{:?}", analyzer.totals), findings, format!("{connections:?}"))
+    };
+    let whole = Analysis::of_frames(&frames, options());
+    let whole = told(&whole.analyzer, &whole.connections);
+    let mut analyzer =
+        Analyzer::new(vec![input(pcap(&frames, Endian::Little, Unit::Nano))], options());
+    let mut snapshots = Vec::new();
+    while analyzer.step() {
+        snapshots.push((analyzer.followed as usize, analyzer.snapshot(told)));
+    }
+    let connections = analyzer.finish();
+    assert!(told(&analyzer, &connections) == whole, "looking changes nothing");
+    assert!(snapshots.len() > 2);
+    for (followed, seen) in snapshots {
+        let part = Analysis::of_frames(&frames[..followed], options());
+        assert!(seen == told(&part.analyzer, &part.connections), "after {followed} packets");
     }
 }
 
@@ -157,9 +181,14 @@ fn addresses_and_times_choose_what_is_analysed() {
         let frames = two_connections();
         Analysis::of_frames(&frames, Options { filter, threads: 2, ..options() })
     };
-    let to_c = of(filter(|it| it.addresses = vec![mapped(3)]));
+    let to_c = of(filter(|it| it.networks = vec![Network::new(mapped(3), 128)]));
     assert_eq!((to_c.connections.len(), to_c.analyzer.totals.other), (1, 10));
     assert_eq!(to_c.column("dqpn"), ["40"; 10]);
+    for (network, packets) in [((mapped(2), 127), 20), ((mapped(0), 0), 20), ((mapped(4), 127), 0)]
+    {
+        let found = of(filter(|it| it.networks = vec![Network::new(network.0, network.1)]));
+        assert_eq!(found.column("dqpn").len(), packets, "{network:?}");
+    }
     // from the first packet, the end excluded
     let early = of(filter(|it| it.time_ns = Some((2000, 5000))));
     assert_eq!(early.column("packet"), ["3", "4", "5"]);
@@ -221,7 +250,7 @@ fn headers_and_payload_add_up_to_the_bytes_on_the_wire() {
     assert_eq!(headers + totals.payload_bytes, totals.wire_bytes);
     let captured: usize = frames.iter().map(|captured| captured.frame.len()).sum();
     assert_eq!((totals.wire_bytes, totals.bytes), (captured as u64, captured as u64));
-    let series: u64 = analyzer.series.intervals.iter().map(|one| u64::from(one.packets)).sum();
+    let series: u64 = analyzer.series.intervals().iter().map(|one| u64::from(one.packets)).sum();
     assert_eq!(series, totals.packets);
 }
 

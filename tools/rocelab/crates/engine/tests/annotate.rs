@@ -16,7 +16,14 @@ use support::{
 };
 
 fn options() -> Options {
-    Options { ports: Vec::new(), threads: 1, go_back_n: false, window: 1 << 17 }
+    Options {
+        ports: Vec::new(),
+        threads: 1,
+        go_back_n: false,
+        window: 1 << 17,
+        drop_copies: false,
+        sampled: false,
+    }
 }
 
 /// What an annotation did, and the copy.

@@ -112,7 +112,7 @@ fn a_missing_frame_or_record_says_where_the_packet_was_lost() {
     for captured in &mut sent[3..] {
         captured.comment = captured.comment.take().map(|text| text.replace(" xmit_ns=600", ""));
     }
-    // 0: everywhere; 1: lost behind the capture; 2 and 3: lost before it
+    // 0: everywhere; 1: lost after the capture; 2 and 3: lost before it
     let join = joined(&frames[..2], &[&sent, &receiver(&frames[..1])]);
     assert_eq!(
         ways(&join),

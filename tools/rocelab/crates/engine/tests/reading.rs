@@ -105,7 +105,7 @@ fn a_compressed_file_that_ends_early_gives_its_first_frames() {
     assert_eq!(read, writes(0..2000)[..read.len()]);
 }
 
-/// Offsets behind the header and behind each frame of a file.
+/// Offsets after the header and after each frame of a file.
 fn ends(file: impl Fn(&[Captured]) -> Vec<u8>) -> Vec<usize> {
     (0..=frames().len()).map(|count| file(&frames()[..count]).len()).collect()
 }

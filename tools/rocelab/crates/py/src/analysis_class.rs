@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::RecordBatch;
 use engine::read::{Counter, Input, open_compressed};
-use engine::{Analyzer, ConnectionColumns, Filter, FindingColumns, MessageColumns, Options};
+use engine::{
+    Analyzer, ConnectionColumns, Filter, FindingColumns, MessageColumns, Network, Options,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -36,7 +38,7 @@ impl Analysis {
     #[new]
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
-        addresses=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
+        networks=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
         connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -49,7 +51,7 @@ impl Analysis {
         max_findings: usize,
         max_connections: usize,
         go_back_n: bool,
-        addresses: Vec<[u8; 16]>,
+        networks: Vec<([u8; 16], u8)>,
         time_ns: Option<(i64, i64)>,
         qpns: Vec<u32>,
         opcodes: Vec<u8>,
@@ -73,7 +75,7 @@ impl Analysis {
             taken.push(counter);
         }
         let mut filter = Filter::default();
-        filter.addresses = addresses;
+        filter.networks = networks.into_iter().map(|(of, bits)| Network::new(of, bits)).collect();
         filter.time_ns = time_ns;
         filter.qpns = qpns;
         filter.opcodes = opcodes;
@@ -166,6 +168,11 @@ impl Analysis {
     fn packets(&mut self) -> PyResult<Table> {
         self.keep_packets()?;
         Table::new(std::mem::take(&mut self.batches))
+    }
+
+    /// What `finish` would return if the captures ended here; the analysis goes on.
+    fn snapshot<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.analyzer.snapshot(|analyzer, connections| result_dict(py, analyzer, connections))
     }
 
     /// Ends all connections and returns the result, as documented in docs/formats/analysis.md

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The result of an analysis as Python dictionaries (docs/formats/analysis.md).
 
-use engine::{Analyzer, ETHERNET_EXTRA};
+use engine::{Analyzer, ETHERNET_EXTRA, mac_text};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use roce::finding::Finding;
@@ -71,7 +71,7 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     Ok(input)
 }
 
-/// What the packets say of the capture as a whole.
+/// What the packets show about the capture as a whole.
 fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
     let evidence = &analyzer.tracker.evidence;
     let result = PyDict::new(py);
@@ -171,6 +171,22 @@ fn congestion<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, 
     congestion.set_item("pfc", totals.pfc)?;
     congestion.set_item("pfc_classes", totals.pfc_classes.to_vec())?;
     congestion.set_item("pause", totals.pause)?;
+    let rows = PyList::empty(py);
+    for (source, class, pause) in analyzer.pauses.iter() {
+        let row = PyDict::new(py);
+        row.set_item("source", mac_text(source))?;
+        row.set_item("class", class)?;
+        row.set_item("file", pause.first.file)?;
+        row.set_item("packet", pause.first.packet)?;
+        row.set_item("first_ns", pause.first.time_ns)?;
+        row.set_item("last_ns", pause.last_ns)?;
+        row.set_item("xoff", pause.xoff)?;
+        row.set_item("xon", pause.xon)?;
+        row.set_item("quanta", pause.quanta)?;
+        row.set_item("paused_at_most_ns", pause.paused_at_most_ns)?;
+        rows.append(row)?;
+    }
+    congestion.set_item("pauses", rows)?;
     Ok(congestion)
 }
 
@@ -204,11 +220,12 @@ fn overhead<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
 
 fn series<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
-    let some = !series.intervals.is_empty();
+    let intervals = series.intervals();
+    let some = !intervals.is_empty();
     result.set_item("start_ns", some.then_some(series.start_ns))?;
     result.set_item("step_ns", series.step_ns)?;
     let column =
-        |of: fn(&roce::Interval) -> u64| -> Vec<u64> { series.intervals.iter().map(of).collect() };
+        |of: fn(&roce::Interval) -> u64| -> Vec<u64> { intervals.iter().map(of).collect() };
     result.set_item("packets", column(|one| one.packets.into()))?;
     result.set_item("payload_bytes", column(|one| one.payload_bytes))?;
     result.set_item("retransmitted", column(|one| one.retransmitted.into()))?;

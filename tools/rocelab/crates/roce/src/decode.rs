@@ -5,6 +5,7 @@ use crate::bytes;
 use crate::header::{BTH_LEN, GRH_LEN, ICRC_LEN, UDP_LEN};
 use crate::opcode::Class;
 use crate::packet::{Net, Packet};
+use crate::segment::mapped;
 
 /// UDP destination port of RoCE v2 (IANA).
 pub const ROCE_PORT: u16 = 4791;
@@ -158,11 +159,11 @@ fn plain_ipv4(frame: &[u8], ports: &Ports, packet: &mut Packet) -> bool {
     true
 }
 
-/// What the link layer says of a frame.
+/// What the link layer says about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkLayer {
     pub(crate) ethertype: u16,
-    /// Where the header behind it begins.
+    /// Where the next header begins.
     pub(crate) at: usize,
     /// Number of VLAN tags.
     pub(crate) tags: u8,
@@ -218,7 +219,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What is behind a link layer.
+    /// What follows a link layer.
     pub(crate) fn link(&mut self, link: LinkLayer) -> Option<Kind> {
         self.packet.vlans += link.tags;
         self.packet.segment.vlans = link.vlans;
@@ -318,10 +319,6 @@ fn looks_like_roce(packet: &Packet, end: usize) -> bool {
     let whole = len.is_some_and(|len| len % 4 == 0);
     let fixed = packet.tver() == 0 && packet.pkey & 0x7fff == 0x7fff && packet.apsn & 0x7f == 0;
     whole && fixed && !packet.bad_length && packet.op().is_some()
-}
-
-pub(crate) fn mapped([a, b, c, d]: [u8; 4]) -> [u8; 16] {
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
 }
 
 /// The fields that an IPv6 header and a GRH share.

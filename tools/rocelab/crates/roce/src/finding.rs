@@ -137,6 +137,26 @@ pub struct At {
     pub time_ns: i64,
 }
 
+/// The side of the capture point, as packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Between the sender and the capture point.
+    Before,
+    /// Between the capture point and the receiver.
+    Behind,
+}
+
+/// The packet that a finding of [`Rule::Loss`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Its PSN; of several packets, the first one's.
+    pub psn: u32,
+    /// Where it was lost, if the capture shows it.
+    pub side: Option<Side>,
+    /// It is a response.
+    pub is_response: bool,
+}
+
 /// One finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -152,12 +172,14 @@ pub struct Finding {
     pub count: u64,
     /// The connection it is about.
     pub connection: Option<u32>,
+    /// What was lost, and where.
+    pub lost: Option<Lost>,
     /// A sentence, with PSNs and packet numbers.
     pub detail: String,
 }
 
 /// A list with a limit. It keeps the most severe findings and counts all.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Findings {
     /// The findings kept, in capture order.
     pub list: Vec<Finding>,
@@ -210,6 +232,19 @@ impl Findings {
         self.add_repeated(rule, Repeated { first: at, count: 1 }, connection, ambiguous, detail);
     }
 
+    /// Adds a finding of [`Rule::Loss`].
+    pub(crate) fn add_loss(
+        &mut self,
+        lost: Lost,
+        at: At,
+        connection: Option<u32>,
+        ambiguous: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        let once = Repeated { first: at, count: 1 };
+        self.push(Rule::Loss, once, Some(lost), connection, ambiguous, detail);
+    }
+
     /// Adds one finding for something that was found `repeated.count` times; nothing if that is 0.
     pub(crate) fn add_repeated(
         &mut self,
@@ -219,10 +254,21 @@ impl Findings {
         ambiguous: bool,
         detail: impl FnOnce() -> String,
     ) {
-        let Repeated { first: at, count } = repeated;
-        if count == 0 {
-            return;
+        if repeated.count > 0 {
+            self.push(rule, repeated, None, connection, ambiguous, detail);
         }
+    }
+
+    fn push(
+        &mut self,
+        rule: Rule,
+        repeated: Repeated,
+        lost: Option<Lost>,
+        connection: Option<u32>,
+        ambiguous: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        let Repeated { first: at, count } = repeated;
         let severity = if ambiguous {
             // an ambiguous finding must not fail a check
             rule.severity().min(Severity::Warning)
@@ -239,7 +285,16 @@ impl Findings {
         }
         if self.list.len() < self.limit || self.make_room(severity) {
             let detail = detail();
-            self.list.push(Finding { rule, severity, ambiguous, at, count, connection, detail });
+            self.list.push(Finding {
+                rule,
+                severity,
+                ambiguous,
+                at,
+                count,
+                connection,
+                lost,
+                detail,
+            });
         }
     }
 

@@ -16,6 +16,7 @@ pub mod icrc;
 pub mod join;
 pub mod opcode;
 mod packet;
+mod segment;
 mod series;
 mod tunnel;
 
@@ -26,5 +27,5 @@ pub use histogram::Histogram;
 pub use packet::{
     Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address, rnr_delay_ns,
 };
+pub use segment::{Segment, Tunnel};
 pub use series::{Interval, Series};
-pub use tunnel::{Segment, Tunnel};

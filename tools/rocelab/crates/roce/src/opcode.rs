@@ -166,6 +166,12 @@ impl Opcode {
         matches!(self.class, Class::ReadResponse | Class::Acknowledge | Class::AtomicAcknowledge)
     }
 
+    /// Whether only a response with its own PSN completes it: a READ or an atomic.
+    #[must_use]
+    pub const fn needs_answer(&self) -> bool {
+        matches!(self.class, Class::ReadRequest | Class::Atomic)
+    }
+
     /// Index in [`all`] and of counters per opcode.
     #[must_use]
     pub fn index(&self) -> usize {

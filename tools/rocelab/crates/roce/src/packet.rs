@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::bytes;
 use crate::header::Header;
 use crate::opcode::{self, Opcode};
-use crate::tunnel::{self, Segment};
+use crate::segment::{self, Segment};
 
 /// The encapsulation of the BTH.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -192,7 +192,7 @@ impl Packet {
         if self.tunnel_len == 0 {
             return None;
         }
-        tunnel::ends(frame, usize::from(self.outer_off))
+        segment::ends(frame, usize::from(self.outer_off))
     }
 
     /// RDMA extended transport header.

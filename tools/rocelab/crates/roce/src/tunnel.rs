@@ -5,7 +5,8 @@
 //! readable by [`crate::Packet::outer`].
 
 use crate::bytes;
-use crate::decode::{ETH_IPV4, ETH_IPV6, Kind, Walk, mapped, vlan_tags};
+use crate::decode::{ETH_IPV4, ETH_IPV6, Kind, Walk, vlan_tags};
+use crate::segment::Tunnel;
 
 const ETH_PPPOE: u16 = 0x8864;
 const ETH_MPLS: [u16; 2] = [0x8847, 0x8848];
@@ -27,69 +28,6 @@ const PPP_IPV6: u16 = 0x0057;
 /// Tunnels within tunnels: a bound keeps hostile frames cheap.
 const MAX_DEPTH: u8 = 4;
 const MAX_LABELS: usize = 16;
-
-/// A kind of tunnel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the protocols'")]
-pub enum Tunnel {
-    #[default]
-    None,
-    Vxlan,
-    Geneve,
-    Gre,
-    Nvgre,
-    Erspan,
-    Mpls,
-    IpInIp,
-    Pppoe,
-}
-
-impl Tunnel {
-    /// The name in files; `None` without a tunnel.
-    #[must_use]
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self {
-            Self::None => return None,
-            Self::Vxlan => "vxlan",
-            Self::Geneve => "geneve",
-            Self::Gre => "gre",
-            Self::Nvgre => "nvgre",
-            Self::Erspan => "erspan",
-            Self::Mpls => "mpls",
-            Self::IpInIp => "ip_in_ip",
-            Self::Pppoe => "pppoe",
-        })
-    }
-}
-
-/// VLANs and the innermost tunnel: networks with equal addresses differ in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
-    /// The VLANs of the innermost Ethernet header: the last two tags, 12 bits each.
-    pub vlans: u32,
-    /// VNI, VSID, key, ERSPAN session, bottom label, or PPPoE session; 0 if it has none.
-    pub id: u32,
-    /// The kind of the tunnel.
-    pub tunnel: Tunnel,
-}
-
-impl Segment {
-    /// All of it in one number.
-    #[must_use]
-    #[inline]
-    pub const fn number(self) -> u64 {
-        (self.id as u64) << 32 | (self.tunnel as u64) << 24 | self.vlans as u64
-    }
-}
-
-/// Source and destination of an IP header; IPv4 is mapped.
-pub(crate) fn ends(frame: &[u8], at: usize) -> Option<([u8; 16], [u8; 16])> {
-    match bytes::u8(frame, at)? >> 4 {
-        4 => Some((mapped(bytes::array(frame, at + 12)?), mapped(bytes::array(frame, at + 16)?))),
-        6 => Some((bytes::array(frame, at + 8)?, bytes::array(frame, at + 24)?)),
-        _ => None,
-    }
-}
 
 impl Walk<'_> {
     /// Notes a tunnel whose content begins at `at`; `None` if there are too many.
@@ -152,7 +90,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A tunnel in UDP; `at` is behind the UDP header.
+    /// A tunnel in UDP; `at` is the offset after the UDP header.
     pub(crate) fn by_port(&mut self, port: u16, at: usize) -> Option<Kind> {
         match port {
             PORT_GENEVE => self.geneve(at),

@@ -89,11 +89,11 @@ fn a_nak_places_the_loss_before_the_tap() {
 }
 
 #[test]
-fn a_nak_places_the_loss_behind_the_tap() {
+fn a_nak_places_the_loss_after_the_tap() {
     let steps = [write(1), write(2), write(3), response(2, NAK_SEQUENCE, 1), write(2), write(3)];
     let (connection, findings) = judge(steps.into_iter().chain([response(3, ACK, 3)]));
     assert_eq!(rules(&findings), [Rule::Loss]);
-    assert!(findings[0].detail.ends_with("lost behind the capture point"), "{findings:?}");
+    assert!(findings[0].detail.ends_with("lost after the capture point"), "{findings:?}");
     assert_eq!(requester(&connection).messages, 3);
 }
 
@@ -129,9 +129,17 @@ fn a_nak_before_the_first_captured_psn_is_no_breach() {
 
 #[test]
 fn a_nak_for_an_acknowledged_psn_is_a_breach() {
-    let (_, findings) = judge([write(1), response(1, ACK, 1), response(1, NAK_SEQUENCE, 1)]);
+    let nak = |msn| {
+        let sent = [write(1), response(1, ACK, 1), write(2), response(2, ACK, 2)];
+        judge(sent.into_iter().chain([response(1, NAK_SEQUENCE, msn)])).1
+    };
+    let findings = nak(2);
     assert_eq!(rules(&findings), [Rule::NakPsn]);
     assert_eq!(errors(&findings).len(), 1);
+    // by its MSN, the responder sent it before it acknowledged PSN 1: the ACKs overtook it
+    let overtaken = nak(0);
+    assert_eq!(rules(&overtaken), [Rule::NakPsn]);
+    assert!(overtaken[0].ambiguous);
 }
 
 #[test]

@@ -10,90 +10,43 @@
 //! the implementation is drawn from the seed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap};
 
-use crate::frame::{ACK, Host, NAK_SEQUENCE, Transport, ethernet, opcode, rnr_nak};
+use crate::frame::{Host, Transport, ethernet, opcode};
+use crate::plan::{Plan, Recovery};
+use crate::psn::diff;
 use crate::random::Random;
+use crate::requester::Requester;
+use crate::responder::Responder;
+use crate::trace::{Fate, Mishap, Seen, Side, Trace};
 
-const REQUESTER: Host = Host::new(1);
-const RESPONDER: Host = Host::new(2);
-const REQUESTER_QP: u32 = 0x11;
-const RESPONDER_QP: u32 = 0x22;
-/// Timer code 12: 0.64 ms (table 45).
-const RNR_TIMER: (u8, i64) = (12, 640_000);
-const TIMEOUT_NS: i64 = 4_000_000;
-/// Time of one packet on the wire, and from an end to the tap.
+/// Time of one packet on the wire, from an end to the tap, and by which a path is longer than the next.
 const PACKET_NS: i64 = 300;
 const HOP_NS: i64 = 1500;
+const PATH_NS: u64 = 2000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
+/// The two requesters of a connection use different times: even and odd numbers.
+const TICK_NS: i64 = 2;
 
-/// What the seed does not choose.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// Messages.
-    pub messages: usize,
-    /// Lost packets in 1000, on each of the four ways between an end and the tap.
-    pub lost: [u64; 4],
-    /// RNR NAKs in 1000 messages that need a receive buffer.
-    pub rnr: u64,
-}
-
-/// The side of the tap on which a packet was lost, as the packet travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Before the tap: the capture does not have it.
-    Before,
-    /// Behind the tap: the capture has it.
-    Behind,
-}
-
-/// A lost packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Lost {
-    /// Where.
-    pub side: Side,
-    /// Its opcode.
-    pub opcode: u8,
-    /// Its PSN.
-    pub psn: u32,
-    /// When its sender sent it.
-    pub time_ns: i64,
-}
-
-/// A capture, and what happened.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Time and bytes of each captured frame, in order.
-    pub frames: Vec<(i64, Vec<u8>)>,
-    /// Every lost packet.
-    pub lost: Vec<Lost>,
-    /// The requester completed all messages.
-    pub complete: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Send,
-    Write,
-    Read,
-    Atomic,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    kind: Kind,
-    psn: u32,
-    span: u32,
-    len: u32,
-}
-
-const fn add(psn: u32, n: u32) -> u32 {
-    psn.wrapping_add(n) & 0xff_ffff
-}
-
-/// `a - b` in 24 bits.
-const fn diff(a: u32, b: u32) -> i32 {
-    (a.wrapping_sub(b) << 8) as i32 >> 8
+/// What an end reads of a packet, and what the simulation knows of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Packet {
+    pub(crate) opcode: u8,
+    pub(crate) psn: u32,
+    pub(crate) ack_req: bool,
+    pub(crate) syndrome: u8,
+    /// Bytes that a READ asks for.
+    pub(crate) len: u32,
+    /// The PSN that caused a NAK; only [`Recovery::Irn`] reads it.
+    pub(crate) because: u32,
+    /// When it was captured.
+    pub(crate) tap_ns: i64,
+    /// The number of the [`crate::Resend`] to which it belongs.
+    pub(crate) resend: Option<usize>,
+    pub(crate) sent_ns: i64,
+    /// Packets of its direction before it.
+    pub(crate) serial: u64,
+    pub(crate) late: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,48 +61,31 @@ enum Event {
     Timer(u64),
 }
 
-/// What an end reads of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Packet {
-    opcode: u8,
-    psn: u32,
-    ack_req: bool,
-    syndrome: u8,
-    /// Bytes that a READ asks for.
-    len: u32,
-    sent_ns: i64,
-}
-
-struct Simulation {
-    random: Random,
-    plan: Plan,
-    trace: Trace,
+/// One requester and its responder.
+pub(crate) struct Simulation {
+    pub(crate) random: Random,
+    pub(crate) plan: Plan,
+    pub(crate) trace: Trace,
+    pub(crate) now: i64,
+    pub(crate) mtu: u32,
+    pub(crate) requester: Requester,
+    pub(crate) responder: Responder,
+    /// The requester is at the first host.
+    pub(crate) from_first: bool,
     events: BinaryHeap<Reverse<(i64, u64, Event)>>,
     count: u64,
-    now: i64,
     /// When the wire of each end is free.
     free: [i64; 2],
+    sent: [u64; 2],
+    /// The latest packet of each direction at the tap and at its destination.
+    latest: [[u64; 2]; 2],
+    /// PSNs of the captured responses to READs and atomics.
+    pub(crate) captured_answers: BTreeSet<u32>,
+    /// The latest PSN at the tap, and the one after the last packet there.
+    tap_psn: Option<u32>,
+    tap_next: Option<u32>,
+    tap_ns: i64,
     id: u16,
-    mtu: u32,
-    messages: Vec<Message>,
-    // requester
-    window: u32,
-    ack_every: u32,
-    send_psn: u32,
-    high_psn: u32,
-    acked: u32,
-    end: u32,
-    blocked_until: i64,
-    sending: bool,
-    generation: u64,
-    // responder
-    expected: u32,
-    msn: u32,
-    nak_sent: bool,
-    rnr_psn: Option<u32>,
-    rnr_done: BTreeMap<u32, u32>,
-    unacknowledged: u32,
-    coalesce: u32,
 }
 
 /// Simulates one connection.
@@ -157,363 +93,192 @@ struct Simulation {
 pub fn simulate(seed: u64, plan: Plan) -> Trace {
     let mut random = Random::new(seed);
     let mtu = 256 << random.below(5);
-    let start = match random.below(3) {
-        0 => add(0, (random.below(40) as u32).wrapping_neg()),
-        1 => 0,
-        _ => random.below(1 << 24) as u32,
-    };
-    let mut messages = Vec::new();
-    let mut psn = start;
-    for _ in 0..plan.messages {
-        let kind = [Kind::Send, Kind::Write, Kind::Write, Kind::Read, Kind::Atomic]
-            [random.below(5) as usize];
-        let len = match (kind, random.below(3)) {
-            (Kind::Atomic, _) => 8,
-            (_, 0) => random.below(u64::from(mtu)) as u32,
-            (_, 1) => mtu * random.below(6) as u32,
-            _ => random.below(u64::from(mtu) * 6) as u32,
-        };
-        let span = if kind == Kind::Atomic { 1 } else { len.div_ceil(mtu).max(1) };
-        messages.push(Message { kind, psn, span, len });
-        psn = add(psn, span);
+    let mut trace = Simulation::new(random.clone(), plan, mtu, true).run();
+    if plan.duplex {
+        let other = Random::new(random.number());
+        trace.join(Simulation::new(other, plan, mtu, false).run());
     }
-    let window = 1 + random.below(64) as u32;
-    let mut simulation = Simulation {
-        plan,
-        trace: Trace::default(),
-        events: BinaryHeap::new(),
-        count: 0,
-        now: START_NS,
-        free: [START_NS; 2],
-        id: 0,
-        mtu,
-        messages,
-        window,
-        ack_every: (1 + random.below(8) as u32).min(window),
-        send_psn: start,
-        high_psn: start,
-        acked: start,
-        end: psn,
-        blocked_until: START_NS,
-        sending: false,
-        generation: 0,
-        expected: start,
-        msn: random.below(2) as u32 * 0xff_fff0,
-        nak_sent: false,
-        rnr_psn: None,
-        rnr_done: BTreeMap::new(),
-        unacknowledged: 0,
-        coalesce: 1 + random.below(4) as u32,
-        random,
-    };
-    simulation.run();
-    simulation.trace
+    trace
 }
 
 impl Simulation {
+    fn new(mut random: Random, plan: Plan, mtu: u32, from_first: bool) -> Self {
+        let requester = Requester::new(&mut random, plan.messages, mtu, START_NS);
+        let responder = Responder::new(&mut random, requester.start());
+        let start_ns = START_NS + i64::from(!from_first);
+        Self {
+            random,
+            plan,
+            trace: Trace::default(),
+            now: start_ns,
+            mtu,
+            requester,
+            responder,
+            from_first,
+            events: BinaryHeap::new(),
+            count: 0,
+            free: [start_ns; 2],
+            sent: [0; 2],
+            latest: [[0; 2]; 2],
+            captured_answers: BTreeSet::new(),
+            tap_psn: None,
+            tap_next: None,
+            tap_ns: start_ns,
+            id: 0,
+        }
+    }
+
     fn at(&mut self, time_ns: i64, event: Event) {
         self.count += 1;
         self.events.push(Reverse((time_ns, self.count, event)));
     }
 
-    fn run(&mut self) {
-        self.arm();
-        self.wake();
-        let limit = 400 * self.messages.len().max(10) as u64;
+    /// The requester may send at this time.
+    pub(crate) fn send_at(&mut self, time_ns: i64) {
+        self.at(time_ns.max(self.free[0]), Event::Send);
+    }
+
+    /// The requester's timer ends at this time.
+    pub(crate) fn timer_at(&mut self, time_ns: i64, generation: u64) {
+        self.at(time_ns, Event::Timer(generation));
+    }
+
+    fn run(mut self) -> Trace {
+        self.start();
+        let limit = 1000 * self.plan.messages.max(10) as u64;
         while let Some(Reverse((time_ns, _, event))) = self.events.pop() {
             self.now = time_ns;
-            if self.acked == self.end || self.count > limit {
+            if self.requester.is_done() || self.count > limit {
                 break;
             }
             match event {
                 Event::Tap(forward, frame, packet) => self.tap(forward, frame, packet),
-                Event::Arrive(true, packet) => self.request(packet),
-                Event::Arrive(false, packet) => self.response(packet),
+                Event::Arrive(forward, packet) => self.arrive(forward, packet),
                 Event::Send => self.send(),
-                Event::Timer(generation) if generation == self.generation => self.timeout(),
-                Event::Timer(_) => {}
+                Event::Timer(generation) => self.timer(generation),
             }
         }
-        self.trace.complete = self.acked == self.end;
+        self.trace.complete = self.requester.is_done();
+        self.trace.mishaps.sort_by_key(|one| one.time_ns);
+        self.trace
+    }
+
+    /// Whether packets that come out of order are kept.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.plan.recovery != Recovery::GoBackN
     }
 
     /// Puts a packet on the wire.
-    fn transmit(&mut self, forward: bool, transport: &Transport, syndrome: u8, len: u32) {
-        let (from, to) = if forward { (REQUESTER, RESPONDER) } else { (RESPONDER, REQUESTER) };
+    pub(crate) fn transmit(&mut self, forward: bool, transport: &Transport, mut packet: Packet) {
+        let way = usize::from(!forward) * 2;
+        let path = self.path(way);
+        let mut ends = [Host::new(1), Host::new(2)];
+        if forward != self.from_first {
+            ends.reverse();
+        }
+        if self.plan.ports {
+            ends[0] = ends[0].with_port(0xc000 + path as u16);
+        }
         self.id = self.id.wrapping_add(1);
-        let frame = ethernet(from, to, self.id, transport);
+        let frame = ethernet(ends[0], ends[1], self.id, transport);
         let wire = &mut self.free[usize::from(!forward)];
         *wire = (*wire).max(self.now) + PACKET_NS;
-        let sent_ns = *wire;
-        let Transport { opcode, psn, ack_req, .. } = *transport;
-        let packet = Packet { opcode, psn, ack_req, syndrome, len, sent_ns };
-        if self.loses(usize::from(!forward) * 2) {
-            self.trace.lost.push(Lost { side: Side::Before, opcode, psn, time_ns: sent_ns });
+        self.sent[usize::from(!forward)] += 1;
+        packet.sent_ns = *wire;
+        packet.serial = self.sent[usize::from(!forward)];
+        (packet.opcode, packet.psn) = (transport.opcode, transport.psn);
+        packet.ack_req = transport.ack_req;
+        if self.loses(way) {
+            self.note(Fate::Lost, Side::Before, forward, &packet);
             return;
         }
-        self.at(sent_ns + HOP_NS, Event::Tap(forward, frame, packet));
+        let tap_ns = packet.sent_ns + HOP_NS + (path * PATH_NS) as i64;
+        self.at(tap_ns, Event::Tap(forward, frame, packet));
+    }
+
+    /// The queue pair that packets of a direction go to.
+    pub(crate) fn qp(&self, forward: bool) -> u32 {
+        if forward == self.from_first { 0x22 } else { 0x11 }
+    }
+
+    fn path(&mut self, way: usize) -> u64 {
+        match self.plan.paths[way] {
+            0 | 1 => 0,
+            paths => self.random.below(paths),
+        }
     }
 
     fn loses(&mut self, way: usize) -> bool {
         self.random.below(1000) < self.plan.lost[way]
     }
 
-    fn tap(&mut self, forward: bool, frame: Vec<u8>, packet: Packet) {
-        self.trace.frames.push((self.now, frame));
-        if self.loses(usize::from(!forward) * 2 + 1) {
-            let Packet { opcode, psn, sent_ns: time_ns, .. } = packet;
-            self.trace.lost.push(Lost { side: Side::Behind, opcode, psn, time_ns });
-            return;
-        }
-        self.at(self.now + HOP_NS, Event::Arrive(forward, packet));
-    }
-
-    // ---- requester
-
-    fn message_at(&self, psn: u32) -> Option<Message> {
-        let at = self.messages.partition_point(|message| diff(message.psn, psn) <= 0);
-        self.messages.get(at.checked_sub(1)?).copied()
-    }
-
-    fn wake(&mut self) {
-        if !self.sending && self.send_psn != self.end {
-            self.sending = true;
-            let free = self.free[0].max(self.now).max(self.blocked_until);
-            self.at(free, Event::Send);
-        }
-    }
-
-    fn arm(&mut self) {
-        self.generation += 1;
-        self.at(self.now.max(self.blocked_until) + TIMEOUT_NS, Event::Timer(self.generation));
-    }
-
-    fn send(&mut self) {
-        self.sending = false;
-        if self.now < self.blocked_until {
-            return self.wake();
-        }
-        let open = diff(self.send_psn, self.acked) < self.window as i32;
-        let Some(message) = self.message_at(self.send_psn) else { return };
-        if !open || self.send_psn == self.end {
-            return;
-        }
-        let psn = self.send_psn;
-        let offset = diff(psn, message.psn) as u32;
-        let done = offset * self.mtu;
-        let left = message.len.saturating_sub(done);
-        let (va, rkey) = (0x10_0000 + u64::from(message.psn) * 8192, 7);
-        let last = offset + 1 == message.span;
-        let window_ends = diff(add(psn, 1), self.acked) >= self.window as i32;
-        let all_sent = add(psn, 1) == self.end;
-        let mut asks = last && (psn % self.ack_every == 0 || all_sent) || window_ends;
-        let (transport, span) = match message.kind {
-            Kind::Read => {
-                asks = false;
-                let read = Transport::new(opcode::READ_REQUEST, RESPONDER_QP, psn);
-                let va = va + u64::from(done);
-                (read.reth(va, rkey, left), message.span - offset)
-            }
-            Kind::Atomic => {
-                let atomic = Transport::new(opcode::FETCH_ADD, RESPONDER_QP, psn);
-                (atomic.fetch_add(va, rkey), 1)
-            }
-            Kind::Send | Kind::Write => {
-                let first = if message.kind == Kind::Send { 0 } else { opcode::WRITE_FIRST };
-                let position = match (offset == 0, last) {
-                    (true, true) => 4,
-                    (true, false) => 0,
-                    (false, false) => 1,
-                    (false, true) => 2,
-                };
-                let mut packet = Transport::new(first + position, RESPONDER_QP, psn);
-                if message.kind == Kind::Write && offset == 0 {
-                    packet = packet.reth(va, rkey, message.len);
-                }
-                (packet.payload(left.min(self.mtu)), 1)
-            }
+    fn note(&mut self, fate: Fate, side: Side, forward: bool, packet: &Packet) {
+        let &Packet { opcode, psn, sent_ns, .. } = packet;
+        let from_first = forward == self.from_first;
+        let time_ns = match (fate, side) {
+            (Fate::Lost, Side::Before) => sent_ns,
+            (Fate::Lost, Side::Behind) | (Fate::Overtaken, Side::Before) => packet.tap_ns,
+            (Fate::Overtaken, Side::Behind) => self.now,
         };
-        let transport = if asks { transport.ack_req() } else { transport };
-        self.transmit(true, &transport, 0, left);
-        self.send_psn = add(psn, span);
-        if diff(self.send_psn, self.high_psn) > 0 {
-            self.high_psn = self.send_psn;
+        self.trace.mishaps.push(Mishap { fate, side, from_first, opcode, psn, sent_ns, time_ns });
+    }
+
+    /// Whether a packet that was sent later was at a place before this one.
+    fn is_late(&mut self, place: usize, forward: bool, packet: &Packet) -> bool {
+        let latest = &mut self.latest[place][usize::from(forward)];
+        let late = packet.serial < *latest;
+        *latest = packet.serial.max(*latest);
+        late
+    }
+
+    fn tap(&mut self, forward: bool, frame: Vec<u8>, mut packet: Packet) {
+        self.tap_ns = self.now.max(self.tap_ns + TICK_NS);
+        self.tap_ns += (self.tap_ns ^ i64::from(!self.from_first)) & 1;
+        packet.tap_ns = self.tap_ns;
+        self.trace.frames.push((self.tap_ns, frame));
+        if self.is_late(0, forward, &packet) {
+            packet.late = true;
+            self.note(Fate::Overtaken, Side::Before, forward, &packet);
         }
-        self.wake();
-    }
-
-    fn go_back(&mut self, psn: u32) {
-        self.send_psn = psn;
-        self.arm();
-        self.wake();
-    }
-
-    fn timeout(&mut self) {
-        self.go_back(self.acked);
-    }
-
-    /// Completes what comes before `psn`; an unanswered READ or atomic stops it (implied NAK).
-    fn complete(&mut self, psn: u32) -> bool {
-        let from = self.messages.partition_point(|message| diff(message.psn, self.acked) < 0);
-        let from = from.saturating_sub(1);
-        let stop = self.messages[from..]
-            .iter()
-            .find(|message| {
-                let end = add(message.psn, message.span);
-                matches!(message.kind, Kind::Read | Kind::Atomic)
-                    && diff(end, self.acked) > 0
-                    && diff(message.psn, psn) < 0
-            })
-            .copied();
-        let to = match stop {
-            Some(stop) if diff(stop.psn, self.acked) > 0 => stop.psn,
-            Some(_) => self.acked,
-            None => psn,
-        };
-        if diff(to, self.acked) > 0 {
-            self.acked = to;
-            self.arm();
+        if forward {
+            let passed = self.tap_psn.is_some_and(|tap| diff(packet.psn, tap) <= 0);
+            if !passed {
+                self.tap_psn = Some(packet.psn);
+            }
+            let message = self.requester.message_at(packet.psn);
+            let end = message.map_or(packet.psn, |message| message.packet_end(packet.psn));
+            let follows = self.tap_next.replace(end) == Some(packet.psn);
+            let passed = passed && !follows;
+            if let Some(resend) = packet.resend.and_then(|at| self.trace.resends.get_mut(at)) {
+                if resend.seen.is_none() {
+                    resend.answered |= self.captured_answers.contains(&resend.psn);
+                    resend.seen = Some(Seen { time_ns: self.tap_ns, psn: packet.psn, passed });
+                }
+            }
+        } else {
+            self.trace.rnr_naks += u64::from(packet.syndrome >> 5 == 1);
+            if packet.opcode != opcode::ACKNOWLEDGE {
+                self.captured_answers.insert(packet.psn);
+            }
         }
-        stop.is_some()
-    }
-
-    fn response(&mut self, packet: Packet) {
-        let psn = packet.psn;
-        if diff(psn, self.high_psn) >= 0 || diff(psn, self.acked) < 0 {
+        let way = usize::from(!forward) * 2 + 1;
+        if self.loses(way) {
+            self.note(Fate::Lost, Side::Behind, forward, &packet);
             return;
         }
-        match packet.opcode {
-            opcode::ACKNOWLEDGE => match packet.syndrome >> 5 {
-                0 => {
-                    if self.complete(add(psn, 1)) {
-                        self.go_back(self.acked);
-                    }
-                }
-                1 => {
-                    self.complete(psn);
-                    if psn == self.acked {
-                        self.blocked_until =
-                            self.now + RNR_TIMER.1 + self.random.below(5000) as i64;
-                        self.go_back(psn);
-                    }
-                }
-                _ => {
-                    self.complete(psn);
-                    self.go_back(self.acked);
-                }
-            },
-            _ => {
-                // a READ response or an atomic response
-                let missing = self.complete(psn);
-                if missing && self.acked != psn {
-                    return self.go_back(self.acked);
-                }
-                if self.acked == psn {
-                    self.acked = add(psn, 1);
-                    if diff(self.send_psn, self.acked) < 0 {
-                        self.send_psn = self.acked;
-                    }
-                    self.arm();
-                }
-            }
-        }
-        self.wake();
+        let path = self.path(way);
+        let arrives_ns = self.now + HOP_NS + (path * PATH_NS) as i64;
+        self.at(arrives_ns, Event::Arrive(forward, packet));
     }
 
-    // ---- responder
-
-    fn acknowledge(&mut self, psn: u32, syndrome: u8) {
-        let ack = Transport::new(opcode::ACKNOWLEDGE, REQUESTER_QP, psn).aeth(syndrome, self.msn);
-        self.transmit(false, &ack, syndrome, 0);
-        self.unacknowledged = 0;
-    }
-
-    fn request(&mut self, packet: Packet) {
-        let psn = packet.psn;
-        let Some(message) = self.message_at(psn) else { return };
-        let ahead = diff(psn, self.expected);
-        if ahead > 0 {
-            if !self.nak_sent && self.rnr_psn.is_none() {
-                self.nak_sent = true;
-                self.acknowledge(self.expected, NAK_SEQUENCE);
-            }
-            return;
+    fn arrive(&mut self, forward: bool, packet: Packet) {
+        if self.is_late(1, forward, &packet) && !packet.late {
+            self.note(Fate::Overtaken, Side::Behind, forward, &packet);
         }
-        if ahead < 0 {
-            return self.duplicate(packet, message);
+        if forward {
+            self.request(packet);
+        } else {
+            self.response(packet);
         }
-        let offset = diff(psn, message.psn) as u32;
-        let last = offset + 1 == message.span || message.kind == Kind::Read;
-        if message.kind == Kind::Send && offset == 0 {
-            let times = self.rnr_done.get(&psn).copied().unwrap_or(0);
-            if times < 2 && self.random.below(1000) < self.plan.rnr {
-                self.rnr_done.insert(psn, times + 1);
-                self.rnr_psn = Some(psn);
-                return self.acknowledge(psn, rnr_nak(RNR_TIMER.0));
-            }
-        }
-        self.nak_sent = false;
-        self.rnr_psn = None;
-        self.unacknowledged += 1;
-        match message.kind {
-            Kind::Read => {
-                self.expected = add(message.psn, message.span);
-                self.msn = add(self.msn, 1);
-                self.read(psn, packet.len);
-            }
-            Kind::Atomic => {
-                self.expected = add(psn, 1);
-                self.msn = add(self.msn, 1);
-                self.atomic(psn);
-            }
-            Kind::Send | Kind::Write => {
-                self.expected = add(psn, 1);
-                if last {
-                    self.msn = add(self.msn, 1);
-                }
-                if packet.ack_req || last && self.unacknowledged >= self.coalesce * 4 {
-                    self.acknowledge(psn, ACK);
-                }
-            }
-        }
-    }
-
-    fn duplicate(&mut self, packet: Packet, message: Message) {
-        match message.kind {
-            Kind::Read => self.read(packet.psn, packet.len),
-            Kind::Atomic => self.atomic(packet.psn),
-            Kind::Send | Kind::Write => {
-                if packet.ack_req {
-                    self.acknowledge(add(self.expected, 0xff_ffff), ACK);
-                }
-            }
-        }
-    }
-
-    fn read(&mut self, psn: u32, len: u32) {
-        self.unacknowledged = 0;
-        let count = len.div_ceil(self.mtu).max(1);
-        let mut pieces: VecDeque<u32> = (0..count).collect();
-        while let Some(piece) = pieces.pop_front() {
-            let code = match (piece == 0, piece + 1 == count) {
-                (true, true) => opcode::READ_RESPONSE_ONLY,
-                (true, false) => opcode::READ_RESPONSE_FIRST,
-                (false, false) => opcode::READ_RESPONSE_MIDDLE,
-                (false, true) => opcode::READ_RESPONSE_LAST,
-            };
-            let mut packet = Transport::new(code, REQUESTER_QP, add(psn, piece));
-            if code != opcode::READ_RESPONSE_MIDDLE {
-                packet = packet.aeth(ACK, self.msn);
-            }
-            let left = len - piece * self.mtu;
-            self.transmit(false, &packet.payload(left.min(self.mtu)), ACK, 0);
-        }
-    }
-
-    fn atomic(&mut self, psn: u32) {
-        let code = opcode::ATOMIC_ACKNOWLEDGE;
-        let packet = Transport::new(code, REQUESTER_QP, psn).aeth(ACK, self.msn).original(0);
-        self.transmit(false, &packet, ACK, 0);
-        self.unacknowledged = 0;
     }
 }

@@ -4,7 +4,14 @@
 
 mod connection;
 pub mod frame;
+mod plan;
+mod psn;
 mod random;
+mod requester;
+mod responder;
+mod trace;
 
-pub use connection::{Lost, Plan, Side, Trace, simulate};
+pub use connection::simulate;
+pub use plan::{Plan, Recovery};
 pub use random::Random;
+pub use trace::{Cause, Fate, Mishap, Resend, Seen, Side, Trace};

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class Plan:
     """One reading of the captures: what an earlier one found to be wrong with them."""
 
     offsets_ns: tuple[int, ...]
@@ -57,7 +58,7 @@ class _Pass:
     drop_copies: bool = False
     """Follow one of two copies of a packet."""
 
-    def next(self, evidence: dict[str, Any]) -> _Pass:
+    def next(self, evidence: dict[str, Any]) -> Plan:
         """The reading that `evidence` asks for; the same if nothing was wrong."""
         offsets = list(self.offsets_ns)
         for row in evidence["clocks"]:
@@ -94,6 +95,8 @@ class Analysis:
     messages: _core.Table | None = None
     """One row per complete message; set only by `read`."""
 
+    plan: Plan = field(default_factory=lambda: Plan(()))
+    """How the captures were read at last."""
     interrupted: bool = False
     """A signal ended it early: the result covers what was read."""
 
@@ -104,7 +107,7 @@ class Analysis:
         return sum(row["count"] for row in counts if row["severity"] == "error")
 
 
-def _open(paths: Sequence[str], options: Options, plan: _Pass, *, rows: bool) -> _core.Analysis:
+def open_core(paths: Sequence[str], options: Options, plan: Plan, *, rows: bool) -> _core.Analysis:
     select = options.select
     try:
         return _core.Analysis(
@@ -117,7 +120,7 @@ def _open(paths: Sequence[str], options: Options, plan: _Pass, *, rows: bool) ->
             max_findings=_kept_findings(options),
             max_connections=options.max_connections,
             go_back_n=options.go_back_n,
-            addresses=select.addresses,
+            networks=select.networks,
             time_ns=select.time_ns,
             qpns=select.qpns,
             opcodes=bytes(select.opcodes),
@@ -147,8 +150,8 @@ def _lists(connection: dict[str, Any], select: Select) -> bool:
     return not select.qpns or any(qpn in select.qpns for qpn in ends)
 
 
-def _finish(
-    raw: dict[str, Any], paths: Sequence[str], options: Options, plan: _Pass
+def finished(
+    raw: dict[str, Any], paths: Sequence[str], options: Options, plan: Plan
 ) -> dict[str, Any]:
     """The `--json` object: file names instead of indexes, and only what the filter selects."""
     names = [str(path) for path in paths]
@@ -167,7 +170,8 @@ def _finish(
     raw["findings_unfiltered"] = None
     if select.connections or select.qpns:
         _filter(raw, select, options.max_findings)
-    for row in [*problems, *raw["icrc"]["bad_packets"], *raw["findings"]]:
+    located = (problems, raw["icrc"]["bad_packets"], raw["congestion"]["pauses"], raw["findings"])
+    for row in chain.from_iterable(located):
         row["file"] = names[row["file"]]
     if options.l1:
         _count_l1(raw["overhead"])
@@ -230,8 +234,8 @@ def analyze(
         return _analysis(_passes(paths, options, drain, rows=False), paths, options)
     # the tables are written once, so what is wrong with the captures must be known before
     seekable = all(Path(path).is_file() for path in paths)
-    plan = _passes(paths, options, rows=False).plan if seekable else _Pass((0,) * len(paths))
-    core = _open(paths, options, plan, rows=True)
+    plan = _passes(paths, options, rows=False).plan if seekable else Plan((0,) * len(paths))
+    core = open_core(paths, options, plan, rows=True)
     # polars takes a second to load
     from rocelab.capture import parquet_tables
 
@@ -254,7 +258,7 @@ class _Done:
 
     core: _core.Analysis
     raw: dict[str, Any]
-    plan: _Pass
+    plan: Plan
     interrupted: bool
 
 
@@ -269,10 +273,10 @@ def _passes(
 
     What cannot be read twice (a pipe) is read once. SIGINT ends the reading, not the analysis.
     """
-    plan = _Pass((0,) * len(paths))
+    plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
     for left in reversed(range(_MOST_PASSES)):
-        core = _open(paths, options, plan, rows=rows)
+        core = open_core(paths, options, plan, rows=rows)
         interrupted = False
         while True:
             try:
@@ -291,6 +295,26 @@ def _passes(
             break
         plan = wanted
     return _Done(core, raw, plan, interrupted)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What only a whole capture shows."""
+
+    mirrored: bool
+    """Every packet is there twice."""
+    sampled: bool
+    """It has a sample of the packets."""
+
+
+def read_whole(path: str, *, ports: Sequence[int], threads: int) -> Whole:
+    """Read a capture for what decides how its packets are judged.
+
+    Raises UsageError if the capture cannot be opened.
+    """
+    options = Options(ports=ports, threads=threads, icrc=False, max_connections=0)
+    done = _passes([path], options, rows=False)
+    return Whole(done.plan.drop_copies, done.raw["evidence"]["sampled"] is not None)
 
 
 def read(
@@ -317,11 +341,12 @@ def read(
 
 
 def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
-    result = _finish(done.raw, paths, options, done.plan)
+    result = finished(done.raw, paths, options, done.plan)
     core = done.core
     return Analysis(
         result,
         connections=core.connections(),
         findings=core.findings(),
+        plan=done.plan,
         interrupted=done.interrupted,
     )

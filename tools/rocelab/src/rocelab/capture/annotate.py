@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import _core
+from rocelab.capture.analysis import read_whole
 from rocelab.conditions import explained
 from rocelab.errors import RocelabError, UsageError
 
@@ -108,6 +109,8 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
             path.open("rb").close()
         except OSError as error:
             raise _failed(error, path) from error
+    # what only the whole capture shows decides how its packets are judged
+    whole = read_whole(str(wire), ports=options.ports, threads=options.threads)
     try:
         core = _core.Annotation(
             str(wire),
@@ -117,6 +120,8 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
             window=options.window,
             threads=options.threads or len(os.sched_getaffinity(0)),
             go_back_n=options.go_back_n,
+            drop_copies=whole.mirrored,
+            sampled=whole.sampled,
         )
         while core.step():
             pass

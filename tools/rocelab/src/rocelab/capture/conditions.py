@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said once of a capture as a whole, and how it was judged because of it."""
+"""Conditions of a capture as a whole, each reported once, and how they affect the findings."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def nanoseconds(value: int) -> str:
 def _clocks(evidence: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int]) -> list[str]:
     """A sentence for each file whose clock was corrected, or contradicts another's."""
     rows = [
-        f"the clock of {names[file]} is behind by at least {nanoseconds(offset)} (responses before "
+        f"the clock of {names[file]} lags by at least {nanoseconds(offset)} (responses before "
         "their requests): its times were corrected, and latencies across files are too short"
         for file, offset in enumerate(offsets_ns)
         if offset
     ]
     rows += [
-        f"the clock of {names[row['behind']]} is behind that of {names[row['than']]} by at least "
+        f"the clock of {names[row['behind']]} lags that of {names[row['than']]} by at least "
         f"{nanoseconds(row['least_ns'])} ({row['count']} responses before their requests): nothing "
         "is concluded from the order of their packets"
         for row in evidence["clocks"]
@@ -63,28 +63,28 @@ def conditions(
     if evidence["moved"]:
         rows.append((
             "unsorted",
-            f"{evidence['moved']} records came after one with a later time: they were sorted",
+            f"{evidence['moved']} records follow one with a later time: they were sorted",
         ))  # fmt: skip
     if evidence["clock_steps"]:
         rows.append((
             "clock_step",
             f"times go back by more than a second {evidence['clock_steps']} time(s): a clock was "
-            "set, or captures were put one behind the other",
+            "set, or captures were concatenated",
         ))  # fmt: skip
     rows += [("clock_offset", text) for text in _clocks(evidence, names, offsets_ns)]
     rows += [("disjoint", text) for text in _disjoint(evidence, names)]
     if evidence["copies"]:
         rows.append((
             "mirrored",
-            f"nearly every packet is here twice: {evidence['copies']} copies were left out (a port "
+            f"nearly every packet appears twice: {evidence['copies']} copies were dropped (a port "
             "mirrored in both directions, or two taps)",
         ))  # fmt: skip
     elif evidence["mirrored"]:
         rows.append((
             "mirrored",
-            "nearly every packet is here twice (a port mirrored in both directions, or two taps): "
-            "nothing is concluded from packets that come again; save the stream to a file, so that "
-            "the copies can be left out",
+            "nearly every packet appears twice (a port mirrored in both directions, or two taps): "
+            "nothing is concluded from repeated packets; save the stream to a file, so that "
+            "the copies can be dropped",
         ))  # fmt: skip
     if evidence["sampled"]:
         rows.append((
@@ -96,13 +96,13 @@ def conditions(
         rows.append((
             "snapped_reads",
             f"{evidence['unknown_reads']} READs were captured without their length: which "
-            "responses belong to them, and what was lost behind them, cannot be checked",
+            "responses belong to them, and what was lost after them, cannot be checked",
         ))  # fmt: skip
     if evidence["midway"]:
         rows.append((
             "mid_traffic",
-            f"{evidence['midway']} connection(s) had begun before the capture: what their first "
-            "responses refer to was not captured",
+            f"{evidence['midway']} connection(s) began before the capture: the requests of their "
+            "first responses were not captured",
         ))  # fmt: skip
     for port, count in raw["roce"]["other_ports"].items():
         rows.append((

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 import polars as pl
 
@@ -14,17 +14,24 @@ from rocelab import _core
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 
-if TYPE_CHECKING:
-    from rocelab.capture.analysis import Analysis
-
 _ROWS = 1 << 18
 """Rows to hold before writing them."""
 _IN_PARTS = ("packets", "messages")
 
 
+class _Found(Protocol):
+    """The tables that an analysis has at its end."""
+
+    connections: _core.Table
+    findings: _core.Table
+
+
+_F = TypeVar("_F", bound=_Found)
+
+
 def write(
-    core: _core.Analysis, into: Path, *, step: Callable[[], bool], finish: Callable[[], Analysis]
-) -> Analysis:
+    core: _core.Analysis, into: Path, *, step: Callable[[], bool], finish: Callable[[], _F]
+) -> _F:
     """Carry out an analysis, `step` by step, and write four tables, each whole or not at all.
 
     Returns what `finish` gives. Raises UsageError or MissingError when the folder cannot be
@@ -45,8 +52,8 @@ def _write(
     core: _core.Analysis,
     folder: Directory,
     step: Callable[[], bool],
-    finish: Callable[[], Analysis],
-) -> Analysis:
+    finish: Callable[[], _F],
+) -> _F:
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=folder.path) as parts:
         writer = _Parts(Path(parts), core)
         while step():

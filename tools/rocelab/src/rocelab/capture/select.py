@@ -15,17 +15,21 @@ from rocelab import _core
 from rocelab.errors import UsageError
 
 _HELP = (
-    "terms are addr=ADDRESS, time=FROM..TO (seconds after the first packet), qpn=N, conn=N and "
-    "opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), separated by commas"
+    "terms are addr=ADDRESS or addr=NETWORK/PREFIX, time=FROM..TO (seconds after the first "
+    "packet), qpn=N, conn=N and opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), "
+    "separated by commas"
 )
+
+_MAPPED = bytes(10) + b"\xff\xff"
+"""What precedes an IPv4 address that is mapped into IPv6 (RFC 4291, section 2.5.5.2)."""
 
 
 @dataclass
 class Select:
     """What `--filter` selects; empty lists select everything."""
 
-    addresses: list[bytes] = field(default_factory=list)
-    """Addresses of either end, 16 bytes each; IPv4 addresses are IPv4-mapped."""
+    networks: list[tuple[bytes, int]] = field(default_factory=list)
+    """Networks of either end: 16 bytes, IPv4 mapped into IPv6, and bits of prefix (128: a host)."""
     time_ns: tuple[int, int] | None = None
     """Start and end (exclusive), ns after the first packet."""
     qpns: list[int] = field(default_factory=list)
@@ -37,14 +41,15 @@ def _unusable(term: str, why: str) -> UsageError:
     return UsageError(f"the filter term {term!r} cannot be used", cause=why, action=_HELP)
 
 
-def _address(term: str, value: str) -> bytes:
+def _network(term: str, value: str) -> tuple[bytes, int]:
     try:
-        address = ipaddress.ip_address(value)
+        # bits behind the prefix may be set, as `ip addr` prints them
+        network = ipaddress.ip_interface(value).network
     except ValueError as error:
         raise _unusable(term, str(error)) from error
-    if address.version == 4:
-        return bytes(10) + b"\xff\xff" + address.packed
-    return address.packed
+    if network.version == 4:
+        return _MAPPED + network.network_address.packed, 8 * len(_MAPPED) + network.prefixlen
+    return network.network_address.packed, network.prefixlen
 
 
 def _time(term: str, value: str) -> tuple[int, int]:
@@ -88,7 +93,7 @@ def parse_filter(text: str) -> Select:
         key, _, value = term.partition("=")
         match key:
             case "addr":
-                select.addresses.append(_address(term, value))
+                select.networks.append(_network(term, value))
             case "time":
                 select.time_ns = _time(term, value)
             case "qpn":

@@ -3,25 +3,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rocelab.cli.analyze_output import Output, progress, write_page
 from rocelab.cli.options import Port
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.capture import Analysis, Options
-
-# below this size the work ends before a progress bar can be read
-_PROGRESS_FROM_BYTES = 64 << 20
 
 
 class Profile(StrEnum):
@@ -31,47 +25,41 @@ class Profile(StrEnum):
     gbn = "gbn"
 
 
-def _size(paths: list[str]) -> int:
-    """Total bytes of all files; 0 if one of them is a stream."""
-    total = 0
-    for path in paths:
-        if path == "-" or not Path(path).is_file():
-            return 0
-        total += Path(path).stat().st_size
-    return total
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[object]:
-    if total < _PROGRESS_FROM_BYTES or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err(), transient=True
-    ) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
 def analyze(
     captures: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="CAPTURE...", help="pcap or pcapng, plain, gzip, zstd or lz4; - for stdin."
         ),
-    ],
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
             "--json", help="Print a line with a JSON object for each (docs/formats/analysis.md)."
         ),
     ] = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option("--csv", help="Print the connections as CSV, a row for each direction."),
+    ] = False,
+    live: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IFACE",
+            help="Capture from this interface, until Ctrl-C; a table shows the connections.",
+        ),
+    ] = None,
     merge: Annotated[
         bool,
         typer.Option("--merge", help="Take the captures for parts of one, and merge them by time."),
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page: rates over time, connections, PSNs, latency, congestion, findings.",
+        ),
+    ] = None,
     parquet: Annotated[
         Path | None,
         typer.Option(
@@ -83,7 +71,7 @@ def analyze(
         typer.Option(
             "--filter",
             metavar="TERMS",
-            help="Comma-separated: addr=…, time=FROM..TO (s), qpn=…, conn=…, opcode=….",
+            help="Comma-separated: addr=IP[/PREFIX], time=FROM..TO (s), qpn=…, conn=…, opcode=….",
         ),
     ] = "",
     icrc: Annotated[
@@ -137,25 +125,19 @@ def analyze(
         select=parse_filter(only),
         l1=l1,
     )
-    if captures.count("-") > 1:
-        raise UsageError(
-            "standard input can be read only once",
-            cause="- is given more than once",
-            action="Give - once.",
-        )
-    if parquet is not None and len(captures) > 1 and not merge:
-        raise UsageError(
-            "--parquet writes the tables of one capture",
-            cause="several captures are given",
-            action="Give --merge, or one capture at a time.",
-        )
+    output = Output(as_json=as_json, as_csv=as_csv)
+    if live is not None:
+        _refuse_with_live(captures, parquet=parquet, html=html)
+        found = _live(live, options, output)
+        if found.errors:
+            raise typer.Exit(ExitCode.FINDINGS)
+        return
+    captures = _checked(captures, merge=merge, parquet=parquet, html=html)
     unusable = None
     code = ExitCode.OK
-    for place, paths in enumerate([captures] if merge else [[path] for path in captures]):
-        if place and not as_json:
-            console.out().print()
+    for paths in [captures] if merge else [[path] for path in captures]:
         try:
-            found = _analyze(paths, options, parquet, as_json=as_json)
+            found = _analyze(paths, options, output, parquet=parquet, html=html)
         except UsageError as error:
             if len(captures) == 1 or merge:
                 raise
@@ -172,23 +154,77 @@ def analyze(
         raise typer.Exit(code)
 
 
-def _analyze(
-    paths: list[str], options: Options, parquet: Path | None, *, as_json: bool
-) -> Analysis:
-    """Analyse one capture, or several as one, and print the result."""
-    from rocelab.capture import analyze as run
-    from rocelab.terminal import capture_tables
-
-    with _progress(_size(paths)) as progress:
-        found = run(
-            paths,
-            options,
-            parquet=parquet,
-            progress=progress if callable(progress) else None,
+def _checked(
+    captures: list[str] | None, *, merge: bool, parquet: Path | None, html: Path | None
+) -> list[str]:
+    """Return the captures; refuse what they cannot give."""
+    if not captures:
+        raise UsageError(
+            "there is nothing to analyze",
+            cause="neither a capture nor --live is given",
+            action="Name a capture, or - for standard input.",
         )
-    if as_json:
-        json.dump(found.result, sys.stdout, ensure_ascii=True)
-        sys.stdout.write("\n")
-    else:
-        capture_tables.show(found.result, console.out())
+    if captures.count("-") > 1:
+        raise UsageError(
+            "standard input can be read only once",
+            cause="- is given more than once",
+            action="Give - once.",
+        )
+    for option, of_one in (("--parquet", parquet), ("--html", html)):
+        if of_one is not None and len(captures) > 1 and not merge:
+            raise UsageError(
+                f"{option} writes the results of one capture",
+                cause="several captures are given",
+                action="Give --merge, or one capture at a time.",
+            )
+    if html is not None and not all(Path(path).is_file() for path in captures):
+        raise UsageError(
+            "--html reads a capture twice",
+            cause="one of the captures is a stream, or does not exist",
+            action="Write it to a file first.",
+        )
+    return captures
+
+
+def _refuse_with_live(
+    captures: list[str] | None, *, parquet: Path | None, html: Path | None
+) -> None:
+    """Refuse what an interface cannot give."""
+    if captures:
+        raise UsageError(
+            "--live analyzes an interface, not captures",
+            cause=f"{captures[0]} is given, too",
+            action="Give --live or captures.",
+        )
+    if parquet is not None or html is not None:
+        raise UsageError(
+            "--parquet and --html need a capture",
+            cause="--live keeps no packets",
+            action="Capture into a file first: `dumpcap -i IFACE -w FILE`.",
+        )
+
+
+def _live(interface: str, options: Options, output: Output) -> Analysis:
+    """Analyse what an interface sees until Ctrl-C, and print the result."""
+    from rocelab.capture.live import follow
+    from rocelab.terminal.live_table import LiveTable
+
+    # standard output holds nothing but the JSON or CSV
+    with LiveTable(console.out() if output.is_text else console.err()) as table:
+        found = follow(interface, options, table.show)
+    output.add(found)
+    return found
+
+
+def _analyze(
+    paths: list[str], options: Options, output: Output, *, parquet: Path | None, html: Path | None
+) -> Analysis:
+    """Analyse one capture, or several as one; print the result, and write what is asked for."""
+    from rocelab.capture import analyze as run
+
+    with progress(paths) as advance:
+        found = run(paths, options, parquet=parquet, progress=advance)
+    if html is not None:
+        write_page(paths, options, found, html)
+    output.add(found)
     return found

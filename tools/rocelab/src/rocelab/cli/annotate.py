@@ -70,13 +70,14 @@ def annotate(
         typer.Option(metavar="N", min=1, max=1 << 24, help="Packets to hold in memory."),
     ] = 1 << 17,
 ) -> None:
-    """Copy a capture and comment each packet with what is known of it.
+    """Copy a capture and comment each packet with what is known about it.
 
     For any capture, a comment gives the PSN's status, the request that a response answers, the
     packet's message, and findings. With traces it also gives what the packet cost in the sender's
     and the receiver's driver. Wireshark shows these as fields after `rocelab wireshark install`.
     Packets and existing comments are kept; the output is always pcapng.
     """
+    console.say(f"reading {capture}")
     from rocelab.capture.annotate import Options
     from rocelab.capture.annotate import annotate as run
 

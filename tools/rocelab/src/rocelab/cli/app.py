@@ -12,10 +12,11 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__, conditions
-from rocelab.cli import doctor, hosts, report, run, study, testbed, wireshark
+from rocelab.cli import completion, doctor, hosts, report, run, show, study, testbed, wireshark
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
 from rocelab.cli.compare import compare
+from rocelab.cli.export import export
 from rocelab.cli.join import join
 from rocelab.errors import ExitCode, RocelabError
 from rocelab.terminal import console, streams
@@ -70,12 +71,14 @@ app.command()(testbed.down)
 app.command(context_settings={"ignore_unknown_options": True})(testbed.ssh)
 app.command()(testbed.status)
 app.command()(run.run)
+app.command()(show.show)
 app.command()(report.report)
 app.command()(compare)
 app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)
 app.command()(annotate)
+app.command()(export)
 app.add_typer(study.app)
 app.add_typer(hosts.app)
 app.add_typer(wireshark.app)
@@ -115,7 +118,8 @@ def main() -> None:
 def _run() -> int:
     try:
         streams.install()
-        status = app(prog_name="rocelab", standalone_mode=False)
+        completion.prepare()
+        status = app(prog_name=completion.PROGRAM, standalone_mode=False)
         # typer itself turns Ctrl-C into this status
         if status == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt

@@ -35,6 +35,7 @@ def compare(
     repetitions of both runs. An emulated run cannot be compared with one in real time. Exits with
     1 if any cell is worse.
     """
+    console.say(f"reading {first} and {second}")
     from rocelab.compare.comparison import Verdict
     from rocelab.compare.comparison import compare as compared
     from rocelab.terminal import comparison_tables

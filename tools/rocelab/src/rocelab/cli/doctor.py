@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rocelab import kernel_lines
 from rocelab.cli.hosts import File, select_hosts
-from rocelab.cli.options import KernelLine
+from rocelab.cli.options import AsJson, KernelLine
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.plans.catalog import TRANSPORTS
@@ -100,6 +100,18 @@ def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
         yield (Check(check.name, check.run) for check in checks)
 
 
+def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:
+    """Try each check; return what it found, or what is wrong with it."""
+    answers: list[dict[str, Any]] = []
+    for check in checks:
+        try:
+            answers.append({"check": check.name, "ok": True, "found": check.probe()})
+        except RocelabError as error:
+            said = {"what": error.what, "cause": error.cause, "action": error.action}
+            answers.append({"check": check.name, "ok": False, **said})
+    return answers
+
+
 def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     """Try and print each check; return how many failed."""
     failed = 0
@@ -140,6 +152,7 @@ def doctor(
         str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
     ] = DEFAULT,
     file: File = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check what this machine has and say how to get what it lacks.
 
@@ -161,10 +174,18 @@ def doctor(
             cause="its devices carry only some of the transports",
             action=f"Choose from {', '.join(allowed)}.",
         )
-    if hosts:
-        with _hosts(file, transport) as checks:
-            failed = _show(checks, bad="wrong", causes=True)
-    else:
-        failed = _show(_mpi(name, transport) if mpi else _host(line), bad="missing", causes=mpi)
+    console.say("checking the hosts" if hosts else "checking the nodes" if mpi else "checking")
+    with ExitStack() as opened:
+        checks: Iterable[Check]
+        if hosts:
+            checks = opened.enter_context(_hosts(file, transport))
+        else:
+            checks = _mpi(name, transport) if mpi else _host(line)
+        if as_json:
+            answers = _answers(checks)
+            console.print_json({"schema": "rocelab.doctor/1", "checks": answers})
+            failed = sum(not answer["ok"] for answer in answers)
+        else:
+            failed = _show(checks, bad="wrong" if hosts else "missing", causes=hosts or mpi)
     if failed:
         raise typer.Exit(int(ExitCode.MISSING))

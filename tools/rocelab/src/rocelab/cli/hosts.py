@@ -34,6 +34,8 @@ File = Annotated[
     ),
 ]
 
+_LOGIN = "logging in to the hosts"
+
 
 def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
     """Load the inventory's hosts, or only those in `names`. Raises UsageError."""
@@ -66,6 +68,8 @@ def prepare(
     folder. Its state (driver, rxe devices, files of the same names) is first recorded in
     /var/lib/rocelab on the host; nothing else is changed.
     """
+    console.say(_LOGIN)
+    from rocelab.testbed import lease
     from rocelab.testbed.hosts import dry_run as dry
     from rocelab.testbed.hosts.prepare_host import prepare as one
     from rocelab.testbed.node.parallel import at_once
@@ -77,18 +81,22 @@ def prepare(
                 for line in argvs:
                     console.out().print(console.clean(f"{node.name}: {line}"), markup=False)
             return
-        at_once(lambda node: one(node, console.say), nodes)
+        # a run that measures there must not lose its driver
+        with lease.held(nodes):
+            at_once(lambda node: one(node, console.say), nodes)
     console.out().print("prepared; undo with `rocelab hosts restore`")
 
 
 @app.command()
 def restore(names: Names = None, file: File = None) -> None:
     """Restore each host's earlier driver, rxe devices and files."""
+    console.say(_LOGIN)
+    from rocelab.testbed import lease
     from rocelab.testbed.hosts.restore_host import restore as one
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
-    with connected(select_hosts(file, names)) as nodes:
+    with connected(select_hosts(file, names)) as nodes, lease.held(nodes):
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
             word = "restored" if done else "was not prepared: nothing to do"
             console.out().print(f"{node.name}: {word}")
@@ -97,6 +105,7 @@ def restore(names: Names = None, file: File = None) -> None:
 @app.command()
 def status(names: Names = None, file: File = None) -> None:
     """Show what each host runs and whether it is prepared."""
+    console.say(_LOGIN)
     from rich.markup import escape
     from rich.table import Table
 

@@ -10,24 +10,14 @@ from typing import Annotated
 
 import typer
 
-from rocelab.cli.options import Port
+from rocelab.cli.options import JoinTraces, JoinWhere, OneClock, Port
 from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
 
 def join(
-    where: Annotated[
-        Path,
-        typer.Argument(
-            metavar="WHERE", help="A run folder, one of its cells, or a capture between nodes."
-        ),
-    ],
-    trace: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="NODE.pcapng", help="For a capture: a node's rxedump trace; repeatable."
-        ),
-    ] = None,
+    where: JoinWhere,
+    trace: JoinTraces = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object (docs/formats/join.md).")
     ] = False,
@@ -35,10 +25,7 @@ def join(
         Path | None,
         typer.Option(metavar="DIR", help="Write packets and messages as Parquet."),
     ] = None,
-    one_clock: Annotated[
-        bool,
-        typer.Option("--one-clock", help="One machine wrote all files (already known for runs)."),
-    ] = False,
+    one_clock: OneClock = False,
     port: Port = None,
     window: Annotated[
         int,
@@ -52,6 +39,7 @@ def join(
 
     Exit code 0: every frame is matched or explained; 1: some are not; 2: nothing to join.
     """
+    console.say(f"reading {where}")
     from rocelab import correlate
     from rocelab.correlate.joined import SCHEMA
     from rocelab.terminal import join_output, join_tables

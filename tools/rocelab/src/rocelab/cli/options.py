@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,25 @@ Port = Annotated[
         help="Another UDP port of RoCE v2, besides 4791; repeatable.",
     ),
 ]
+
+JoinWhere = Annotated[
+    Path,
+    typer.Argument(
+        metavar="WHERE", help="A run folder, one of its cells, or a capture between nodes."
+    ),
+]
+JoinTraces = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--trace", metavar="NODE.pcapng", help="For a capture: a node's rxedump trace; repeatable."
+    ),
+]
+OneClock = Annotated[
+    bool,
+    typer.Option("--one-clock", help="One machine wrote all files (already known for runs)."),
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead (docs/formats/json.md).")]
 
 
 def _known_line(line: str) -> str:

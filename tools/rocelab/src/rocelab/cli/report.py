@@ -20,7 +20,8 @@ def report(
         Path | None,
         typer.Option(
             "--export",
-            help="Also write results.csv, results.parquet and each figure as SVG and PDF here.",
+            help="Also write results.csv, results.parquet, figures (SVG, PDF) and tables (CSV, "
+            "LaTeX) here.",
             metavar="DIR",
         ),
     ] = None,
@@ -39,6 +40,7 @@ def report(
     results.parquet from the cells' raw output if it is missing or damaged. With --share it says
     what it masked and what it kept: read the page before you give it away.
     """
+    console.say(f"reading {run}")
     from rocelab.measure import results
     from rocelab.report import build, export, share_report
 
@@ -54,4 +56,5 @@ def report(
         console.say(f"kept: {'; '.join(KEPT)}")
         console.out().print(str(page), markup=False)
         return
+    console.say("drawing the figures")
     console.out().print(str(build(run)), markup=False)

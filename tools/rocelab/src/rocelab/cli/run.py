@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.options import AsJson
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans.catalog import Provider
@@ -17,13 +19,15 @@ from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.measure.runner import RunOutcome
+    from rocelab.plans.forecast import Forecast
     from rocelab.plans.plan import Cell, Plan
 
 
 class _Lines:
     """A run's progress (rocelab.measure.progress.Progress), one line per cell."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, each_step: bool = False) -> None:
+        self._each_step = each_step
         self._cells = 0
         self._number = 0
 
@@ -37,15 +41,16 @@ class _Lines:
         self._number = number
 
     def step_started(self, cell: Cell, *, size: int) -> None:
-        # in a log, a line that overwrites itself is noise
-        if sys.stderr.isatty():
-            text = f"cell {self._number}/{self._cells} {cell.name}: {size} bytes"
+        text = f"cell {self._number}/{self._cells} {cell.name}: {size} bytes"
+        if self._each_step:
+            console.say(text)
+        elif console.redraws():
             console.err().print(f"\r\x1b[K{text:.79}", end="\r", markup=False)
 
     def cell_finished(
         self, cell: Cell, *, error: RocelabError | None, seconds: float, left: float | None
     ) -> None:
-        if sys.stderr.isatty():
+        if console.redraws() and not self._each_step:
             console.err().print("\r\x1b[K", end="")
         verdict = f"error: {error.what}" if error else "ok"
         rest = f", about {max(1, round(left / 60))} min left" if left and left > 5 else ""
@@ -72,8 +77,10 @@ def carry_out(
     inventory: Path | None,
     nodes: list[str] | None = None,
     resume: Path | None = None,
+    each_step: bool = False,
+    tables: bool = True,
 ) -> RunOutcome:
-    """Run a plan, write the report and print the tables.
+    """Run a plan, write the report and print the tables, unless without `tables`.
 
     `nodes` names hosts of the inventory, for provider ssh. Exits with the run's exit code when
     there is nothing to report on.
@@ -83,7 +90,9 @@ def carry_out(
     from rocelab.terminal import run_tables
 
     hosts = select_hosts(inventory, nodes) if plan.testbed.provider == Provider.SSH else ()
-    outcome = run_plan(plan, out=out, name=name, progress=_Lines(), hosts=hosts, resume=resume)
+    outcome = run_plan(
+        plan, out=out, name=name, progress=_Lines(each_step=each_step), hosts=hosts, resume=resume
+    )
     if outcome.error:
         console.show_error(outcome.error)
     if outcome.ended_by:
@@ -92,10 +101,71 @@ def carry_out(
         raise typer.Exit(int(outcome.exit_code))
     console.say("writing the report")
     build(outcome.path)
-    run_tables.show(outcome.path, console.out())
+    if tables:
+        run_tables.show(outcome.path, console.out())
     if outcome.missing or outcome.failed:
         console.say(f"to continue: rocelab run --resume {outcome.path}")
     return outcome
+
+
+def _ended(outcome: RunOutcome) -> dict[str, Any]:
+    return {
+        "schema": "rocelab.run_outcome/1",
+        "run": str(outcome.path),
+        "report": str(outcome.path / "report.html"),
+        "status": outcome.status,
+        "ok": outcome.ok,
+        "failed": list(outcome.failed),
+        "missing": outcome.missing,
+        "exit_code": int(outcome.exit_code),
+    }
+
+
+def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
+    """Print what the plan will do; the number of repetitions may depend on the accelerator."""
+    from rocelab.plans.forecast import Forecast
+    from rocelab.record import earlier_cells
+
+    cases: dict[str, tuple[Plan, bool | None]] = {"": (plan, None)}
+    if repeated and plan.counted_repetitions not in (None, plan.repetitions):
+        if plan.testbed.icount:
+            cases = {"": (plan.where_counted(), True)}
+        elif plan.testbed.provider != Provider.SSH and not plan.testbed.native:
+            cases = {"with KVM": (plan, False), "emulated": (plan.where_counted(), True)}
+    found = {
+        case: Forecast.of(one, earlier_cells.seconds(out, counted=counted))
+        for case, (one, counted) in cases.items()
+    }
+    if as_json:
+        console.print_json(
+            {
+                "schema": "rocelab.dry_run/1",
+                "plan": plan.name,
+                "cases": [{"case": case, **asdict(one)} for case, one in found.items()],
+            }
+        )
+        return
+    for case, one in found.items():
+        console.out().print(f"{plan.name}{f', {case}' if case else ''}:", markup=False)
+        for line in _said(one, out):
+            console.out().print(f"  {console.clean(line)}", markup=False)
+    for name in next(iter(found.values())).cells:
+        console.out().print(name, markup=False)
+
+
+def _said(one: Forecast, out: Path) -> Iterator[str]:
+    from rocelab import units
+
+    yield f"{units.plural(len(one.cells), 'cell')} with {units.plural(one.steps, 'step')}"
+    text = f"at least {units.grouped(one.message_bytes)} bytes of messages"
+    if one.open_steps:
+        text += f", and what {units.plural(one.open_steps, 'step')} send as fast as they can"
+    yield text
+    if one.seconds is None:
+        yield f"time: unknown; {out} has no earlier run with all of these cells"
+    else:
+        minutes = max(1, round(one.seconds / 60))
+        yield f"time: about {minutes} min, as in earlier runs in {out}, and the time to boot"
 
 
 def run(
@@ -129,13 +199,32 @@ def run(
             "--native", help="Run provider veth on this machine, without a VM; needs root."
         ),
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what would run, how much it sends and how long."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print a line for each message size.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only errors and the report's path.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Carry out a plan and report.
 
     Uses a testbed that is up (`rocelab up`) and fits the plan, or boots one and takes it down
     afterwards. With provider ssh it uses the first hosts of the inventory. A finished cell is kept
-    even if a later one fails. Prints tables; the last line on stdout is the report's path.
+    even if a later one fails. Prints tables; the last line on stdout is the report's path. With
+    --dry-run it boots and measures nothing; its time comes from earlier runs in --out.
     """
+    if quiet:
+        if verbose:
+            raise UsageError(
+                "--quiet and --verbose exclude each other", action="Leave out one of them."
+            )
+        console.be_quiet()
+    console.say("reading the plan")
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file
     from rocelab.record import folder
@@ -157,6 +246,20 @@ def run(
         if resume
         else move_plan(plan_file.load(plan or ""), provider, icount=icount, native=on_this_machine)
     )
-    outcome = carry_out(chosen, out=out, name=name, inventory=inventory, resume=resume)
+    if dry_run:
+        _forecast(chosen, out, repeated=resume is None, as_json=as_json)
+        return
+    outcome = carry_out(
+        chosen,
+        out=out,
+        name=name,
+        inventory=inventory,
+        resume=resume,
+        each_step=verbose,
+        tables=not (quiet or as_json),
+    )
+    if as_json:
+        console.print_json(_ended(outcome))
+        raise typer.Exit(int(outcome.exit_code))
     console.out().print(str(outcome.path / "report.html"), markup=False)
     raise typer.Exit(int(outcome.exit_code))

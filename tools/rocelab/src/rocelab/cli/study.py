@@ -14,7 +14,7 @@ from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
-from rocelab.plans.limits import MOST_SWITCHES
+from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_SWITCHES
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -73,6 +73,15 @@ def run(
             metavar="N",
         ),
     ] = None,
+    mtu: Annotated[
+        int | None,
+        typer.Option(
+            help="MTU of the link, instead of the study's own.",
+            min=LEAST_MTU,
+            max=MOST_MTU,
+            metavar="BYTES",
+        ),
+    ] = None,
     inventory: File = None,
     provider: Annotated[
         Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
@@ -92,9 +101,10 @@ def run(
     --beside`. Continue an interrupted run with `rocelab run --resume RUN`. The last line on stdout
     is the report's path.
     """
+    console.say("reading the plan")
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.strict import listed
-    from rocelab.studies import library, more_nodes
+    from rocelab.studies import library, more_nodes, other_mtu
 
     plan = library.plan(study, quick=quick)
     if nodes is not None:
@@ -105,7 +115,11 @@ def run(
                 action="Leave out --provider, or use --provider ssh.",
             )
         provider = Provider.SSH
+    if provider not in (None, Provider.SSH):
+        plan = more_nodes.extend(plan, library.study(study), 2)
     plan = move_plan(plan, provider, icount=False, native=False)
+    if mtu is not None:
+        plan = other_mtu.at(plan, mtu)
     if switches is not None:
         plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
     names = None if nodes is None else nodes.split(",")
@@ -141,6 +155,7 @@ def report(
     Reads only the run folder. The report shows published figures next to measured ones, never
     next to emulated ones.
     """
+    console.say(f"reading {run}")
     from rocelab.measure import results
     from rocelab.report import build
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rocelab import kernel_lines
-from rocelab.cli.options import KernelLine
+from rocelab.cli.options import AsJson, KernelLine
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
@@ -72,6 +72,7 @@ def up(
     boot). With --provider veth they are the ends of veth pairs in one machine and share a clock.
     `rocelab run` uses a running testbed that fits its plan. Take it down with `rocelab down`.
     """
+    console.say("looking at this machine")
     from rocelab.plans.plan import TestbedPlan
     from rocelab.testbed import by_name
     from rocelab.testbed.prepare_testbed import prepare_testbed
@@ -162,7 +163,7 @@ def ssh(
     os.execvp("ssh", argv)  # noqa: S606
 
 
-def status() -> None:
+def status(as_json: AsJson = False) -> None:
     """List running testbeds and the state of their nodes."""
     from rich.table import Table
 
@@ -170,13 +171,14 @@ def status() -> None:
     from rocelab.testbed.qemu.state_folder import State
 
     found = State.all()
-    if not found:
+    if not found and not as_json:
         console.out().print("no testbed is up; boot one with `rocelab up`")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = ("testbed", "provider", "line", "accelerator", "node", "state", "ssh port")
     for column in (*columns, "data address", "used by"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "testbed")
+    listed: list[dict[str, str | int | None]] = []
     for state in found:
         if not state.alive():
             user = state.user
@@ -199,10 +201,24 @@ def status() -> None:
         for node, address in addresses.items():
             # all ends of a layout are in one machine
             machine = next((m for m in spec.machines if m.name == node), spec.nodes[0])
+            cells: dict[str, str | int | None] = {
+                "testbed": spec.name,
+                "provider": spec.provider,
+                "line": spec.line,
+                "accelerator": spec.accelerator,
+                "node": node,
+                "state": f"died ({died[machine.name]})" if machine.name in died else "up",
+                "ssh_port": machine.ssh_port,
+                "data_address": None if address == "-" else address,
+                "used_by": state.user,
+            }
+            listed.append(cells)
             table.add_row(
-                *(spec.name, spec.provider, spec.line, spec.accelerator, node),
-                f"died ({died[machine.name]})" if machine.name in died else "up",
-                *(str(machine.ssh_port), address),
+                *(str(value) for value in list(cells.values())[:7]),
+                address,
                 "" if state.user is None else str(state.user),
             )
+    if as_json:
+        console.print_json({"schema": "rocelab.status/1", "nodes": listed})
+        return
     console.out().print(table)

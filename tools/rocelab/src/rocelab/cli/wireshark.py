@@ -100,7 +100,8 @@ def _warn_of_extcap(where: Folders) -> None:
         console.clean(
             f"rocelab: warning: Wireshark does not look for live interfaces in {where.extcap}\n"
             f"  likely cause: before 4.2 it searches only {system}, which all users share\n"
-            f"  what to do: sudo ln -s {shlex.quote(str(ours))} {shlex.quote(str(system))}/"
+            f"  what to do: WIRESHARK_EXTCAP_DIR={shlex.quote(str(ours.parent))} wireshark\n"
+            "              or, for all users, `make install` as root in a clone"
         ),
         markup=False,
         soft_wrap=True,

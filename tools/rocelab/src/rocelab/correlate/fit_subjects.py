@@ -8,13 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocelab import metrics, stage_table
-from rocelab.correlate.fit import Estimate, Fit, Point, fit, rest
+from rocelab.correlate.fit import Estimate, Fit, Point, Regime, fits, rest
+from rocelab.plans.catalog import MPI_TOOLS, TRANSPORTS
+from rocelab.record import adapter
 
 _ACKNOWLEDGE = "ACKNOWLEDGE"
 _LONGEST = 1e18
 """ns; a larger value cannot be a measurement, and its square would overflow."""
-_CPU = (metrics.CpuPer("packet").name, "kernel")
+_SHORTEST = 1e-3
+"""ns; a smaller time of a message cannot be a measurement, and its square would vanish."""
+BYTES, PACKETS, HEADERS = "bytes", "packets", "header bytes"
+ADAPTER_PACKETS = "packets and answers"
+"""As an adapter counts them: acknowledgements are among them."""
+CPU = "kernel CPU"
 """Without user mode: there one benchmark polls and another waits."""
+OWNERS = ("benchmark", "rxe", "network")
+_SEVERAL = 1.5
+_SEVERAL_ANSWERED = 2.5
 _LATENCIES = ("one_way_half_rtt", "round_trip")
 
 
@@ -46,23 +56,32 @@ class Subject:
     """`latency` or `inverse_bandwidth`, both in ns per message."""
     kind: str
     points: tuple[Point, ...]
-    header_bytes: Mapping[int, float]
-    """By size: header bytes of a message's packets, in one direction."""
-    cpu_ns: Mapping[int, float]
-    """By size: kernel CPU time per packet, the mean of both ends; empty without rxecpu."""
 
     @property
     def benchmark(self) -> str:
         """Tool and test, as in headings."""
         return f"{self.tool} {self.test}"
 
-    def fit(self) -> Fit | None:
-        """The line through all points."""
-        return fit(self.points)
+    @property
+    def staged(self) -> bool:
+        """Whether stages were seen; without them, the rest is all that was measured."""
+        return any(point.stages for point in self.points)
+
+    def fits(self) -> list[Fit]:
+        """The lines of the rest."""
+        return fits(self.points)
 
     def rest(self) -> dict[int, Estimate]:
         """The time that no stage covers, by size."""
         return rest(self.points)
+
+    def mean(self, amount: str) -> dict[int, float]:
+        """The mean of an amount by size, of those sizes that have it."""
+        known: defaultdict[int, list[float]] = defaultdict(list)
+        for point in self.points:
+            if amount in point.amounts:
+                known[point.size].append(point.amounts[amount])
+        return {size: sum(values) / len(values) for size, values in known.items()}
 
 
 _Group = tuple[str, str, str, str]
@@ -70,7 +89,7 @@ _Step = tuple[int, int]
 
 
 def subjects(values: Iterable[Value]) -> list[Subject]:
-    """Return the benchmarks that have both stages and a measured time."""
+    """Return the benchmarks that have a measured time, and stages or an amount to fit it to."""
     groups: defaultdict[_Group, defaultdict[_Step, list[Value]]] = defaultdict(
         lambda: defaultdict(list)
     )
@@ -82,30 +101,27 @@ def subjects(values: Iterable[Value]) -> list[Subject]:
 
 def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subject]:
     quantities: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
-    headers: defaultdict[int, list[float]] = defaultdict(list)
-    cpu: defaultdict[int, list[float]] = defaultdict(list)
     for (size, repetition), values in sorted(steps.items()):
         found = _measured(values)
-        stages = _stages(values, size, waits=found is not None and found[0] == "latency")
-        if found is None or stages is None:
+        if found is None:
             continue
         quantity, kind, measured = found
-        if not (0 <= stages <= _LONGEST and 0 <= measured <= _LONGEST):
+        messages = _messages(values, size)
+        stages = _stages(values, messages, waits=quantity == "latency")
+        amounts = dict(_amounts(values, messages))
+        seen = stages is not None or amounts
+        if not seen or not _SHORTEST <= measured <= _LONGEST or (stages or 0.0) > _LONGEST:
             continue
-        quantities[quantity, kind].append(Point(size, repetition, stages, measured))
-        if (carried := _headers(values, size)) is not None:
-            headers[size].append(carried)
-        cpu[size] += [
-            value.value
-            for value in values
-            if (value.metric, value.kind) == _CPU and 0 <= value.value <= _LONGEST
-        ]
+        transport = TRANSPORTS.get(key[3])
+        if stages is None and (transport is None or transport.is_rxe):
+            continue  # its rest is not known
+        amounts = {BYTES: float(size), **amounts}
+        regime = _regime(values, size, amounts)
+        quantities[quantity, kind].append(
+            Point(size, repetition, measured, stages or 0.0, regime, amounts)
+        )
     for (quantity, kind), points in quantities.items():
-        yield Subject(*key, quantity, kind, tuple(points), _means(headers), _means(cpu))
-
-
-def _means(known: Mapping[int, list[float]]) -> dict[int, float]:
-    return {size: sum(values) / len(values) for size, values in known.items() if values}
+        yield Subject(*key, quantity, kind, tuple(points))
 
 
 def _measured(values: Iterable[Value]) -> tuple[str, str, float] | None:
@@ -117,13 +133,12 @@ def _measured(values: Iterable[Value]) -> tuple[str, str, float] | None:
     return None
 
 
-def _stages(values: list[Value], size: int, *, waits: bool) -> float | None:
+def _stages(values: list[Value], messages: float, *, waits: bool) -> float | None:
     """Stage time of a message, ns: all its packets at both ends, without acknowledgements.
 
     Leaves out `reply`, which sends another packet. Counts the wait in the queue only for a latency,
     which contains it; when messages follow each other closely, that wait is another message's time.
     """
-    messages = _messages(values, size)
     left_out = stage_table.ANSWERING if waits else stage_table.APART
     total = 0.0
     seen = set()
@@ -135,18 +150,71 @@ def _stages(values: list[Value], size: int, *, waits: bool) -> float | None:
         if value.kind != _ACKNOWLEDGE and not (direction == "rx" and stage in left_out):
             total += value.value
             seen.add(direction)
-    return total / messages if messages and seen == {"tx", "rx"} else None
+    found = total / messages if messages and seen == {"tx", "rx"} else None
+    return found if found is not None and found >= 0 else None
 
 
-def _messages(values: Iterable[Value], size: int) -> float:
-    """Messages on the wire in both directions, including retransmitted parts."""
+def _messages(values: list[Value], size: int) -> float:
+    """Messages in both directions: what the benchmark counted, else by the bytes on the wire.
+
+    The bytes include those of retransmissions and, in MPI, of the library: there they do not count.
+    """
+    counted = sum(value.value for value in values if value.metric == metrics.MESSAGES)
+    if counted > 0:
+        return counted
     carried = sum(value.value for value in values if value.metric == metrics.PAYLOAD_BYTES)
-    return carried / size if size > 0 else 0.0
+    known = size > 0 and carried > 0 and values[0].tool not in MPI_TOOLS
+    return carried / size if known else 0.0
 
 
-def _headers(values: list[Value], size: int) -> float | None:
+def _amounts(values: list[Value], messages: float) -> Iterator[tuple[str, float]]:
+    """What the rest is fitted to, per message, besides its bytes."""
+    if not messages:
+        return
     known = {value.metric: value.value for value in values}
-    messages = _messages(values, size)
-    if not messages or not {metrics.HEADER_BYTES, metrics.DATA_FRAMES} <= known.keys():
-        return None
-    return known[metrics.HEADER_BYTES] * known[metrics.DATA_FRAMES] / messages
+    frames = known.get(metrics.DATA_FRAMES, 0.0)
+    if 0 < frames <= _LONGEST:
+        yield PACKETS, frames / messages
+        if 0 < (headers := known.get(metrics.HEADER_BYTES, 0.0)) <= _LONGEST:
+            yield HEADERS, headers * frames / messages
+    if (packets := _adapter_packets(values)) > 0:
+        yield ADAPTER_PACKETS, packets / messages
+    if values[0].tool in MPI_TOOLS:
+        return  # starting mpirun takes far more CPU time than its messages do
+    spent: defaultdict[str, float] = defaultdict(float)
+    for value in values:
+        account = metrics.Account.parse(value.metric)
+        if account is None or value.kind != "time" or not 0 <= value.value <= _LONGEST:
+            continue
+        if account.context != "user" and "." not in account.context and account.owner in OWNERS:
+            spent[account.owner] += value.value
+    if spent:
+        yield CPU, sum(spent.values()) / messages
+        for owner in OWNERS:
+            if spent[owner]:
+                yield f"{CPU} {owner}", spent[owner] / messages
+
+
+def _adapter_packets(values: list[Value]) -> float:
+    """What the devices of both nodes sent."""
+    counters: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for value in values:
+        found = metrics.Counter.parse(value.metric, "adapter")
+        if found is not None and 0 <= value.value <= _LONGEST:
+            counters[value.node][found.counter] = int(value.value)
+    return float(sum(adapter.moved(each).sent or 0 for each in counters.values()))
+
+
+def _regime(values: list[Value], size: int, amounts: Mapping[str, float]) -> Regime:
+    """Whether a message is one packet: by the path MTU, else by the frames on the wire.
+
+    Retransmissions and what an MPI library sends at its start make the frames a little more.
+    """
+    mtu = next((value.value for value in values if value.metric == metrics.PATH_MTU), None)
+    several = (
+        size > mtu
+        if mtu is not None
+        else amounts.get(PACKETS, 1.0) >= _SEVERAL
+        or amounts.get(ADAPTER_PACKETS, 1.0) >= _SEVERAL_ANSWERED
+    )
+    return Regime.SEVERAL if several else Regime.ONE

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocelab.errors import CellError, RocelabError, TestbedError
+from rocelab.errors import CellError, RocelabError, StallError, TestbedError
 from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pair_step import ProofError
@@ -142,7 +142,10 @@ def _answers(node: Node) -> bool:
 
 def _error_record(error: RocelabError, size: int | None) -> dict[str, Any]:
     """Return an error as stored in cell.json."""
-    kinds = ((ProofError, "proof"), (ProbeError, "probe"), (CellError, "benchmark"))
+    kinds = (
+        *((ProofError, "proof"), (ProbeError, "probe")),
+        *((StallError, "stall"), (CellError, "benchmark")),
+    )
     kind = next((name for cls, name in kinds if isinstance(error, cls)), "testbed")
     return {
         "what": error.what,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from rocelab.errors import CellError, TestbedError
+from rocelab.errors import CellError, StallError, TestbedError
 from rocelab.plans.benchmarks.file_copy import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.testbed.node import Completed, Node, Process
+from rocelab.testbed.node.interface import marked
 
 _LISTEN_TIMEOUT = 60
 """Seconds; under emulation a program may take several seconds to start."""
@@ -54,7 +55,7 @@ def run(
         # timeout(1) runs on the node, so that nothing keeps running there
         around = TIMED if tool.transfer else ()
         limited = ("timeout", "--kill-after=5", str(timeout), *around, *tool.client(job))
-        done = client.run(limited, timeout=timeout + 60, check=False)
+        done = client.run(marked(limited), timeout=timeout + 60, check=False)
         keep("client", done)
         if done.returncode:
             _raise_failed(job, done, timeout)
@@ -123,10 +124,9 @@ def _wait_for_end(process: Process, tool: Tool, job: Job, server: Node) -> Compl
 
 
 def _raise_failed(job: Job, done: Completed, timeout: int) -> NoReturn:
-    what = f"exited with {done.returncode}"
-    if done.returncode == _TIMED_OUT:
-        what = f"did not end within {timeout} s"
-    raise CellError(
+    stalled = done.returncode == _TIMED_OUT
+    what = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
+    raise (StallError if stalled else CellError)(
         f"{job.test.program}, {job.size} bytes: the client {what}",
         cause=_tail(done),
         action="If it was only slow, use fewer iterations or a larger `timeout` in the plan.",

@@ -11,7 +11,7 @@ from typing import Any
 
 from rocelab.directory import Directory
 from rocelab.errors import CellError
-from rocelab.measure import file_server, pair, snaplen, transport_proof
+from rocelab.measure import fault_step, file_server, pair, snaplen, transport_proof
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
 from rocelab.measure.probes.probe_process import ProbeError
@@ -92,6 +92,7 @@ def measure(
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
         before = rig.counters()
         with (
+            fault_step.faulty(rig, cell.benchmark.faults) as link,
             rig.testbed.capture(capture, snaplen=kept) as captured,
             observed(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
@@ -103,7 +104,9 @@ def measure(
         same = {"sha256": file_server.verify(job, *rig.nodes[:2])} if tool.transfer else {}
     results = tool.parse(job, done.stdout)
     seen = frames.count(capture, control_ports=rig.testbed.control_ports)
-    proven = transport_proof.prove(cell.transport, moved, seen, results, lost=captured.lost)
+    proven = transport_proof.prove(
+        cell.transport, moved, seen, results, lost=captured.lost, altered=link.altered
+    )
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
     record = {
@@ -118,6 +121,7 @@ def measure(
         "frames": asdict(seen),
         "proof": {**asdict(proven), "ok": proven.ok},
         "probe": [asdict(check) for check in checks],
+        **fault_step.record(link, into, rig, moved),
     }
     return Step(record, proven, checks)
 
@@ -137,6 +141,7 @@ def job_of(
         server=ends[1],
         path_mtu=cell.benchmark.path_mtu,
         cpu_util=cell.benchmark.cpu_util,
+        events=cell.benchmark.events,
         traffic_class=cell.benchmark.traffic_class,
         service_level=cell.benchmark.service_level,
     )

@@ -15,9 +15,10 @@ from rocelab.errors import CellError, UsageError
 from rocelab.measure import join_values
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pair_step import job_of
+from rocelab.plans.benchmarks.mpi.suite import Sweep
 from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.benchmarks.pair_tools import TOOLS
-from rocelab.plans.benchmarks.tool import Value
+from rocelab.plans.benchmarks.tool import Measurement, Value
 from rocelab.plans.catalog import Family, Kind
 from rocelab.plans.plan import Cell
 from rocelab.record import adapter, layout, read, results_table, rxecpu_document, rxestat_document
@@ -97,13 +98,15 @@ def _step_values(
     size = None if step["size"] is None else int(step["size"])
     with folder.step(cell.name, size) as raw:
         if cell.benchmark.mpi is None:
-            measured = _reparse(cell, int(step["size"]), raw)
+            said = _reparse(cell, int(step["size"]), raw)
+            measured, sent = said.values, said.sent
             yield from ((size, record["client"], value) for value in measured)
         else:
-            measured = ()
-            for of, values in _reparse_mpi(cell, step, raw).items():
+            sweep = _reparse_mpi(cell, step, raw)
+            measured, sent = (), 0 if size is None else sweep.sent.get(size, 0)
+            for of, values in sweep.values.items():
                 yield from ((of, record["client"], value) for value in values)
-        for node, value in _watched_values(cell, record, step, raw, measured):
+        for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
 
 
@@ -113,8 +116,13 @@ def _watched_values(
     step: Mapping[str, Any],
     raw: Directory,
     measured: Iterable[Value],
+    sent: int,
 ) -> Iterator[tuple[str, Value]]:
-    """(node, value) of what was watched during one step."""
+    """(node, value) of what was watched during one step, in which the benchmark sent `sent`."""
+    if sent:
+        yield record["client"], Value(metrics.MESSAGES, "counter", sent, "1")
+    if step.get("path_mtu") is not None:
+        yield record["client"], Value(metrics.PATH_MTU, "setting", int(step["path_mtu"]), "bytes")
     for node, counters in step["counters"].items():
         yield from ((node, value) for value in _counter_values(counters))
     yield from (
@@ -129,7 +137,7 @@ def _watched_values(
         yield from ((node, value) for value in found.values())
     yield from join_values.values(raw)
     for machine, nodes, split in rxecpu_document.found(raw, tuple(step["counters"])):
-        traffic = _traffic(cell, step, nodes)
+        traffic = _traffic(cell, step, nodes, sent)
         yield from ((machine, value) for value in split.values(traffic))
     if len(seen) == 2:
         yield from (
@@ -137,17 +145,15 @@ def _watched_values(
         )
 
 
-def _reparse(cell: Cell, size: int, raw: Directory) -> tuple[Value, ...]:
+def _reparse(cell: Cell, size: int, raw: Directory) -> Measurement:
     text = raw.read(layout.output("client"), limit=layout.LARGEST_OUTPUT).decode("utf-8")
-    return TOOLS[cell.test.tool].parse(job_of(cell, size), text).values
+    return TOOLS[cell.test.tool].parse(job_of(cell, size), text)
 
 
-def _reparse_mpi(
-    cell: Cell, step: Mapping[str, Any], raw: Directory
-) -> Mapping[int, tuple[Value, ...]]:
+def _reparse_mpi(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Sweep:
     job = mpi_step.job_of(cell, tuple(int(size) for size in step["sizes"]))
     suite = SUITES[cell.test.tool]
-    return suite.parse(job, mpi_step.said(suite, raw)).values
+    return suite.parse(job, mpi_step.said(suite, raw))
 
 
 def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:
@@ -179,25 +185,31 @@ def _wire_values(frames: Mapping[str, int], family: Family) -> Iterator[Value]:
         yield Value(metrics.HEADER_BYTES, kind, headers, "bytes")
 
 
-def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str]) -> Traffic:
+def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: int) -> Traffic:
     """What CPU time is divided by; a node's packets are the driver's, or for TCP its interface's.
 
-    The rendezvous of a RoCE benchmark is not in its driver's counters, nor in the payload.
+    The rendezvous of a RoCE benchmark is not in its driver's counters, nor in the payload. Messages
+    are those that the benchmark says it sent, which is all that is known of an adapter's.
     """
+    # a step of many sizes has no single size, and a barrier's is 0
+    size = int(step["size"] or 0)
     tcp = cell.transport.family == "tcp"
     if cell.transport.by == "adapter" and not tcp:
         said = [adapter.moved(step["counters"][node].get("adapter", {})) for node in nodes]
         packets = sum((each.sent or 0) + (each.received or 0) for each in said)
-        # what the packets held is on no capture
-        return Traffic(packets=packets, messages=0, megabytes=0)
+        return Traffic(packets=packets, messages=sent, megabytes=sent * size / 1e6)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
     payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
         packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
-        # a step of many sizes has no single size
-        messages=0 if step["size"] is None else payload / int(step["size"]),
+        messages=sent or _carried(cell, payload, size),
         megabytes=payload / 1e6,
     )
+
+
+def _carried(cell: Cell, payload: int, size: int) -> float:
+    """Messages by the bytes on the wire; among them are those that an MPI library adds."""
+    return payload / size if size and cell.benchmark.mpi is None else 0
 
 
 def _coverage(

@@ -122,12 +122,7 @@ class _Run:
         except RocelabError as caught:
             status, error = "stopped", caught
         except OSError as caught:
-            status = "stopped"
-            error = explained(
-                caught,
-                f"cannot write to {self._folder.path}",
-                action=f"Mend that, then `rocelab run --resume {self._folder.path}`.",
-            )
+            status, error = "stopped", self._cannot_write(caught)
         return self._finish(cells, status, error, ended_by)
 
     def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
@@ -193,9 +188,16 @@ class _Run:
     ) -> RunOutcome:
         reason = error.what if error else ended_by
         self._meta |= {"status": status, "reason": reason, "ended": now()}
-        self._folder.sweep()
-        self._folder.write_meta(self._meta)
-        results.rebuild(self._folder.path)
+        try:
+            self._folder.sweep()
+            self._folder.write_meta(self._meta)
+            results.rebuild(self._folder.path)
+        except OSError as caught:
+            status, error = "stopped", error or self._cannot_write(caught)
+        except RocelabError:
+            # what stopped the run is nearer to the cause
+            if error is None:
+                raise
         states = {cell.name: self._status(cell) for cell in cells}
         return RunOutcome(
             path=self._folder.path,
@@ -205,6 +207,13 @@ class _Run:
             missing=sum(state is None for state in states.values()),
             error=error,
             ended_by=ended_by,
+        )
+
+    def _cannot_write(self, caught: OSError) -> RocelabError:
+        return explained(
+            caught,
+            f"cannot write to {self._folder.path}",
+            action=f"Mend that, then `rocelab run --resume {self._folder.path}`.",
         )
 
     def _status(self, cell: Cell) -> str | None:

@@ -11,7 +11,7 @@ from rocelab import accelerators
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
-from rocelab.testbed import by_name
+from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
 from rocelab.testbed.node.prepare_node import offer_roce_v1
 from rocelab.testbed.prepare_testbed import prepare_testbed
@@ -54,6 +54,12 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         between = plan.testbed.switches if plan.testbed.provider == Provider.SSH else None
     else:
         between = plan.testbed.switches or 0
+    if plan.testbed.faults and chosen != Provider.QEMU:
+        raise UsageError(
+            f"the plan's faults cannot happen with provider {chosen}",
+            cause="they happen on the link between two virtual machines",
+            action="Leave out the option that chooses another testbed.",
+        )
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     if where.lacks_switch:
         raise UsageError(
@@ -67,7 +73,8 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
 def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:
     """Return the named testbed if it is up and is what the plan asks for, else None.
 
-    It is locked until `held` closes. Raises UsageError when another process uses it.
+    It is locked until `held` closes, and what a killed run left there is removed. Raises
+    UsageError when another process uses it, or when it was brought up bare.
     """
     if plan.testbed.native or plan.testbed.provider == Provider.SSH or not State(name).alive():
         return None
@@ -89,6 +96,15 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         return None
     held.enter_context(testbed.state.held())
     testbed.alive()
+    if not testbed.state.prepared:
+        raise UsageError(
+            f"testbed {name} has no driver and no probes",
+            cause="it was brought up with --bare, or its `rocelab up` was killed",
+            action="Take it down with `rocelab down` and bring it up without --bare, or choose "
+            "another name with --name: `rocelab run` then boots its own.",
+        )
+    held.enter_context(lease.held(testbed.nodes))
+    testbed.take_over()
     _add_roce_v1(plan, testbed)
     return testbed
 

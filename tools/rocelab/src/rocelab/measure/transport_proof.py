@@ -13,6 +13,7 @@ from rocelab.measure.counters import Counters
 from rocelab.plans.benchmarks.tool import Measurement
 from rocelab.plans.catalog import Transport
 from rocelab.record import adapter
+from rocelab.record.faults_document import UNALTERED, Altered
 from rocelab.record.frames import Frames
 from rocelab.record.rxestat_document import Stages
 
@@ -71,13 +72,15 @@ def prove(
     *,
     lost: int = 0,
     max_loopback: int = 0,
+    altered: Altered = UNALTERED,
 ) -> Proof:
     """Check all conditions of one step.
 
     `moved`: each node's counter increases. `frames`: the frames captured meanwhile. `measured`:
     the least that the benchmark says it sent. `lost`: frames that the capture had to drop, which
     the counters must then prove; only a few may be. `max_loopback`: the most packets that devices
-    may have sent to themselves, within the driver.
+    may have sent to themselves, within the driver. `altered`: what the plan's faults did to the
+    numbers of packets.
     """
     few = [_at_most("frames that the capture lost", lost, 1 + frames.frames // _FEW)] * (lost > 0)
     if transport.by == "adapter":
@@ -85,7 +88,7 @@ def prove(
         return Proof(transport.name, (*rules(transport, moved, frames, measured), *few))
     if transport.family == "tcp":
         return Proof(transport.name, (*_tcp(moved, frames, measured, lost), *few))
-    checks = _roce(transport, moved, frames, measured, max_loopback, lost)
+    checks = _roce(transport, moved, frames, measured, max_loopback, lost, altered)
     return Proof(transport.name, (*checks, *few))
 
 
@@ -109,6 +112,7 @@ def _roce(
     measured: Measurement,
     max_loopback: int,
     lost: int,
+    altered: Altered,
 ) -> list[Check]:
     sent = {node: counters.rxe.get("sent_pkts", 0) for node, counters in moved.items()}
     received = sum(counters.rxe.get("rcvd_pkts", 0) for counters in moved.values())
@@ -122,14 +126,14 @@ def _roce(
         _less(
             f"RoCE {names[0]} frames on the wire",
             right,
-            sum(sent.values()),
+            sum(sent.values()) + altered.on_wire,
             dropped + max_loopback + lost,
         ),
         # packets that netem dropped are not on the wire; looped-back packets are received too, and
         # so are those that the capture lost
         _less("sum of rcvd_pkts", received, right + max_loopback + lost, max_loopback + lost)
         if dropped
-        else _equal("sum of rcvd_pkts", received, sum(sent.values())),
+        else _equal("sum of rcvd_pkts", received, sum(sent.values()) + altered.received),
         _equal(f"RoCE {names[1]} frames on the wire", wrong, 0),
         _at_least(
             "RoCE data packets on the wire", frames.roce_data, max(measured.messages - lost, 1)

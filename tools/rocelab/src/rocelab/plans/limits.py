@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The largest testbed that a plan may ask for."""
+"""The largest testbed that a plan may ask for, and the MTU of its link."""
 
 from __future__ import annotations
 
 MOST_NODES, MOST_SWITCHES = 8, 8
+LEAST_MTU, MOST_MTU = 1280, 9000
+"""Bytes. IPv6, and therefore link-local GIDs, needs at least 1280."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
+from rocelab.plans.fault import FaultPlan
 
 ENOUGH_REPETITIONS = 6
 """Fewest samples whose median has a 95 % confidence interval (rocelab.stats.summary)."""
@@ -51,6 +52,8 @@ class TestbedPlan:
     """Switches between the first node and the others; 0: back to back. For your own hosts it only
     states how many there are; None: unknown."""
     link: LinkPlan = UNSHAPED
+    faults: tuple[FaultPlan, ...] = ()
+    """What benchmarks may have happen on the data link."""
 
     @property
     def lacks_switch(self) -> bool:
@@ -113,10 +116,14 @@ class Benchmark:
     mpi: MpiPlan | None = None
     cpu_util: bool = False
     """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+    events: bool = False
+    """Whether perftest sleeps until a completion instead of polling."""
     traffic_class: int | None = None
     """Of RoCE and InfiniBand packets (IPv4's TOS, the GRH's traffic class); None: the tool's."""
     service_level: int | None = None
     """Of verbs queue pairs: InfiniBand's SL, or the priority of a VLAN; None: the tool's."""
+    faults: tuple[FaultPlan, ...] = ()
+    """What happens on the data link in each step."""
 
     @property
     def title(self) -> str:
@@ -243,8 +250,18 @@ class Plan:
 
 
 def _table(part: TestbedPlan | Benchmark) -> dict[str, object]:
-    """Return the table for a part of the plan, without keys that are None."""
-    return {key: _plain(value) for key, value in asdict(part).items() if value is not None}
+    """Return the table for a part of the plan, without keys that are None.
+
+    The testbed has the faults by name, a benchmark only their names.
+    """
+    table = {key: _plain(value) for key, value in asdict(part).items() if value is not None}
+    faults = table.pop("faults")
+    if part.faults and isinstance(part, TestbedPlan):
+        each = faults if isinstance(faults, list) else []
+        table["faults"] = {fault.pop("name"): fault for fault in each}
+    elif part.faults:
+        table["faults"] = [fault.name for fault in part.faults]
+    return table
 
 
 def _plain(value: object) -> object:

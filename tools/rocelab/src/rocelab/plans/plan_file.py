@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
+from rocelab.plans import fault_file
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
@@ -24,7 +25,8 @@ from rocelab.plans.catalog import (
     Test,
     measured_by,
 )
-from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
+from rocelab.plans.fault import FaultPlan
+from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_NODES, MOST_SWITCHES
 from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
@@ -94,7 +96,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     benchmarks = tuple(
         each
         for table in top.tables("benchmark")
-        for each in _each_algorithm(table, _benchmark(table, transports, testbed.nodes))
+        for each in _each_algorithm(table, _benchmark(table, transports, testbed))
     )
     study = head.matching("study", _STUDY, "a study's name, such as `gaiser2010`", default="")
     head.done()
@@ -108,14 +110,26 @@ def _testbed(table: Table) -> TestbedPlan:
     testbed = TestbedPlan(
         provider=provider,
         line=table.choice("line", kernel_lines.LINES, default=kernel_lines.DEFAULT_LINE),
-        # IPv6 and therefore link-local GIDs need at least 1280
-        mtu=table.integer("mtu", default=4200, low=1280, high=9000),
+        mtu=table.integer("mtu", default=4200, low=LEAST_MTU, high=MOST_MTU),
         icount=table.flag("icount"),
         native=table.flag("native"),
         nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
         switches=_switches(table, provider),
         link=_link(table.table("link")),
+        faults=fault_file.read(table.table("faults")),
     )
+    if testbed.faults and (provider != Provider.QEMU or testbed.nodes > 2 or testbed.switches):
+        table.fail(
+            "faults",
+            "faults happen on the link between two virtual machines",
+            action='Set provider = "qemu" with two nodes and no switch; for others, use tc-netem.',
+        )
+    if testbed.faults and testbed.link.is_shaped:
+        table.fail(
+            "faults",
+            "a shaped link drops or delays packets before a fault can meet them",
+            action="Remove [testbed.link], or the faults.",
+        )
     if testbed.icount and testbed.provider == Provider.SSH:
         table.fail(
             "icount",
@@ -155,7 +169,7 @@ def _link(table: Table) -> LinkPlan:
     return link
 
 
-def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Benchmark:
+def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedPlan) -> Benchmark:
     tool = table.choice("tool", TOOLS)
     names = [name for of_tool, name in TESTS if of_tool == tool]
     test = TESTS[tool, table.choice("test", names)]
@@ -176,12 +190,32 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], nodes: int) -> Be
         transports=transports,
         label=_label(table),
         cpu_util=_cpu_util(table, test),
-        mpi=_mpi(table.table("mpi"), tool, nodes) if tool in MPI_TOOLS else None,
+        events=_events(table, test),
+        mpi=_mpi(table.table("mpi"), tool, testbed.nodes) if tool in MPI_TOOLS else None,
         traffic_class=_service(table, "traffic_class", tool, 255),
         service_level=_service(table, "service_level", tool, 15),
+        faults=_faults(table, test, transports, testbed),
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
+
+
+def _faults(
+    table: Table, test: Test, transports: tuple[str, ...], testbed: TestbedPlan
+) -> tuple[FaultPlan, ...]:
+    if not table.has("faults"):
+        return ()
+    known = {fault.name: fault for fault in testbed.faults}
+    names = table.choices("faults", tuple(known))
+    if test.tool != "perftest":
+        table.fail(
+            "faults",
+            f"{test.tool} may use several queue pairs, or none",
+            action="Only perftest's benchmarks have faults.",
+        )
+    if transports != ("rxe-v2",):
+        table.fail("faults", "they meet only RoCE v2", action='Set transports = ["rxe-v2"].')
+    return tuple(known[name] for name in names)
 
 
 def _service(table: Table, key: str, tool: str, high: int) -> int | None:
@@ -251,6 +285,17 @@ def _cpu_util(table: Table, test: Test) -> bool:
             "cpu_util",
             f"{test.tool} {test.name} reports no CPU utilization: only perftest's bandwidth does",
             action='For any tool, use probes = ["rxecpu"].',
+        )
+    return asked
+
+
+def _events(table: Table, test: Test) -> bool:
+    asked = table.flag("events")
+    if asked and (test.tool != "perftest" or test.name == "write_lat"):
+        table.fail(
+            "events",
+            f"{test.tool} {test.name} waits for no completion event",
+            action="Only perftest's tests other than write_lat do, which polls its memory.",
         )
     return asked
 

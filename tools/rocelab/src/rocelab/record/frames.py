@@ -44,6 +44,7 @@ _EXTENDED = {
 }
 _CONNECTED = (0x00, 0x20)  # RC, UC: the three high bits
 _DATAGRAM = 0x60  # UD
+_CNP = 0x81  # congestion notification (annex A17.9): no connection's, and without a message
 # requests for data and acknowledgements: neither carries or begins a message
 _NO_DATA = frozenset({0x0C, 0x11, 0x12})
 
@@ -129,6 +130,8 @@ class Frames:
     def _add_roce(self, frame: memoryview, offset: int, payload: int, length: int) -> None:
         """`payload`: bytes from the BTH to the ICRC, both included."""
         opcode = frame[offset]
+        if opcode == _CNP:
+            return
         pad = frame[offset + 1] >> 4 & 3
         transport, operation = opcode & 0xE0, opcode & 0x1F
         extended = _EXTENDED.get(operation)

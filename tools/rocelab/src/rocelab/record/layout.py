@@ -14,6 +14,7 @@ REPORT = "report.html"
 FIGURES = "figures"
 
 WIRE_CAPTURE = "wire.pcap"
+FAULTS = "faults.json"
 TRACE = ".pcapng"
 """A node's trace is named after it; rotated ones have a number after this."""
 

@@ -33,7 +33,7 @@ SCHEMA = {
     "program": pl.String,
 }
 WIRE = "wire"
-"""What the column `node` says of the capture outside the nodes."""
+"""The value of the column `node` for the capture outside the nodes."""
 _READ = SCHEMA | dict.fromkeys(("repetition", "size"), pl.Int64)
 _LONGEST_NAME = 60
 _HEAD = re.compile(r"[^\n]{0,120}")

@@ -117,5 +117,5 @@ def _cell(cell: Cell, mask: Mask) -> Cell:
 
 
 def _quoted(cause: object) -> str:
-    """Causes quote what programs printed: nobody knows what is in it."""
+    """Causes quote what programs printed, which may contain anything."""
     return f"not shared: {len(str(cause))} characters" if cause else ""

@@ -58,6 +58,7 @@ def label(metric: str) -> str:
 
 def _table(accelerator: str, series: Sequence[Series]) -> Table:
     rows: list[tuple[str, ...]] = []
+    repeated = series_order.is_repeated(series)
     for (benchmark, metric, size), some in group_by(
         series, lambda i: (i.benchmark, i.metric, i.size)
     ).items():
@@ -65,14 +66,17 @@ def _table(accelerator: str, series: Sequence[Series]) -> Table:
         unit = wording.time_unit(unit, accelerator)
         what = f"{label(metric)}, {units.size(size)}" if size else label(metric)
         rows += (
-            (benchmark, what, item.transport, unit, *series_order.spread_cells(item, factor))
+            (
+                *(benchmark, what, item.transport, unit),
+                *series_order.spread_cells(item, factor, repeated=repeated),
+            )
             for item in sorted(some, key=lambda i: series_order.transport_rank(i.transport))
         )
     return Table(
         f"Figures of application benchmarks, {wording.accelerator_label(accelerator)}",
         (
             *(Column("benchmark"), Column("figure"), Column("transport"), Column("unit")),
-            *series_order.SPREAD_COLUMNS,
+            *series_order.spread_columns(series),
         ),
         tuple(rows),
     )

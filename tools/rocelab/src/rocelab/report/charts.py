@@ -23,6 +23,8 @@ LINE_HEIGHT = 210
 BAR_STEP = 26
 BAR_WIDTH = 190
 COLUMN_WIDTH = 53
+DIGIT_WIDTH = 7
+"""Of a column of numbers next to bars: at least this, or this for each character."""
 Spec = dict[str, Any]
 """A Vega-Lite specification without configuration."""
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -47,6 +49,16 @@ class LinePoint:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A number from elsewhere, in display units: at a size, or of no size of its own."""
+
+    series: str
+    size: int | None
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
 class Part:
     """One part of a stack, in display units; a row's parts stand in the order they are given."""
 
@@ -67,13 +79,14 @@ def lines(
     series: Sequence[str],
     y_title: str,
     y_values: Sequence[float],
+    marks: Sequence[Mark] = (),
 ) -> Spec:
     """Return medians as lines over message size, whiskers, and one dot per repetition.
 
     `series` are the transports in legend order; `y_values` are all values of the figure, so that
-    its panels share one scale.
+    its panels share one scale. `marks` are crosses, and dotted lines where they have no size.
     """
-    sizes = sorted({point.size for point in points})
+    sizes = sorted({point.size for point in points} | {m.size for m in marks if m.size is not None})
     styles = [palette.transport_style(name) for name in series]
     x = alt.X("size:Q", title="message size", scale=size_scale(sizes), axis=size_axis(sizes))
     y = alt.Y("value:Q", title=y_title, scale=_value_scale(y_values), axis=_value_axis(y_values))
@@ -117,6 +130,7 @@ def lines(
         )
     )
     return layered(
+        *_marks(marks, x, y, colour),
         repetitions.mark_circle(size=14, opacity=0.35).encode(x=x, y=y, color=colour),
         medians.mark_rule(strokeWidth=1.5).encode(
             x=x,
@@ -134,6 +148,32 @@ def lines(
     )
 
 
+def _marks(marks: Sequence[Mark], x: alt.X, y: alt.Y, colour: alt.Color) -> Iterator[alt.Chart]:
+    for sized in (True, False):
+        some = [mark for mark in marks if (mark.size is not None) is sized]
+        if not some:
+            continue
+        chart = alt.Chart(
+            pl.DataFrame(
+                {
+                    "size": [mark.size or 0 for mark in some],
+                    "series": [mark.series for mark in some],
+                    "value": [float(mark.value) for mark in some],
+                    "label": [mark.label for mark in some],
+                }
+            )
+        )
+        label = alt.Description("label:N")
+        if sized:
+            yield chart.mark_point(size=110, shape="cross", filled=False, strokeWidth=2).encode(
+                x=x, y=y, color=colour, description=label
+            )
+        else:
+            yield chart.mark_rule(strokeWidth=1.5, strokeDash=[2, 4]).encode(
+                y=y, color=colour, description=label
+            )
+
+
 def stacks(
     parts: Sequence[Part],
     *,
@@ -142,6 +182,7 @@ def stacks(
     x_title: str,
     x_top: float,
     columns: Sequence[tuple[str, Sequence[str]]] = (),
+    width: int = BAR_WIDTH,
 ) -> Spec:
     """Return one horizontal bar per row, its parts side by side from left to right.
 
@@ -189,7 +230,9 @@ def stacks(
             description=alt.Description("label:N"),
         )
     )
-    return layered(bars, *_columns(columns, rows, y), width=BAR_WIDTH, height=BAR_STEP * len(rows))
+    return layered(
+        bars, *_columns(columns, rows, y, width), width=width, height=BAR_STEP * len(rows)
+    )
 
 
 def concat(specs: Sequence[Spec], *, titles: Sequence[str], columns: int) -> Spec:
@@ -204,11 +247,15 @@ def concat(specs: Sequence[Spec], *, titles: Sequence[str], columns: int) -> Spe
 
 
 def _columns(
-    columns: Sequence[tuple[str, Sequence[str]]], rows: Sequence[str], y: alt.Y
+    columns: Sequence[tuple[str, Sequence[str]]], rows: Sequence[str], y: alt.Y, width: int
 ) -> Iterator[alt.Chart]:
     if not columns:
         return
-    ends = [BAR_WIDTH + COLUMN_WIDTH * (position + 1) for position in range(len(columns))]
+    widths = [
+        max(COLUMN_WIDTH, DIGIT_WIDTH * max(map(len, (heading, *texts))))
+        for heading, texts in columns
+    ]
+    ends = [width + sum(widths[: position + 1]) for position in range(len(columns))]
     x = alt.X("end:Q", scale=None)
     numbers = alt.Chart(
         pl.DataFrame(
@@ -216,12 +263,13 @@ def _columns(
                 "row": list(rows) * len(columns),
                 "end": [end for end in ends for _ in rows],
                 "text": [text for _, texts in columns for text in texts],
+                "label": list(rows) * len(columns),
             }
         )
     )
     headings = alt.Chart(pl.DataFrame({"end": ends, "text": [heading for heading, _ in columns]}))
     yield numbers.mark_text(align="right", fontSize=11, color=palette.INK.light).encode(
-        x=x, y=y, text=alt.Text("text:N")
+        x=x, y=y, text=alt.Text("text:N"), description=alt.Description("label:N")
     )
     yield headings.mark_text(align="right", fontSize=11, color=palette.MUTED.light).encode(
         x=x,
@@ -311,4 +359,4 @@ def _value_axis(values: Sequence[float]) -> alt.Axis:
     steps = (1,) if last - first > 3 else (1, 2, 5)
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
     shown = [tick for tick in ticks if min(finite) * 0.9 <= tick <= max(finite) * 1.1]
-    return alt.Axis(values=shown, format="~g" if max(shown, default=1) < 1e4 else "~s")
+    return alt.Axis(values=shown, format="~g" if max(shown, default=1) < 1e4 else ",~g")

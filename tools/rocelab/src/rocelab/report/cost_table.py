@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a message and a byte cost in time, packets and CPU, for MPI and verbs.
 
-Combines the other sections' numbers in one row per benchmark, transport and size.
+Combines the other sections' numbers in one row per transport and size.
 """
 
 from __future__ import annotations
@@ -22,51 +22,48 @@ _TIME = (metrics.LATENCY, metrics.MESSAGE_RATE)
 _SENT = (Capsule("encapsulation").name, Stage("tx", "bth", "count").name)
 _RECEIVED = (Capsule("decapsulation").name, Stage("rx", "parse", "count").name)
 _MEANING = (
-    "The cost of one message and of each of its bytes. “message”: its time, which is the latency "
-    "or the inverse of the message rate. “byte”: that time divided by the size, so it includes "
-    "the fixed cost of a message. “frames” and “header bytes”: data frames on the wire per message "
-    "(a TCP super-frame counts as one) and header bytes per frame. “encapsulation” and "
-    "“decapsulation”: time in the driver per packet, the mean over all packets of the benchmark "
-    "including answers. CPU: time per message of both nodes together, in the kernel and in total, "
-    "and its mean per packet sent or received by the nodes. All values are medians over the "
-    "repetitions. A dash means not measured, or measured only for all sizes of an mpirun together "
-    "(including its start), which is a row of its own. Columns with only dashes are left out."
+    "Medians over the repetitions, both nodes together. The time of a message is its latency or "
+    "the inverse of the message rate. Encapsulation and decapsulation are means over all packets, "
+    "answers too. A dash: not measured, or measured only for all sizes of an mpirun together "
+    "(including its start), which is a row of its own."
 )
+_TIMES = ("time per message", "time per byte")
 _COLUMNS = (
-    *("message", "byte", "frames", "header bytes", "encapsulation", "decapsulation"),
-    *("kernel CPU", "all CPU", "kernel CPU per byte", "kernel CPU per packet"),
+    *_TIMES,
+    *("frames per message", "header bytes per frame"),
+    *("encapsulation per packet", "decapsulation per packet"),
+    *("kernel CPU per message", "all CPU per message"),
+    *("kernel CPU per byte", "kernel CPU per packet"),
 )
 
 
 @dataclass(frozen=True)
 class _Place:
-    """One benchmark over one transport at one size: a row."""
+    """One transport at one size: a row of a benchmark's table."""
 
-    benchmark: str
     transport: str
     size: int
 
 
 def section(run: Run) -> Section | None:
-    """Return the section, a table for each accelerator; None when nothing was timed."""
+    """Return the section, a table for each benchmark; None when nothing was timed."""
     tables = []
-    for accelerator, series in group_by(run.series, lambda i: i.accelerator).items():
-        rows = group_by(series, lambda i: _Place(i.benchmark, i.transport, i.size))
-        timed = {place.benchmark for place, some in rows.items() if _medians(some, _TIME)}
+    for (accelerator, benchmark), series in group_by(
+        run.series, lambda i: (i.accelerator, i.benchmark)
+    ).items():
+        if not _medians(series, _TIME):
+            continue
+        rows = group_by(series, lambda i: _Place(i.transport, i.size))
         cells = ((place, tuple(_cells(place, some))) for place, some in rows.items())
-        shown = [
-            (place, row) for place, row in cells if place.benchmark in timed and any(map(_is, row))
-        ]
-        if shown:
-            order = list(dict.fromkeys(place.benchmark for place, _ in shown))
-            shown.sort(
-                key=lambda row: (
-                    order.index(row[0].benchmark),
-                    (row[0].size == units.ALL_SIZES, row[0].size),
-                    series_order.transport_rank(row[0].transport),
-                )
+        shown = [(place, row) for place, row in cells if any(map(_is, row))]
+        shown.sort(
+            key=lambda row: (
+                (row[0].size == units.ALL_SIZES, row[0].size),
+                series_order.transport_rank(row[0].transport),
             )
-            tables.append(_table(accelerator, shown))
+        )
+        if shown:
+            tables.append(_table(accelerator, benchmark, shown))
     if not tables:
         return None
     return Section(
@@ -74,18 +71,20 @@ def section(run: Run) -> Section | None:
     )
 
 
-def _table(accelerator: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
-    columns = (Column("benchmark"), Column("size", numeric=True), Column("transport"))
-    unit = wording.time_unit("ns", accelerator)
-    if accelerators.of(accelerator).counts_instructions:
-        unit = f"{accelerators.INSTRUCTIONS} (“message” and “byte”: {unit})"
+def _table(accelerator: str, benchmark: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
+    time = wording.time_unit("ns", accelerator)
+    counts = accelerators.of(accelerator).counts_instructions
+    labels = (f"{name} ({time})" if counts and name in _TIMES else name for name in _COLUMNS)
     filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
     return Table(
-        f"Costs of a message in {unit}, {wording.accelerator_label(accelerator)}",
-        (*columns, *(Column(label, numeric=True) for label in compress(_COLUMNS, filled))),
+        f"{benchmark}, in {accelerators.INSTRUCTIONS if counts else time}",
+        (
+            Column("size", numeric=True),
+            Column("transport"),
+            *(Column(label, numeric=True) for label in compress(labels, filled)),
+        ),
         tuple(
-            (place.benchmark, units.size(place.size), place.transport, *compress(row, filled))
-            for place, row in rows
+            (units.size(place.size), place.transport, *compress(row, filled)) for place, row in rows
         ),
     )
 

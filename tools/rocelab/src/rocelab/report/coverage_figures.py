@@ -51,7 +51,6 @@ def _figure(accelerator: str, kind: str, series: Sequence[Series]) -> Figure:
     caption = [
         f"Mean latency of a message, {wording.KINDS.get(kind, kind)}; mean over {times}, because "
         "means add up and medians do not.",
-        wording.accelerator_caption(accelerator),
     ]
     if any(item.spread.mean < 0 for item in series if item.metric == _OUTSIDE):
         caption.insert(
@@ -68,7 +67,8 @@ def _figure(accelerator: str, kind: str, series: Sequence[Series]) -> Figure:
             for (benchmark, transport), members in ordered
         ),
         legend=tuple(Legend(_LABELS[name], _COLOURS[name]) for name in _LABELS),
-        table=_table(series, factor, unit),
+        tables=(_table(series, factor, unit),),
+        accelerator=accelerator,
     )
 
 
@@ -120,13 +120,14 @@ def _part(metric: str) -> str:
 
 
 def _table(series: Sequence[Series], factor: float, unit: str) -> Table:
+    repeated = series_order.is_repeated(series)
     rows = tuple(
         (
             item.benchmark,
             item.transport,
             units.size(item.size),
             _part(item.metric),
-            *series_order.spread_cells(item, factor),
+            *series_order.spread_cells(item, factor, repeated=repeated),
         )
         for item in sorted(
             series,
@@ -140,7 +141,7 @@ def _table(series: Sequence[Series], factor: float, unit: str) -> Table:
             Column("transport"),
             Column("size", numeric=True),
             Column("part"),
-            *series_order.SPREAD_COLUMNS,
+            *series_order.spread_columns(series),
         ),
         rows,
     )

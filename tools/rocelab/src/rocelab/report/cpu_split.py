@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rocelab import units
 from rocelab.accelerators import INSTRUCTIONS, is_emulated
@@ -17,16 +17,15 @@ from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, 
 _TITLE = "CPU split"
 _AMOUNTS = ("message", "packet")
 _MEANING = (
-    "What each node's processors did while messages were exchanged: the time of the benchmark "
-    "itself (it polls, so otherwise idle time is in its user mode), of the Soft RoCE driver in "
-    "system calls, kernel threads and softirqs, and of the network stack. The time is divided by "
-    "the number of messages on the wire in both directions, or, for an mpirun over many sizes, by "
-    "the number of packets that the node sent and received, including the mpirun's start. Time of "
-    "other owners (timers, the probes, ssh) is only in the table, not in the bars. All of them "
-    "include the probe's cost."
+    "Who worked in the kernel of each node: the benchmark's system calls (with page faults), the "
+    "Soft RoCE driver, and the network stack. A program that polls counts its wait as user mode, "
+    "so user mode is a number next to the bars. Divided by the messages on the wire in both "
+    "directions, or, for an mpirun over many sizes, by the packets that the node sent and "
+    "received, including the mpirun's start. Other owners (timers, the probes, ssh) are only in "
+    "the table. All include the probe's cost."
 )
 _OF = {"message": "message on the wire", "packet": "packet that the node sent or received"}
-_LABELS = {
+LABELS = {
     ("benchmark", "user"): "benchmark, user mode",
     ("benchmark", "syscall"): "benchmark, system calls",
     ("rxe", "syscall"): "rxe, system calls",
@@ -38,10 +37,10 @@ _LABELS = {
     ("network", "hardirq"): "network, interrupts",
 }
 _FIGURES = {
-    (CpuPer("packet").name, "kernel"): "kernel time per packet",
-    (CpuPer("packet").name, "communication"): "all time per packet",
-    (CpuPer("mb").name, "kernel"): "kernel time per MB",
-    (CpuPer("mb").name, "communication"): "all time per MB",
+    (CpuPer("packet").name, "kernel"): "all in the kernel, per packet",
+    (CpuPer("packet").name, "communication"): "all, per packet",
+    (CpuPer("mb").name, "kernel"): "all in the kernel, per MB",
+    (CpuPer("mb").name, "communication"): "all, per MB",
 }
 _UTILIZATION = {
     "per_core": "utilization per core (0 to 1, not a time)",
@@ -102,12 +101,41 @@ def _part(series: Series) -> tuple[str, str] | None:
     context, owner = account
     if owner == "benchmark" and context in ("fault", "kthread"):
         context = "syscall"
-    return (owner, context) if (owner, context) in _LABELS else None
+    return (owner, context) if (owner, context) in LABELS else None
+
+
+USER = ("benchmark", "user")
+
+
+def kernel(series: Sequence[Series]) -> dict[tuple[str, str], float]:
+    """Mean of each part of the kernel's work, in ns or instructions, in the order of the stack.
+
+    Parts of several nodes are added.
+    """
+    return {part: value for part, value in _means(series).items() if part != USER}
+
+
+def user(series: Sequence[Series]) -> float:
+    """Mean of the benchmark's user mode, in ns or instructions."""
+    return _means(series).get(USER, 0.0)
+
+
+def per_message(run: Run) -> list[Series]:
+    """The accounts of single messages, by size, node, context and owner."""
+    return [i for i in run.series if i.kind == _kind("message") and _account(i)]
+
+
+def legend(parts: Iterable[tuple[str, str]]) -> tuple[Legend, ...]:
+    """The legend of these parts, in the order of the stack."""
+    used = set(parts)
+    return tuple(
+        Legend(text, palette.CPU[part].light) for part, text in LABELS.items() if part in used
+    )
 
 
 def _means(series: Sequence[Series]) -> dict[tuple[str, str], float]:
-    """Mean ns of each part, in the order of the stack."""
-    sums = dict.fromkeys(_LABELS, 0.0)
+    """Mean of each part, in the order of the stack."""
+    sums = dict.fromkeys(LABELS, 0.0)
     for item in series:
         part = _part(item)
         if part is not None:
@@ -118,31 +146,25 @@ def _means(series: Sequence[Series]) -> dict[tuple[str, str], float]:
 def _figure(
     accelerator: str, benchmark: str, amount: str, series: Sequence[Series], run: Run
 ) -> Figure:
-    bars = group_by(series, lambda i: (i.transport, i.node, i.size))
-    totals = [sum(_means(members).values()) for members in bars.values()]
+    bars = {
+        place: kernel(some)
+        for place, some in group_by(series, lambda i: (i.transport, i.node, i.size)).items()
+    }
+    totals = [sum(parts.values()) for parts in bars.values()]
     factor, unit = wording.work_scale(totals, accelerator)
-    top = max(totals) / factor
-    places = group_by(series, lambda i: (i.transport, i.node))
-    ordered = sorted(places.items(), key=lambda e: (series_order.transport_rank(e[0][0]), e[0][1]))
     times = units.plural(max(item.spread.count for item in series), "repetition")
-    seen = {part for members in bars.values() for part in _means(members)}
-    used = [part for part in _LABELS if part in seen]
     return Figure(
         slug=series_order.slug("cpu", benchmark, accelerator),
         title=f"{_word(unit)} of a {amount}: {benchmark}",
-        caption=(
-            f"{_word(unit)} by context and owner, per {_OF[amount]}; mean over {times}, because "
-            "means add up and medians do not. “kernel” excludes user mode; "
-            "page faults count as the benchmark's system calls.",
-            wording.programs_caption(series),
-            wording.accelerator_caption(accelerator),
-        ),
+        caption=(f"Per {_OF[amount]}, mean over {times}.",),
         panels=tuple(
-            _panel(f"{transport}, on {node}", members, used, amount, factor, unit, top)
-            for (transport, node), members in ordered
+            _panel(node, some, amount, factor, unit, max(totals) / factor)
+            for node, some in sorted(group_by(series, lambda i: i.node).items())
         ),
-        legend=tuple(Legend(_LABELS[part], palette.CPU[part].light) for part in used),
-        table=_table(accelerator, benchmark, amount, series, run, factor, unit),
+        legend=legend(part for parts in bars.values() for part in parts),
+        tables=(_table(accelerator, benchmark, amount, series, run, factor, unit),),
+        accelerator=accelerator,
+        notes=wording.programs_notes(series),
     )
 
 
@@ -151,53 +173,70 @@ def _word(unit: str) -> str:
 
 
 def _panel(
-    title: str,
-    members: Sequence[Series],
-    used: Sequence[tuple[str, str]],
-    amount: str,
+    node: str, members: Sequence[Series], amount: str, factor: float, unit: str, top: float
+) -> Panel:
+    bars = {
+        (size, transport): some
+        for (size, transport), some in sorted(
+            group_by(members, lambda i: (i.size, i.transport)).items(),
+            key=lambda entry: (entry[0][0], series_order.transport_rank(entry[0][1])),
+        )
+    }
+    return Panel(
+        node,
+        stack(
+            [(f"{units.size(size)} {name}", name, some) for (size, name), some in bars.items()],
+            factor=factor,
+            unit=unit,
+            top=top,
+            amount=amount,
+        ),
+        f"Work in the kernel of {node}, {unit} per {amount}. "
+        + "; ".join(
+            f"{name}, {units.size(size)}: "
+            + ", ".join(
+                f"{LABELS[part]} {units.number(value / factor)}"
+                for part, value in kernel(some).items()
+            )
+            for (size, name), some in bars.items()
+        )
+        + ".",
+    )
+
+
+def stack(
+    rows: Sequence[tuple[str, str, Sequence[Series]]],
+    *,
     factor: float,
     unit: str,
     top: float,
-) -> Panel:
-    by_size = {
-        size: _means(some) for size, some in sorted(group_by(members, lambda i: i.size).items())
-    }
-    rows = [units.size(size) for size in by_size]
-    parts = [
-        charts.Part(
-            row=units.size(size),
-            series=_LABELS[part],
-            value=value / factor,
-            label=f"{_LABELS[part]}, {units.size(size)}: {units.number(value / factor)} {unit}",
-        )
-        for size, means in by_size.items()
-        for part, value in means.items()
-    ]
-    user = ("benchmark", "user")
-    columns = [
-        ("all", [units.number(sum(means.values()) / factor) for means in by_size.values()]),
-        (
-            "kernel",
-            [
-                units.number((sum(means.values()) - means.get(user, 0.0)) / factor)
-                for means in by_size.values()
-            ],
-        ),
-    ]
-    chart = charts.stacks(
-        parts,
-        rows=rows,
-        series=[(_LABELS[part], palette.CPU[part].light) for part in used],
-        x_title=wording.work_title("CPU time", unit, amount),
+    amount: str,
+    width: int = charts.BAR_WIDTH,
+) -> charts.Spec:
+    """Return a bar for each row: its label, its transport, and the accounts that it adds up."""
+    used = {part for _, _, some in rows for part in kernel(some)}
+    return charts.stacks(
+        [
+            charts.Part(
+                row=label,
+                series=LABELS[part],
+                value=value / factor,
+                label=f"{transport}, {units.size(some[0].size)}, {LABELS[part]}: "
+                f"{units.number(value / factor)} {unit}",
+            )
+            for label, transport, some in rows
+            for part, value in kernel(some).items()
+        ],
+        rows=[label for label, _, _ in rows],
+        series=[(text, palette.CPU[part].light) for part, text in LABELS.items() if part in used],
+        x_title=wording.work_title("kernel CPU time", unit, amount),
         x_top=top,
-        columns=columns,
+        columns=[
+            ("kernel", [units.number(sum(kernel(s).values()) / factor) for _, _, s in rows]),
+            ("user mode", [units.number(user(s) / factor) for _, _, s in rows]),
+        ],
+        width=width,
     )
-    words = "; ".join(
-        f"{units.size(size)}: "
-        + ", ".join(f"{_LABELS[part]} {units.number(v / factor)}" for part, v in means.items())
-        for size, means in by_size.items()
-    )
-    return Panel(title, chart, f"{title}, {unit} per {amount}. {words}.")
 
 
 def _table(
@@ -209,45 +248,49 @@ def _table(
     factor: float,
     unit: str,
 ) -> Table:
-    """The time of every owner and context, and the sums per packet and MB."""
+    """The mean of every owner and context and the sums, by transport and node."""
     here = [i for i in run.series if (i.accelerator, i.benchmark) == (accelerator, benchmark)]
-    rows = [
-        (item, f"{account.owner}, {account.context}, per {amount}", factor)
+    found = [
+        (item, f"{account.owner}, {account.context}", factor)
         for item in series
         if (account := _account(item))
     ]
-    rows += [
+    found += [
         (item, _FIGURES[item.metric, item.kind], factor)
         for item in here
         if (item.metric, item.kind) in _FIGURES
     ]
     # a share of time is meaningless under emulation
     if not is_emulated(accelerator):
-        rows += [
+        found += [
             (item, _UTILIZATION[item.kind], 1.0)
             for item in here
             if item.metric == CPU_UTILIZATION and item.kind in _UTILIZATION
         ]
-    rows.sort(
-        key=lambda row: (series_order.transport_rank(row[0].transport), row[0].node, row[0].size)
+    places = sorted(
+        {(item.transport, item.node) for item, _, _ in found},
+        key=lambda place: (series_order.transport_rank(place[0]), place[1]),
     )
+    rows: dict[tuple[int, str], dict[tuple[str, str], str]] = {}
+    for item, label, scale in found:
+        row = rows.setdefault((item.size, label), {})
+        row[item.transport, item.node] = units.number(item.spread.mean / scale, 4)
+    labels = list(dict.fromkeys(label for _, label, _ in found))
     return Table(
-        f"{_word(unit)}, in {unit}" if unit != INSTRUCTIONS else _word(unit),
+        f"{_word(unit)} by owner and context, per {amount}, mean"
+        + (f", in {unit}" if unit != INSTRUCTIONS else ""),
         (
-            Column("transport"),
-            Column("node"),
             Column("size", numeric=True),
             Column("owner and context"),
-            *series_order.SPREAD_COLUMNS,
+            *(
+                Column(f"{transport} {node}", numeric=True, transport=transport)
+                for transport, node in places
+            ),
         ),
         tuple(
-            (
-                item.transport,
-                item.node,
-                units.size(item.size),
-                label,
-                *series_order.spread_cells(item, scale),
+            (units.size(size), label, *(row.get(place, units.ABSENT) for place in places))
+            for (size, label), row in sorted(
+                rows.items(), key=lambda entry: (entry[0][0], labels.index(entry[0][1]))
             )
-            for item, label, scale in rows
         ),
     )

@@ -60,21 +60,14 @@ def figure(
     return Figure(
         slug=slug,
         title=title,
-        caption=tuple(
-            text
-            for text in (
-                *caption,
-                wording.whisker_caption(series),
-                wording.programs_caption(series),
-                wording.accelerator_caption(accelerator),
-            )
-            if text
-        ),
+        caption=tuple(caption),
         panels=panels,
         legend=tuple(
             Legend(name, palette.transport_style(name).colour.light, "line") for name in order
         ),
-        table=_table(series, title, factor, unit, extra),
+        tables=(_table(series, title, factor, unit, extra),),
+        accelerator=accelerator,
+        notes=(wording.whisker_caption(series), *wording.programs_notes(series)),
     )
 
 
@@ -116,6 +109,7 @@ def _table(
     unit: str,
     extra: Sequence[tuple[str, Sequence[Series]]],
 ) -> Table:
+    repeated = series_order.is_repeated(series)
     lookups = [
         (label, {(i.benchmark, i.transport, i.program, i.size): i for i in items})
         for label, items in extra
@@ -142,7 +136,7 @@ def _table(
                 item.transport,
                 item.program,
                 units.size(item.size),
-                *series_order.spread_cells(item, factor),
+                *series_order.spread_cells(item, factor, repeated=repeated),
                 *(_other(i, series[0].unit, factor) for i in more),
             )
         )
@@ -153,7 +147,7 @@ def _table(
             Column("transport"),
             Column("program"),
             Column("size", numeric=True),
-            *series_order.SPREAD_COLUMNS,
+            *series_order.spread_columns(series),
             *(Column(label, numeric=True) for label, _ in lookups),
         ),
         rows=tuple(rows),

@@ -19,14 +19,15 @@ from rocelab.report import (
     coverage_figures,
     cpu_split,
     facts,
+    fault_tables,
     findings,
     headers,
+    headline,
     life_figures,
     proof_tables,
-    stage_curves,
+    series_order,
     stage_figures,
     study_report,
-    versions,
     wording,
 )
 from rocelab.report.figure import Document, Note, Section
@@ -43,18 +44,18 @@ _STATUS = {
 @debug_mode(arg=False)
 def compose(run: Run, beside: Run | None = None) -> Document:
     """Return the report of a run; `beside` is for the claims of its study."""
+    first = headline.section(run)
     transports = units.listing(run.plan.texts("transports")) or "transports not recorded"
     return Document(
         title=f"{run.plan.text('name', run.name)}: {transports} compared",
-        lead=(
-            "What messages cost over each transport, and where the time of each packet went inside "
-            f"the Soft RoCE driver. Run {run.name}."
-        ),
-        notes=tuple(_notes(run)),
-        facts=facts.facts(run),
+        lead=f"Run {run.name}",
+        notes=tuple(_notes(run, apart=first is None)),
+        transports=tuple(series_order.transports(run.series)),
         sections=_with_unique_slugs(
-            findings.section(run),
+            first,
+            findings.section(run, with_outcome=first is None),
             study_report.section(run, beside),
+            fault_tables.section(run),
             *_measured(run),
             adapter_tables.section(run),
             headers.section(run),
@@ -77,16 +78,16 @@ def _measured(run: Run) -> tuple[Section | None, ...]:
         benchmark_figures.bandwidth(run),
         application_tables.section(run),
     )
-    inside = (stage_figures.section(run), stage_curves.section(run), versions.section(run))
     parts = (
         life_figures.section(run),
         coverage_figures.section(run),
         correlation_figures.section(run),
     )
-    costs, cpu = cost_table.section(run), cpu_split.section(run)
+    inside, costs, cpu = stage_figures.section(run), cost_table.section(run), cpu_split.section(run)
     if any(accelerators.of(name).counts_instructions for name in facts.accelerators(run)):
-        return (cpu, *inside, costs, *times, *parts)
-    return (*times, costs, *inside, *parts, cpu)
+        unreal = (part and replace(part, folded=True) for part in (*times, *parts))
+        return (cpu, inside, costs, *unreal)
+    return (*times, costs, inside, *parts, cpu)
 
 
 def _with_unique_slugs(*some: Section | None) -> tuple[Section, ...]:
@@ -106,7 +107,8 @@ def _with_unique_slugs(*some: Section | None) -> tuple[Section, ...]:
     return tuple(named)
 
 
-def _notes(run: Run) -> list[Note]:
+def _notes(run: Run, *, apart: bool) -> list[Note]:
+    """Warnings; a note on the accelerator that no first section carries stands `apart`."""
     notes = []
     status = run.meta.text("status")
     if status != "complete":
@@ -137,6 +139,10 @@ def _notes(run: Run) -> list[Note]:
                 "warning",
             )
         )
-    notes += [Note(wording.accelerator_caption(name), "warning") for name in named
-              if is_emulated(name)]  # fmt: skip
+    if apart:
+        notes += [
+            Note(wording.accelerator_caption(name), "warning")
+            for name in named
+            if is_emulated(name)
+        ]
     return notes

@@ -8,15 +8,15 @@ from pathlib import Path
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 from rocelab.record import read, results_table
-from rocelab.report import render, svg
+from rocelab.report import render, svg, table_files
 from rocelab.report.document import compose
 
 
 def export(run_dir: Path, into: Path) -> list[Path]:
-    """Write results.csv, results.parquet and each figure as SVG and PDF; return what was written.
+    """Write results.csv, results.parquet, figures as SVG and PDF, and tables as CSV and LaTeX.
 
-    Files of the same names are replaced, others left alone. Raises UsageError when the run cannot
-    be read or the folder not be written.
+    Return what was written. Files of the same names are replaced, others left alone. Raises
+    UsageError when the run cannot be read or the folder not be written.
     """
     run = read.load(run_dir)
     document = compose(run)
@@ -33,6 +33,9 @@ def export(run_dir: Path, into: Path) -> list[Path]:
                     folder.write(f"{figure.slug}.svg", drawing.encode())
                     folder.write(f"{figure.slug}.pdf", svg.as_pdf(drawing))
                     written += [f"{figure.slug}.svg", f"{figure.slug}.pdf"]
+            for name, text in table_files.files(document):
+                folder.write(name, text.encode())
+                written.append(name)
     except OSError as error:
         raise explained(
             error, f"cannot export to {into}", action="Choose another folder with --export."

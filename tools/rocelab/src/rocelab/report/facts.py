@@ -27,8 +27,12 @@ def repetitions(run: Run) -> str:
     return run.plan.text("repetitions", _UNKNOWN)
 
 
-def facts(run: Run) -> tuple[tuple[str, str], ...]:
-    """Return the headline box: label and value pairs."""
+def _summary(run: Run) -> Table:
+    """The run in a few lines."""
+    return Table("The run", (Column("fact"), Column("value")), tuple(_facts(run)))
+
+
+def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     nodes = dict(run.meta.object("nodes").items())
     plan = run.meta.object("plan")
     testbed = plan.object("testbed")
@@ -114,7 +118,9 @@ def section(run: Run) -> Section:
     notes += _shaped(run.meta.object("plan").object("testbed"))
     if not nodes:
         notes.append(Note("run.json has no facts about the nodes.", "warning"))
-        return Section("where", "What was measured where and how", notes=tuple(notes))
+        return Section(
+            "where", "What was measured where and how", notes=tuple(notes), tables=(_summary(run),)
+        )
     read = {
         label: tuple(of(node) or units.ABSENT for node in nodes.values()) for label, of in _ROWS
     }
@@ -143,6 +149,7 @@ def section(run: Run) -> Section:
         "What was measured where and how",
         notes=tuple(notes),
         tables=(
+            _summary(run),
             first,
             *_testbed(run),
             *(replace(table, folded=True) for table in groups if table.rows),

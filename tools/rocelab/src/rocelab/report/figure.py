@@ -14,11 +14,17 @@ from rocelab.report.charts import Spec
 
 @dataclass(frozen=True)
 class Column:
-    """A table column; numbers are right-aligned, names are never broken."""
+    """A table column; numbers are right-aligned, names are never broken.
+
+    A column of one `transport` disappears when the reader unticks that transport. `code` is there
+    to be copied.
+    """
 
     label: str
     numeric: bool = False
     name: bool = False
+    code: bool = False
+    transport: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,16 +51,24 @@ class Legend:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure. `alt` describes it for readers who cannot see it."""
+    """One chart of a figure. `alt` describes it for readers who cannot see it.
+
+    A panel of one `transport` disappears when the reader unticks that transport.
+    """
 
     title: str
     chart: Spec
     alt: str
+    transport: str = ""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: panels that share a legend, the caption, and the table of the numbers drawn.
+    """A figure: panels that share a legend, the caption, and the tables of the numbers drawn.
+
+    `notes` say how to read it: a page shows each once, a figure's file all of them.
+
+    Without an `accelerator`, it was not measured on nodes of ours.
 
     `slug` names the SVG file and the anchor: lower-case letters, digits and hyphens. A `folded`
     figure of minor interest is shown on demand.
@@ -65,9 +79,13 @@ class Figure:
     caption: tuple[str, ...]
     panels: tuple[Panel, ...]
     legend: tuple[Legend, ...]
-    table: Table
+    tables: tuple[Table, ...]
+    accelerator: str
+    notes: tuple[str, ...] = ()
     columns: int = 2
     folded: bool = False
+    scrolls: bool = False
+    """A narrow screen shows a part of it, in readable size."""
 
 
 Tone = Literal["plain", "warning"]
@@ -83,7 +101,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report. With neither figures nor tables, `notes` says what is missing."""
+    """A part of the report. With neither figures nor tables, `notes` says what is missing.
+
+    A `folded` one is shown on demand; the `first` fills the first screen.
+    """
 
     anchor: str
     title: str
@@ -93,6 +114,8 @@ class Section:
     closing: tuple[Note, ...] = ()
     points: tuple[tuple[str, tuple[str, ...]], ...] = ()
     command: str = ""
+    folded: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +125,6 @@ class Document:
     title: str
     lead: str
     notes: tuple[Note, ...]
-    facts: tuple[tuple[str, str], ...]
+    transports: tuple[str, ...]
     sections: tuple[Section, ...]
     footer: str

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from rocelab import metrics, stage_table, units
+from rocelab import accelerators, metrics, stage_table, units
 from rocelab.accelerators import is_emulated
 from rocelab.group_by import group_by
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record import stage_costs
 from rocelab.record.read import Run, Series
-from rocelab.report import proof_tables, series_order, transport_comparison, wording
+from rocelab.report import proof_tables, transport_comparison, wording
 from rocelab.report.figure import Note, Section
 from rocelab.report.transport_comparison import COMPARED, Comparison, Quantity, amount
 
@@ -20,30 +20,33 @@ _SENTENCES = 4
 """Most sentences of one kind; the rest is in the table."""
 
 
-def section(run: Run) -> Section:
-    """Return the section on key findings: labels, each with its sentences."""
+def section(run: Run, *, with_outcome: bool) -> Section | None:
+    """Return the section on key findings: labels with sentences; None if nothing was found."""
     points = {
-        "Outcome": _outcome(run),
+        "Outcome": outcome(run) if with_outcome else (),
         **{quantity.label: _comparisons(run, quantity) for quantity in COMPARED},
-        "Headers": _headers(run),
         "In the driver": chain(_largest_stage(run), _encapsulation(run)),
         "Outside the driver": _coverage(run),
     }
-    said = ((label, _briefly(list(sentences))) for label, sentences in points.items())
+    every = ((label, _briefly(list(sentences))) for label, sentences in points.items())
     table = transport_comparison.table(run)
     notes: tuple[Note, ...] = ()
     if not run.series:
         notes = (Note("The run has no results, so there are no findings.", "warning"),)
+    said = tuple(entry for entry in every if entry[1])
+    if not (notes or said or table.rows):
+        return None
     return Section(
         "findings",
         "Key findings",
         notes=notes,
-        points=tuple(entry for entry in said if entry[1]),
+        points=said,
         tables=(table,) if table.rows else (),
     )
 
 
-def _outcome(run: Run) -> Iterator[str]:
+def outcome(run: Run) -> Iterator[str]:
+    """Say how many cells gave a result, and whether these prove their transport."""
     if not run.cells:
         return
     total = units.plural(len(run.cells), "cell")
@@ -185,7 +188,13 @@ def _largest_stage(run: Run) -> Iterator[str]:
 
 
 def _coverage(run: Run) -> Iterator[str]:
-    found = [i for i in run.series if metrics.Coverage.parse(i.metric)]
+    found = [
+        i
+        for i in run.series
+        if metrics.Coverage.parse(i.metric)
+        # what includes a wait is no headline where the clock counts instructions
+        and not accelerators.of(i.accelerator).counts_instructions
+    ]
     for series in _leading(found):
         means = {(i.metric, i.size): i.spread.mean for i in series}
         accelerator = series[0].accelerator
@@ -203,17 +212,3 @@ def _coverage(run: Run) -> Iterator[str]:
             f"cover {amount(covered, 'ns', accelerator)}{share}; "
             f"{amount(outside, 'ns', accelerator)} lie outside the driver."
         )
-
-
-def _headers(run: Run) -> Iterator[str]:
-    groups = group_by(run.of(metrics.HEADER_BYTES), lambda i: i.benchmark)
-    said = []
-    for benchmark, series in groups.items():
-        clauses = []
-        for transport in series_order.transports(series):
-            medians = [i.spread.median for i in series if i.transport == transport]
-            low, high = units.number(min(medians)), units.number(max(medians))
-            clauses.append(f"{transport} {low if low == high else f'{low} to {high}'}")
-        said.append(f"{benchmark}: {', '.join(clauses)}")
-    if said:
-        yield f"Header bytes of a data frame, from the capture: {'; '.join(said)}."

@@ -109,26 +109,28 @@ def _figure(accelerator: str, found: Sequence[Frame]) -> Figure:
             f"Medians over {units.plural(max(i.spread.count for i in series), 'repetition')}.",
             "Counted in the capture of the virtual link. With segmentation offload, one TCP "
             "super-frame replaces many frames of a physical wire, and its headers count once.",
-            wording.programs_caption(series),
-            wording.accelerator_caption(accelerator),
         ),
+        accelerator=accelerator,
+        notes=wording.programs_notes(series),
         panels=tuple(
             _panel(f"{benchmark} over {transport}", members)
             for (benchmark, transport), members in panels
         ),
         legend=tuple(Legend(name, colour) for name, colour in _PARTS),
-        table=Table(
-            "Bytes of the mean data frame",
-            (
-                Column("benchmark"),
-                Column("transport"),
-                Column("program"),
-                Column("size", numeric=True),
-                Column("header bytes", numeric=True),
-                Column("message bytes", numeric=True),
-                Column("efficiency", numeric=True),
+        tables=(
+            Table(
+                "Bytes of the mean data frame",
+                (
+                    Column("benchmark"),
+                    Column("transport"),
+                    Column("program"),
+                    Column("size", numeric=True),
+                    Column("header bytes", numeric=True),
+                    Column("message bytes", numeric=True),
+                    Column("efficiency", numeric=True),
+                ),
+                rows,
             ),
-            rows,
         ),
     )
 

@@ -87,11 +87,11 @@ def _figure(subject: Subject) -> Figure:
             f"{chosen}. The last panel shows the stages of the smallest message to one scale, "
             "without the wait in the queue and the reply.",
             f"Traffic: {subject.program}. Driver: {subject.driver}.",
-            wording.accelerator_caption(subject.accelerator),
         ),
         panels=tuple(panels),
         legend=tuple(Legend(name, colour) for name, colour in series),
-        table=_table(subject, factor, unit),
+        tables=(_table(subject, factor, unit),),
+        accelerator=subject.accelerator,
     )
 
 

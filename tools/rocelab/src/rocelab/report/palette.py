@@ -58,8 +58,8 @@ _SHADES: dict[str, tuple[Colour, ...]] = {
         Colour("#5f9fda", "#6ea9e0"),
         Colour("#2a71b8", "#3b84cd"),
         Colour("#0b3f7f", "#1a56a3"),
-        Colour("#6cc5d0", "#6cc5d0"),
-        Colour("#2f8a96", "#2f8a96"),
+        Colour("#82b6ea", "#82b6ea"),
+        Colour("#1b579a", "#2c6bb3"),
     ),
     "memory": (
         Colour("#d9660f", "#e57a2a"),
@@ -98,6 +98,18 @@ OUTSIDE = Colour("#d3d8df", "#4a5361")
 
 HEADERS = Colour("#2a71b8", "#3b84cd")
 PAYLOAD = Colour("#fdb873", "#f5b06a")
+MEMORY = _SHADES["memory"][0]
+
+PACKETS = {
+    "request": Colour("#00538e", "#4a9fe1"),
+    "response": Colour("#35a98c", "#7fd8be"),
+    "ACK": Colour("#6f7a89", "#8d98a7"),
+    "NAK": Colour("#b3261d", "#ff8a81"),
+    "RNR NAK": Colour("#8a6fc1", "#9c84d1"),
+    "sent again or late": Colour("#d95f00", "#f58b3d"),
+}
+"""A packet of a sequence diagram, by its kind; the colours differ from all others."""
+FINDING = Colour("#a3357b", "#e07bba")
 
 
 CPU: dict[tuple[str, str], Colour] = {
@@ -124,5 +136,6 @@ def all_colours() -> list[Colour]:
     """Return every colour a figure may use, each light value once."""
     colours = [INK, MUTED, GRID, AXIS, GROUND, OUTSIDE, HEADERS, PAYLOAD]
     colours += [style.colour for style in TRANSPORTS.values()]
+    colours += [*PACKETS.values(), FINDING]
     colours += [UNKNOWN_TRANSPORT.colour, *STAGES.values(), *CPU.values()]
     return list({colour.light: colour for colour in colours}.values())

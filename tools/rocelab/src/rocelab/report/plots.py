@@ -96,27 +96,41 @@ def timeline(
     return charts.layered(bars, width=charts.PANEL_WIDTH, height=_LANE * len(lanes))
 
 
+@dataclass(frozen=True)
+class Line:
+    """A straight line between two message sizes."""
+
+    base: float
+    factor: float
+    begin: int
+    end: int
+
+
 def scatter(
     dots: Sequence[Dot],
     *,
-    line: tuple[float, float] | None,
+    lines: Sequence[Line],
     colour: str,
     x_title: str,
     y_title: str,
 ) -> Spec:
-    """Return points, the fitted line (base, factor), and in grey the line where x equals y."""
-    xs = [dot.x for dot in dots]
-    top_x = max([*xs, 0.0]) * 1.08 or 1.0
-    heights = [dot.y for dot in dots] + ([line[0], line[0] + line[1] * top_x] if line else [])
-    low = min([*heights, 0.0]) * 1.08
-    top_y = max([*heights, top_x]) * 1.08
-    x = alt.X("x:Q", title=x_title, scale=alt.Scale(domain=[0, top_x], nice=False))
-    y = alt.Y("y:Q", title=y_title, scale=alt.Scale(domain=[low, top_y], nice=False))
+    """Return points over message size, and lines, which bend where the axis of sizes does."""
+    sizes = sorted({int(dot.x) for dot in dots})
+    bends = [
+        (number, size, line.base + line.factor * size)
+        for number, line in enumerate(lines)
+        for size in sizes
+        if line.begin <= size <= line.end
+    ]
+    heights = [dot.y for dot in dots] + [height for _, _, height in bends]
+    low, high = min([*heights, 0.0]) * 1.08, max([*heights, 0.0]) * 1.08 or 1.0
+    x = alt.X("x:Q", title=x_title, scale=charts.size_scale(sizes), axis=charts.size_axis(sizes))
+    y = alt.Y("y:Q", title=y_title, scale=alt.Scale(domain=[low, high], nice=False))
     points = (
         alt.Chart(
             pl.DataFrame(
                 {
-                    "x": [float(value) for value in xs],
+                    "x": [int(dot.x) for dot in dots],
                     "y": [float(dot.y) for dot in dots],
                     "label": [dot.label for dot in dots],
                 }
@@ -125,18 +139,13 @@ def scatter(
         .mark_point(size=46, filled=True, opacity=0.8, color=colour)
         .encode(x=x, y=y, description=alt.Description("label:N"))
     )
-
-    def straight(base: float, factor: float) -> pl.DataFrame:
-        return pl.DataFrame({"x": [0.0, top_x], "y": [base, base + factor * top_x]})
-
-    layers = [
-        alt.Chart(straight(0.0, 1.0))
-        .mark_line(strokeWidth=1.5, strokeDash=[3, 3], color=palette.AXIS.light)
-        .encode(x=x, y=y)
-    ]
-    if line:
+    layers = []
+    if bends:
+        frame = pl.DataFrame(bends, schema=["line", "x", "y"], orient="row")
         layers.append(
-            alt.Chart(straight(*line)).mark_line(strokeWidth=2, color=colour).encode(x=x, y=y)
+            alt.Chart(frame)
+            .mark_line(strokeWidth=2, color=colour)
+            .encode(x=x, y=y, detail="line:N")
         )
     return charts.layered(*layers, points, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
 

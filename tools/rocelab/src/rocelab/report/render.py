@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -16,7 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from rocelab import __version__
-from rocelab.report import charts, palette, svg
+from rocelab.report import charts, palette, svg, wording
 from rocelab.report.figure import Document, Figure, Legend, Panel
 
 _TONES = {"proven": "good", "ok": "good", "not proven": "bad", "missing": "bad"}
@@ -29,11 +30,43 @@ class Drawing:
 
     figure: Figure
     panels: tuple[tuple[Panel, Markup], ...]
+    notes: tuple[str, ...]
+
+
+class _Once:
+    """Notes that the page has already."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def new(self, notes: Iterable[str]) -> tuple[str, ...]:
+        """Return those that the page lacks, which it has from now on."""
+        found = tuple(dict.fromkeys(note for note in notes if note not in self._said))
+        self._said.update(found)
+        return found
+
+
+def _owner(text: str, transports: Sequence[str]) -> str:
+    """Return the class of what belongs to one transport: a row, a bar, a line; empty for others.
+
+    A label names its transport first, in front of a comma, or last.
+    """
+    for position, name in enumerate(transports):
+        if not text or not name:
+            continue
+        if text == name or text.startswith(f"{name}, ") or text.endswith(f" {name}"):
+            return f"t{position}"
+    return ""
+
+
+def _row_owner(row: Iterable[str], transports: Sequence[str]) -> str:
+    """Return the class of a table's row with a cell that is a transport."""
+    return next((f"t{transports.index(cell)}" for cell in row if cell in transports), "")
 
 
 def page(document: Document) -> str:
     """Return the report as self-contained HTML. The same document gives the same bytes."""
-    style = _style()
+    style = _style(document.transports)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(
         loader=FunctionLoader(_resource),
@@ -42,12 +75,20 @@ def page(document: Document) -> str:
         trim_blocks=False,
         lstrip_blocks=True,
     )
+    once = _Once()
     return environment.get_template("report.html.j2").render(
         document=document,
         drawings={
-            section.anchor: [_drawing(figure) for figure in section.figures]
+            section.anchor: [
+                _drawing(figure, document.transports, once.new(figure.notes))
+                for figure in section.figures
+            ]
             for section in document.sections
         },
+        owner=lambda text: _owner(text, document.transports),
+        row_owner=lambda row: _row_owner(row, document.transports),
+        box=_box,
+        marks={name: palette.transport_style(name).colour.light for name in document.transports},
         style=Markup(style),  # noqa: S704 - our own file and palette
         style_hash=f"sha256-{digest}",
         swatch=_swatch,
@@ -66,28 +107,39 @@ def figure_file(figure: Figure) -> str:
     return svg.for_file(
         svg.draw({**chart, "config": charts.config(legend=True)}),
         title=figure.title,
-        description=" ".join([*figure.caption, *(panel.alt for panel in figure.panels)]),
+        description=" ".join(
+            [
+                *figure.caption,
+                *figure.notes,
+                wording.accelerator_caption(figure.accelerator),
+                *(panel.alt for panel in figure.panels),
+            ]
+        ),
     )
 
 
-def _drawing(figure: Figure) -> Drawing:
+def _drawing(figure: Figure, transports: Sequence[str], notes: tuple[str, ...]) -> Drawing:
     config = charts.config(legend=False)
     texts = [svg.draw({**panel.chart, "config": config}) for panel in figure.panels]
     wide = max(map(svg.width, texts), default=0.0)
     drawn = []
     for position, (panel, text) in enumerate(zip(figure.panels, texts, strict=True)):
         part = svg.for_page(
-            text, prefix=f"{figure.slug}-{position}", description=panel.alt, wide=wide
+            text,
+            prefix=f"{figure.slug}-{position}",
+            description=panel.alt,
+            wide=wide,
+            owner=lambda label: _owner(label, transports),
         )
         drawn.append((panel, Markup(part)))  # noqa: S704 - XML written by ElementTree
-    return Drawing(figure, tuple(drawn))
+    return Drawing(figure, tuple(drawn), notes)
 
 
 def _resource(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
+def _style(transports: Sequence[str]) -> str:
     light = {"ink": palette.INK, "muted": palette.MUTED, "ground": palette.GROUND}
     variables = "".join(f"--{name}:{colour.light};" for name, colour in light.items())
     dark_variables = "".join(f"--{name}:{colour.dark};" for name, colour in light.items())
@@ -99,6 +151,22 @@ def _style() -> str:
     return (
         f":root{{{variables}}}\n{_resource('style.css')}"
         f"@media screen and (prefers-color-scheme: dark){{:root{{{dark_variables}}}{dark}}}\n"
+        f"{''.join(map(_toggle, range(len(transports)), transports))}"
+    )
+
+
+def _toggle(position: int, transport: str) -> str:
+    """Return the rules that hide a transport while its box is not ticked."""
+    off = f"body:has(#show-{position}:not(:checked))"
+    own = palette.TRANSPORTS.get(transport)
+    lines = ""
+    if own is not None:  # lines and dots have the transport's colour, which nothing else has
+        lines = "".join(
+            f',{off} .card [{mark}="{own.colour.light}"]' for mark in ("stroke", "fill")
+        )
+    return (
+        f"{off} :is(tr,th,td,.panel).t{position}{{display:none}}"
+        f"{off} svg .t{position}{lines}{{opacity:.08}}\n"
     )
 
 
@@ -113,12 +181,16 @@ _SHAPES = {
 }
 
 
+def _box(colour: str) -> Markup:
+    return Markup(
+        '<svg width="14" height="14" aria-hidden="true">'
+        '<rect width="14" height="14" rx="2" fill="{}"/></svg>'
+    ).format(colour)
+
+
 def _swatch(entry: Legend) -> Markup:
     if entry.mark == "bar":
-        return Markup(
-            '<svg width="14" height="14" aria-hidden="true">'
-            '<rect width="14" height="14" rx="2" fill="{}"/></svg>'
-        ).format(entry.colour)
+        return _box(entry.colour)
     style = palette.transport_style(entry.label)
     shape = Markup(_SHAPES.get(style.shape, ""))  # noqa: S704 - constants above
     return Markup(

@@ -30,16 +30,26 @@ def slug(*words: str) -> str:
     return text[:80].strip("-") or "figure"
 
 
-SPREAD_COLUMNS = tuple(
-    Column(label, numeric=True)
-    for label in ("repetitions", "median", "95 % CI", "mean", "st. dev.", "smallest", "largest")
-)
-"""The columns that `spread_cells` fills."""
+_SPREAD = ("repetitions", "median", "95 % CI", "mean", "st. dev.", "smallest", "largest")
+_ONE = ("one repetition",)
 
 
-def spread_cells(series: Series, factor: float = 1.0) -> tuple[str, ...]:
-    """Return the numbers of one series, divided by `factor`, for `SPREAD_COLUMNS`."""
+def spread_columns(series: Iterable[Series]) -> tuple[Column, ...]:
+    """Return the columns that `spread_cells` fills: one, where nothing was repeated."""
+    names = _SPREAD if is_repeated(series) else _ONE
+    return tuple(Column(label, numeric=True) for label in names)
+
+
+def is_repeated(series: Iterable[Series]) -> bool:
+    """Say whether any of `series` has more than one repetition."""
+    return any(item.spread.count > 1 for item in series)
+
+
+def spread_cells(series: Series, factor: float, *, repeated: bool) -> tuple[str, ...]:
+    """Return the numbers of one series, divided by `factor`, for `spread_columns`."""
     spread = series.spread
+    if not repeated:
+        return (units.number(spread.median / factor, 4),)
     interval = (
         f"{units.number(spread.interval.low / factor, 4)} to "
         f"{units.number(spread.interval.high / factor, 4)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures of a packet's cost in each driver stage, at both ends, by message size."""
+"""A packet's cost in each stage of the driver, at both ends, by message size and transport."""
 
 from __future__ import annotations
 
@@ -7,38 +7,43 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocelab import metrics, stage_table, units
+from rocelab import accelerators, metrics, stage_table, units
 from rocelab.group_by import group_by
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record.read import Run
-from rocelab.record.stage_costs import Bar, Place, bars, is_acknowledgement, is_packet_cost
+from rocelab.record.stage_costs import Place, bars, is_acknowledgement, is_packet_cost
 from rocelab.report import adapter_tables, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
-from rocelab.report.stage_panel import StageScale
+from rocelab.report.stage_panel import Row, StageScale
 
-_TITLE = "What a packet cost in the driver"
+_TITLE = "What a packet costs in the driver"
 _CAPSULES = "; ".join(
     f"{name}: {', '.join(parts)}" for name, (_, parts) in stage_table.CAPSULES.items()
 )
 _MEANINGS = tuple(
     (stage.name, stage.direction.upper(), stage.meaning) for stage in stage_table.STAGES
 )
+_V1_SKIPS = (
+    "RoCE v1 and v2 ran on the same driver and nodes; only the encapsulation differs. v1 is a GRH "
+    "in an Ethernet frame. v2 is UDP in IP, goes through routing and netfilter, which v1 skips, "
+    "and has a source port by which switches and receive queues can spread flows."
+)
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """What one figure is about."""
+    """What one figure is about: a benchmark's packets, or its acknowledgements."""
 
     accelerator: str
     benchmark: str
-    transport: str
     acknowledgements: bool
     repetitions: int
-    places: Mapping[Place, Sequence[Bar]]
+    places: Mapping[Place, Sequence[Row]]
     scale: StageScale
 
 
 def section(run: Run) -> Section:
-    """Return the section on stages: a figure per benchmark and transport, answers apart."""
+    """Return the section on stages: a figure per benchmark with all transports, answers apart."""
     figures = tuple(_figure(subject) for subject in _subjects(run))
     # the transports that ran, not those that were planned
     no_stages = adapter_tables.no_stages(item.transport for item in run.series)
@@ -54,14 +59,20 @@ def section(run: Run) -> Section:
         f"not overlap. Blue stages add or check headers ({_CAPSULES}), orange stages move "
         "memory, green stages are the driver's bookkeeping, violet stages hand the packet over."
     )
+    versions = {
+        known.roce
+        for name in {item.transport for item in run.series if is_packet_cost(item)}
+        if (known := TRANSPORTS.get(name)) is not None
+    }
+    both = (Note(_V1_SKIPS),) if versions >= {1, 2} else ()
     columns = (Column("stage"), Column("direction"), Column("what the driver does"))
-    tables = [Table("The stages", columns, _MEANINGS)]
+    tables = [Table("The stages", columns, _MEANINGS, folded=True)]
     if account := probe_account(run):
         tables.append(account)
     return Section(
         "stages",
         _TITLE,
-        notes=(Note(text), *more),
+        notes=(Note(text), *both, *more),
         figures=figures,
         tables=tuple(tables),
     )
@@ -119,96 +130,108 @@ def probe_account(run: Run) -> Table | None:
             Column("one clock reading", numeric=True),
         ),
         tuple(rows),
+        folded=True,
     )
 
 
 def _subjects(run: Run) -> Iterator[_Subject]:
     for names, series in group_by(
-        filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark, i.transport)
+        filter(is_packet_cost, run.series), lambda i: (i.accelerator, i.benchmark)
     ).items():
         for acknowledgements in (False, True):
             chosen = [i for i in series if is_acknowledgement(i.kind) == acknowledgements]
-            places = bars(chosen)
-            if places:
-                yield _Subject(
-                    *names,
-                    acknowledgements=acknowledgements,
-                    repetitions=max(item.spread.count for item in chosen),
-                    places=places,
-                    scale=StageScale.of(places.values(), names[0]),
-                )
+            found = [
+                (place, Row(transport, bar))
+                for transport in series_order.transports(chosen)
+                for place, drawn in bars([i for i in chosen if i.transport == transport]).items()
+                for bar in drawn
+            ]
+            if not found:
+                continue
+            rows = group_by(found, lambda entry: entry[0])
+            yield _Subject(
+                *names,
+                acknowledgements=acknowledgements,
+                repetitions=max(item.spread.count for item in chosen),
+                places={
+                    place: sorted((row for _, row in some), key=lambda row: row.bar.size)
+                    for place, some in rows.items()
+                },
+                scale=StageScale.of((row.bar for _, row in found), names[0]),
+            )
 
 
 def _figure(subject: _Subject) -> Figure:
     what = "acknowledgements" if subject.acknowledgements else "packets"
     times = units.plural(subject.repetitions, "repetition")
     return Figure(
-        slug=series_order.slug(
-            "stages", subject.benchmark, subject.transport, what, subject.accelerator
-        ),
-        title=f"Stages: {subject.benchmark} over {subject.transport}"
-        + (", acknowledgements" if subject.acknowledgements else ""),
-        caption=(
-            "Mean cost of a packet in each stage, from left to right in the order in which the "
-            f"driver works; mean over {times}, because means add up and medians do not. "
-            + stage_panel.columns_caption(subject.accelerator),
-            wording.accelerator_caption(subject.accelerator),
-        ),
+        slug=series_order.slug("stages", subject.benchmark, what, subject.accelerator),
+        title=f"Stages of {what}: {subject.benchmark}",
+        caption=(f"Mean cost of a packet, mean over {times}.",),
         panels=tuple(
-            stage_panel.panel(
-                place.title,
-                [(units.size(bar.size), bar) for bar in found],
-                place.direction,
-                subject.scale,
-            )
-            for place, found in subject.places.items()
+            stage_panel.panel(place.title, rows, place.direction, subject.scale)
+            for place, rows in subject.places.items()
         ),
         legend=subject.scale.legend,
-        table=_table(subject),
+        tables=tuple(
+            _table(subject, direction)
+            for direction in stage_table.BY_DIRECTION
+            if any(place.direction == direction for place in subject.places)
+        ),
+        accelerator=subject.accelerator,
+        notes=(
+            "The driver works from left to right. Means, because means add up and medians do not. "
+            "Packets whose task was switched out in between are not in them.",
+            stage_panel.COLUMNS,
+        ),
         folded=subject.acknowledgements,
     )
 
 
-def _table(subject: _Subject) -> Table:
-    def number(value: float | None) -> str:
-        return subject.scale.text(value, digits=4)
-
-    rows = tuple(
-        (
-            place.node,
-            place.direction,
-            place.opcode_class,
-            units.size(bar.size),
-            cost.stage,
-            number(cost.per_packet),
-            number(cost.spread[0]),
-            number(cost.spread[1]),
-            number(cost.mean),
-            number(cost.p50),
-            number(cost.p99),
-            units.grouped(cost.packets),
+def _table(subject: _Subject, direction: str) -> Table:
+    scale = subject.scale
+    whole, verb = {
+        name: (whole, verb)
+        for (whole, (name, _)), verb in zip(
+            stage_table.CAPSULES.items(), ("sent", "received"), strict=True
         )
-        for place, found in subject.places.items()
-        for bar in found
-        for cost in bar.costs
-    )
+    }[direction]
+    places = [place for place in subject.places if place.direction == direction]
+    measured = {
+        cost.stage for place in places for row in subject.places[place] for cost in row.bar.costs
+    }
+    names = [name for name in stage_table.BY_DIRECTION[direction] if name in measured]
+    work = [name for name in names if name not in stage_table.APART]
+    apart = [name for name in names if name in stage_table.APART]
+    waits = ""
+    if accelerators.of(subject.accelerator).counts_instructions:
+        waits = f" ({wording.time_unit('ns', subject.accelerator)})"
+    rows = []
+    for place in places:
+        for row in subject.places[place]:
+            costs = {cost.stage: cost.per_packet for cost in row.bar.costs}
+            rows.append(
+                (
+                    place.title,
+                    units.size(row.bar.size),
+                    row.transport,
+                    *(scale.text(costs.get(name), digits=4) for name in work),
+                    scale.text(row.bar.total, digits=4),
+                    scale.text(row.bar.capsule, digits=4),
+                    *(scale.text(costs.get(name), digits=4) for name in apart),
+                )
+            )
     return Table(
-        f"Time by stage, in {subject.scale.unit}; per packet: over all packets of the bar; in the "
-        "stage: over packets that passed it; p50 and p99 of single packets are edges of histogram "
-        "buckets",
+        f"A packet {verb}, mean {scale.unit}"
+        + ("; queue and reply are no work on this packet and not in the sum" if apart else ""),
         (
-            Column("node"),
-            Column("direction"),
             Column("packets"),
             Column("size", numeric=True),
-            Column("stage"),
-            Column("per packet, mean", numeric=True),
-            Column("smallest", numeric=True),
-            Column("largest", numeric=True),
-            Column("in the stage, mean", numeric=True),
-            Column("p50", numeric=True),
-            Column("p99", numeric=True),
-            Column("packets measured", numeric=True),
+            Column("transport"),
+            *(Column(name, numeric=True) for name in work),
+            Column("sum", numeric=True),
+            Column(whole, numeric=True),
+            *(Column(f"{name}{waits}", numeric=True) for name in apart),
         ),
-        rows,
+        tuple(rows),
     )

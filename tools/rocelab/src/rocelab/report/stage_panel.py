@@ -6,24 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rocelab import accelerators, stage_table, units
-from rocelab.record.stage_costs import Bar
+from rocelab import stage_table, units
+from rocelab.record.stage_costs import Bar, Cost
 from rocelab.report import charts, palette, wording
 from rocelab.report.figure import Legend, Panel
 
 _CAPSULE = {"tx": "encap.", "rx": "decap."}
-
-
-def columns_caption(accelerator: str) -> str:
-    """Say what the columns next to the bars are."""
-    counts = accelerators.of(accelerator).counts_instructions
-    unit = f", both in {wording.time_unit('ns', accelerator)}" if counts else ""
-    return (
-        "Columns on the right: the sum of the stages drawn; its encapsulation or decapsulation "
-        "part; and, on receipt, two times that are not work on this packet and not in the sum: "
-        "sending the reply, whose own stages are shown where it is sent, and the wait in the queue "
-        f"pair's queue{unit}. Packets whose task was switched out in between are not in the means."
-    )
+COLUMNS = (
+    "Next to a bar: the sum of its stages, and how much of it is encapsulation (encap.) or "
+    "decapsulation (decap.)."
+)
+"""What the columns next to the bars are."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +29,12 @@ class StageScale:
     stages: tuple[str, ...]
 
     @classmethod
-    def of(cls, places: Iterable[Sequence[Bar]], accelerator: str) -> StageScale:
+    def of(cls, every: Iterable[Bar], accelerator: str) -> StageScale:
         """Return the scale that fits all bars of a figure; there must be one."""
-        every = [bar for found in places for bar in found]
-        top = max(bar.total for bar in every)
+        found = list(every)
+        top = max(bar.total for bar in found)
         factor, unit = wording.work_scale([top], accelerator)
-        measured = {cost.stage for bar in every for cost in bar.costs} - stage_table.APART
+        measured = {cost.stage for bar in found for cost in bar.costs} - stage_table.APART
         return cls(
             factor,
             unit,
@@ -54,42 +47,67 @@ class StageScale:
         """The legend of the figure."""
         return tuple(Legend(name, palette.STAGES[name].light) for name in self.stages)
 
+    @property
+    def series(self) -> list[tuple[str, str]]:
+        """Names and colours, as charts take them."""
+        return [(name, palette.STAGES[name].light) for name in self.stages]
+
     def text(self, value: float | None, digits: int = 3) -> str:
         """Return ns as a number in the unit of display."""
         return units.ABSENT if value is None else units.number(value / self.factor, digits)
 
+    def said(self, cost: Cost) -> str:
+        """Return a stage's mean with its unit, and how it spreads over repetitions and packets."""
+        low, high = cost.spread
+        text = f"{self.text(cost.per_packet)} {self.unit}"
+        if low != high:
+            text += f", {self.text(low)} to {self.text(high)} over the repetitions"
+        if cost.p50 is not None and cost.p99 is not None:
+            text += f"; p50 {self.text(cost.p50)}, p99 {self.text(cost.p99)}"
+        return f"{text}; {units.plural(cost.packets, 'packet')}"
 
-def panel(title: str, rows: Sequence[tuple[str, Bar]], direction: str, scale: StageScale) -> Panel:
-    """Return the panel of labelled bars that share a direction."""
-    found = [bar for _, bar in rows]
-    columns = [
-        ("sum", [scale.text(bar.total) for bar in found]),
-        (_CAPSULE[direction], [scale.text(bar.capsule) for bar in found]),
-    ]
-    if direction == "rx":
-        for stage in (*stage_table.ANSWERING, *stage_table.WAITING):
-            costs = [bar.cost(stage) for bar in found]
-            columns.append((stage, [scale.text(c.per_packet if c else None) for c in costs]))
+
+@dataclass(frozen=True)
+class Row:
+    """A bar of a panel: one transport at one size."""
+
+    transport: str
+    bar: Bar
+
+    @property
+    def label(self) -> str:
+        """What stands left of the bar."""
+        return f"{units.size(self.bar.size)} {self.transport}"
+
+
+def panel(title: str, rows: Sequence[Row], direction: str, scale: StageScale) -> Panel:
+    """Return the panel of bars that share a direction."""
+    bars = [row.bar for row in rows]
     chart = charts.stacks(
         [
             charts.Part(
-                row=label,
+                row=row.label,
                 series=cost.stage,
                 value=cost.per_packet / scale.factor,
-                label=f"{cost.stage}, {label}: {scale.text(cost.per_packet)} {scale.unit}",
+                label=f"{row.transport}, {units.size(row.bar.size)}, {cost.stage}: "
+                + scale.said(cost),
             )
-            for label, bar in rows
-            for cost in bar.costs
+            for row in rows
+            for cost in row.bar.costs
             if cost.stage not in stage_table.APART
         ],
-        rows=[label for label, _ in rows],
-        series=[(name, palette.STAGES[name].light) for name in scale.stages],
+        rows=[row.label for row in rows],
+        series=scale.series,
         x_title=wording.work_title("time", scale.unit, "packet"),
         x_top=scale.top,
-        columns=columns,
+        columns=[
+            ("sum", [scale.text(bar.total) for bar in bars]),
+            (_CAPSULE[direction], [scale.text(bar.capsule) for bar in bars]),
+        ],
     )
     words = "; ".join(
-        f"{label}: " + ", ".join(f"{c.stage} {scale.text(c.per_packet)}" for c in bar.costs)
-        for label, bar in rows
+        f"{row.label}: "
+        + ", ".join(f"{cost.stage} {scale.text(cost.per_packet)}" for cost in row.bar.costs)
+        for row in rows
     )
     return Panel(title, chart, f"{title}, {scale.unit} per packet: {words}.")

@@ -7,6 +7,7 @@ Emulated figures are not times, so they are never drawn next to published ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from rocelab import units
 from rocelab.accelerators import is_emulated
@@ -16,16 +17,18 @@ from rocelab.group_by import group_by
 from rocelab.plans.plan import title
 from rocelab.record.read import Run, Series
 from rocelab.record.text import one_line
-from rocelab.report import charts, palette, series_order, wording
+from rocelab.report import charts, palette, series_order, study_curves, wording
 from rocelab.report import facts as where
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
-from rocelab.studies import answers, library
+from rocelab.studies import answers, library, words
 from rocelab.studies.answers import Answer
 from rocelab.studies.claims import Figure as Published
 from rocelab.studies.claims import Study
 from rocelab.studies.samples import Ranks, Results
 
 ANCHOR = "study"
+_STALLED = ("stall", "testbed")
+"""Kinds of errors of a cell that did not end (docs/formats/run.md)."""
 _UNITS = {"µs": 1e3, "MB/s": 1e6}
 """Published units, in ns or bytes/s."""
 _COLOURS = {"published": palette.MUTED, "measured here": palette.HEADERS}
@@ -41,14 +44,41 @@ def of(run: Run) -> Study | None:
 
 def results(run: Run, *, called: str = "this run") -> Results:
     """Return the run's values for the checks; `called` is the run's name in the answers."""
-    return Results(run.table, where.switches(run), called, _ranks(run))
+    stalled = frozenset(
+        cell.name
+        for cell in run.cells
+        if cell.content and cell.content.object("error").text("kind") in _STALLED
+    )
+    return Results(
+        run.table, where.switches(run), called, _ranks(run), stalled, _seconds_per_repetition(run)
+    )
+
+
+def _seconds_per_repetition(run: Run) -> float | None:
+    """Return how long the cells of a repetition took, on average; None if that is not recorded."""
+    spent, repetitions = 0.0, set[int]()
+    for cell in run.cells:
+        if cell.content is None:
+            continue
+        repetition = cell.content.integer("repetition")
+        try:
+            began, ended = (
+                datetime.fromisoformat(cell.content.text(key)) for key in ("started", "ended")
+            )
+            took = (ended - began).total_seconds()
+        except (TypeError, ValueError):
+            continue
+        if repetition is not None and took >= 0:
+            spent += took
+            repetitions.add(repetition)
+    return spent / len(repetitions) if spent else None
 
 
 def _ranks(run: Run) -> dict[str, Ranks]:
-    """Return the ranks of each MPI benchmark; omit a title whose benchmarks have different ones."""
+    """Return the ranks of each MPI benchmark, by tool and title; omit one with different ones."""
     found: dict[str, set[Ranks]] = {}
     for item in run.meta.object("plan").objects("benchmark"):
-        test = title(item.text("test"), item.text("label"))
+        test = f"{item.text('tool')} {title(item.text('test'), item.text('label'))}"
         mpi = item.object("mpi")
         together, per_node = mpi.integer("ranks"), mpi.integer("ranks_per_node")
         if together is not None and per_node is not None:
@@ -79,7 +109,7 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
     if study is None:
         return None
     found = answered(study, run, beside)
-    figures, note = _beside(study, run)
+    figures, note = _beside(study, run, found)
     return Section(
         ANCHOR,
         f"Claims of {study.name}",
@@ -87,7 +117,8 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
             Note(
                 f"{study.authors}, “{study.title}”, {study.publication}, {study.year}: what this "
                 "run says about its claims. Each claim is judged by the 95 % confidence interval "
-                f"between repetitions of both sides; docs/studies/{study.name}.md has each check."
+                "of the differences between paired repetitions; "
+                f"docs/studies/{study.name}.md has each check."
             ),
             *([] if beside is None else _two(run, beside)),
         ),
@@ -115,18 +146,18 @@ def _said(run: Run) -> str:
     return "back to back" if between == 0 else f"through {between}"
 
 
-def _table(found: Sequence[Answer]) -> Table:
+def _table(found: Sequence[Answer], caption: str = "Claims") -> Table:
     return Table(
-        "Claims",
+        caption,
         (Column("claim"), Column("here"), Column("because")),
         tuple(
-            (answer.claim.text, answer.verdict, answer.because.removeprefix("because "))
+            (words.quotation(answer.claim), answer.verdict, answer.because.removeprefix("because "))
             for answer in found
         ),
     )
 
 
-def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
+def _beside(study: Study, run: Run, found: Sequence[Answer]) -> tuple[tuple[Figure, ...], str]:
     """Draw published figures next to measured ones, or give the reason why not."""
     published = [figure for figure in study.figures if figure.drawn]
     if not published:
@@ -141,31 +172,33 @@ def _beside(study: Study, run: Run) -> tuple[tuple[Figure, ...], str]:
             f"({units.listing(named)}), and emulated figures are not times. They are in "
             f"docs/studies/{study.name}.md."
         )
-    groups = group_by(published, lambda f: (f.test, f.metric, f.statistic, f.size))
+    groups = group_by(published, lambda f: (f.tool, f.test, f.metric, f.statistic, f.size))
     figures = tuple(
         figure
         for group in groups.values()
-        if (figure := _figure(study, group, run.series)) is not None
+        if (figure := _figure(study, group, run.series, found)) is not None
     )
     missing = "" if figures else "The study has no figure for any benchmark of the run."
     return figures, missing
 
 
-def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) -> Figure | None:
+def _figure(
+    study: Study, group: Sequence[Published], series: Sequence[Series], found: Sequence[Answer]
+) -> Figure | None:
     """Draw one quantity: each system as published, each transport as measured."""
     first = group[0]
     factor, better = _UNITS[first.unit], min if first.unit == "µs" else max
     measured: dict[str, float] = {}
     used: list[Series] = []
     for item in series:
-        if (item.test, item.metric) != (first.test, first.metric):
-            continue
-        if first.size is not None and item.size != first.size:
+        if (item.tool, item.test, item.metric) != (first.tool, first.test, first.metric):
             continue
         used.append(item)
+        if first.size is not None and item.size != first.size:
+            continue
         value = (item.spread.mean if study.averaging == "mean" else item.spread.median) / factor
         measured[item.transport] = better(value, measured.get(item.transport, value))
-    if not used:
+    if not measured:
         return None
     place = units.size(first.size) if first.size is not None else "best over all sizes"
     # a published figure in its own digits
@@ -183,7 +216,7 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
         )
         for transport in sorted(measured, key=series_order.transport_rank)
     ]
-    title = f"{study.name}: {first.metric} of {first.test}, {place}"
+    title = f"{study.name}: {first.metric} of {first.tool} {first.test}, {place}"
     parts = [
         charts.Part(row, who, value, f"{row}, {who}: {text} {first.unit}")
         for row, who, value, text, _ in rows
@@ -196,25 +229,37 @@ def _figure(study: Study, group: Sequence[Published], series: Sequence[Series]) 
         x_top=max(value for _, _, value, _, _ in rows),
         columns=[(first.unit, [text for _, _, _, text, _ in rows])],
     )
+    curves = study_curves.panel(group, used, factor=factor, averaging=study.averaging)
+    judged = study_curves.claims_on(first, found)
     return Figure(
         slug=series_order.slug(
-            ANCHOR, study.name, first.test, first.metric, str(first.size or "best")
+            *(ANCHOR, study.name, first.tool, first.test, first.metric),
+            str(first.size or "best"),
         ),
         title=title,
         caption=(
             f"Published: {study.authors}, {study.year}, on their machines. Measured: this run, on "
             "other machines, adapters and software: the order and the ratios say more than the "
-            "lengths.",
-            wording.programs_caption(used),
-            wording.accelerator_caption(used[0].accelerator),
+            "lengths. Over size: lines are measured here, crosses are published, and dotted lines "
+            "are published figures that are the best over all sizes.",
+            *(f"{words.quotation(answer.claim)} here: {answer.verdict}." for answer in judged),
         ),
+        accelerator=used[0].accelerator,
+        notes=wording.programs_notes(used),
         panels=(
+            curves,
             Panel("published and measured", chart, "; ".join(part.label for part in parts) + "."),
         ),
-        legend=tuple(Legend(who, colour.light) for who, colour in _COLOURS.items()),
-        table=Table(
-            f"{title}, in {first.unit}",
-            (Column("system"), Column("figure", numeric=True), Column("from")),
-            tuple((row, text, where) for row, _, _, text, where in rows),
+        legend=(
+            *(Legend(who, colour.light) for who, colour in _COLOURS.items()),
+            *study_curves.legend(group, used),
+        ),
+        tables=(
+            Table(
+                f"{title}, in {first.unit}",
+                (Column("system"), Column("figure", numeric=True), Column("from")),
+                tuple((row, text, where) for row, _, _, text, where in rows),
+            ),
+            *([_table(judged, "Claims on this figure")] if judged else []),
         ),
     )

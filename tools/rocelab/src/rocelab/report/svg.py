@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import altair as alt
@@ -19,6 +20,7 @@ from rocelab import units
 from rocelab.report.charts import Spec
 
 _SVG = "http://www.w3.org/2000/svg"
+_TEXT = f"{{{_SVG}}}text"
 _XLINK = "http://www.w3.org/1999/xlink"
 _MARKS = {"point", "bar", "rule"}
 """Vega's `aria-roledescription` of marks that carry our descriptions."""
@@ -60,17 +62,44 @@ def width(svg: str) -> float:
     return float(_parse(svg).attrib["width"])
 
 
-def for_page(svg: str, *, prefix: str, description: str, wide: float) -> str:
+def for_page(
+    svg: str, *, prefix: str, description: str, wide: float, owner: Callable[[str], str]
+) -> str:
     """Return `svg` as an element for HTML, `wide` pixels across, so that panels are to one scale.
 
-    `prefix` keeps its ids distinct from those of other figures.
+    `prefix` keeps its ids distinct from those of other figures. `owner` gives the class of a mark
+    or text from its label. Marks can be focused, and show their label then.
     """
-    root = _tidy(_parse(svg), prefix=f"{prefix}-")
+    root = _parse(svg)
+    classes = {element: name for element in root.iter() if (name := owner(_label(element)))}
+    root = _tidy(root, prefix=f"{prefix}-")
+    for element, name in classes.items():
+        element.set("class", name)
+    for parent in list(root.iter()):
+        for position, mark in enumerate(list(parent)):
+            if mark.find(f"{{{_SVG}}}title") is not None:
+                parent[position] = _focusable(mark)
     root.set("width", f"{wide:g}")
     root.set("viewBox", f"0 0 {wide:g} {root.attrib['height']}")
     root.set("role", "img")
     root.set("aria-label", description)
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _label(element: ElementTree.Element) -> str:
+    """What a mark or a text says, with the spaces that figures are written with."""
+    return element.get("aria-label") or "".join(element.itertext() if element.tag == _TEXT else ())
+
+
+def _focusable(mark: ElementTree.Element) -> ElementTree.Element:
+    """Wrap a mark with a text that shows while it has the keyboard's focus."""
+    title = mark.find(f"{{{_SVG}}}title")
+    label = "" if title is None else title.text or ""
+    group = ElementTree.Element(f"{{{_SVG}}}g", {"class": "v", "tabindex": "0"})
+    tip = ElementTree.Element(_TEXT, {"class": "tip", "y": "-8"})
+    tip.text = label
+    group.extend((mark, tip))
+    return group
 
 
 def _parse(text: str) -> ElementTree.Element:

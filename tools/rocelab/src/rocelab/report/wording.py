@@ -72,9 +72,10 @@ def has_intervals(series: Iterable[Series]) -> bool:
 def whisker_caption(series: Sequence[Series]) -> str:
     """Say what the points, dots and whiskers of a figure of these series mean."""
     counts = sorted({item.spread.count for item in series})
+    if counts == [1]:
+        return "One repetition: points are its values, without a spread."
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    noun = "repetition" if counts == [1] else "repetitions"
-    start = f"Lines join medians over {span} {noun}, dots are single repetitions."
+    start = f"Lines join medians over {span} repetitions, dots are single repetitions."
     if has_intervals(series):
         covered = min(item.spread.interval.coverage for item in series if item.spread.interval)
         return (
@@ -87,7 +88,7 @@ def whisker_caption(series: Sequence[Series]) -> str:
     )
 
 
-def programs_caption(series: Sequence[Series]) -> str:
+def programs_notes(series: Sequence[Series]) -> tuple[str, ...]:
     """Say which program measured which transport, and whether methods differ."""
     carried: dict[str, list[str]] = {}
     for item in sorted(series, key=lambda i: series_order.transport_rank(i.transport)):
@@ -99,12 +100,12 @@ def programs_caption(series: Sequence[Series]) -> str:
     for program, names in carried.items():
         programs.setdefault(tuple(names), []).append(program)
     if not programs:
-        return ""
+        return ()
     parts = [f"{units.listing(list(names))} by {units.listing(p)}" for names, p in programs.items()]
     methods: dict[str, set[str]] = {}
     for item in series:
         methods.setdefault(item.benchmark, set()).add(item.program)
-    note = ""
+    notes = [f"Measured: {'; '.join(parts)}."]
     if any(len(found) > 1 for found in methods.values()):
-        note = " Programs differ in method, which is part of any difference between them."
-    return f"Measured: {'; '.join(parts)}.{note}"
+        notes.append("Programs differ in method, which is part of any difference between them.")
+    return tuple(notes)

@@ -14,6 +14,7 @@ MoreNodes = Literal["", "same ranks", "more ranks"]
 class Operand:
     """One side of a comparison: a benchmark of the study's plans over a transport."""
 
+    tool: str
     test: str
     """The benchmark's title in the plan, including its label."""
     metric: str
@@ -29,11 +30,12 @@ class Operand:
     def text(self) -> str:
         """The operand in words."""
         what = f"{self.metric} ({self.kind})" if self.kind else self.metric
-        return f"{what} of {self.test} over {self.transport}"
+        return f"{what} of {self.benchmark} over {self.transport}"
 
-
-LARGEST = 1 << 24
-"""Largest message size, bytes: a claim up to this size has no upper limit."""
+    @property
+    def benchmark(self) -> str:
+        """The tool and the benchmark's title."""
+        return f"{self.tool} {self.test}"
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,44 @@ class Sizes:
     """Message sizes that a claim covers, in bytes, both inclusive."""
 
     low: int
-    high: int
+    high: int | None
+    """None: no upper limit."""
 
     def __contains__(self, size: object) -> bool:
-        return isinstance(size, int) and self.low <= size <= self.high
+        above = isinstance(size, int) and self.low <= size
+        return above and (self.high is None or size <= self.high)  # type: ignore[operator]  # `above`
+
+
+DEFAULT_TOLERANCE = 0.025
+"""What a replication may be off a claim's bounds, as a share of the bound, if the study states no
+spread: half of the 5 % from which on a difference counts."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far outside a claim's bounds a replication may be."""
+
+    value: float
+    """For a ratio a share of the bound, for a difference in the metric's unit."""
+    source: str
+    """Where it is from; empty: the default."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The range that a claim states for a ratio or a difference."""
+    """The range that a claim states for a ratio or a difference.
+
+    A bound of 1 on a ratio means smaller or larger: a ratio of exactly 1 is neither.
+    """
 
     low: float
     high: float
+    tolerance: Tolerance = Tolerance(DEFAULT_TOLERANCE, "")
+
+
+Over = Literal["every size", "some size", "best", "mean"]
+"""The sizes that must satisfy a claim. `best`: compare each operand's best value over the sizes, as
+studies do with peak values; `mean`: the mean over the sizes, geometric for ratios."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +93,21 @@ class Compare:
     """second / first, or second - first in the metric's unit."""
     bounds: Bounds
     sizes: Sizes
-    over: Literal["every size", "some size", "best"]
-    """`best`: compare each operand's best value over the sizes, as studies do with peak values."""
+    over: Over
+    """Which question the study asked."""
+    switches: int | None
+    """How many switches the claim is about; None: it does not matter."""
+
+
+@dataclass(frozen=True)
+class Average:
+    """The ratio of two operands, in the geometric mean over several tests, is within bounds."""
+
+    tests: tuple[str, ...]
+    """Titles of the benchmarks in the plan; the operands have the rest."""
+    first: Operand
+    second: Operand
+    bounds: Bounds
 
 
 @dataclass(frozen=True)
@@ -82,7 +123,8 @@ class Dips:
     """A quantity is smaller at one size than at the previous measured size."""
 
     of: Operand
-    at: int
+    sizes: Sizes
+    """At one of these it is smaller than at the next smaller measured size."""
     present: bool
     """True if the claim is that it dips, False if that it does not."""
 
@@ -103,6 +145,7 @@ class Adds:
 class Stalls:
     """Benchmarks over a transport do not finish."""
 
+    tool: str
     tests: tuple[str, ...]
     transport: str
 
@@ -114,7 +157,7 @@ class Untestable:
     because: str
 
 
-Check = Compare | Falls | Dips | Adds | Stalls | Untestable
+Check = Compare | Average | Falls | Dips | Adds | Stalls | Untestable
 
 
 @dataclass(frozen=True)
@@ -123,12 +166,17 @@ class Claim:
 
     name: str
     text: str
+    """The study's own words; “ … ” stands for words left out."""
+    about: str
+    """Which of the things that the sentence speaks of the check is about; empty: all."""
     source: str
     """The place in the publication."""
     reading: str
     """How the check reads the sentence if it is open to interpretation."""
     needs: str
     """Why the check's result does not test the claim; empty if it does."""
+    analogue: str
+    """Why the check measures something like what the study did; empty if it measures the same."""
     check: Check
 
 
@@ -140,6 +188,8 @@ class Figure:
     """What was measured, in the study's words."""
     transport: str
     """The corresponding transport of rocelab; empty: none."""
+    tool: str
+    """The tool that measures it here; empty: not of one benchmark."""
     test: str
     """The benchmark's title in the plans, including its label; empty: not of one benchmark."""
     metric: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Extend a study's plan to more than two nodes."""
+"""Spread a study's plan over another number of nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def extend(plan: Plan, study: Study, nodes: int) -> Plan:
     if there are enough nodes, or each node runs as many ranks as in the plan. Raises UsageError if
     the study is about two nodes or there are too many.
     """
-    if nodes <= plan.testbed.nodes:
+    fewer = nodes < plan.testbed.nodes
+    if nodes == plan.testbed.nodes or (fewer and study.more_nodes != "same ranks"):
         return plan
     if not study.more_nodes:
         raise UsageError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rocelab.plans.plan import Plan
-from rocelab.studies import library, words
+from rocelab.studies import library, planning, words
 from rocelab.studies.claims import Study
 
 _HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
@@ -37,20 +37,38 @@ Your own hosts need Open MPI and mpibench: see [../howto/hosts.md](../howto/host
 
 ## How a claim is checked
 
-For each claim, a run's answer is one of three: the claim **holds**, it **does not hold**, or it **cannot be tested
+For each claim, a run's answer is one of four: the claim **holds**, it **does not hold**, it is **not decided** (the run
+measured it, with too few repetitions; the answer says about how many more would decide), or it **cannot be tested
 here**, with the reason. The answers are in the run's report and on the terminal. They come from `results.parquet` and
 the plan in `run.json`.
 
-A claim about a quantity is judged at each size by the 95 % confidence interval of the ratio or difference between the
-repetitions of both sides. The interval is computed as in [`rocelab compare`](../howto/compare.md): the Hodges-Lehmann
-estimate with the exact Mann-Whitney distribution. The claim holds if the interval is within the claim's bounds, does
-not hold if it is outside, and is undecided if it crosses a bound. This takes four repetitions. Counts (frames, bytes)
-are exact and need no interval. Where a sentence is open to interpretation ("comparable", "near"), the study's page says
-how it is read.
+A claim about a quantity is judged by the 95 % confidence interval of the ratio or difference between both sides. A
+repetition measures everything once, in an order of its own, so the repetitions are pairs: what drifts from one to the
+next affects both sides and cancels. The estimate is the median of the means of all pairs of differences
+(Hodges-Lehmann), the interval that of the exact Wilcoxon signed-rank test. This takes six repetitions. Counts (frames,
+bytes) are exact and need no interval.
+
+**Bounds have a tolerance**, or a perfect replication could not hold: the claim's own extremes are what was observed.
+The claim holds if the interval is within the bounds widened by the tolerance, and does not hold if it is outside (a
+test of equivalence). The tolerance comes from the paper's own spread where it has one. Otherwise it is 2.5 %, half of
+the 5 % from which on a difference counts. “Smaller” and “larger” mean by more than the tolerance. Each check prints
+both.
+
+**Several sizes** are one claim. A check asks what the study asked: every size, some size, the best over all sizes, or
+the mean over them. “At every size” does not hold if one size contradicts it, and “at some size” holds if one size
+satisfies it. Both are corrected for the number of sizes (Holm), so that a claim is not refuted by chance because it
+covers twenty of them.
+
+Where a sentence is open to interpretation (“comparable”, “near”), the study's page says how it is read. A check that
+measures something like what the study measured is called an analogue.
+
+The tests generate results from the papers' figures, with 1 % of noise between repetitions and ten of them: for every
+claim, 95 of 100 perfect replications hold, and 95 of 100 do not hold if the truth is off by 5 % or by twice the
+tolerance. `pytest tests/unit/studies/test_replications.py` shows it.
 
 If a claim names a number of ranks, in total or per node, only a run with that number can test it; the quick plans have
-2 and 4 ranks. `--nodes a,b,c,d` spreads the collectives of ismail2013 and zeng2021 over more than two nodes. The other
-studies are about two nodes.
+2 and 4 ranks. ismail2013 takes four nodes; `--nodes a,b,…` spreads its collectives and zeng2021's over another number.
+The other studies are about two nodes.
 
 **What a switch adds** takes two runs, each of which records how many switches it went through:
 
@@ -61,17 +79,17 @@ rocelab study report runs/20261121T163000Z-subramoni2009 --beside runs/20261121T
 ```
 
 For your own hosts `--switches` changes nothing on the network: it records what is there. The difference between the two
-runs is divided by the difference in switches and then judged like any other. Some claims compare what a switch adds to
-one transport with what it adds to another. The interval then combines both differences, each taken at 97.5 % so that
-the result keeps 95 %; this takes five repetitions. The answers also list what else differs between the runs and might
-be the reason. Two runs do not interleave, so any drift between them is part of the difference. `rocelab report` writes
+runs is divided by the difference in switches and then judged like any other, except that the repetitions of two runs
+are no pairs: the interval is that of the exact Mann-Whitney test, as in [`rocelab compare`](../howto/compare.md). Some
+claims compare what a switch adds to one transport with what it adds to another. The answers also list what else differs
+between the runs and might be the reason. Two runs do not interleave, so any drift between them is part of the difference. `rocelab report` writes
 the first run's report again without the second run.
 
 **Emulated nodes have no real time.** Runs on them answer only claims about counts; all other claims cannot be tested
 there. The report of a run in real time shows published figures next to measured ones, and never next to emulated ones.
 
-Any run answers a study's claims if its plan sets `study = "gaiser2010"` and gives its benchmarks the same test and
-label as the study's plan.
+Any run answers a study's claims if its plan sets `study = "gaiser2010"` and gives its benchmarks the same tool, test
+and label as the study's plan. Tools are never mixed: `mpibench latency` and `omb latency` are two benchmarks.
 
 ## Data
 
@@ -147,7 +165,8 @@ def _figures(study: Study) -> Iterator[str]:
         [
             (
                 figure.system,
-                " ".join(filter(None, (figure.transport, figure.test))) or "\N{EN DASH}",
+                " ".join(filter(None, (figure.transport, figure.tool, figure.test)))
+                or "\N{EN DASH}",
                 f"{figure.metric}{', best over all sizes' if figure.statistic == 'best' else ''}",
                 words.figure(figure),
                 figure.source,
@@ -167,6 +186,9 @@ def _plan(plan: Plan, study: Study, *, quick: bool) -> Iterator[str]:
         f"figures; MTU {plan.testbed.mtu}, probes: {probes}."
     )
     yield ""
+    if needs := words.repetitions(planning.need(study, plan)):
+        yield f"{needs} A claim that is not decided says how many more it takes, and how long."
+        yield ""
     rows = [dict(words.benchmark(benchmark, plan)) for benchmark in plan.benchmarks]
     yield from _table(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in rows])
 
@@ -175,13 +197,15 @@ def _claims(study: Study) -> Iterator[str]:
     yield from ("", "## Its claims as checks")
     for claim in study.claims:
         yield from ("", f"### {claim.name}", "")
-        yield f"> {claim.text}"
+        yield f"> {words.quotation(claim)}"
         yield ""
         yield f"{claim.source}."
         yield ""
         yield f"- Check: {words.check(claim.check)}."
         if claim.reading:
             yield f"- Read as: {claim.reading}"
+        if claim.analogue:
+            yield f"- An analogue: {claim.analogue}"
         if claim.needs:
             yield f"- A run cannot test it: {claim.needs}"
 

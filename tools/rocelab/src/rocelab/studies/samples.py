@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -18,17 +19,27 @@ _SMALLER_IS_BETTER = frozenset({"ns"})
 
 @dataclass(frozen=True)
 class Samples:
-    """One operand's values by size: for each repetition the mean over the nodes that have one."""
+    """One operand's values by size and repetition: the mean over the nodes that have one."""
 
-    by_size: dict[int, list[float]]
+    by_size: Mapping[int, Mapping[int, float]]
     unit: str
     is_time: bool
     """Whether the quantity is a time, a rate or a share of time."""
 
-    def best(self, sizes: list[int]) -> list[float]:
-        """The best value over the sizes, for each repetition."""
+    def best(self, sizes: Sequence[int]) -> dict[int, float]:
+        """The best value over the sizes, for each repetition that has them all."""
         choose = min if self.unit in _SMALLER_IS_BETTER else max
-        return [choose(values) for values in zip(*(self.by_size[s] for s in sizes), strict=False)]
+        return {r: choose(values) for r, values in self._each(sizes)}
+
+    def mean(self, sizes: Sequence[int], *, geometric: bool) -> dict[int, float]:
+        """The mean over the sizes, for each repetition that has them all."""
+        mean = statistics.geometric_mean if geometric else statistics.fmean
+        return {r: mean(values) for r, values in self._each(sizes)}
+
+    def _each(self, sizes: Sequence[int]) -> Iterator[tuple[int, list[float]]]:
+        columns = [self.by_size[size] for size in sizes]
+        for repetition in sorted(set[int].intersection(*map(set, columns))):
+            yield repetition, [column[repetition] for column in columns]
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,11 @@ class Results:
     """Switches between the first node and the others; None: not recorded."""
     called: str = "this run"
     ranks: Mapping[str, Ranks] = field(default_factory=dict)
-    """Ranks of MPI benchmarks, by title."""
+    """Ranks of MPI benchmarks, by tool and title."""
+    stalled: frozenset[str] = frozenset()
+    """Names of cells that did not end in time, or whose nodes stopped answering."""
+    seconds: float | None = None
+    """How long a repetition took; None: unknown."""
 
     @property
     def accelerators(self) -> list[str]:
@@ -63,7 +78,10 @@ class Results:
     def samples(self, operand: Operand) -> Samples | None:
         """An operand's values; None if the run has none."""
         rows = self.table.filter(
-            test=operand.test, metric=operand.metric, transport=operand.transport
+            tool=operand.tool,
+            test=operand.test,
+            metric=operand.metric,
+            transport=operand.transport,
         ).drop_nulls("size")
         if operand.kind:
             rows = rows.filter(kind=operand.kind)
@@ -74,16 +92,21 @@ class Results:
             .agg(pl.col("value").mean())
             .sort("size", "repetition")
         )
-        by_size: dict[int, list[float]] = {}
-        for size, _, value in means.iter_rows():
-            by_size.setdefault(int(size), []).append(float(value))
+        by_size: dict[int, dict[int, float]] = {}
+        for size, repetition, value in means.iter_rows():
+            by_size.setdefault(int(size), {})[int(repetition)] = float(value)
         unit = str(rows["unit"][0])
         is_time = unit in _TIMES or metrics.is_share_of_time(operand.metric)
         return Samples(by_size, unit, is_time)
 
-    def finished(self, test: str, transport: str) -> int:
+    def hung(self, tool: str, test: str, transport: str) -> int:
+        """Number of repetitions in which a benchmark over a transport stalled."""
+        return sum(name.startswith(f"{tool}-{test}.{transport}.") for name in self.stalled)
+
+    def finished(self, tool: str, test: str, transport: str) -> int:
         """Number of repetitions in which a benchmark over a transport gave results."""
-        return int(self.table.filter(test=test, transport=transport)["repetition"].n_unique())
+        of = self.table.filter(tool=tool, test=test, transport=transport)
+        return int(of["repetition"].n_unique())
 
 
 def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
@@ -104,25 +127,31 @@ def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
             return (
                 f"because {results.called} has times from several accelerators ({', '.join(named)})"
             )
-    if any(value <= 0 for samples in found for some in samples.by_size.values() for value in some):
-        return "because a measured value is not above 0"
     return tuple(found)
+
+
+def not_positive(sizes: Iterable[int], *samples: Samples) -> str:
+    """Why a ratio at these sizes has no meaning; empty if it has one."""
+    for size in sizes:
+        if any(value <= 0 for some in samples for value in some.by_size[size].values()):
+            return f"because a measured value at {size} bytes is not above 0"
+    return ""
 
 
 def _other_ranks(operand: Operand, results: Results) -> str:
     """Why the ranks are not those that the claim names; empty if they are."""
     if operand.ranks is None and operand.ranks_per_node is None:
         return ""
-    ran = results.ranks.get(operand.test)
+    ran = results.ranks.get(operand.benchmark)
     if ran is None:
-        return f"because {results.called} does not say how many ranks {operand.test} ran with"
+        return f"because {results.called} does not say how many ranks {operand.benchmark} ran with"
     for number, claimed, what in (
         (ran.together, operand.ranks, ""),
         (ran.per_node, operand.ranks_per_node, " per node"),
     ):
         if claimed not in (None, number):
             ranks = f"{number} rank{'' if number == 1 else 's'}{what}"
-            return f"because {operand.test} ran with {ranks}, but the claim is about {claimed}"
+            return f"because {operand.benchmark} ran with {ranks}, but the claim is about {claimed}"
     return ""
 
 

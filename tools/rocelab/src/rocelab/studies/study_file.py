@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from rocelab.errors import UsageError
+from rocelab.plans.catalog import TOOLS
+from rocelab.plans.limits import MOST_SWITCHES
 from rocelab.strict import Table
 from rocelab.studies.claims import (
-    LARGEST,
+    DEFAULT_TOLERANCE,
     Adds,
+    Average,
     Bounds,
     Check,
     Claim,
@@ -23,21 +26,24 @@ from rocelab.studies.claims import (
     Figure,
     MoreNodes,
     Operand,
+    Over,
     Sizes,
     Stalls,
     Study,
+    Tolerance,
     Untestable,
 )
 
 _HOW = ("ratio", "difference")
 _MORE_NODES = ("", "same ranks", "more ranks")
 _MOST_RANKS = 4096
+_MOST_BYTES = 1 << 62
 _AVERAGING = ("median", "mean")
-_OVER = ("every size", "some size", "best")
+_OVER = ("every size", "some size", "best", "mean")
 _STATISTICS = ("best", "at", "relation")
 _COLUMNS = (
-    *("system", "transport", "test", "metric", "statistic", "size", "low", "high", "unit"),
-    *("says", "source"),
+    *("system", "transport", "tool", "test", "metric", "statistic", "size", "low", "high"),
+    *("unit", "says", "source"),
 )
 
 
@@ -72,9 +78,11 @@ def _claim(table: Table) -> Claim:
     claim = Claim(
         name=table.matching("name", r"[a-z0-9][a-z0-9-]{2,59}", "a name of a-z, 0-9 and -"),
         text=table.text("text"),
+        about=table.text("about", default=""),
         source=table.text("source"),
         reading=table.text("reading", default=""),
         needs=table.text("needs", default=""),
+        analogue=table.text("analogue", default=""),
         check=_CHECKS[table.choice("check", tuple(_CHECKS))](table),
     )
     table.done()
@@ -88,10 +96,19 @@ def _compare(table: Table) -> Check:
         how=cast("Literal['ratio', 'difference']", table.choice("how", _HOW, default="ratio")),
         bounds=_bounds(table),
         sizes=_sizes(table),
-        over=cast(
-            "Literal['every size', 'some size', 'best']",
-            table.choice("over", _OVER, default="every size"),
+        over=cast("Over", table.choice("over", _OVER, default="every size")),
+        switches=(
+            table.integer("switches", low=0, high=MOST_SWITCHES) if table.has("switches") else None
         ),
+    )
+
+
+def _average(table: Table) -> Check:
+    return Average(
+        table.texts("tests"),
+        _operand(table.table("first")),
+        _operand(table.table("second")),
+        _bounds(table),
     )
 
 
@@ -102,7 +119,7 @@ def _falls(table: Table) -> Check:
 def _dips(table: Table) -> Check:
     return Dips(
         _operand(table.table("of")),
-        table.integer("at", low=1, high=LARGEST),
+        _sizes(table),
         present=table.flag("present", default=True),
     )
 
@@ -117,7 +134,7 @@ def _adds(table: Table) -> Check:
 
 
 def _stalls(table: Table) -> Check:
-    return Stalls(table.texts("tests"), table.text("transport"))
+    return Stalls(table.choice("tool", TOOLS), table.texts("tests"), table.text("transport"))
 
 
 def _untestable(table: Table) -> Check:
@@ -126,6 +143,7 @@ def _untestable(table: Table) -> Check:
 
 _CHECKS = {
     "compare": _compare,
+    "average": _average,
     "falls": _falls,
     "dips": _dips,
     "adds": _adds,
@@ -136,6 +154,7 @@ _CHECKS = {
 
 def _operand(table: Table) -> Operand:
     operand = Operand(
+        tool=table.choice("tool", TOOLS),
         test=table.text("test"),
         metric=table.text("metric"),
         kind=table.text("kind", default=""),
@@ -153,17 +172,20 @@ def _ranks(table: Table, key: str) -> int | None:
 
 def _bounds(table: Table) -> Bounds:
     bounds = table.table("bounds")
-    limits = Bounds(bounds.number("low", default=0.0), bounds.number("high", default=math.inf))
+    tolerance = Tolerance(DEFAULT_TOLERANCE, "")
+    if bounds.has("tolerance"):
+        tolerance = Tolerance(bounds.number("tolerance", default=0.0), bounds.text("from"))
+    limits = Bounds(
+        bounds.number("low", default=0.0), bounds.number("high", default=math.inf), tolerance
+    )
     bounds.done()
     return limits
 
 
 def _sizes(table: Table) -> Sizes:
     sizes = table.table("sizes")
-    found = Sizes(
-        sizes.integer("low", default=0, low=0, high=LARGEST),
-        sizes.integer("high", default=LARGEST, low=0, high=LARGEST),
-    )
+    high = sizes.integer("high", low=0, high=_MOST_BYTES) if sizes.has("high") else None
+    found = Sizes(sizes.integer("low", default=0, low=0, high=_MOST_BYTES), high)
     sizes.done()
     return found
 
@@ -181,11 +203,7 @@ def _figure(source: str, number: int, row: Mapping[str, str]) -> Figure:
     try:
         low = float(row["low"])
         figure = Figure(
-            **{
-                key: row[key]
-                for key in ("system", "transport", "test", "metric", "statistic", "unit", "says")
-            },
-            source=row["source"],
+            **{key: row[key] for key in _COLUMNS if key not in ("size", "low", "high")},
             size=int(row["size"]) if row["size"] else None,
             low=low,
             high=float(row["high"]) if row["high"] else low,
@@ -193,6 +211,7 @@ def _figure(source: str, number: int, row: Mapping[str, str]) -> Figure:
     except (TypeError, ValueError) as error:
         raise UsageError(f"{source}: figure {number}: {error!a:.80}") from error
     fine = figure.statistic in _STATISTICS and math.isfinite(low) and low <= figure.high
+    fine &= bool(figure.tool) == bool(figure.test)
     if not fine or (figure.statistic == "at") != (figure.size is not None and figure.drawn):
         raise UsageError(f"{source}: figure {number} contradicts itself")
     return figure

@@ -41,7 +41,8 @@ _SPANS = (
 """Least duration (ns) shown in a unit, the unit's length (ns), and its name."""
 
 
-def _ns(value: int | None) -> str:
+def duration(value: int | None) -> str:
+    """A time in ns as people read it."""
     if value is None:
         return "-"
     for least, size, unit in _SPANS:
@@ -66,7 +67,7 @@ def _input_line(result: dict[str, Any]) -> str:
     read = result["input"]
     text = f"{read['packets']} packets, {_bytes(read['bytes'])}"
     if read["first_ns"] is not None:
-        text += f", {_ns(read['last_ns'] - read['first_ns'])} long"
+        text += f", {duration(read['last_ns'] - read['first_ns'])} long"
     for key, word in (
         ("truncated", "snapped"),
         ("cut_headers", "cut within the headers"),
@@ -188,12 +189,13 @@ def summary(result: dict[str, Any]) -> RenderableType:
     return grid
 
 
-def _end(side: dict[str, Any], network: str = "") -> Text:
+def end(side: dict[str, Any], network: str = "") -> Text:
+    """Address and QP of one end of a connection, with the network where they hold."""
     qpn = "?" if side["qpn"] is None else side["qpn"]
     return Text(f"{side['address']}\nqp {qpn}{network}")
 
 
-def _network(row: dict[str, Any]) -> str:
+def network(row: dict[str, Any]) -> str:
     """VLANs and tunnel of a connection."""
     tags = "".join(f" vlan {tag}" for tag in row["vlans"])
     tunnel = row["tunnel"]
@@ -215,11 +217,11 @@ def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
             ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
             latency = way["latency_ns"]
             table.add_row(
-                str(row["id"]), _end(ends[0], _network(row)), _end(ends[1]), str(way["packets"]),
+                str(row["id"]), end(ends[0], network(row)), end(ends[1]), str(way["packets"]),
                 str(way["messages"]), _bytes(way["goodput_bytes"]), str(way["retransmitted"]),
                 str(way["missing"] - way["missed_by_capture"]), str(sum(way["naks"].values())),
                 str(way["rnr"]),
-                _ns(latency["p50"]), _ns(latency["p99"]),
+                duration(latency["p50"]), duration(latency["p99"]),
             )  # fmt: skip
     more = len(result["connections"]) - most + result["connections_unreported"]
     lines: list[RenderableType] = [table]

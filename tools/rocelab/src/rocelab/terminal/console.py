@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocelab.errors import RocelabError
 
@@ -33,7 +36,25 @@ def _console(*, stderr: bool) -> Console:
     # help and usage errors need no rich
     from rich.console import Console
 
+    # with NO_COLOR (no-color.org), rich itself leaves out colours only
+    if is_plain():
+        return Console(stderr=stderr, highlight=False, soft_wrap=True, color_system=None)
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def is_plain() -> bool:
+    """Whether the user wants nothing but text: NO_COLOR is set, or the terminal is dumb."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
+def redraws() -> bool:
+    """Whether a line on stderr may overwrite itself; in a log that would be noise."""
+    return sys.stderr.isatty() and not is_plain()
+
+
+def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print a document on stdout, one for the whole command."""
+    out().print(json.dumps(document, indent=2, allow_nan=False), markup=False)
 
 
 def clean(text: str) -> str:
@@ -44,8 +65,18 @@ def clean(text: str) -> str:
     )
 
 
+_quiet: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Leave out progress from now on; errors and results are still printed."""
+    _quiet.append(True)
+
+
 def say(text: str) -> None:
     """Print a line of progress."""
+    if _quiet:
+        return
     err().print(f"[{time.monotonic() - _started:6.1f} s] {clean(text)}", markup=False)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,16 @@ from rocelab.conditions import explained
 from rocelab.correlate.joined import join
 from rocelab.correlate.median_message import median_message
 from rocelab.correlate.messages import messages
+from rocelab.correlate.variation import variations
 from rocelab.directory import Directory
-from rocelab.record import results_table
+from rocelab.plans.benchmarks import perftest
+from rocelab.plans.catalog import TESTS
+from rocelab.record import layout, results_table
 from rocelab.record.captures import Place
 from rocelab.terminal.join_tables import Shown
+
+_CELL = re.compile(r"perftest-([a-z_]+)[.-]", re.ASCII)
+"""A cell's folder is named by its benchmark, a label and the transport."""
 
 
 def examine(
@@ -40,7 +47,20 @@ def examine(
                 f"cannot write tables to {parquet}",
                 action="Choose another folder with --parquet.",
             ) from error
-    return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows))
+    varied = variations(rows, *_stamped(place))
+    return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows), varied)
+
+
+def _stamped(place: Place) -> tuple[list[float], str]:
+    """The times of a step's messages in the output of its benchmark, and the benchmark's name."""
+    try:
+        with Directory.open(place.wire.parent) as step:
+            text = step.read(layout.output("client"), limit=layout.LARGEST_OUTPUT).decode("utf-8")
+    except (OSError, UnicodeError):
+        return [], ""
+    named = _CELL.match(place.wire.resolve().parent.parent.name)
+    test = TESTS.get(("perftest", named[1])) if named else None
+    return ([], "") if test is None else (perftest.round_trips(test, text), "perftest")
 
 
 def _write(folder: Directory, parts: Sequence[str], tables: Mapping[str, pl.DataFrame]) -> None:

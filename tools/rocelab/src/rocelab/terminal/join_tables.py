@@ -15,6 +15,7 @@ from rich.text import Text
 from rocelab import stage_table
 from rocelab.correlate.joined import Joined
 from rocelab.correlate.median_message import MedianMessage
+from rocelab.correlate.variation import Variation
 from rocelab.record.captures import Place
 from rocelab.record.message_life import Life
 from rocelab.terminal.capture_tables import printable
@@ -46,6 +47,8 @@ RECEIVED = {
     "ambiguous": "identical frames and records, in unequal numbers",
     "not_captured": "received packets that the capture lacks",
 }
+_NAMED = 0.02
+"""The smallest share to print."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 
 
@@ -56,6 +59,7 @@ class Shown:
     place: Place
     joined: Joined
     typical: MedianMessage | None
+    varied: Sequence[Variation] = ()
 
 
 def share(part: int, whole: int) -> str:
@@ -86,6 +90,13 @@ def show(found: Sequence[Shown], console: Console) -> None:
     if lives:
         console.print()
         console.print(_lives(lives))
+    if any(one.varied for one in found):
+        console.print()
+        console.print(_variations(found))
+        console.print(
+            "share: cov(part, round trip) / var(round trip); all parts together are 100 %. By: "
+            "whose times, the benchmark's own or from send to send by the driver's stamps"
+        )
 
 
 def _table(found: Sequence[Shown]) -> Table:
@@ -177,6 +188,31 @@ def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
     return table
 
 
+def _variations(found: Sequence[Shown]) -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0),
+        title="why round trips of one size differ, without the slowest 1 %",
+        title_justify="left", title_style="bold",
+    )  # fmt: skip
+    table.add_column("capture", overflow="fold")
+    for name in ("bytes", "of", "by", "mean", "sd"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("share of the variance", overflow="fold")
+    for one in found:
+        for varied in one.varied:
+            parts = [part for part in varied.parts if abs(part.share) >= _NAMED]
+            table.add_row(
+                Text(printable(one.place.name).removeprefix("perftest-")),
+                str(varied.payload_bytes),
+                str(varied.of),
+                varied.by,
+                _time(varied.mean),
+                _time(varied.deviation),
+                ", ".join(f"{part.name} {100 * part.share:.0f} %" for part in parts),
+            )
+    return table
+
+
 def as_dict(one: Shown) -> dict[str, Any]:
     """The `--json` object of one place."""
     message = None
@@ -198,4 +234,18 @@ def as_dict(one: Shown) -> dict[str, Any]:
         "one_clock": one.place.one_clock,
         **one.joined.sums,
         "median_message": message,
+        "variations": [
+            {
+                "payload_bytes": varied.payload_bytes,
+                "round_trips": varied.of,
+                "by": varied.by,
+                "mean_ns": varied.mean,
+                "stdev_ns": varied.deviation,
+                "parts": [
+                    {"part": part.name, "share": part.share, "mean_ns": part.mean}
+                    for part in varied.parts
+                ],
+            }
+            for varied in one.varied
+        ],
     }

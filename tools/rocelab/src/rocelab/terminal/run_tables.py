@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print a run's numbers in 80 columns, as `rocelab run` does when it ends."""
+"""A run's numbers as tables that fit the terminal, as `rocelab run` and `show` print them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from rocelab import accelerators, metrics, stage_table
 from rocelab.plans.catalog import TESTS, Test
-from rocelab.plans.plan import Plan
+from rocelab.plans.plan import Benchmark, Plan
 from rocelab.record import results_table
 from rocelab.record.folder import RunFolder
 from rocelab.stats.summary import Spread, mean, spread
+from rocelab.terminal import grid
 
 _COVERAGE = {
     "total": "mean latency of one message",
@@ -25,51 +24,53 @@ _COVERAGE = {
     "outside": "  outside the driver",
 }
 """Both directions of the ping-pong together (coverage in docs/formats/results.md)."""
-WIDTH = 80
+WIDTH = grid.WIDTH
 _SENT = metrics.Stage("tx", "bth", "count").name
 _RECEIVED = metrics.Stage("rx", "parse", "count").name
-_GAP = 2
-"""Spaces between two columns."""
 
 
 def show(run_dir: Path, console: Console) -> None:
     """Print a run's tables. Raises UsageError if it cannot be read."""
-    console.print(render(run_dir))
+    console.print(render(run_dir, max(grid.NARROWEST, console.width)))
 
 
-def render(run_dir: Path) -> RenderableType:
-    """A run folder's tables for rich to print. Raises UsageError if it cannot be read."""
+def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
+    """A run folder's tables, `columns` wide. Raises UsageError if it cannot be read."""
     folder = RunFolder(run_dir)
     meta, plan = folder.meta(), folder.plan()
     table = results_table.load(run_dir)
     accelerator = str(meta.get("accelerator"))
     what = f"{folder.name}: {accelerators.of(accelerator).heading}"
-    if len(what) > WIDTH:
+    if len(what) > columns:
         what = what.replace(": ", ":\n", 1)
-    parts: list[RenderableType] = [Text(what, style="bold")]
+    parts: list[RenderableType] = [
+        grid.paragraph(line, columns, style="bold") for line in what.split("\n")
+    ]
     # a table that is copied out alone must still name its unit
     unreal = "emulated " if accelerators.is_emulated(accelerator) else ""
     counts = accelerators.of(accelerator).counts_instructions
     if counts:
-        parts += _instructions(table, plan)
-    parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3)
-    parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6)
-    parts += _applications(table, plan, unreal)
-    parts += _comparison(table, plan, metrics.HEADER_BYTES, "Header bytes per data frame", 1)
+        parts += _instructions(table, plan, columns)
+    parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3, columns)
+    parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6, columns)
+    parts += _applications(table, plan, unreal, columns)
+    parts += _comparison(
+        table, plan, metrics.HEADER_BYTES, "Header bytes per data frame", 1, columns
+    )
     for benchmark in plan.benchmarks:
         test = TESTS[benchmark.tool, benchmark.test]
         for transport in benchmark.transports:
             of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
             rows = table.filter(of & (pl.col("transport") == transport))
-            title = f"Inside the driver: {benchmark.title} over {transport}"
+            title = f"Inside the driver: {_name(benchmark)} over {transport}"
             unit = accelerators.INSTRUCTIONS if counts else f"{unreal}ns"
-            parts += _stages(title, rows, test, benchmark.sizes, unit)
-    parts += _failures(folder, plan)
+            parts += _stages(title, rows, test, benchmark.sizes, unit, columns)
+    parts += _failures(folder, plan, columns)
     return Group(*parts)
 
 
 def _comparison(
-    table: pl.DataFrame, plan: Plan, metric: str, title: str, scale: float
+    table: pl.DataFrame, plan: Plan, metric: str, title: str, scale: float, columns: int = WIDTH
 ) -> Iterator[RenderableType]:
     """Medians and intervals: benchmarks and sizes in rows, transports in columns.
 
@@ -81,33 +82,32 @@ def _comparison(
     found: list[tuple[str, ...]] = []
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
-        name = _with_kind(benchmark.title, rows.filter(of))
+        name = _with_kind(_name(benchmark), rows.filter(of))
         for size in (*benchmark.sizes, None):
             here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
             cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
             if any(cells):
                 found.append((name, "all" if size is None else f"{size}", *cells))
     heads = ("benchmark", "bytes", *plan.transports)
-    if _width((heads, *found)) <= WIDTH:
-        grid = _grid(*heads)
-        for row in found:
-            grid.add_row(*row)
-    else:
-        grid = _grid(*heads[:2], "transport", "median")
-        for name, shown, *cells in found:
-            place = (name, shown)
-            for transport, cell in zip(plan.transports, cells, strict=True):
-                if cell:
-                    grid.add_row(*place, transport, cell)
-                    place = ("", "")
-    yield _heading(title, _how(plan))
-    yield grid
+    yield grid.heading(title, _how(plan), columns)
+    if grid.width((heads, *found)) <= columns:
+        yield from grid.fitted(heads, found, columns, keys=2)
+        return
+    long: list[tuple[str, ...]] = []
+    last = ""
+    for name, shown, *cells in found:
+        place = ("" if name == last else name, shown)
+        last = name
+        for transport, cell in zip(plan.transports, cells, strict=True):
+            if cell:
+                long.append((*place, transport, cell))
+                place = ("", "")
+    yield from grid.fitted((*heads[:2], "transport", "median"), long, columns, keys=3)
 
 
-def _width(rows: Iterable[Sequence[str]]) -> int:
-    """Terminal columns that a grid of these rows takes."""
-    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return sum(columns) + _GAP * (len(columns) - 1)
+def _name(benchmark: Benchmark) -> str:
+    """Tool, test and label: two tools may have a test of the same name."""
+    return f"{benchmark.tool} {benchmark.title}"
 
 
 _IN_KERNEL = ("calls", "network", "rxe")
@@ -122,30 +122,34 @@ def _owner(account: metrics.Account) -> str:
     return account.owner
 
 
-def _instructions(table: pl.DataFrame, plan: Plan) -> Iterator[RenderableType]:
+def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[RenderableType]:
     """What a message costs the processors of all nodes, by transport and owner."""
     for kind, amount in (("per_message", "message"), ("per_packet", "packet")):
         rows = table.filter(pl.col("kind") == kind)
         if kind == "per_packet":  # where there is no single message size
             rows = rows.filter(pl.col("size").is_null())
-        grid = _grid("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
+        found: list[tuple[str, ...]] = []
         for benchmark in plan.benchmarks:
             of = rows.filter(tool=benchmark.tool, test=benchmark.title)
             for size in (*benchmark.sizes, None):
-                name = f"{benchmark.title} {size} B" if size is not None else benchmark.title
+                name = _name(benchmark)
+                if size is not None:
+                    name += f" {size} B"
                 for transport in plan.transports:
                     here = of.filter(transport=transport).filter(
                         pl.col("size").eq_missing(pl.lit(size))
                     )
                     sums = _by_owner(here)
                     if sums:
-                        found = [sums.get(owner, 0.0) for owner in _IN_KERNEL]
-                        values = (*found, sum(found), sums.get("user", 0.0))
-                        grid.add_row(name, transport, *map(_count, values))
+                        parts = [sums.get(owner, 0.0) for owner in _IN_KERNEL]
+                        values = (*parts, sum(parts), sums.get("user", 0.0))
+                        found.append((name, transport, *map(_count, values)))
                         name = ""
-        if grid.row_count:
-            yield _heading(f"Instructions per {amount}", "at all nodes together, mean")
-            yield grid
+        if found:
+            how = "at all nodes together, mean"
+            yield grid.heading(f"Instructions per {amount}", how, columns)
+            heads = ("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
+            yield from grid.fitted(heads, found, columns, keys=2)
 
 
 def _count(value: float) -> str:
@@ -166,27 +170,31 @@ def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
     return sums
 
 
-def _applications(table: pl.DataFrame, plan: Plan, unreal: str) -> Iterator[RenderableType]:
+def _applications(
+    table: pl.DataFrame, plan: Plan, unreal: str, columns: int
+) -> Iterator[RenderableType]:
     """The figures that application benchmarks report, transports in rows."""
     known = {name: metrics.Application.parse(name) for name in table["metric"].unique()}
     figures = {name: found.figure for name, found in known.items() if found}
     if not figures:
         return
     rows = table.filter(pl.col("metric").is_in(list(figures)))
-    grid = _grid("benchmark", "figure", "transport", "unit", "median")
+    lines: list[tuple[str, ...]] = []
     for benchmark in plan.benchmarks:
         mine = rows.filter(tool=benchmark.tool, test=benchmark.title)
-        name = f"{benchmark.tool} {benchmark.title}"
+        name = _name(benchmark)
         for metric, unit in mine.select("metric", "unit").unique(maintain_order=True).iter_rows():
             of = mine.filter(metric=metric)
             scale, shown = _scaled(unit, max(of["value"]))
             for transport in benchmark.transports:
                 found = of.filter(transport=transport)
                 if not found.is_empty():
-                    grid.add_row(name, figures[metric], transport, shown, _value(found, scale))
+                    cells = (figures[metric], transport, shown, _value(found, scale))
+                    lines.append((name, *cells))
                     name = ""
-    yield _heading(f"Applications{', emulated time' if unreal else ''}", _how(plan))
-    yield grid
+    yield grid.heading(f"Applications{', emulated time' if unreal else ''}", _how(plan), columns)
+    heads = ("benchmark", "figure", "transport", "unit", "median")
+    yield from grid.fitted(heads, lines, columns, keys=4)
 
 
 def _scaled(unit: str, top: float) -> tuple[float, str]:
@@ -235,7 +243,7 @@ def _bounds(found: Spread) -> tuple[float, float]:
 
 
 def _stages(
-    title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str
+    title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str, columns: int
 ) -> Iterator[RenderableType]:
     """Mean stage times per data packet, at its sender and its receiver; stages in rows.
 
@@ -244,42 +252,47 @@ def _stages(
     if test.data_class:
         packets = f"{test.data_class} packet"
         of_class = rows.filter(kind=test.data_class)
-        columns = {f"{size} B": of_class.filter(size=size) for size in sizes}
+        places = {f"{size} B": of_class.filter(size=size) for size in sizes}
         covered = [rows.filter(size=size) for size in sizes]
     else:
         packets = "packet of all sizes"
         counted = rows.filter(pl.col("metric") == _SENT)["kind"].unique().sort()
         classes = [kind for kind in counted if kind != "ACKNOWLEDGE"]
-        columns = {
+        places = {
             kind.removeprefix("RDMA_").replace("_", "\n"): rows.filter(kind=kind)
             for kind in classes
         }
         covered = []
-    together = pl.concat([rows.clear(), *columns.values()])
+    together = pl.concat([rows.clear(), *places.values()])
     sender = _busiest(together, _SENT)
     receiver = _busiest(together, _RECEIVED)
     if sender is None or receiver is None:
         return
-    yield _heading(title, f"mean {unit} per {packets}, over all repetitions")
-    grid = _grid("stage", *columns)
+    yield grid.heading(title, f"mean {unit} per {packets}, over all repetitions", columns)
+    lines: list[tuple[str, ...]] = []
+    bold: list[int] = []
 
-    def add(label: str, found: Iterable[pl.DataFrame], metric: str, style: str = "") -> None:
+    def add(
+        label: str, found: Iterable[pl.DataFrame], metric: str, *, strong: bool = False
+    ) -> None:
         cells = [_mean(column, metric) for column in found]
         if any(cells):
-            grid.add_row(label, *cells, style=style)
+            bold.extend([len(lines)] if strong else [])
+            lines.append((label, *cells))
 
     for whole, (direction, parts) in stage_table.CAPSULES.items():
         node = sender if direction == "tx" else receiver
-        here = [column.filter(node=node) for column in columns.values()]
+        here = [column.filter(node=node) for column in places.values()]
         for name in stage_table.BY_DIRECTION[direction]:
             apart = name in stage_table.APART and unit == accelerators.INSTRUCTIONS
             label = f"{direction} {name} (emulated ns)" if apart else f"{direction} {name}"
             add(label, here, metrics.Stage(direction, name, "mean").name)
-        add(f"{whole} ({' + '.join(parts)})", here, metrics.Capsule(whole).name, "bold")
+        sums = f"{whole} ({' + '.join(parts)})" if columns >= WIDTH else whole
+        add(sums, here, metrics.Capsule(whole).name, strong=True)
     if unit != accelerators.INSTRUCTIONS:
         for name, label in _COVERAGE.items():
-            add(label, covered, metrics.Coverage(name).name, "bold")
-    yield grid
+            add(label, covered, metrics.Coverage(name).name, strong=True)
+    yield from grid.fitted(("stage", *places), lines, columns, bold=bold)
 
 
 def _mean(rows: pl.DataFrame, metric: str) -> str:
@@ -296,7 +309,7 @@ def _busiest(rows: pl.DataFrame, metric: str) -> str | None:
     return str(counts.sort("value", "node", descending=[True, False])["node"][0])
 
 
-def _failures(folder: RunFolder, plan: Plan) -> Iterator[RenderableType]:
+def _failures(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
     failed = []
     for cell in plan.cells():
         record = folder.record(cell.name)
@@ -308,26 +321,13 @@ def _failures(folder: RunFolder, plan: Plan) -> Iterator[RenderableType]:
             what = str(what or "no reason recorded").removeprefix(f"{cell.name}, ")
             failed.append(f"{cell.name}: {_plain(what)}")
     if failed:
-        yield _heading("Cells without numbers", "")
-        yield Text("\n".join(f"  {line}" for line in failed), style="red")
+        yield grid.heading("Cells without numbers", "", columns)
+        yield from (grid.paragraph(line, columns, style="red") for line in failed)
 
 
 def _plain(text: object) -> str:
     """A node's text without control characters, which may be terminal escapes."""
     return "".join(c if c.isprintable() else " " for c in str(text))[:400]
-
-
-def _heading(title: str, how: str) -> RenderableType:
-    gap = "  " if len(title) + len(how) + 2 <= WIDTH else "\n"
-    return Text.assemble("\n", (title, "bold"), gap if how else "", (how, "dim"))
-
-
-def _grid(first: str, *others: str) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    grid.add_column(first, no_wrap=True)
-    for name in others:
-        grid.add_column(name, justify="right", no_wrap=True)
-    return grid
 
 
 def _digits(number: float) -> str:

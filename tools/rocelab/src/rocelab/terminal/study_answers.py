@@ -11,12 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from rocelab.plans.plan import Plan
-from rocelab.studies import answers, words
-from rocelab.studies.answers import Answer, Verdict
+from rocelab.studies import answers, planning, words
+from rocelab.studies.answers import Answer
 from rocelab.studies.claims import Study
+from rocelab.studies.verdict import Verdict
 
 WIDTH = 80
-_STYLES = {Verdict.HOLDS: "green", Verdict.DOES_NOT_HOLD: "red", Verdict.UNTESTED: "dim"}
+_STYLES = {
+    Verdict.HOLDS: "green",
+    Verdict.DOES_NOT_HOLD: "red",
+    Verdict.NOT_DECIDED: "yellow",
+    Verdict.UNTESTED: "dim",
+}
 
 
 def overview(studies: Sequence[Study]) -> RenderableType:
@@ -52,11 +58,11 @@ def whole(study: Study, plans: Sequence[Plan]) -> RenderableType:
             (
                 f"{cells} cells: {plan.repetitions} repetitions over {', '.join(plan.transports)}",
                 tests,
+                *filter(None, (words.repetitions(planning.need(study, plan)),)),
             ),
         )
-    parts += _list(
-        "Claims", [f"{claim.text} ({words.check(claim.check)})" for claim in study.claims]
-    )
+    claims = [f"{words.quotation(claim)}: {words.check(claim.check)}" for claim in study.claims]
+    parts += _list("Claims", claims)
     return Group(*parts)
 
 
@@ -70,7 +76,7 @@ def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) 
         parts.append(
             Text.assemble((f"{answer.verdict}", _STYLES[answer.verdict]), f"  {answer.claim.name}")
         )
-        parts.append(_wrapped(f"“{answer.claim.text}”", "  "))
+        parts.append(_wrapped(words.quotation(answer.claim), "  "))
         parts.append(_wrapped(answer.because, "  ", style="dim"))
     totals = answers.counted(found)
     parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in totals.items())))
@@ -79,7 +85,8 @@ def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) 
 
 def _figure(study: Study, index: int) -> str:
     figure = study.figures[index]
-    what = " ".join(filter(None, (figure.metric, figure.test and f"of {figure.test}")))
+    of = figure.test and f"of {figure.tool} {figure.test}"
+    what = " ".join(filter(None, (figure.metric, of)))
     return f"{figure.system}: {what} {words.figure(figure)} ({figure.source})"
 
 

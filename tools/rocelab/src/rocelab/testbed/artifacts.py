@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,24 +15,56 @@ from rocelab.errors import MissingError
 from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import Probe
 from rocelab.record import json_text
+from rocelab.testbed.cache_folder import cache_dir
 
 _LARGEST_FACTS = 1 << 20
 
 
-def build_dir() -> Path:
-    """Return the checkout's `build` folder: $ROCELAB_BUILD, or the first found going upwards."""
-    if named := os.environ.get("ROCELAB_BUILD"):
-        return Path(named)
+_RECIPE = Path("tools/node/build.py")
+"""A file by which the folder of the sources is known."""
+
+
+def _checkout() -> Path | None:
     # an editable install is inside the checkout; an installed wheel runs from within a checkout
     for start in (Path(__file__).resolve(), Path.cwd() / "x"):
         for folder in start.parents:
-            if (folder / "tools/node/build.py").exists():
-                return folder / "build"
-    raise MissingError(
-        "this is not inside a rocelab checkout",
-        cause="image, driver and probes are built by make in a clone",
-        action="Run rocelab inside a clone, or set ROCELAB_BUILD to the clone's build folder.",
-    )
+            if (folder / _RECIPE).exists():
+                return folder
+    return None
+
+
+def _installed_source() -> Path | None:
+    """Return what `make install` puts next to the virtual environment."""
+    folder = Path(sys.prefix).parent / "source"
+    return folder if (folder / _RECIPE).exists() else None
+
+
+def source_dir() -> Path:
+    """Return the folder with the sources of driver and probes. Raises MissingError."""
+    folder = _checkout() or _installed_source()
+    if folder is None:
+        raise MissingError(
+            "the sources of driver and probes are not here",
+            cause="this is neither a rocelab checkout nor an installation by `make install`",
+            action="Run rocelab inside a clone.",
+        )
+    return folder
+
+
+def build_dir() -> Path:
+    """Return the folder of what make builds: $ROCELAB_BUILD, the checkout's, or the user's."""
+    if named := os.environ.get("ROCELAB_BUILD"):
+        return Path(named)
+    folder = _checkout()
+    return folder / "build" if folder else cache_dir() / "build"
+
+
+def _make(target: str) -> str:
+    """Return the command that builds a target."""
+    if _checkout() is None and (source := _installed_source()):
+        where = shlex.join(["-C", str(source), f"BUILD={build_dir()}"])
+        return f"make {where} SKIP_APT=1 {target}"
+    return f"make {target}"
 
 
 def _existing(path: Path, target: str) -> Path:
@@ -39,8 +73,8 @@ def _existing(path: Path, target: str) -> Path:
     except OSError as error:
         raise MissingError(
             f"{path} cannot be used: {error.strerror}",
-            cause=f"`make {target}` has not run, or ROCELAB_BUILD names another folder",
-            action=f"Run `make {target}`.",
+            cause="it was not built yet, or ROCELAB_BUILD names another folder",
+            action=f"Run `{_make(target)}`.",
         ) from error
     return path
 

@@ -37,20 +37,8 @@ def up(
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
     """Make a testbed; for parameters and errors see `qemu_testbed.up`."""
-    if provider == Provider.VETH:
-        return veth.up(
-            name,
-            line=line,
-            mtu=mtu,
-            icount=icount,
-            nodes=nodes,
-            switches=switches,
-            memory_mb=memory_mb,
-            ssh_port=ssh_port,
-            lifeline=lifeline,
-            say=say,
-        )
-    return qemu.up(
+    boot = veth.up if provider == Provider.VETH else qemu.up
+    return boot(
         name,
         line=line,
         mtu=mtu,

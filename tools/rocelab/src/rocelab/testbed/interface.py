@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rocelab import accelerators
 from rocelab.plans.catalog import Transport
+from rocelab.plans.fault import FaultPlan
 from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.faults.link import FaultyLink
 from rocelab.testbed.node.interface import Node
 
 WHOLE_FRAMES = 65535
@@ -67,6 +69,14 @@ class Testbed(Protocol):
 
     def environment(self) -> dict[str, Any]:
         """Describe the testbed for run.json, as JSON values."""
+
+
+@runtime_checkable
+class CanFail(Protocol):
+    """A testbed whose data link can have faults."""
+
+    def faulty(self, faults: Sequence[FaultPlan]) -> AbstractContextManager[FaultyLink]:
+        """Have faults happen on the data link while the context lasts. Raises TestbedError."""
 
 
 Testbed.__test__ = False  # type: ignore[attr-defined]  # despite its name, not a pytest class

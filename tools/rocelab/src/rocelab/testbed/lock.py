@@ -47,6 +47,12 @@ def holder(path: Path) -> int | None:
     return None
 
 
+def discard(path: Path) -> None:
+    """Remove a lock that a killed process left; do nothing while another holds it."""
+    with suppress(UsageError), held(path, ""):
+        pass
+
+
 def _take(path: Path, what: str) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -13,7 +13,7 @@ from rocelab.plans.plan import LinkPlan
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 
-_HANDLE = "4791:"
+HANDLE = "4791:"
 """Marks our queueing disciplines; the number is the UDP port of RoCE v2."""
 _DEFAULT_HANDLE = "0:"
 """The kernel's own default queueing disciplines have this handle."""
@@ -54,7 +54,7 @@ def dropped(node: Node) -> int:
     """Return how many packets the shaped link has dropped at a node. Raises CellError."""
     root = _root(node)
     drops = root.get("drops")
-    if root.get("handle") != _HANDLE or not isinstance(drops, int):
+    if root.get("handle") != HANDLE or not isinstance(drops, int):
         raise CellError(
             f"{node.link.netdev} on {node.name} is no longer shaped",
             cause="something changed its queueing discipline while the benchmark ran",
@@ -80,7 +80,7 @@ def _root(node: Node) -> dict[str, Any]:
 def _refuse_foreign(node: Node) -> None:
     # one with our handle was left by a run that was killed
     handle = _root(node).get("handle", _DEFAULT_HANDLE)
-    if handle not in (_HANDLE, _DEFAULT_HANDLE):
+    if handle not in (HANDLE, _DEFAULT_HANDLE):
         raise TestbedError(
             f"{node.link.netdev} on {node.name} has a queueing discipline that is not rocelab's",
             cause=f"`tc qdisc` shows handle {handle!a:.20}; shaping the link would replace it",
@@ -89,7 +89,7 @@ def _refuse_foreign(node: Node) -> None:
 
 
 def _shape(node: Node, link: LinkPlan) -> None:
-    place = ("dev", node.link.netdev, "root", "handle", _HANDLE)
+    place = ("dev", node.link.netdev, "root", "handle", HANDLE)
     node.root.run(("tc", "qdisc", "replace", *place, "netem", *netem_parameters(link)))
 
 
@@ -99,5 +99,5 @@ def _restore(node: Node) -> None:
     A node that does not answer keeps ours: it is dead, or the next run that shapes replaces it.
     """
     with suppress(TestbedError, CellError):
-        if _root(node).get("handle") == _HANDLE:
+        if _root(node).get("handle") == HANDLE:
             node.root.run(("tc", "qdisc", "del", "dev", node.link.netdev, "root"))

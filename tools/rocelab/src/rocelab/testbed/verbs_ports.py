@@ -46,7 +46,7 @@ class VerbsPort:
 
 @dataclass(frozen=True)
 class Sysfs:
-    """What /sys/class/infiniband says of a node's devices."""
+    """What /sys/class/infiniband says about a node's devices."""
 
     soft: frozenset[str]
     """rxe devices: only they have the attribute `parent`."""

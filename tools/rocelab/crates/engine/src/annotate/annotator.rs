@@ -11,7 +11,7 @@ use super::packet_notes::Notes;
 use crate::analyzer::Analyzer;
 use crate::filter::Filter;
 use crate::join::CaptureJoin;
-use crate::read::Input;
+use crate::read::{Input, SORTED};
 
 /// Packets that the join reads at a time.
 const JOIN_STEP: usize = 1 << 12;
@@ -29,6 +29,10 @@ pub struct Options {
     pub go_back_n: bool,
     /// Packets by which the copy lags behind the analysis.
     pub window: usize,
+    /// Follow only the first of two copies of a packet.
+    pub drop_copies: bool,
+    /// The capture has a sample of the packets: leave out findings that compare packets.
+    pub sampled: bool,
 }
 
 /// An annotation in progress. The analysis, the join and the copy each read the capture through a
@@ -43,6 +47,7 @@ pub struct Annotator<W> {
     /// The copy.
     pub copier: Copier<W>,
     window: u64,
+    sampled: bool,
     /// Why the copy ended early.
     pub error: Option<CopyError>,
 }
@@ -63,6 +68,7 @@ impl<W: Write> Annotator<W> {
             go_back_n: options.go_back_n,
             keep_messages: false,
             keep_verdicts: true,
+            without_copies: options.drop_copies,
             ..flow::Config::default()
         };
         let analysis = crate::analyzer::Options {
@@ -72,10 +78,9 @@ impl<W: Write> Annotator<W> {
             packets: false,
             filter: Filter::default(),
             tracker,
-            // the copy follows in the order of the file
-            sort: false,
+            sort: true,
             offsets_ns: Vec::new(),
-            drop_copies: false,
+            drop_copies: options.drop_copies,
         };
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),
@@ -83,6 +88,7 @@ impl<W: Write> Annotator<W> {
             notes: Notes::default(),
             copier: Copier::new(copied, output),
             window: options.window as u64,
+            sampled: options.sampled,
             error: None,
         }
     }
@@ -97,7 +103,9 @@ impl<W: Write> Annotator<W> {
             self.collect();
             let ahead = self.analyzer.followed;
             self.join_to(ahead);
-            self.copy(ahead.saturating_sub(self.window))?;
+            // records that are sorted are followed that much later than they come
+            let sorted = if self.analyzer.disorder().0 > 0 { SORTED as u64 } else { 0 };
+            self.copy(ahead.saturating_sub(self.window + sorted))?;
         } else {
             self.analyzer.finish();
             self.collect();
@@ -123,12 +131,15 @@ impl<W: Write> Annotator<W> {
     }
 
     fn collect(&mut self) {
-        let now = self.analyzer.followed;
+        // the packets behind `followed` that come earlier in the file have a number up to this
+        let now = self.analyzer.followed.saturating_add(SORTED as u64);
         for verdict in self.analyzer.tracker.take_verdicts() {
             self.notes.verdict(verdict, now);
         }
         for finding in std::mem::take(&mut self.analyzer.tracker.findings.list) {
-            self.notes.finding(&finding);
+            if !self.sampled || !finding.rule.needs_all_packets() {
+                self.notes.finding(&finding);
+            }
         }
         self.analyzer.bad.clear();
     }

@@ -18,4 +18,4 @@ pub use merge::Merge;
 pub use read_error::ReadError;
 pub use reader::Reader;
 pub use record_block::{Block, NO_COMMENT, Record};
-pub use sorted::Sorted;
+pub use sorted::{SORTED, Sorted};

@@ -3,7 +3,7 @@
 //!
 //! One block is read ahead, so that the first disorder is seen before anything of it was given away.
 //! Only from then on are records copied and sorted. A time that goes back by more than a second is no
-//! disorder: a clock was set, or captures were put one behind the other.
+//! disorder: a clock was set, or captures were concatenated.
 
 use super::read_error::ReadError;
 use super::reader::Reader;
@@ -11,6 +11,8 @@ use super::record_block::Block;
 
 /// Records that are held back once a capture is in disorder.
 const WINDOW: usize = 4096;
+/// By how many records a record may be given later than it was read, at most.
+pub const SORTED: usize = 4 * WINDOW;
 /// A time that goes back by more, ns, is a step of the clock.
 const STEP_NS: i64 = 1_000_000_000;
 

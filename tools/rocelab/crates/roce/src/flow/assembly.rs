@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use super::message::Message;
+use super::psn;
 use super::stats::Stats;
 use super::verdict::Verdict;
 use crate::finding::{At, Rule};
@@ -13,6 +14,8 @@ use crate::opcode::{Class, Opcode, Position};
 pub(super) struct Piece {
     pub(super) psn: u32,
     pub(super) span: u32,
+    /// The path MTU, and so the span of a READ, is certain.
+    pub(super) exact: bool,
     pub(super) op: &'static Opcode,
     pub(super) bytes: u32,
     pub(super) wire: u32,
@@ -21,7 +24,7 @@ pub(super) struct Piece {
     pub(super) at: At,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     class: Class,
     message: Message,
@@ -29,11 +32,13 @@ struct Open {
 }
 
 /// Takes each piece once, in PSN order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Assembly {
     open: Option<Open>,
     /// The previous piece was taken, so the sender, not the capture, is the cause of an odd opcode.
     contiguous: bool,
+    /// The PSN after the previous piece.
+    next: u32,
 }
 
 impl Assembly {
@@ -45,8 +50,9 @@ impl Assembly {
 
     /// Notes that a message of one packet was taken elsewhere.
     #[inline]
-    pub(super) fn pass(&mut self) {
+    pub(super) fn pass(&mut self, next: u32) {
         self.contiguous = true;
+        self.next = next;
     }
 
     /// Notes that packets before the next piece may be missing.
@@ -63,6 +69,8 @@ impl Assembly {
 
     pub(super) fn take(&mut self, piece: &Piece, stats: &mut Stats, context: &mut Context<'_>) {
         let op = piece.op;
+        self.contiguous &= piece.psn == self.next;
+        self.next = psn::add(piece.psn, piece.span);
         if let Some(open) = self
             .open
             .as_mut()
@@ -83,7 +91,7 @@ impl Assembly {
                 let what = if had_open {
                     "continues a message of another kind"
                 } else {
-                    "continues a message that did not begin"
+                    "continues a message that never began"
                 };
                 self.odd(piece, context, what);
             } else {
@@ -95,6 +103,8 @@ impl Assembly {
         }
         self.contiguous = true;
         if !op.is_data() {
+            // after a READ of uncertain span, packets may be missing
+            self.contiguous = piece.exact;
             stats.requests += 1;
             return;
         }
@@ -157,7 +167,7 @@ fn check_length(open: &Open, context: &mut Context<'_>) {
     if let Some(len) = open.reth_len.filter(|&len| u64::from(len) != message.bytes) {
         context.find(Rule::MessageLength, message.last, false, || {
             format!(
-                "the RETH in packet {} announces {len} bytes, the message from PSN {} has {}",
+                "the RETH in packet {} announces {len} bytes; the message at PSN {} carries {}",
                 message.first.packet, message.psn, message.bytes
             )
         });

@@ -5,7 +5,7 @@ use super::efficiency::Efficiency;
 use super::evidence::Evidence;
 use super::message::Message;
 use super::verdict::Verdicts;
-use crate::finding::{At, Findings, Repeated, Rule};
+use crate::finding::{At, Findings, Lost, Repeated, Rule};
 use crate::packet::Net;
 
 /// Outputs of a direction, and facts about the other direction.
@@ -20,9 +20,9 @@ pub(super) struct Context<'a> {
     pub(super) net: Net,
     /// Whether the capture has packets of the other side.
     pub(super) visible: bool,
-    /// What the capture has of the responses to a READ that is issued again.
+    /// What the capture has of the responses to a reissued READ.
     pub(super) answer: Answer,
-    /// Clocks of files, and what other evidence the capture as a whole gives.
+    /// Clocks of files, and other evidence about the capture as a whole.
     pub(super) evidence: &'a mut Evidence,
 }
 
@@ -49,7 +49,18 @@ impl Context<'_> {
         self.findings.add(rule, at, Some(self.connection), ambiguous, detail);
     }
 
-    /// One finding for all times that something was found.
+    /// Adds a finding of a loss.
+    pub(super) fn find_loss(
+        &mut self,
+        lost: Lost,
+        at: At,
+        ambiguous: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.findings.add_loss(lost, at, Some(self.connection), ambiguous, detail);
+    }
+
+    /// Adds one finding for all occurrences.
     pub(super) fn find_repeated(
         &mut self,
         rule: Rule,

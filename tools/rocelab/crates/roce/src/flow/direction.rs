@@ -23,7 +23,7 @@ use crate::packet::{Aeth, NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 /// are followed nevertheless.
 const CORRUPT_HEADSTART: u64 = 8;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: Key,
     pub(super) id: u32,
@@ -237,7 +237,7 @@ impl Flow {
             }
             Service::Rc | Service::Xrc | Service::Uc => {
                 if let Some(peer) = peer {
-                    if op.class == Class::ReadRequest {
+                    if op.needs_answer() {
                         context.answer = peer.responses.answer(packet.psn);
                     }
                     if self.stats.pmtu == 0 {
@@ -285,7 +285,7 @@ impl Flow {
             return;
         };
         if peer.requests.started() {
-            // a repeated response to an old request says nothing
+            // a repeated response to an old request proves nothing
             if peer.requests.expects(psn) {
                 self.fitting += 1;
             } else if peer.requests.unknown(psn) {
@@ -296,15 +296,20 @@ impl Flow {
         if self.stats.pmtu > 0 && !self.stats.pmtu_guessed && open {
             peer.stats.pmtu = self.stats.pmtu;
             peer.stats.pmtu_guessed = false;
-            peer.requests.learn_mtu(self.stats.pmtu);
         }
+        peer.stats.correct_pmtu(packet.payload_len);
+        // the peer's own data may have shown the path MTU since its last request
+        peer.requests.note_mtu(peer.stats.pmtu);
         self.note_restart(peer, psn, aeth, at, context);
         // the requests are the subject from here on
         let from_a = std::mem::replace(&mut context.from_a, peer.from_a);
         let Flow { requests, stats, .. } = &mut *peer;
         let mut acked = Acked::default();
         match syndrome {
-            Some(Syndrome::Nak { code: 0 }) => requests.nak(psn, at, stats, context),
+            Some(Syndrome::Nak { code: 0 }) => {
+                let late = !aeth.is_some_and(|aeth| self.responses.acked_before(psn, aeth.msn));
+                requests.nak(psn, late, at, stats, context);
+            }
             Some(Syndrome::Nak { .. }) => {}
             Some(Syndrome::Rnr { timer }) => {
                 requests.rnr(psn, rnr_delay_ns(timer), at, stats, context);
@@ -313,24 +318,33 @@ impl Flow {
                 acked = requests.acknowledge(psn, at, stats, context);
             }
         }
+        let gaps = self.stats.gaps;
         let read = requests.read_at(psn);
-        if let Some(read) = read.filter(|_| op.class == Class::ReadResponse) {
-            let from = self.responses.high().unwrap_or(requests.origin());
-            self.responses.pass_reads(requests.reads_between(from, read.psn), &mut self.stats);
+        // what the responder has executed before this response it has answered before
+        let executed = match syndrome {
+            _ if acked.early => None,
+            Some(Syndrome::Reserved) => None,
+            Some(Syndrome::Ack { .. }) if op.class == Class::Acknowledge => Some(next_psn(psn)),
+            _ => Some(psn),
+        };
+        if let Some(to) = executed {
+            self.responses.pass_reads(requests, to, &mut self.stats);
+        }
+        if op.class == Class::AtomicAcknowledge {
+            self.responses.note_atomic(psn);
         }
         if op.class == Class::ReadResponse && self.responses.has(psn) && requests.tells_replay(psn)
         {
             context.find(Rule::ReadReplay, at, true, || {
                 format!(
                     "the READ response with PSN {psn} was captured before, and the capture has no \
-                     READ that asks for it again: doubled on the way, or the capture lost the READ"
+                     READ that asks for it again: duplicated in transit, or the capture lost the READ"
                 )
             });
         }
         context.from_a = from_a;
         self.responses.note_acked(acked);
         self.stats.acked_messages += u64::from(acked.messages);
-        let gaps = self.stats.gaps;
         if op.class == Class::ReadResponse {
             self.responses.packet(&response, read, &mut self.stats, context);
         }
@@ -353,18 +367,18 @@ impl Flow {
         if let (Class::Acknowledge, Some(aeth)) = (op.class, aeth) {
             if acked.regress {
                 context.find(Rule::AckRegress, at, true, || {
-                    format!("acknowledges PSN {psn}, less than an ACK before it: late, or wrong")
+                    format!("acknowledges PSN {psn}, lower than an earlier ACK: late or wrong")
                 });
             }
             if acked.advanced {
                 peer.requests.note_msn(aeth.msn);
-                self.responses.check_msn(aeth.msn, at, context);
+                self.responses.check_msn(psn, aeth.msn, at, context);
             }
         }
     }
 
-    /// An ACK behind PSNs that were skipped, with an MSN that starts again: another connection has the
-    /// QP numbers now, and the PSNs between the two never were.
+    /// Handles an ACK after skipped PSNs whose MSN restarts: another connection now has the QP numbers,
+    /// and the skipped PSNs never existed.
     fn note_restart(
         &mut self,
         peer: &mut Self,
@@ -374,12 +388,12 @@ impl Flow {
         context: &mut Context<'_>,
     ) {
         let Some(aeth) = aeth.filter(|aeth| self.responses.restarts(aeth.msn)) else { return };
-        let skipped = peer.requests.skip_to_restart(psn, &mut peer.stats);
+        let skipped = peer.requests.skip_to_restart(psn, &mut peer.stats, context);
         if skipped > 0 {
             self.responses.forget_msn();
             context.find(Rule::QpnReuse, at, true, || {
                 format!(
-                    "MSN {} starts again behind {skipped} PSNs that were not captured: another \
+                    "MSN {} restarts after {skipped} PSNs that were not captured: another \
                      connection has these QP numbers now",
                     aeth.msn
                 )
@@ -408,7 +422,7 @@ impl Flow {
                 let (min, max) = stats.rnr_timer_ns.unwrap_or((ns, ns));
                 stats.rnr_timer_ns = Some((min.min(ns), max.max(ns)));
                 context.find(Rule::Rnr, at, false, || {
-                    format!("receiver not ready for PSN {psn}; it asks to wait {ns} ns")
+                    format!("receiver not ready for PSN {psn}; it requests a wait of {ns} ns")
                 });
             }
             Some(Syndrome::Nak { code }) => {
@@ -423,6 +437,10 @@ impl Flow {
             Some(Syndrome::Reserved) | None => {}
         }
     }
+}
+
+const fn next_psn(psn: u32) -> u32 {
+    super::psn::add(psn, 1)
 }
 
 /// Records the status of a response; `status` applies if it is not a NAK.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the connections together say of the capture: mirrored ports, samples, clocks of several files.
+//! What all connections together show about the capture: mirrored ports, sampling, clocks of several
+//! files.
 
 use crate::finding::At;
 
-/// Pairs of files whose clocks are compared; more are not.
+/// Limit of file pairs whose clocks are compared.
 const MAX_CLOCKS: usize = 256;
-/// Packets that a statement on the whole capture needs at least.
+/// Packets needed for a statement about the whole capture.
 const LEAST: u64 = 50;
 
-/// The clock of one file is behind that of another.
+/// The clock of one file lags that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     /// The file whose times are too small.
@@ -17,12 +18,12 @@ pub struct ClockOffset {
     pub than: u16,
     /// How many responses came before their requests.
     pub count: u64,
-    /// By how much at most: the clocks differ by at least this, ns.
+    /// The largest such lead, ns; the clocks differ by at least this.
     pub least_ns: u64,
 }
 
 /// Counts over all connections, complete at the end of the capture.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Request packets.
     pub requests: u64,
@@ -30,7 +31,7 @@ pub struct Evidence {
     pub gaps: u64,
     /// PSNs in the gaps.
     pub missing: u64,
-    /// Request packets that come again so early that no sender resends them.
+    /// Request packets repeated sooner than any sender retransmits.
     pub copies: u64,
     /// READs whose length was not captured.
     pub unknown_reads: u64,
@@ -41,7 +42,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// A response at `response` that the request at `request` caused, in another file and before it.
+    /// Notes a response that another file holds, timed before the request that caused it.
     pub(super) fn note_early(&mut self, response: At, request: At) {
         let early = request.time_ns.saturating_sub(response.time_ns);
         let early = u64::try_from(early).unwrap_or(0);
@@ -55,7 +56,7 @@ impl Evidence {
         }
     }
 
-    /// Most packets lack the one before them: one packet in this many was captured.
+    /// Most packets lack their predecessor: one packet in this many was captured.
     #[must_use]
     pub fn sampled(&self) -> Option<u64> {
         let seen = self.requests.max(1);
@@ -63,8 +64,8 @@ impl Evidence {
         sampled.then(|| (self.missing + seen) / seen)
     }
 
-    /// Nearly every request packet comes twice at once: a port is mirrored twice, or two taps are on
-    /// its way.
+    /// Nearly every request packet appears twice in a row: a port is mirrored twice, or the path has two
+    /// taps.
     #[must_use]
     pub fn mirrored(&self) -> bool {
         self.requests >= LEAST && self.copies * 20 >= self.requests * 9

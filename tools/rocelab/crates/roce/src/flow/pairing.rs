@@ -42,7 +42,7 @@ const MAX_CM: usize = 1 << 14;
 /// PSNs in a bucket of the index of unpaired directions: 2 to this power.
 const BUCKET_BITS: u32 = 12;
 const BUCKETS: u32 = 1 << (24 - BUCKET_BITS);
-/// Buckets that one direction is in; the oldest are left first. An ACK is never so late.
+/// Buckets per direction; it leaves the oldest first. No ACK is that late.
 const MAX_BUCKETS: u32 = 16;
 
 /// The PSNs under which an unpaired direction is in the index.
@@ -57,7 +57,7 @@ impl Indexed {
         (self.first + self.count) % BUCKETS
     }
 
-    /// How many PSNs from `from` on find the direction.
+    /// How many PSNs, starting at `from`, lead to the direction.
     #[inline]
     pub(super) fn covered(self, from: u32) -> usize {
         let end = psn::add((self.first + self.count) << BUCKET_BITS, 0);
@@ -74,7 +74,7 @@ pub(super) struct Candidate {
 }
 
 /// CM exchanges, and directions without a partner.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pairing {
     requests: HashMap<(Address, u32), u32>,
     /// The peer of each QP.

@@ -7,7 +7,7 @@ use super::assembly::{belongs, complete};
 use super::context::{Answer, Context};
 use super::message::Message;
 use super::psn;
-use super::requests::{Acked, Read};
+use super::requests::{Acked, Read, Requests};
 use super::stats::Stats;
 use crate::finding::{At, Rule};
 use crate::opcode::Opcode;
@@ -26,7 +26,7 @@ pub(super) struct Response {
 const MAX_LOST: usize = 64;
 
 /// The READ that is being answered. A reissued READ has responses to each issue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Progress {
     /// PSN of the READ, or of the first response if the READ was not captured.
     start: u32,
@@ -41,15 +41,21 @@ struct Progress {
 }
 
 /// The responses of one responder.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Responses {
     high: Option<u32>,
     /// The PSN after the last completed READ: responses before it are repeated.
     done: Option<u32>,
+    /// What came before this PSN was answered, so that it is known which responses are missing.
+    answered: Option<u32>,
     progress: Option<Progress>,
     /// Responses that were not captured although later ones were: first PSN, and the one after the last.
     lost: VecDeque<(u32, u32)>,
     msn: Option<u32>,
+    /// The PSN of the ACK with this MSN.
+    msn_psn: Option<u32>,
+    /// An earlier MSN, and the last PSN that was acknowledged with it.
+    outdated: Option<(u32, u32)>,
     msn_messages: u32,
     msn_inexact: bool,
 }
@@ -92,22 +98,39 @@ impl Responses {
         }
     }
 
-    /// A READ is answered: those before it, `skipped`, were answered before, or their responses are lost.
-    pub(super) fn pass_reads(
-        &mut self,
-        skipped: impl Iterator<Item = (u32, u32)>,
-        stats: &mut Stats,
-    ) {
-        for (from, to) in skipped {
-            stats.gaps += 1;
-            stats.missing += u64::from(psn::diff(to, from).unsigned_abs());
-            self.note_lost(from, to);
+    /// The responder has executed what comes before PSN `to`: the responses to READs and atomics there
+    /// were captured, or they are missing.
+    #[inline]
+    pub(super) fn pass_reads(&mut self, requests: &Requests, to: u32, stats: &mut Stats) {
+        let from = self.answered.unwrap_or(requests.origin());
+        if psn::before(from, to) {
+            self.answered = Some(to);
+            for (start, end) in requests.reads_between(from, to) {
+                self.pass_read(start, end, stats);
+            }
         }
     }
 
-    /// Where unanswered READs may begin: behind the latest response.
-    pub(super) fn high(&self) -> Option<u32> {
-        self.high
+    fn pass_read(&mut self, start: u32, end: u32, stats: &mut Stats) {
+        let progress = self.progress.as_ref().filter(|progress| progress.start == start);
+        let from = match progress {
+            Some(progress) => progress.need,
+            None if self.done.is_some_and(|done| psn::before(start, done)) => return,
+            None => start,
+        };
+        if psn::before(from, end) && !self.is_lost(from) {
+            stats.gaps += 1;
+            stats.missing += u64::from(psn::diff(end, from).unsigned_abs());
+            self.note_lost(from, end);
+        }
+    }
+
+    /// Takes the response to an atomic.
+    pub(super) fn note_atomic(&mut self, at: u32) {
+        self.note_found(at);
+        if self.answered.is_none_or(|answered| !psn::before(at, answered)) {
+            self.answered = Some(psn::add(at, 1));
+        }
     }
 
     /// Whether the response with this PSN was captured before.
@@ -116,6 +139,7 @@ impl Responses {
             return false;
         }
         self.done.is_some_and(|done| psn::before(at, done))
+            || self.answered.is_some_and(|answered| psn::before(at, answered))
             || self.progress.as_ref().is_some_and(|progress| {
                 !psn::before(at, progress.start) && psn::before(at, progress.need)
             })
@@ -129,11 +153,13 @@ impl Responses {
         context: &mut Context<'_>,
     ) {
         let passed = self.high.is_some_and(|high| psn::before(response.psn, high));
+        // a response that was not captured before is no second one
+        let found = self.is_lost(response.psn);
+        if found {
+            self.note_found(response.psn);
+        }
         if passed {
-            // a response that was not captured before is no second one
-            if self.is_lost(response.psn) {
-                self.note_found(response.psn);
-            } else {
+            if !found {
                 stats.count_passed(true);
                 stats.count_again(response.at.time_ns, 1);
             }
@@ -159,7 +185,7 @@ impl Responses {
             self.progress = Some(Progress {
                 start: start.unwrap_or(response.psn),
                 end: read.map(|read| read.end),
-                len: read.map(|read| read.reth.len),
+                len: read.and_then(|read| read.reth).map(|reth| reth.len),
                 need: start.unwrap_or(response.psn),
                 broken: read.is_none() && !begins,
                 message: Message {
@@ -231,7 +257,7 @@ impl Responses {
         if let Some(len) = done.len.filter(|&len| u64::from(len) != message.bytes) {
             context.find(Rule::MessageLength, response.at, false, || {
                 format!(
-                    "the READ at PSN {} asks for {len} bytes, its responses carry {}",
+                    "the READ at PSN {} asks for {len} bytes; its responses carry {}",
                     done.start, message.bytes
                 )
             });
@@ -255,18 +281,27 @@ impl Responses {
     }
 
     /// Compares the MSN of an ACK with the messages acknowledged since the previous one.
-    pub(super) fn check_msn(&mut self, msn: u32, at: At, context: &mut Context<'_>) {
+    pub(super) fn check_msn(&mut self, at_psn: u32, msn: u32, at: At, context: &mut Context<'_>) {
         let messages = std::mem::take(&mut self.msn_messages);
         let inexact = std::mem::take(&mut self.msn_inexact);
+        let acked = self.msn_psn.replace(at_psn);
         let Some(before) = self.msn.replace(msn) else { return };
+        if before != msn {
+            self.outdated = acked.map(|acked| (before, acked));
+        }
         let expected = psn::add(before, messages);
         if !inexact && expected != msn {
             context.find(Rule::Msn, at, false, || {
                 format!(
-                    "MSN {msn}; after MSN {before} and {messages} more message(s) it must be {expected}"
+                    "MSN {msn}; expected {expected} after MSN {before} and {messages} more message(s)"
                 )
             });
         }
+    }
+
+    /// Whether the responder had acknowledged a PSN before it sent a response with this MSN.
+    pub(super) fn acked_before(&self, at: u32, msn: u32) -> bool {
+        self.outdated.is_some_and(|(old, acked)| psn::before(old, msn) && !psn::before(acked, at))
     }
 
     /// Whether an MSN is less than that of an earlier ACK.
@@ -274,9 +309,9 @@ impl Responses {
         self.msn.is_some_and(|before| psn::before(msn, before))
     }
 
-    /// The MSNs so far say nothing of the next ones.
+    /// Forgets the MSNs so far: they predict nothing about the next ones.
     pub(super) fn forget_msn(&mut self) {
-        self.msn = None;
+        (self.msn, self.msn_psn, self.outdated) = (None, None, None);
     }
 
     pub(super) fn finish(&mut self, stats: &mut Stats) {

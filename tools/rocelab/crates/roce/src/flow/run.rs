@@ -15,12 +15,12 @@ pub struct Run {
     pub psn: u32,
     /// How many packets.
     pub count: usize,
-    /// Their times do not decrease.
+    /// Whether their times never decrease.
     pub in_time: bool,
 }
 
 /// Sums of a run that are not yet in the statistics; each packet is a whole message.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RunSums {
     /// The header number of the packets.
     pub(super) headers: u64,

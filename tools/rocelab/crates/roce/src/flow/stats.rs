@@ -5,8 +5,10 @@ use crate::histogram::Histogram;
 use crate::packet::{NAK_NAMES, Packet};
 use crate::series::{Interval, Series};
 
+/// The largest path MTU of InfiniBand, bytes.
+pub(super) const MAX_MTU: u32 = 4096;
 /// Intervals kept per direction.
-const SERIES_LIMIT: usize = 64;
+const SERIES_LIMIT: u32 = 64;
 
 /// Retransmitted packets by cause, as far as the capture decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,9 +44,9 @@ pub struct Stats {
     pub incomplete: u64,
     /// READ, atomic and FLUSH requests, without retransmissions.
     pub requests: u64,
-    /// Data packets that were sent again; neither duplicates nor reordered packets.
+    /// Retransmitted data packets; duplicates and reordered packets do not count.
     pub retransmitted: u64,
-    /// Packets without payload that were sent again.
+    /// Retransmitted packets without payload.
     pub retransmitted_requests: u64,
     /// Retransmissions by cause; duplicates and reordered packets are not among them.
     pub retransmissions: Retransmissions,
@@ -54,17 +56,17 @@ pub struct Stats {
     pub gaps: u64,
     /// PSNs in the gaps, without those of reordered packets.
     pub missing: u64,
-    /// Those of them that the receiver has: the capture lost them.
+    /// Those that the receiver acknowledged: the capture lost them.
     pub missed: u64,
     /// Late packets that fill a gap, without the sender going back.
     pub out_of_order: u64,
-    /// By how many PSNs the latest of them comes late.
+    /// Largest lateness of such a packet, in PSNs.
     pub reorder_depth: u32,
-    /// The longest time that a reordered packet comes after its successor, ns.
+    /// Longest time by which a reordered packet follows its successor, ns.
     pub(crate) reorder_ns: u64,
     /// Positive acknowledgements.
     pub acks: u64,
-    /// Messages that they acknowledge, which shows coalescing.
+    /// Messages that they acknowledge; more messages than ACKs means coalescing.
     pub acked_messages: u64,
     /// NAKs by code; the last entry counts all reserved codes.
     pub naks: [u64; NAK_NAMES.len()],
@@ -136,13 +138,13 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// Takes back packets that [`Self::count_passed`] counted: they were not sent again.
+    /// Takes back packets that [`Self::count_passed`] counted: they were not retransmitted.
     pub(crate) fn uncount_passed(&mut self, data: u64, others: u64) {
         self.retransmitted = self.retransmitted.saturating_sub(data);
         self.retransmitted_requests = self.retransmitted_requests.saturating_sub(others);
     }
 
-    /// Adds data packets that were sent again to the series.
+    /// Adds retransmitted data packets to the series.
     pub(crate) fn count_again(&mut self, time_ns: i64, data: u64) {
         let retransmitted = u32::try_from(data).unwrap_or(u32::MAX);
         self.series.add(time_ns, Interval { packets: 0, retransmitted, payload_bytes: 0 });
@@ -161,7 +163,15 @@ impl Stats {
         self.series.add(time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
     }
 
-    /// The shortest time from a request to its response; without any, 50 µs: no timer is as short.
+    /// Corrects a guessed path MTU that is less than the payload of a packet.
+    #[inline]
+    pub(crate) fn correct_pmtu(&mut self, payload_len: u32) {
+        if self.pmtu_guessed && payload_len > self.pmtu {
+            self.pmtu = payload_len.next_power_of_two().min(MAX_MTU);
+        }
+    }
+
+    /// The shortest time from a request to its response; 50 µs, less than any timer, if there is none.
     pub(crate) fn least_latency_ns(&self) -> u64 {
         if self.latency.count() == 0 { 50_000 } else { self.latency.quantile(0.0) }
     }

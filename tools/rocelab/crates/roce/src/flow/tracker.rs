@@ -30,7 +30,7 @@ pub struct Config {
     pub max_findings: usize,
     /// Breaches of Go-Back-N are errors.
     pub go_back_n: bool,
-    /// Copies of packets are left out already: what comes twice was sent twice.
+    /// Copies of packets were dropped earlier: whatever appears twice was sent twice.
     pub without_copies: bool,
     /// Keep a row of each message for [`Tracker::take_messages`].
     pub keep_messages: bool,
@@ -57,7 +57,7 @@ const RECENT: usize = 256;
 const MAX_CANDIDATES: usize = 64;
 
 /// Follows all connections of a capture.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tracker {
     config: Config,
     flows: Vec<Option<Box<Flow>>>,
@@ -73,7 +73,7 @@ pub struct Tracker {
     pub findings: Findings,
     /// Efficiency by message size.
     pub efficiency: Efficiency,
-    /// What the connections say of the capture; complete after [`Self::finish`].
+    /// What the connections show about the capture; complete after [`Self::finish`].
     pub evidence: Evidence,
     /// Packets with reserved bits, the first one's bits and connection, and connections with such packets.
     reserved: (Repeated, (u8, u8), Option<u32>, u64),
@@ -137,7 +137,7 @@ impl Tracker {
         let corrupt = diagnosis == Some(Diagnosis::Corrupted);
         let Some(op) = packet.op() else {
             self.findings.add(Rule::OpcodeUnknown, at, None, false, || {
-                format!("BTH opcode {:#04x} is not the specification's", packet.opcode)
+                format!("undefined BTH opcode {:#04x}", packet.opcode)
             });
             return None;
         };
@@ -491,7 +491,7 @@ impl Tracker {
                     let at = At { time_ns: cnps.last_ns, ..At::default() };
                     self.findings.add(Rule::CnpWithoutCe, at, Some(flow.id), true, || {
                         format!(
-                            "{} CNP(s), but no packet with CE the other way: marked behind the \
+                            "{} CNP(s), but no CE-marked packet the other way: marked after the \
                              capture point, or sent without cause",
                             cnps.stats.cnp
                         )
@@ -524,12 +524,12 @@ impl Tracker {
 }
 
 impl Tracker {
-    /// What can be said only of the capture as a whole.
+    /// Judges what only the capture as a whole shows.
     fn judge_capture(&mut self) {
         let (reserved, (qp, psn), connection, directions) = std::mem::take(&mut self.reserved);
         self.findings.add_repeated(Rule::BthReserved, reserved, connection, false, || {
             format!(
-                "reserved bits are set in {} packet(s) of {directions} direction(s), at first {qp:#04x} \
+                "reserved bits are set in {} packet(s) of {directions} direction(s), first {qp:#04x} \
                  before the QP, {psn:#04x} before the PSN",
                 reserved.count
             )

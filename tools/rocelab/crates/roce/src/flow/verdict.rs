@@ -113,7 +113,7 @@ pub enum Verdict {
 }
 
 /// Collects verdicts, if they are wanted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Verdicts {
     pub(super) keep: bool,
     pub(super) list: Vec<Verdict>,

@@ -2,15 +2,13 @@
 //! Checks of single packets, with little state of their direction.
 
 use super::context::Context;
-use super::stats::Stats;
+use super::stats::{MAX_MTU, Stats};
 use crate::finding::{At, Repeated, Rule};
 use crate::opcode::{Class, Opcode, Position};
 use crate::packet::{Net, Packet};
 
-const MAX_MTU: u32 = 4096;
-
 /// State of a direction for these checks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Constant {
     pkey: Option<u16>,
     sport: Option<u16>,
@@ -59,7 +57,7 @@ impl Constant {
         }
         if packet.bad_length {
             context.find(Rule::Length, at, false, || {
-                "the lengths of the network header, UDP, BTH and frame do not fit".to_owned()
+                "network header, UDP, BTH and frame lengths do not match".to_owned()
             });
             return;
         }
@@ -73,12 +71,11 @@ impl Constant {
     fn changed(&mut self, packet: &Packet, at: At, context: &mut Context<'_>) {
         if let Some(before) = self.pkey.replace(packet.pkey).filter(|&pkey| pkey != packet.pkey) {
             context.find(Rule::PkeyChange, at, false, || {
-                format!("P_Key {:#06x}; it was {before:#06x}", packet.pkey)
+                format!("the P_Key changed from {before:#06x} to {:#06x}", packet.pkey)
             });
         }
         if packet.pkey & 0x7fff == 0 {
-            context
-                .find(Rule::Pkey, at, false, || format!("P_Key {:#06x} is not valid", packet.pkey));
+            context.find(Rule::Pkey, at, false, || format!("invalid P_Key {:#06x}", packet.pkey));
         }
         if let Some(before) = self.sport.replace(packet.sport).filter(|&port| port != packet.sport)
         {
@@ -89,7 +86,7 @@ impl Constant {
         }
     }
 
-    /// Takes over what the other direction showed too, so that the connection is named once.
+    /// Merges the findings of the other direction, so that the connection is reported once.
     pub(super) fn join(&mut self, other: &mut Self) {
         let theirs = std::mem::take(&mut other.ports);
         if self.ports.count == 0 {
@@ -98,17 +95,17 @@ impl Constant {
         self.ports.note(theirs.first, theirs.count);
     }
 
-    /// Says what the direction showed again and again.
+    /// Reports what recurred, once per direction.
     pub(super) fn finish(&self, context: &mut Context<'_>) {
         context.find_repeated(Rule::BthVersion, self.version, false, || {
-            "the transport header version is not 0, and only 0 exists".to_owned()
+            "the transport header version is not 0, the only one defined".to_owned()
         });
         let (before, port) = self.first_ports;
         context.find_repeated(Rule::UdpSourcePort, self.ports, false, || match self.ports.count {
-            1 => format!("UDP source port {port}; it was {before}"),
-            count => format!(
-                "the UDP source port changes {count} times, at first from {before} to {port}"
-            ),
+            1 => format!("the UDP source port changed from {before} to {port}"),
+            count => {
+                format!("the UDP source port changed {count} times, first from {before} to {port}")
+            }
         });
     }
 }
@@ -116,7 +113,7 @@ impl Constant {
 fn pad(packet: &Packet, at: At, context: &mut Context<'_>) {
     context.find(Rule::Pad, at, false, || {
         format!(
-            "payload {} and pad {} bytes are no multiple of 4",
+            "payload of {} bytes plus pad of {} is not a multiple of 4",
             packet.payload_len,
             packet.pad()
         )
@@ -129,11 +126,7 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
         return;
     }
     let bytes = packet.payload_len;
-    if stats.pmtu_guessed && bytes > stats.pmtu {
-        // the guess is wrong, not the packet
-        stats.pmtu = 0;
-        stats.pmtu_guessed = false;
-    }
+    stats.correct_pmtu(bytes);
     let wrong = match op.position {
         Position::First | Position::Middle => {
             let open = stats.pmtu == 0 || stats.pmtu_guessed;
@@ -149,7 +142,7 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
     if wrong {
         let pmtu = stats.pmtu;
         context.find(Rule::Mtu, at, false, || {
-            format!("{} carries {bytes} bytes, the path MTU is {pmtu} (0: not known)", op.name)
+            format!("{} carries {bytes} bytes; the path MTU is {pmtu} (0: unknown)", op.name)
         });
     }
 }
@@ -166,8 +159,7 @@ pub(super) fn cnp(packet: &Packet, frame: &[u8], at: At, context: &mut Context<'
     let is_cnp = packet.op().is_some_and(|op| op.class == Class::Congestion);
     if is_cnp && (!packet.becn() || !zero || packet.bad_length || packet.net == Net::V1) {
         context.find(Rule::CnpFormat, at, false, || {
-            "a CNP has BECN set, 16 bytes of zero behind the BTH, and exists in RoCE v2 only"
-                .to_owned()
+            "a CNP must set BECN, have 16 zero bytes after the BTH, and be RoCE v2".to_owned()
         });
     }
 }

@@ -83,7 +83,7 @@ impl Diagnosis {
             Self::LrhMissing => "was made without the eight bytes of ones before the header",
             Self::LrhZero => "was made with eight zeros, not ones, before the header",
             Self::PadExcluded => "was made without the pad bytes",
-            Self::BeforePad => "stands before the pad, not behind it",
+            Self::BeforePad => "is before the pad, not after it",
             Self::HeadersOnly => "covers the headers only, not the payload",
             Self::OptionsExcluded => "was made without the IPv4 options",
             Self::Corrupted => "fits no known mistake: bytes changed after it was made",

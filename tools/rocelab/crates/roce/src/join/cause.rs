@@ -64,7 +64,7 @@ causes! {
     Received {
         /// The frame has a record.
         Matched "matched" true,
-        /// One more record with the same bytes: the network duplicated it behind the capture point.
+        /// One more record with the same bytes: the network duplicated it after the capture point.
         Copy "copy" true,
         /// The receiver's driver dropped it on arrival, by its own record.
         Dropped "dropped" true,
@@ -76,7 +76,7 @@ causes! {
         NotRecorded "not_recorded" true,
         /// Multicast has any number of receivers and is not joined.
         Multicast "multicast" true,
-        /// No record: lost behind the capture point, or dropped by the driver on arrival.
+        /// No record: lost after the capture point, or dropped by the driver on arrival.
         BehindCapture "behind_capture" true,
         /// No record, and the probe lost some: either the packet or its record was lost.
         LostOrRecordLost "lost_or_record_lost" true,

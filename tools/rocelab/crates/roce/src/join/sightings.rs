@@ -41,7 +41,7 @@ struct Class {
     rx: Vec<usize>,
 }
 
-/// What is known of one frame so far.
+/// What is known about one frame so far.
 #[derive(Clone, Copy, Default)]
 struct Match {
     tx: Option<usize>,

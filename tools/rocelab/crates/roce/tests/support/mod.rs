@@ -2,6 +2,8 @@
 //! Feeds frames to a tracker as the pipeline does, and returns its findings.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
+pub mod truth;
+
 use rc_simulator::frame::{Host, Transport, ethernet};
 use roce::finding::{At, Finding, Rule, Severity};
 use roce::flow::{Config, Connection, Tracker};

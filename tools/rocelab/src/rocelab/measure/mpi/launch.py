@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import NoReturn
 
-from rocelab.errors import CellError, TestbedError
+from rocelab.errors import CellError, StallError, TestbedError
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Suite
 from rocelab.plans.plan import MpiPlan
@@ -269,15 +269,14 @@ def _running(node: Node, argv: Sequence[str]) -> Iterator[Process]:
 
 
 def _raise_failed(done: Completed, timeout: int) -> NoReturn:
-    what = f"exited with {done.returncode}"
-    if done.returncode == _TIMED_OUT:
-        what = f"did not end within {timeout} s"
+    stalled = done.returncode == _TIMED_OUT
+    what = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
     lines = [
         line
         for line in (done.stdout + done.stderr).splitlines()
         if line.strip(" -") and _AGENT_MARK not in line and line != _RANK_MARK
     ]
-    raise CellError(
+    raise (StallError if stalled else CellError)(
         f"mpirun {what}",
         cause="\n".join(lines[-12:])[-1500:],
         action="Run `rocelab doctor --mpi`: it says which setting to change.",

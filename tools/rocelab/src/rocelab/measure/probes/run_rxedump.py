@@ -30,7 +30,7 @@ def rxedump(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iter
 
 def _remote_path(node: Node) -> str:
     # nodes may share a machine
-    return f"/tmp/rocelab-{node.name}.pcapng"  # noqa: S108 -- on the node, which is ours
+    return f"/tmp/rocelab-dump.{node.name}.pcapng"  # noqa: S108 -- on the node, which is ours
 
 
 def _start(node: Node, device: str) -> Process:

@@ -42,11 +42,13 @@ def rxestat(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iter
 
 
 def _start(machine: Node, watched: Mapping[str, str]) -> Process:
-    """Start rxestat for these devices by node. It filters by one device, or not at all."""
-    if len(watched) > 1:
-        return machine.root.start(("rxestat", "--json", "--node", "+".join(watched)))
-    (name, device), *_ = watched.items()
-    return machine.root.start(("rxestat", "--json", "--device", device, "--node", name))
+    """Start rxestat for these devices by node. It filters by one device, or not at all.
+
+    Reports show the stage xmit.
+    """
+    names = "+".join(watched)
+    device = ("--device", *watched.values()) if len(watched) == 1 else ()
+    return machine.root.start(("rxestat", "--json", "--xmit", "--node", names, *device))
 
 
 def _save(done: Completed, node: str, device: str, folder: Path, *, shared: bool) -> None:

@@ -21,7 +21,7 @@ from rocelab.plans.benchmarks.tool import (
     number,
     positive,
 )
-from rocelab.plans.catalog import Kind
+from rocelab.plans.catalog import Kind, Test
 from rocelab.stats.summary import mean, median, nearest_rank, sample_stdev
 
 _MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
@@ -51,13 +51,14 @@ def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]
     mtu = () if job.path_mtu is None else ("-m", str(job.path_mtu))
     # perftest reads /proc/stat only in tests that run for a duration
     length = ("-D", str(job.seconds), "--cpu_util") if job.cpu_util else ("-n", str(job.iterations))
+    events = ("-e",) if job.events else ()
     # without a GID, InfiniBand addresses the peer by its LID
     gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
     asked = {"--tclass": job.traffic_class, "--sl": job.service_level}
     priority = tuple(f"{name}={value}" for name, value in asked.items() if value is not None)
     return (
         *(job.test.program, "-F", "-d", device, "-i", str(port), *gid, *priority),
-        *("-p", str(job.tcp_port), *length),
+        *("-p", str(job.tcp_port), *length, *events),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )
 
@@ -74,7 +75,10 @@ def parse(job: Job, stdout: str) -> Measurement:
     # an atomic's eight bytes travel in its header, not as payload
     messages = int(row[1])
     payload = 0 if job.test.name.startswith("atomic") else messages * job.size
-    return Measurement(values, payload, messages=messages, path_mtu=int(found[1]))
+    # in a run for a duration, what was sent before and after it is not counted
+    ways = 2 if job.test.kind is Kind.ONE_WAY_HALF_RTT else 1
+    sent = 0 if job.cpu_util else messages * ways
+    return Measurement(values, payload, messages=messages, path_mtu=int(found[1]), sent=sent)
 
 
 def _summary(job: Job, stdout: str) -> list[str]:
@@ -141,6 +145,21 @@ def _samples(job: Job, stdout: str) -> list[float]:
             bad_output(job, "the cycle counter ran backwards")
         samples.append(sample * 1e3)
     return samples
+
+
+def round_trips(test: Test, stdout: str) -> list[float]:
+    """Return the times from each post to the next, ns, of a latency test's output; [] if none.
+
+    With `-U`, `-n N` prints N-1 of them, a ping-pong's halved.
+    """
+    found = re.search(r"^#, usec\s*$\n((?:^\d+, \S+$\n?)*)", stdout, re.MULTILINE)
+    times = 2 if test.kind is Kind.ONE_WAY_HALF_RTT else 1
+    try:
+        halves = [float(line.split(", ")[1]) for line in found[1].splitlines()] if found else []
+    except ValueError:
+        return []
+    fit = all(0 < half <= _LONGEST_SAMPLE_US for half in halves)
+    return [half * 1e3 * times for half in halves] if fit else []
 
 
 def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:

@@ -41,6 +41,8 @@ class Job:
     """RoCE path MTU in bytes; None: the tool's choice."""
     cpu_util: bool = False
     """Whether perftest reports CPU utilization; it then runs for `seconds`, not `iterations`."""
+    events: bool = False
+    """Whether perftest sleeps until a completion instead of polling."""
     traffic_class: int | None = None
     """Of RoCE and InfiniBand packets; None: the tool's choice."""
     service_level: int | None = None
@@ -69,6 +71,8 @@ class Measurement:
     """The least number of RoCE data packets; 0 if the tool does not count messages."""
     path_mtu: int | None = None
     """RoCE MTU in bytes, if the tool reports it."""
+    sent: int = 0
+    """Messages of this size that the benchmark sent, both ways; 0 if it does not count all."""
 
 
 Argv = tuple[str, ...]

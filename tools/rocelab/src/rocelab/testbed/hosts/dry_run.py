@@ -69,7 +69,7 @@ class DryNode:
             self.as_root.append(shlex.join(argv))
         return Completed(tuple(argv), 0, f"{_WORK}\n", "")
 
-    def start(self, argv: Sequence[str]) -> Process:
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> Process:
         """Nothing is started to prepare a host."""
         raise NotImplementedError(shlex.join(argv))
 

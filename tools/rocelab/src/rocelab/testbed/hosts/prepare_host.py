@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocelab.errors import MissingError, TestbedError
+from rocelab.testbed import lease
 from rocelab.testbed.hosts import driver_exchange, host_state, prebuilt, source_archive
 from rocelab.testbed.node import Node
 
@@ -56,6 +57,8 @@ def install(node: Node, say: Say) -> None:
         _check_tools(node)
     work = node.run(["mktemp", "-d", "-t", "rocelab-XXXXXX"]).stdout.strip()
     try:
+        # if this process is killed: some of the files belong to root
+        lease.at_end(node, ("rm", "-rf", "--", work))
         _send(node, work)
         if built is None:
             say(f"{node.name}: building driver and probes for its kernel")

@@ -14,11 +14,11 @@ _FILES = ("tools/rocelab/pyproject.toml",)
 
 
 def pack(archive: Path) -> None:
-    """Write the archive, without the user's IDs. Raises MissingError outside a checkout."""
-    checkout = artifacts.build_dir().parent
+    """Write the archive, without the user's IDs. Raises MissingError without the sources."""
+    source = artifacts.source_dir()
     with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
         for name in (*_FOLDERS, *_FILES):
-            tar.add(checkout / name, arcname=name, filter=_anonymous)
+            tar.add(source / name, arcname=name, filter=_anonymous)
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo | None:

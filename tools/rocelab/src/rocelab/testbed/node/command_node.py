@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from rocelab.errors import TestbedError
-from rocelab.testbed.node.interface import Completed, DataLink
+from rocelab.testbed.node.interface import MARK, Completed, DataLink
 
 # prints the PID, so that we can signal the command, then execs it
-_PRINT_PID = 'echo "rocelab-pid $$" >&2; exec "$@"'
+_PRINT_PID = f'echo "rocelab-pid $$" >&2; export {MARK}=1; exec "$@"'
 # what a hanging command is doing: where it waits, and the state of its signals
 _PROCESS_STATE = (
     'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
@@ -45,7 +45,7 @@ class Connection(Protocol):
 class CommandProcess:
     """A command that runs on a node (rocelab.testbed.node.interface.Process)."""
 
-    def __init__(self, node: CommandNode, argv: Sequence[str]) -> None:
+    def __init__(self, node: CommandNode, argv: Sequence[str], *, lifeline: bool = False) -> None:
         self._node = node
         self._argv = tuple(argv)
         self._lines: list[str] = []
@@ -55,7 +55,7 @@ class CommandProcess:
         self._pid = 0
         self._process = subprocess.Popen(
             node.connection.command(["sh", "-c", _PRINT_PID, "sh", *argv]),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -126,6 +126,11 @@ class CommandProcess:
     def interrupt(self) -> None:
         """Send SIGINT on the node."""
         self._signal("INT")
+
+    def release(self) -> None:
+        """Close its standard input; see rocelab.testbed.node.interface.Process."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def wait(self, *, timeout: float) -> Completed:
         """Wait for the end; see rocelab.testbed.node.interface.Process."""
@@ -238,9 +243,9 @@ class CommandNode:
             )
         return done
 
-    def start(self, argv: Sequence[str]) -> CommandProcess:
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> CommandProcess:
         """Start a command and return at once."""
-        return CommandProcess(self, argv)
+        return CommandProcess(self, argv, lifeline=lifeline)
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
         """Copy a file to the node atomically: there it is whole or absent."""

@@ -44,9 +44,9 @@ class Endpoint:
         """Run a command on the machine."""
         return self.machine.run(argv, timeout=timeout, check=check, stdin=stdin)
 
-    def start(self, argv: Sequence[str]) -> Process:
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> Process:
         """Start a command on the machine."""
-        return self.machine.start(argv)
+        return self.machine.start(argv, lifeline=lifeline)
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
         """Copy a file to the machine."""

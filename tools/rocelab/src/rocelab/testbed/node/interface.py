@@ -33,6 +33,15 @@ class DataLink:
     mtu: int
 
 
+MARK = "ROCELAB_PROCESS"
+"""Environment variable of the commands that end with their run (rocelab.testbed.lease)."""
+
+
+def marked(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line that runs `argv` as a command that ends with its run."""
+    return ("env", f"{MARK}=1", *argv)
+
+
 class Process(Protocol):
     """A command that runs on a node."""
 
@@ -44,6 +53,9 @@ class Process(Protocol):
 
     def interrupt(self) -> None:
         """Send SIGINT on the node: probes then write their result and end."""
+
+    def release(self) -> None:
+        """Close the command's standard input, if it was started with a lifeline."""
 
     def wait(self, *, timeout: float) -> Completed:
         """Wait for the command to end. After `timeout` seconds, kill it and raise TestbedError."""
@@ -81,8 +93,11 @@ class Node(Protocol):
         `check`, when the command exits non-zero (the error quotes its stderr).
         """
 
-    def start(self, argv: Sequence[str]) -> Process:
-        """Start a command and return at once. The command ends when the connection closes."""
+    def start(self, argv: Sequence[str], *, lifeline: bool = False) -> Process:
+        """Start a command and return at once. The machine's lease ends it with the run.
+
+        With `lifeline`, its standard input closes when this process ends, however that happens.
+        """
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
         """Copy a file to the node."""

@@ -45,16 +45,16 @@ class SshTarget:
             "BatchMode": "yes",
             "ClearAllForwardings": "yes",
             "ConnectTimeout": "20",
-            "ControlPath": _path(self.control_path),
+            "ControlPath": option_value(self.control_path),
             "LogLevel": "ERROR",
             "ServerAliveCountMax": "8",
             "ServerAliveInterval": "15",
             "StrictHostKeyChecking": "yes",
         }
         if self.identity:
-            settings |= {"IdentitiesOnly": "yes", "IdentityFile": _path(self.identity)}
+            settings |= {"IdentitiesOnly": "yes", "IdentityFile": option_value(self.identity)}
         if self.known_hosts:
-            settings["UserKnownHostsFile"] = _path(self.known_hosts)
+            settings["UserKnownHostsFile"] = option_value(self.known_hosts)
         options = [] if self.configured else ["-F", "none"]
         options += ["-l", self.user] if self.user else []
         options += ["-p", str(self.port)] if self.port else []
@@ -76,7 +76,7 @@ class SshTarget:
         return done.returncode == _SSH_FAILED
 
 
-def _path(path: Path) -> str:
+def option_value(path: Path) -> str:
     """Return a path as ssh_config(5) wants it: there, blanks separate and % begins a token."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{text}"'

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rocelab import accelerators
 from rocelab.directory import Directory, read_named
+from rocelab.testbed.cache_folder import cache_dir
 from rocelab.testbed.qemu.machine_spec import kernel_command_line
 
 # the kernel prints this long before user space; with a working KVM that takes about a second
@@ -19,15 +20,11 @@ _SIGN_OF_LIFE = b"Linux version"
 _LIMIT_SECONDS = 15
 
 
-def cache_dir() -> Path:
-    """Return $XDG_CACHE_HOME/rocelab, which may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocelab"
-
-
 def _boots(image: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="rocelab-kvm-") as folder:
         console = Path(folder) / "console"
         argv = [
+            "setpriv", "--pdeathsig", "KILL", "--",
             "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-machine", "q35,accel=kvm", "-cpu", "host", "-m", "256",
             "-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio"),

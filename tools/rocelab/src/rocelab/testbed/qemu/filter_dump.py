@@ -65,5 +65,13 @@ def add_in_one_second(
     )
 
 
+def remove_all(qmp: Path) -> None:
+    """Remove the captures that a killed run left on a machine. Raises TestbedError."""
+    listed = execute(qmp, "qom-list", {"path": "/objects"})
+    for each in listed if isinstance(listed, list) else []:
+        if each.get("type") == "child<filter-dump>":
+            execute(qmp, "object-del", {"id": each["name"]})
+
+
 def _add(qmp: Path, name: str, options: dict[str, object]) -> None:
     execute(qmp, "object-add", {"qom-type": "filter-dump", "id": name, **options})

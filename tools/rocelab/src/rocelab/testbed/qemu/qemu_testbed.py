@@ -20,12 +20,14 @@ from typing import Any
 from rocelab import accelerators
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
+from rocelab.plans.fault import FaultPlan
 from rocelab.testbed import artifacts, bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.faults.link import FaultyLink
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
-from rocelab.testbed.qemu import accelerator_probe, filter_dump
+from rocelab.testbed.qemu import accelerator_probe, filter_dump, filter_redirector
 from rocelab.testbed.qemu.machine_spec import (
     MEMORY_MB,
     PEER,
@@ -147,6 +149,23 @@ class QemuTestbed:
         except TestbedError:
             self.alive()  # if a node died, say that instead
             raise
+
+    @contextmanager
+    def faulty(self, faults: Sequence[FaultPlan]) -> Iterator[FaultyLink]:
+        """Have faults happen on the data link, between the first node's capture and the second."""
+        link = FaultyLink(faults)
+        qmp = self.state.path / f"{self.spec.nodes[0].name}.qmp"
+        with filter_redirector.inserted(qmp, "data", link):
+            yield link
+
+    def take_over(self) -> None:
+        """Remove the captures and faults that a killed run left. Raises TestbedError."""
+        for machine in self.spec.machines:
+            qmp = self.state.path / f"{machine.name}.qmp"
+            filter_dump.remove_all(qmp)
+            filter_redirector.remove_all(qmp)
+        for folder in self.state.path.glob(f"{filter_redirector.PREFIX}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def alive(self) -> None:
         """Raise TestbedError when a node has died; the error quotes its console."""

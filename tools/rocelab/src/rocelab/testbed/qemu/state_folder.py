@@ -83,6 +83,10 @@ class State:
         """PID of the process that makes, uses or takes down the testbed, if there is one."""
         return lock.holder(self._use)
 
+    def discard_lock(self) -> None:
+        """Remove the testbed's lock if its holder was killed."""
+        lock.discard(self._use)
+
     @property
     def _use(self) -> Path:
         return self.path.with_name(f".{self.name}.lock")

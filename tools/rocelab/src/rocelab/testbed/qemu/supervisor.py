@@ -88,6 +88,8 @@ def main() -> None:
                 break
         _stop(nodes)
         state.remove()
+        if lifeline:
+            state.discard_lock()
 
 
 if __name__ == "__main__":

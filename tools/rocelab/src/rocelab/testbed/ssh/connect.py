@@ -6,19 +6,26 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.node.ssh_node import SshNode, SshTarget
+from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
 from rocelab.testbed.ssh import data_interface
 from rocelab.testbed.ssh.inventory import Host
 
 _LOGIN_TIMEOUT = 30
+_DISCONNECT = """
+while read -r _; do :; done
+folder=$1
+shift
+for path; do timeout 20 ssh -F none -o "ControlPath=$path" -O exit -- host; done
+rm -rf -- "$folder"
+"""
 _UNKNOWN_LINK = DataLink("", "", "", 0)
 
 
@@ -50,17 +57,34 @@ def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
             cause="rocelab reaches the hosts of an inventory with ssh(1)",
             action="Run `apt-get install openssh-client`.",
         )
-    with ExitStack() as stack:
-        # a short path: a socket's may have at most 108 bytes
-        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocelab-")))
+    # a short path: a socket's may have at most 108 bytes
+    sockets = Path(tempfile.mkdtemp(prefix="rocelab-"))
+    targets = {host.name: target_of(host, sockets / host.name) for host in hosts}
 
-        def one(host: Host) -> SshNode:
-            target = target_of(host, sockets / host.name)
-            _open(host, target)
-            stack.callback(SshNode(host.name, _UNKNOWN_LINK, target).close)
-            return _checked(host, target)
+    def one(host: Host) -> SshNode:
+        target = targets[host.name]
+        _open(host, target)
+        return _checked(host, target)
 
+    with _disconnecting(sockets, targets.values()):
         yield at_once(one, hosts)
+
+
+@contextmanager
+def _disconnecting(sockets: Path, targets: Iterable[SshTarget]) -> Iterator[None]:
+    """Close all connections and remove their folder on exit, or when this process is killed.
+
+    A shell does that as soon as its standard input closes, which happens in either case.
+    """
+    paths = [option_value(target.control_path) for target in targets]
+    with subprocess.Popen(
+        ["sh", "-c", _DISCONNECT, "sh", str(sockets), *paths],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ):
+        yield
 
 
 def _open(host: Host, target: SshTarget) -> None:

@@ -17,14 +17,14 @@ from typing import Any
 from rocelab import accelerators
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
-from rocelab.testbed import control_network, linktap, verbs_ports
+from rocelab.testbed import control_network, lease, linktap, verbs_ports
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version, remove_device
+from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
 from rocelab.testbed.ssh.connect import connected
@@ -186,6 +186,7 @@ def _set_up(
     stack: ExitStack,
 ) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
     """Return the hosts' ends of the data link, and those of transports with another."""
+    stack.enter_context(lease.held(nodes))
     pairs = list(zip(nodes, hosts, strict=True))
 
     def used_by(key: str) -> list[Endpoint]:
@@ -200,7 +201,7 @@ def _set_up(
 
         def ready(end: Endpoint) -> None:
             hardware_roce.refuse(end)
-            _add_device(end, stack)
+            _add_device(end)
 
         at_once(ready, others.get("rxe", ends))
     at_once(_check_tap, ends[:1] if len(nodes) == 2 else ends)
@@ -272,8 +273,8 @@ def _endpoint(node: SshNode, host: Host, key: str) -> Endpoint:
     return replace(end, device=device or DEVICE)
 
 
-def _add_device(node: Endpoint, stack: ExitStack) -> None:
-    """Add an rxe device unless the host has one; `stack` removes it again."""
+def _add_device(node: Endpoint) -> None:
+    """Add an rxe device unless the host has one; the host's lease removes it again."""
     if not driver_version(node):
         raise TestbedError(
             f"{node.name} does not run the instrumented rdma_rxe",
@@ -281,5 +282,5 @@ def _add_device(node: Endpoint, stack: ExitStack) -> None:
             action="Run `rocelab hosts prepare`.",
         )
     if verbs_ports.find(node).soft is None:
+        lease.at_end(node, ("rdma", "link", "delete", node.device))
         add_device(node)
-        stack.callback(remove_device, node)

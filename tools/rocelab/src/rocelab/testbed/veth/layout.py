@@ -152,7 +152,7 @@ class Layout:
         link = end.link(self.mtu)
         settings = {
             "net.ipv4.conf": {"rp_filter": 0, "accept_local": 1},
-            # frames that the kernel sends by itself would appear in every capture
+            # frames that the kernel sends on its own would appear in every capture
             "net.ipv6.conf": {"accept_dad": 0, "router_solicitations": 0},
         }
         peers = [other.link(self.mtu) for other in self.ends if other != end]

@@ -87,6 +87,9 @@ class VethTestbed:
             self.alive()  # if the machine died, say that instead
             raise
 
+    def take_over(self) -> None:
+        """Do nothing: captures end with the machine's lease."""
+
     def alive(self) -> None:
         """Raise TestbedError when the machine has died; the error quotes its console."""
         self._host.alive()

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The responder's acknowledgements: ACK, NAK, RNR NAK.
 
-use super::Requests;
 use super::gaps::Hole;
-use crate::finding::{At, Rule};
+use super::{DISORDERLY, RESTART, Requests};
+use crate::finding::{At, Lost, Rule, Side};
 use crate::flow::context::Context;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
+use crate::flow::verdict::{PsnStatus, Verdict};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nak {
     pub(super) psn: u32,
     pub(super) at: At,
     pub(super) answered: bool,
+    /// The PSN was sent again before: the NAK may be older than that.
+    pub(super) repeated: bool,
+    /// When the oldest message was captured that was not acknowledged before, ns since 1970.
+    pub(super) since_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,25 +38,32 @@ pub(in crate::flow) struct Acked {
     pub(in crate::flow) exact: bool,
     /// Whether its PSN was not sent yet.
     pub(in crate::flow) early: bool,
-    /// The last packet of the newest message that it answers, if that was sent only once.
+    /// The last packet of the newest message that it answers, if the message was sent only once.
     pub(in crate::flow) answers: Option<At>,
 }
 
 impl Requests {
-    /// The responder counts its messages from the start again although PSNs were skipped: what was
-    /// skipped did not exist. Returns how many PSNs, if any.
-    pub(in crate::flow) fn skip_to_restart(&mut self, at_psn: u32, stats: &mut Stats) -> u64 {
+    /// Skips PSNs that never existed: the responder restarted its message count after them. Returns how
+    /// many.
+    pub(in crate::flow) fn skip_to_restart(
+        &mut self,
+        at_psn: u32,
+        stats: &mut Stats,
+        context: &mut Context<'_>,
+    ) -> u64 {
         let mut skipped = 0;
         while let Some(hole) = self.holes.front().filter(|hole| !psn::before(at_psn, hole.to)) {
             skipped += u64::from(psn::diff(hole.to, hole.from).unsigned_abs());
             stats.gaps = stats.gaps.saturating_sub(1);
+            let (packet, status) = (hole.at.packet, PsnStatus::New);
+            context.verdicts.add(|| Verdict::Status { packet, status });
             self.holes.pop_front();
         }
         stats.missing = stats.missing.saturating_sub(skipped);
         skipped
     }
 
-    /// Everything up to and with `at_psn` was received.
+    /// Everything up to and including `at_psn` was received.
     pub(in crate::flow) fn acknowledge(
         &mut self,
         at_psn: u32,
@@ -64,6 +76,7 @@ impl Requests {
             return done;
         }
         if !psn::before(at_psn, self.next) {
+            self.early = Some(at_psn);
             if self.open_read.is_none() {
                 self.unsent = Some((at_psn, at));
                 self.idle = false;
@@ -80,6 +93,8 @@ impl Requests {
         }
         done.exact = self.inexact_to.is_none_or(|to| !psn::before(self.acked, to));
         self.acked = psn::add(at_psn, 1);
+        self.early.take_if(|early| psn::diff(self.acked, *early) > RESTART);
+        self.disordered.take_if(|one| !psn::before(self.acked, one.to));
         self.inexact_to.take_if(|to| !psn::before(at_psn, psn::add(*to, psn::MASK)));
         self.confirmed = true;
         done.advanced = true;
@@ -101,7 +116,7 @@ impl Requests {
         }
         self.forget_reads(at_psn);
         if let Some(one) = self.discarded.take_if(|one| !psn::before(at_psn, one.from)) {
-            self.tell_selective_repeat(&one, false, context);
+            self.tell_selective_repeat(&one, one.open, context);
         }
         self.pass_holes(at_psn, at, stats, context);
         if let Some(messages) = &mut self.acked_in_order {
@@ -111,10 +126,12 @@ impl Requests {
         done
     }
 
-    /// Takes a sequence NAK: the responder lacks `at_psn`.
+    /// Takes a sequence NAK: the responder lacks `at_psn`. `late`: it may have been sent before the latest
+    /// ACK, which overtook it.
     pub(in crate::flow) fn nak(
         &mut self,
         at_psn: u32,
+        late: bool,
         at: At,
         stats: &mut Stats,
         context: &mut Context<'_>,
@@ -125,18 +142,23 @@ impl Requests {
         if let Some(nak) = self.nak.filter(|nak| nak.psn == at_psn && !nak.answered) {
             context.find(Rule::NakRepeated, at, false, || {
                 format!(
-                    "a second NAK for PSN {at_psn} after packet {}, before it was sent again",
+                    "second NAK for PSN {at_psn} after packet {}, before the PSN was retransmitted",
                     nak.at.packet
                 )
             });
             return;
         }
         self.older_nak = self.nak.filter(|nak| !nak.answered);
-        self.nak = Some(Nak { psn: at_psn, at, answered: false });
+        let since_ns = self.outstanding.front().map_or(at.time_ns, |oldest| oldest.at.time_ns);
+        let run = self.retransmission.map(|run| (run.first, run.pos));
+        let resent = |(from, to)| !psn::before(at_psn, from) && psn::before(at_psn, to);
+        let repeated = [run, self.again].into_iter().flatten().any(resent);
+        self.nak = Some(Nak { psn: at_psn, at, answered: false, repeated, since_ns });
         self.note_inexact();
+        let lost = |side| Lost { psn: at_psn, side, is_response: false };
         if psn::before(at_psn, self.acked) && !self.confirmed {
             let origin = self.origin;
-            context.find(Rule::Loss, at, true, || {
+            context.find_loss(lost(None), at, true, || {
                 format!(
                     "NAK for PSN {at_psn}, before the first captured PSN {origin}: lost before the \
                      capture point, or sent before the capture began"
@@ -145,49 +167,80 @@ impl Requests {
             return;
         }
         if psn::before(at_psn, self.acked) {
-            context.find(Rule::NakPsn, at, false, || {
-                format!("NAK for PSN {at_psn}, although PSN {} was acknowledged before", {
-                    psn::add(self.acked, u32::MAX)
-                })
+            context.find(Rule::NakPsn, at, late, || {
+                format!(
+                    "NAK for PSN {at_psn}, although PSN {} was already acknowledged{}",
+                    psn::add(self.acked, u32::MAX),
+                    if late { ": late, or wrong" } else { "" }
+                )
             });
             return;
         }
         if !psn::before(at_psn, self.next) {
             context.find(Rule::NakPsn, at, true, || {
-                format!("NAK for PSN {at_psn}, which the capture has not seen sent")
+                format!("NAK for PSN {at_psn}, which the capture does not show being sent")
             });
             return;
         }
         if at_psn != self.acked {
             self.acknowledge(psn::add(at_psn, u32::MAX), at, stats, context);
         }
-        self.note_inexact();
+        self.note_passed();
         if let Some((_, corrupt)) = self.corrupt.filter(|&(psn, _)| psn == at_psn) {
-            context.find(Rule::Loss, at, false, || {
-                format!("NAK for PSN {at_psn}: packet {} carries it, corrupted", corrupt.packet)
+            context.find_loss(lost(Some(Side::Before)), at, false, || {
+                format!("NAK for PSN {at_psn}: packet {} carried it, corrupted", corrupt.packet)
             });
             return;
         }
         let between =
             |&(from, to): &(u32, u32)| !psn::before(at_psn, from) && psn::before(at_psn, to);
-        if self.disordered.as_ref().is_some_and(between) {
+        let least_ns = stats.least_latency_ns();
+        if self.disordered.is_some_and(|one| one.explains(at_psn, at.time_ns, least_ns)) {
             return;
         }
         let discarded = self.discarded.take();
         if let Some(one) = discarded.filter(|one| between(&(one.from, one.to))) {
-            context.find(Rule::Loss, at, true, || {
+            context.find_loss(lost(None), at, true, || {
                 format!(
                     "NAK for PSN {at_psn}, which was not captured again after packet {}: lost before \
-                     the capture point; behind it if the responder keeps what comes after a gap",
+                     the capture point, or after it if the responder keeps packets after a gap",
                     one.at.packet
                 )
             });
             return;
         }
-        let seen = self.seen(at_psn) && !self.skipped.as_ref().is_some_and(between);
-        context.find(Rule::Loss, at, false, || {
+        if self.just_filled(at_psn, at.time_ns, stats.least_latency_ns()) {
+            context.find_loss(lost(None), at, true, || {
+                format!(
+                    "NAK for PSN {at_psn}, which was captured only now, retransmitted: its first copy was \
+                     lost before the capture point, or this one after it"
+                )
+            });
+            return;
+        }
+        // no responder asks for the middle of a READ: it spans less, and the packet was not captured
+        let within_read = self.read_at(at_psn).is_some_and(|read| read.psn != at_psn);
+        let skipped = self.skipped.iter().find(|one| one.contains(at_psn));
+        if skipped.is_some_and(|one| !one.sure) {
+            context.find_loss(lost(None), at, true, || {
+                format!(
+                    "NAK for PSN {at_psn}, which was not captured again when others were: lost before \
+                     the capture point, or after it if the responder keeps packets after a gap"
+                )
+            });
+            return;
+        }
+        let seen = self.seen(at_psn) && !within_read && skipped.is_none();
+        if self.reordered.count >= DISORDERLY {
+            context.find_loss(lost(None), at, true, || {
+                format!("NAK for PSN {at_psn}: lost, or overtaken like others of this connection")
+            });
+            return;
+        }
+        let side = if seen { Side::Behind } else { Side::Before };
+        context.find_loss(lost(Some(side)), at, false, || {
             if seen {
-                format!("NAK for PSN {at_psn}, which was captured: lost behind the capture point")
+                format!("NAK for PSN {at_psn}, which was captured: lost after the capture point")
             } else {
                 format!(
                     "NAK for PSN {at_psn}, which was not captured: lost before the capture point"
@@ -213,7 +266,7 @@ impl Requests {
         if psn::before(self.acked, at_psn) {
             self.acknowledge(psn::add(at_psn, u32::MAX), at, stats, context);
         }
-        self.note_inexact();
+        self.note_passed();
         self.rnr = Some(Rnr { psn: at_psn, at, delay_ns });
     }
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Gaps in the capture, and the packets that wait behind them.
+//! Gaps in the capture, and the packets held back after them.
 
+use super::reads::PATH_MTUS;
 use super::{Request, Requests};
-use crate::finding::{At, Rule};
+use crate::finding::{At, Lost, Rule};
 use crate::flow::assembly::Piece;
 use crate::flow::context::Context;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
+use crate::opcode::Class;
 
-/// Limit of packets held back behind a gap; beyond it the gap is abandoned.
+/// Limit of packets held back after a gap; beyond it the gap is abandoned.
 const MAX_AHEAD: usize = 512;
 pub(super) const MAX_HOLES: usize = 64;
+const MAX_FILLED: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hole {
@@ -18,6 +21,8 @@ pub(super) struct Hole {
     pub(super) to: u32,
     pub(super) at: At,
     pub(super) told: bool,
+    /// It is not from the time of the first packets, of which some may have come before the capture.
+    pub(super) sure: bool,
 }
 
 impl Requests {
@@ -34,6 +39,27 @@ impl Requests {
 
     fn find_ahead(&self, at: u32) -> Result<usize, usize> {
         self.ahead.binary_search_by(|piece| psn::diff(piece.psn, at).cmp(&0))
+    }
+
+    /// Notes PSNs that were captured only when they were sent again.
+    pub(super) fn note_filled(&mut self, from: u32, to: u32, time_ns: i64) {
+        if let Some(last) = self.filled.back_mut().filter(|last| last.1 == from) {
+            (last.1, last.2) = (to, time_ns);
+            return;
+        }
+        if self.filled.len() >= MAX_FILLED {
+            self.filled.pop_front();
+        }
+        self.filled.push_back((from, to, time_ns));
+    }
+
+    /// Whether a response at this time may be older than the only copy of a PSN that was captured.
+    pub(super) fn just_filled(&self, at: u32, time_ns: i64, least_latency_ns: u64) -> bool {
+        let soon = i64::try_from(least_latency_ns.saturating_mul(2)).unwrap_or(i64::MAX);
+        self.filled.iter().any(|&(from, to, filled_ns)| {
+            let within = !psn::before(at, from) && psn::before(at, to);
+            within && time_ns.saturating_sub(filled_ns) < soon
+        })
     }
 
     pub(super) fn fill_hole(&mut self, at: u32, end: u32) {
@@ -54,9 +80,12 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
+        let is_long = request.op.class == Class::ReadRequest
+            && request.reth.is_none_or(|reth| reth.len > PATH_MTUS[0]);
         let piece = Piece {
             psn: request.psn,
             span,
+            exact: !is_long || stats.pmtu > 0 && !stats.pmtu_guessed,
             op: request.op,
             bytes: request.bytes,
             wire: request.wire,
@@ -84,6 +113,9 @@ impl Requests {
             if piece.psn == self.cursor {
                 self.assembly.take(&piece, stats, context);
                 self.cursor = psn::add(piece.psn, piece.span);
+            } else {
+                // it falls into a READ whose span was a guess
+                self.assembly.doubt();
             }
         }
         // a READ's span may have become known after its piece was kept
@@ -118,11 +150,13 @@ impl Requests {
             let end = if psn::before(behind, hole.to) { behind } else { hole.to };
             stats.missed += u64::from(psn::diff(end, hole.from).unsigned_abs());
             let last = psn::add(end, u32::MAX);
-            context.find(Rule::CaptureGap, hole.at, false, || {
+            context.find(Rule::CaptureGap, hole.at, !hole.sure, || {
                 format!(
-                    "PSN {} to {last} were not captured, yet packet {} acknowledges them: the \
-                     capture lost them",
-                    hole.from, at.packet
+                    "PSNs {} to {last} were not captured, yet packet {} acknowledges them: the \
+                     capture lost them{}",
+                    hole.from,
+                    at.packet,
+                    if hole.sure { "" } else { ", or they came before it began" }
                 )
             });
             if psn::before(behind, hole.to) {
@@ -138,9 +172,10 @@ impl Requests {
     pub(super) fn give_up_hole(&mut self, context: &mut Context<'_>) {
         let Some(hole) = self.holes.pop_front().filter(|hole| !hole.told) else { return };
         let last = psn::add(hole.to, u32::MAX);
-        context.find(Rule::Loss, hole.at, true, || {
+        let lost = Lost { psn: hole.from, side: None, is_response: false };
+        context.find_loss(lost, hole.at, true, || {
             format!(
-                "PSN {} to {last} were not captured, and nothing shows whether they arrived",
+                "PSNs {} to {last} were not captured; nothing shows whether they arrived",
                 hole.from
             )
         });

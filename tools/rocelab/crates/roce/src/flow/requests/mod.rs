@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The request half of a direction: one sender's PSNs, what it retransmits, and why.
 //!
-//! The capture is followed like a Go-Back-N receiver (IBA volume 1, chapter 9): `next` is the first
+//! The tracker follows the capture like a Go-Back-N receiver (IBA volume 1, chapter 9): `next` is the first
 //! PSN that the sender has not used, `cursor` the first one that the capture lacks. Packets between
 //! the two wait in `ahead`. When the sender returns to an earlier PSN, a *run* begins. The end of the
 //! run distinguishes a go-back from a duplicate or a reordered packet.
@@ -18,7 +18,7 @@ use acknowledgement::{Nak, Rnr};
 use gaps::{Hole, MAX_HOLES};
 pub(super) use reads::Read;
 use reads::{PATH_MTUS, UNKNOWN_LEN};
-use retransmission::{Discarded, End, Retransmission};
+use retransmission::{Discarded, Disordered, End, Retransmission, Skipped};
 
 use super::assembly::{Assembly, Piece};
 use super::context::Context;
@@ -32,6 +32,8 @@ use crate::packet::Reth;
 /// A larger PSN jump is not a loss: another connection uses the QP number.
 const RESTART: i32 = 1 << 16;
 const MAX_OUTSTANDING: usize = 4096;
+/// Reordered packets that show several paths: a NAK then does not show where a packet was lost.
+const DISORDERLY: u64 = 3;
 
 /// A request packet.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,7 @@ struct Outstanding {
 }
 
 /// One sender's requests.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     started: bool,
     /// RC or XRC: the sender retransmits what is lost.
@@ -76,23 +78,30 @@ pub(super) struct Requests {
     /// The previous NAK, if `nak` came before retransmission started.
     older_nak: Option<Nak>,
     rnr: Option<Rnr>,
-    /// PSNs that a Go-Back-N receiver discards after reordering: a NAK for them shows no loss.
-    disordered: Option<(u32, u32)>,
+    disordered: Option<Disordered>,
     discarded: Option<Discarded>,
+    /// What was sent again last: first PSN, and the one after the last.
+    again: Option<(u32, u32)>,
     reordered: Repeated,
+    /// Reordered packets with PSNs before the first captured one: the sender may also have gone back.
+    reordered_early: Repeated,
     doubled: Repeated,
-    /// Some of the duplicates may be something else.
+    /// Whether some of the duplicates may be something else.
     doubled_open: bool,
     /// Requests of unknown length, see [`Self::open_read`].
     unknown_reads: u64,
     /// The responder had completed messages before the capture.
     midway: bool,
-    /// PSNs that the capture lacks of those sent again.
-    skipped: Option<(u32, u32)>,
+    /// Retransmitted PSNs that the capture lacks.
+    skipped: VecDeque<Skipped>,
+    /// PSNs that were captured only when retransmitted, and when, ns since 1970.
+    filled: VecDeque<(u32, u32, i64)>,
     /// No latencies up to this PSN: a response may answer either copy (Karn's rule).
     karn: Option<u32>,
     /// An ACK for a PSN that was not captured.
     unsent: Option<(u32, At)>,
+    /// The last PSN that was acknowledged before the capture had it.
+    early: Option<u32>,
     corrupt: Option<(u32, At)>,
     last: Option<(u32, u32, i64)>,
     /// Up to this PSN the capture may lack messages, so the MSNs of their ACKs are not checked.
@@ -173,17 +182,16 @@ impl Requests {
             self.origin = request.psn;
             // the first ACK may also be for messages from before the capture
             self.inexact_to = Some(psn::add(request.psn, 1));
-            self.acked_in_order = Some(0);
+            // in the midst of a message the counts would agree without its beginning
+            self.acked_in_order = request.op.position.begins().then_some(0);
         }
-        if stats.pmtu != self.mtu {
-            self.learn_mtu(stats.pmtu);
-        }
+        self.note_mtu(stats.pmtu);
         let mut ahead = psn::diff(request.psn, self.next);
         if ahead > 0 && self.close_open_read(request.psn, stats) {
             ahead = 0;
         }
         let span = self.span(request, stats.pmtu);
-        if request.op.class == Class::ReadRequest {
+        if request.op.needs_answer() {
             let certain = if stats.pmtu_guessed { 0 } else { stats.pmtu };
             self.note_read(request, span, certain, context);
         }
@@ -195,6 +203,11 @@ impl Requests {
         let icrc_and_time = (request.psn, request.icrc, request.at.time_ns);
         self.last = Some(icrc_and_time);
         self.note_window(stats);
+    }
+
+    /// Whether the next PSN was acknowledged already: the sender sends it again.
+    fn acked_early(&self) -> bool {
+        self.early.is_some_and(|early| !psn::before(early, self.next))
     }
 
     /// The PSN that the sender has not used yet.
@@ -247,7 +260,7 @@ impl Requests {
         self.last = Some((key(count - 1), icrc, at(count - 1).time_ns));
         self.next = key(count);
         self.cursor = self.next;
-        self.assembly.pass();
+        self.assembly.pass(self.next);
     }
 
     #[inline]
@@ -260,6 +273,12 @@ impl Requests {
     fn note_inexact(&mut self) {
         self.inexact_to = Some(self.next);
         self.acked_in_order = None;
+    }
+
+    /// Notes that the next ACK covers less than its MSN: a NAK acknowledged what came before it.
+    fn note_passed(&mut self) {
+        self.note_inexact();
+        self.inexact_to = Some(psn::add(self.next, 1));
     }
 
     /// Compares the MSN of an ACK with the messages of the capture: a connection counts from 0, so
@@ -286,12 +305,13 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
-        self.end_retransmission(End::New, stats, context);
+        let end = if jumped > 0 { End::Gap } else { End::New };
+        self.end_retransmission(end, stats, context);
         let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
         context.verdicts.add(|| Verdict::Status { packet: request.at.packet, status });
         if let Some((acked, at)) = self.unsent.take() {
             if at.file != request.at.file && !psn::before(acked, request.psn) {
-                // the clocks of two files contradict each other: that is no fault of the responder
+                // the clocks of two files disagree; the responder is not at fault
                 if psn::before(acked, psn::add(request.psn, span)) {
                     context.evidence.note_early(at, request.at);
                 } else {
@@ -302,7 +322,7 @@ impl Requests {
                 let ambiguous = !self.from_start;
                 context.find(Rule::AckUnsent, at, ambiguous, || {
                     format!(
-                        "acknowledges PSN {acked}, which was sent only in packet {}",
+                        "acknowledges PSN {acked}, which is first sent in packet {}",
                         request.at.packet
                     )
                 });
@@ -314,7 +334,9 @@ impl Requests {
             if self.holes.len() >= MAX_HOLES {
                 self.give_up_hole(context);
             }
-            let hole = Hole { from: self.next, to: request.psn, at: request.at, told: false };
+            let (from, to, at) = (self.next, request.psn, request.at);
+            let hole =
+                Hole { from, to, at, told: false, sure: self.confirmed && !self.acked_early() };
             self.holes.push_back(hole);
         }
         self.next = psn::add(request.psn, span);
@@ -342,7 +364,7 @@ impl Requests {
         self.end_retransmission(End::Capture, stats, context);
         if let Some((acked, at)) = self.unsent.take() {
             context.find(Rule::AckUnsent, at, true, || {
-                format!("acknowledges PSN {acked}, which the capture has not seen sent")
+                format!("acknowledges PSN {acked}, which the capture does not show being sent")
             });
         }
         while !self.ahead.is_empty() {
@@ -355,21 +377,25 @@ impl Requests {
             self.tell_selective_repeat(&discarded, true, context);
         }
         let lost = stats.missing > stats.missed;
-        let sure = stats.reorder_ns < stats.least_latency_ns() || !self.reliable;
+        let early = std::mem::take(&mut self.reordered_early);
+        let likely = early.count == 0 || self.reordered.count >= DISORDERLY;
+        self.reordered.note(early.first, early.count);
+        let soon = stats.reorder_ns < stats.least_latency_ns() && likely;
+        let sure = soon || !self.reliable;
         context.find_repeated(Rule::Reorder, self.reordered, !sure, || {
             format!(
-                "{} packet(s) come late, by up to {} PSNs and {} ns, and the sender did not go back: \
+                "{} packet(s) are late, by up to {} PSNs and {} ns, and the sender did not go back: \
                  reordered{}; {}",
                 self.reordered.count,
                 stats.reorder_depth,
                 stats.reorder_ns,
-                if sure { "" } else { ", or sent again alone" },
+                if sure { "" } else { ", or retransmitted alone" },
                 if lost { "others were lost" } else { "nothing was lost" },
             )
         });
         context.find_repeated(Rule::Duplicate, self.doubled, self.doubled_open, || {
             let count = self.doubled.count;
-            format!("{count} packet(s) come twice, and the sender did not go back")
+            format!("{count} packet(s) appear twice, and the sender did not go back")
         });
         if self.started {
             let evidence = &mut *context.evidence;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! READs: the PSNs that they span by the path MTU, and reissued READs.
+//! READs and atomics, which only their own responses complete: the PSNs that they span by the path MTU,
+//! and reissued READs.
 
 use super::{Request, Requests};
 use crate::finding::{At, Rule};
@@ -12,16 +13,17 @@ use crate::packet::Reth;
 const MAX_READS: usize = 256;
 /// The length of a READ whose RETH was not captured.
 pub(super) const UNKNOWN_LEN: u32 = u32::MAX;
-/// PSNs that a READ of unknown length is believed to have at most: 1 GiB by the smallest path MTU.
+/// The most PSNs that a READ of unknown length may span: 1 GiB by the smallest path MTU.
 const MAX_SPAN: i32 = 1 << 22;
 pub(super) const PATH_MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
-/// The PSNs of a READ, and its request.
+/// The PSNs of a READ or an atomic, and its request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow) struct Read {
     pub(in crate::flow) psn: u32,
     pub(in crate::flow) end: u32,
-    pub(in crate::flow) reth: Reth,
+    /// `None`: an atomic.
+    pub(in crate::flow) reth: Option<Reth>,
     pub(in crate::flow) at: At,
     /// The first PSN from which it was reissued.
     again: Option<u32>,
@@ -37,13 +39,18 @@ impl Read {
 }
 
 impl Requests {
-    /// READs from PSN `from` on, before `to`: first PSN, and the one after the last.
+    /// READs and atomics that end behind PSN `from` and not behind `to`: first PSN, and the one after the
+    /// last.
     pub(in crate::flow) fn reads_between(
         &self,
         from: u32,
         to: u32,
     ) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let within = move |read: &&Read| !psn::before(read.psn, from) && psn::before(read.psn, to);
+        // what was acknowledged before the capture had it was also answered before
+        let new = move |read: &Read| self.early.is_none_or(|early| psn::before(early, read.psn));
+        let within = move |read: &&Read| {
+            psn::before(from, read.end) && !psn::before(to, read.end) && new(read)
+        };
         self.reads.iter().filter(within).map(|read| (read.psn, read.end))
     }
 
@@ -83,7 +90,7 @@ impl Requests {
     pub(super) fn close_open_read(&mut self, to: u32, stats: &mut Stats) -> bool {
         let Some((from, len)) = self.open_read.take() else { return false };
         if len == UNKNOWN_LEN {
-            // a packet that was lost behind the READ cannot be told from the READ's own PSNs
+            // a packet lost after the READ cannot be told from the READ's own PSNs
             let fits = psn::diff(to, from) < MAX_SPAN;
             if fits {
                 if self.cursor == self.next {
@@ -113,8 +120,16 @@ impl Requests {
         }
     }
 
+    /// Takes the path MTU as the direction knows it now.
+    #[inline]
+    pub(in crate::flow) fn note_mtu(&mut self, mtu: u32) {
+        if mtu != self.mtu {
+            self.learn_mtu(mtu);
+        }
+    }
+
     /// Recomputes the spans of earlier READs when the path MTU becomes known.
-    pub(in crate::flow) fn learn_mtu(&mut self, mtu: u32) {
+    pub(super) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
         self.idle = false;
         if mtu == 0 {
@@ -126,16 +141,21 @@ impl Requests {
         for index in 0..self.reads.len() {
             let Some(read) = self.reads.get_mut(index) else { break };
             let short = read.end;
-            let end = psn::add(read.psn, read.reth.len.div_ceil(mtu).max(1));
+            let Some(reth) = read.reth else { continue };
+            let end = psn::add(read.psn, reth.len.div_ceil(mtu).max(1));
             if psn::before(short, end) {
                 read.end = end;
                 self.fill_hole(short, end);
                 if self.cursor == short {
                     self.cursor = end;
                 }
+                if let Some(resent) = self.retransmission.as_mut().filter(|one| one.pos == short) {
+                    resent.pos = end;
+                }
             } else if psn::before(end, short) {
                 // the guessed MTU was too small: a PSN attributed to the READ is a missing packet's
                 read.end = end;
+                self.note_skipped(end, short, true);
                 self.note_inexact();
                 self.assembly.doubt();
             }
@@ -149,22 +169,25 @@ impl Requests {
         pmtu: u32,
         context: &mut Context<'_>,
     ) {
-        let Some(reth) = request.reth else { return };
+        if request.reth.is_none() && request.op.class == Class::ReadRequest {
+            return;
+        }
         let passed = psn::before(request.psn, self.next);
         if let Some(read) = self.read_mut(request.psn).filter(|_| passed) {
             let again = read.again.filter(|&again| psn::before(again, request.psn));
             read.again = again.or(Some(request.psn));
             let read = *read;
+            let (Some(reth), Some(first)) = (request.reth, read.reth) else { return };
             let behind = psn::diff(request.psn, read.psn).unsigned_abs();
             let skipped = u64::from(behind) * u64::from(pmtu);
-            let right = reth.va == read.reth.va.wrapping_add(skipped)
-                && u64::from(reth.len) + skipped == u64::from(read.reth.len);
+            let right = reth.va == first.va.wrapping_add(skipped)
+                && u64::from(reth.len) + skipped == u64::from(first.len);
             if !right && (pmtu > 0 || behind == 0) {
                 context.find(Rule::ReadReissue, request.at, false, || {
                     format!(
-                        "READ issued again at PSN {} for {} bytes at {:#x}; the READ at PSN {} asked \
+                        "READ reissued at PSN {} for {} bytes at {:#x}; the READ at PSN {} asked \
                          for {} at {:#x}",
-                        request.psn, reth.len, reth.va, read.psn, read.reth.len, read.reth.va
+                        request.psn, reth.len, reth.va, read.psn, first.len, first.va
                     )
                 });
             }
@@ -174,12 +197,12 @@ impl Requests {
             self.reads.pop_front();
         }
         let end = psn::add(request.psn, span);
-        let Request { psn, at, .. } = *request;
+        let Request { psn, at, reth, .. } = *request;
         let read = Read { psn, end, reth, at, again: None, told: false };
         self.reads.push_back(read);
     }
 
-    /// Keeps answered READs for a while, because their responses may be sent again.
+    /// Keeps answered READs for a while, because their responses may be retransmitted.
     pub(super) fn forget_reads(&mut self, acked: u32) {
         while let Some(read) = self.reads.front() {
             if self.reads.len() <= MAX_READS / 2 || psn::before(acked, read.end) {

@@ -11,10 +11,21 @@ import math
 import re
 
 from rocelab import metrics
-from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.mpi.suite import (
+    VERSION,
+    MpiJob,
+    Source,
+    Suite,
+    Sweep,
+    bad_output,
+    version_facts,
+)
 from rocelab.plans.benchmarks.tool import Argv, Value
 
-_VERSION = re.compile(r"^#\s+Intel ?\(R\) MPI Benchmarks (\d[^,\n]*), MPI-1 part", re.MULTILINE)
+_VERSION = re.compile(
+    rf"^#\s+Intel ?(?:\(R\)|®)? MPI Benchmarks v?({VERSION})[^,\n]{{0,40}}, MPI-1 part",
+    re.MULTILINE,
+)
 _BLOCK = re.compile(r"^# Benchmarking (\S+)\s*\n# #processes = (\d+)", re.MULTILINE)
 _NAMES = {
     "latency": "PingPong",
@@ -58,7 +69,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         {size: _values(job, rows[size], size) for size in job.sizes},
         payload_bytes=sum(n * size for n, size in zip(done, job.sizes, strict=True)),
         messages=sum(done),
-        facts={"version": version[1].strip()},
+        facts=version_facts(version[1], tested=r"20(18|19|2[01])"),
     )
 
 

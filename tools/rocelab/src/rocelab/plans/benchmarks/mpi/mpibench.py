@@ -10,6 +10,7 @@ from typing import Any
 from rocelab import metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
+from rocelab.plans.catalog import PAIR_TESTS
 
 SCHEMA = "rocelab.mpibench/1"
 PROGRAM = "mpibench"
@@ -38,6 +39,9 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
             {size: tuple(_values(job, row)) for size, row in rows.items()},
             payload_bytes=sum(int(row["across"]["bytes"]) for row in rows.values()),
             messages=sum(int(row["across"]["messages"]) for row in rows.values()),
+            sent={size: _sent(row) for size, row in rows.items()}
+            if job.test.name in PAIR_TESTS
+            else {},
             facts={
                 **{key: document[key] for key in ("version", "mpi", "method", "nodes", "cvars")},
                 "iterations": {
@@ -48,6 +52,14 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         )
     except (KeyError, TypeError, ValueError) as error:
         bad_output(job, f"its JSON has no valid {error!a:.60}")
+
+
+def _sent(row: dict[str, Any]) -> int:
+    """`across` counts the timed messages and those of the check, but not the warm-up."""
+    timed = int(row["iterations"]) * len(row["trials_ns"]) + 1
+    warm_up = int(row["warmup"]) * len(row["trials_ns"])
+    messages = int(row["across"]["messages"])
+    return messages // timed * (timed + warm_up)
 
 
 def _document(job: MpiJob, stdout: str) -> dict[str, Any]:

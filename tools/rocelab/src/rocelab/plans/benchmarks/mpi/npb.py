@@ -11,7 +11,14 @@ from __future__ import annotations
 import re
 
 from rocelab import metrics
-from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.mpi.suite import (
+    MpiJob,
+    Source,
+    Suite,
+    Sweep,
+    bad_output,
+    version_facts,
+)
 from rocelab.plans.benchmarks.tool import Argv, Value
 
 CLASSES = "SWABCDEF"
@@ -54,7 +61,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     if not values:
         bad_output(job, "its time is 0.00 s: choose a larger class")
     # the message volume depends on benchmark, class and ranks; none sends nothing
-    return Sweep({0: values}, 0, 1, {"version": facts.get("Version", "")})
+    return Sweep({0: values}, 0, 1, version_facts(facts.get("Version", ""), tested=r"[23]\."))
 
 
 def _number(job: MpiJob, facts: dict[str, str], name: str) -> float:

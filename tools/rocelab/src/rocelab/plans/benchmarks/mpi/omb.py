@@ -12,12 +12,20 @@ import math
 import re
 
 from rocelab import metrics
-from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.mpi.suite import (
+    VERSION,
+    MpiJob,
+    Source,
+    Suite,
+    Sweep,
+    bad_output,
+    version_facts,
+)
 from rocelab.plans.benchmarks.tool import Argv, Value
 from rocelab.plans.catalog import Kind
 
 _HEADING = re.compile(
-    r"^# OSU MPI(?:-[A-Z]+)? (?P<title>.+?) Test v(?P<version>\d[\w.]*)\s*$", re.MULTILINE
+    rf"^# OSU MPI(?:-[A-Z]+)? (?P<title>.+?) Test v(?P<version>{VERSION})\s*$", re.MULTILINE
 )
 _COLUMNS = re.compile(r"^# (?P<names>(?:Size|Avg Latency\(us\)).*)$")
 _SIZE = "Size"
@@ -75,7 +83,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         {size: _values(job, size, rows[size]) for size in job.sizes},
         payload_bytes=job.iterations * sum(job.sizes),
         messages=job.iterations * len(job.sizes),
-        facts={"version": heading["version"]},
+        facts=version_facts(heading["version"], tested=r"[5-7]\."),
     )
 
 

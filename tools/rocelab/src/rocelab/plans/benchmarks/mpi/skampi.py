@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SKaMPI 5 as found on the nodes: its input file and its output.
+"""SKaMPI 5 and its successors as found on the nodes: its input file and its output.
 
 The input has one measurement per size, named by the size, because some measurements report the size
 of a rank's whole buffer instead. A line of results has the loop's variable and its value, the size
@@ -14,7 +14,15 @@ import re
 from collections.abc import Sequence
 
 from rocelab import metrics
-from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
+from rocelab.plans.benchmarks.mpi.suite import (
+    VERSION,
+    MpiJob,
+    Source,
+    Suite,
+    Sweep,
+    bad_output,
+    version_facts,
+)
 from rocelab.plans.benchmarks.tool import Argv, Value
 
 INPUT = "rocelab.ski"
@@ -34,7 +42,7 @@ _CALLS = {
     "alltoall": "Alltoall(count, MPI_CHAR, count, MPI_CHAR)",
     "barrier": "Barrier()",
 }
-_VERSION = re.compile(r"^# SKaMPI Version (\d[\w. ]*)", re.MULTILINE)
+_VERSION = re.compile(rf"^# SKaMPI Version v?({VERSION}(?: rev\. \d{{1,9}})?)", re.MULTILINE)
 _BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n', re.MULTILINE)
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*$", re.ASCII)
@@ -80,7 +88,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     """Parse the output; keep the requested sizes. Raises CellError."""
     version = _VERSION.search(stdout)
     if version is None:
-        bad_output(job, "no heading of SKaMPI 5")
+        bad_output(job, "no heading of SKaMPI")
     blocks = {found[1]: stdout[found.end() :] for found in _BEGIN.finditer(stdout)}
     rows = {size: _row(job, size, blocks.get(_name(job, size), "")) for size in job.sizes}
     rounds = _ROUNDS if job.test.name == "latency" else 1
@@ -90,7 +98,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         {size: _values(job, size, row) for size, row in rows.items()},
         payload_bytes=sum(size * count for size, count in done.items()),
         messages=sum(done.values()),
-        facts={"version": version[1].strip()},
+        facts=version_facts(version[1], tested=r"5\."),
     )
 
 

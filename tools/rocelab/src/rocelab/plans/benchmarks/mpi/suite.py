@@ -7,6 +7,7 @@ sizes in one process, because each mpirun takes five seconds on an emulated node
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -40,6 +41,9 @@ class Sweep:
     """Minimum number of messages; a verbs transport sends a data packet for each."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Versions and parameters of the suite and the MPI library, for cell.json."""
+    sent: Mapping[int, int] = field(default_factory=dict)
+    """By size: messages that crossed between the nodes, warm-up included; without a size where the
+    suite does not say, or where the library chooses them, as in a collective."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,20 @@ class Suite:
     def programs(self, job: MpiJob) -> tuple[str, ...]:
         """Return possible names of the program on a node, the preferred one first."""
         return self.names(job) if self.names else self.argv(job)[:1]
+
+
+VERSION = r"\d[\w.+~-]{0,39}"
+"""A version as suites print it; builds of a site add a suffix, such as 7.0-x2."""
+
+
+def version_facts(version: str, *, tested: str) -> dict[str, str]:
+    """Return the facts on a version; one that does not match `tested` gets a note, not an error.
+
+    What is a number is read strictly in any version.
+    """
+    if re.match(tested, version):
+        return {"version": version}
+    return {"version": version, "note": "rocelab was not tested with this version's output"}
 
 
 def bad_output(job: MpiJob, problem: str) -> NoReturn:

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs on a testbed that is up, disturbed at a chosen moment, and what they must leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from rocelab.errors import ExitCode
+from rocelab.record import results_table
+from rocelab.testbed import lease
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machines
+
+_ID = "ROCELAB_TEST_KILLED_RUN"
+"""Environment variable that all processes of a run on this machine inherit."""
+_LEFT_SECONDS = 60
+"""Within which the machines are clean after a kill; under emulation a lease takes seconds."""
+# what a run makes on a machine, apart from its processes
+_TRACES = """
+ls -d /tmp/rocelab-* /run/rocelab-* /tmp/prte.* /tmp/ompi.* /dev/shm/* 2>/dev/null
+tc qdisc show | grep 4791:
+cat /sys/module/rdma_rxe/parameters/roce_v1
+ip -br link
+rdma link
+ls /sys/kernel/config/rdma_cm 2>/dev/null
+"""
+_PROCESSES = "grep -lsz ^ROCELAB_PROCESS= /proc/[0-9]*/environ | cut -d/ -f3"
+
+PLAN = """
+[plan]
+name = "kills"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = ["rxestat", "rxedump", "rxecpu"]
+[testbed]
+provider = "{provider}"
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+timeout = 60
+{mpi}
+"""
+MPI = """
+[[benchmark]]
+tool = "mpibench"
+test = "latency"
+sizes = [4]
+iterations = 10
+timeout = 120
+"""
+
+
+def wait_until(what: str, done: Callable[[], bool], *, seconds: float) -> None:
+    """Poll until `done`; fail with `what` after some seconds."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(0.1)
+
+
+def local_processes(value: str) -> list[int]:
+    """The processes here that inherited the run's mark, without zombies."""
+    mark = f"\0{_ID}={value}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in b"\0" + path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@dataclass
+class Killed:
+    """A plan on a testbed that is up; `where` are options of `rocelab run`."""
+
+    nodes: Sequence[Node]
+    plan: Path
+    out: Path
+    where: tuple[str, ...]
+    seconds: float = 0.0
+    """How long the undisturbed run took."""
+    cells: dict[str, set[str]] = field(default_factory=dict)
+    """Files of each cell of the undisturbed run."""
+    counts: dict[tuple[object, ...], float] = field(default_factory=dict)
+    retried: int = 0
+    before: list[str] = field(default_factory=list)
+
+    def traces(self) -> list[str]:
+        """What is on the machines that a run could have left."""
+        return [
+            machine.root.run(("sh", "-c", _TRACES), check=False).stdout
+            for machine in machines(self.nodes)
+        ]
+
+    def undisturbed(self) -> None:
+        """Run the plan to its end, and remember what it gives."""
+        self.before = self.traces()
+        began = time.monotonic()
+        done = self._command("--out", str(self.out / "whole"), str(self.plan))
+        self.seconds = time.monotonic() - began
+        assert done.returncode == 0, done.stderr
+        (run,) = (self.out / "whole").iterdir()
+        assert self.traces() == self.before
+        self.cells = {name: files(run / "cells" / name) for name in cells(run)}
+        self.counts = counts(run)
+        self.retried = retried(run)
+        assert self.counts
+
+    def cell_seconds(self, tool: str) -> float:
+        """How long the first cell of a tool took in the undisturbed run."""
+        (run,) = (self.out / "whole").iterdir()
+        name = next(each for each in cells(run) if each.startswith(f"{tool}-"))
+        record = json.loads((run / "cells" / name / "cell.json").read_text())
+        began, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))
+        return max(1.0, (ended - began).total_seconds())
+
+    @contextmanager
+    def started(
+        self, name: str, *, out: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> Iterator[Run]:
+        """Start the plan, in a folder of `out`; on exit none of it is left."""
+        value = f"{os.getpid()}-{name}"
+        out = out or self.out / name
+        # a short path: sockets are made there
+        temporary = Path(tempfile.mkdtemp(prefix="k"))
+        with (self.out / f"{name}.err").open("w") as errors:
+            process = subprocess.Popen(
+                [*_ROCELAB, "run", *self.where, "--out", str(out), str(self.plan)],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env={**os.environ, _ID: value, "TMPDIR": str(temporary)} | dict(environment or {}),
+                start_new_session=True,
+            )
+        run = Run(self, name, process, value, out, temporary)
+        try:
+            yield run
+        finally:
+            for pid in local_processes(value):
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*_ROCELAB, "run", *self.where, *words],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    def resume(self, run: Path, *, resent: bool = False) -> None:
+        """Continue a run; it completes, and counts what the undisturbed run counted.
+
+        With `resent`, cells in which the driver counted what it sent again may count more.
+        """
+        done = self._command("--resume", str(run))
+        assert done.returncode == 0, done.stderr
+        self.complete(run, resent=resent and bool(retried(run)))
+
+    def again(self, out: Path) -> None:
+        """Run the plan again, with the same result."""
+        done = self._command("--out", str(out), str(self.plan))
+        assert done.returncode == 0, done.stderr
+        (run,) = out.iterdir()
+        self.complete(run)
+
+    def complete(self, run: Path, *, resent: bool = False) -> None:
+        """Compare a run with the undisturbed one."""
+        assert json.loads((run / "run.json").read_text())["status"] == "complete"
+        assert {name: files(run / "cells" / name) for name in cells(run)} == self.cells
+        if resent:
+            assert all(value >= self.counts[key] for key, value in counts(run).items())
+        else:
+            now = counts(run)
+            keys = now.keys() | self.counts.keys()
+            differ = {k: (self.counts.get(k), now.get(k)) for k in keys}
+            differ = {k: v for k, v in differ.items() if v[0] != v[1]}
+            assert not differ, (retried(run), self.retried, differ)
+        assert self.traces() == self.before
+
+
+_ROCELAB = (sys.executable, "-m", "rocelab")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is to be disturbed."""
+
+    whole: Killed
+    name: str
+    process: subprocess.Popen[bytes]
+    value: str
+    out: Path
+    temporary: Path
+
+    @property
+    def said(self) -> str:
+        """What it printed so far on stderr."""
+        return (self.whole.out / f"{self.name}.err").read_text(errors="replace")
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder, if the run came so far."""
+        found = list(self.out.glob("*-kills")) if self.out.exists() else []
+        return found[0] if found else None
+
+    def at(self, share: float, *, within: str = "") -> None:
+        """Wait until this share of the undisturbed run's time has passed, or the run has ended.
+
+        With `within`, a share of the time of that tool's first cell, and since its beginning.
+        """
+        seconds = self.whole.seconds
+        if within:
+            seconds = self.whole.cell_seconds(within)
+            wait_until(f"a cell of {within}", lambda: self._measures(within), seconds=300)
+        try:
+            self.process.wait(share * seconds)
+        except subprocess.TimeoutExpired:
+            return
+        assert self.process.returncode == 0, self.said
+
+    def _measures(self, tool: str) -> bool:
+        begun = self.folder is not None and any((self.folder / "cells").glob(f"*{tool}-*"))
+        return begun or self.process.poll() is not None
+
+    def ended(self, *codes: int, seconds: float = 300) -> None:
+        """Wait until the run ends by itself, with one of these exit codes, and says why."""
+        assert self.process.wait(seconds) in codes, self.said
+        assert "Traceback" not in self.said
+
+    def interrupted(self, signum: signal.Signals) -> None:
+        """End it by a signal; it says which one ended it, and what it kept."""
+        if self.process.poll() is not None:
+            return
+        self.process.send_signal(signum)
+        self.process.wait(120)
+        if self.process.returncode == ExitCode.OK:
+            return  # it had just ended
+        assert self.process.returncode == ExitCode.INTERRUPTED, self.said
+        assert signum.name in self.said
+        assert "Traceback" not in self.said
+        if self.folder is not None and (self.folder / "run.json").exists():
+            meta = json.loads((self.folder / "run.json").read_text())
+            # `complete`: the signal came while the report was written
+            how = (meta["status"], meta["reason"])
+            assert how in {("interrupted", signum.name), ("complete", "")}
+
+    def left_nothing(self) -> None:
+        """Wait until the run has ended, and only its folder is left: nothing else, anywhere."""
+        self.process.wait(120)
+        wait_until("no process here", lambda: not self.processes(), seconds=_LEFT_SECONDS)
+        for machine in machines(self.whole.nodes):
+            root = machine.root
+            wait_until(
+                f"the lease on {machine.name} ends",
+                lambda root=root: root.run(("test", "-e", lease.FOLDER), check=False).returncode,  # type: ignore[misc]
+                seconds=_LEFT_SECONDS,
+            )
+            ours = root.run(("sh", "-c", _PROCESSES), check=False).stdout.split()
+            assert not ours, f"processes of the run on {machine.name}: {ours}"
+        assert self.whole.traces() == self.whole.before
+        assert not list(self.temporary.iterdir())
+
+    def processes(self) -> list[int]:
+        """Its processes on this machine."""
+        return local_processes(self.value)
+
+    def kept_whole_cells(self) -> int:
+        """Each finished cell has all its files and is proven; return their number."""
+        if self.folder is None:
+            return 0
+        found = cells(self.folder)
+        for name in found:
+            path = self.folder / "cells" / name
+            record = json.loads((path / "cell.json").read_text())
+            if record["status"] != "ok":
+                continue
+            assert files(path) == self.whole.cells[name], name
+            assert all(step["proof"]["ok"] for step in record["steps"])
+        return len(found)
+
+    def completes(self) -> None:
+        """Resume it, or run it again if it had not begun to measure."""
+        if self.folder is not None:
+            self.whole.resume(self.folder)
+        else:
+            self.whole.again(self.out)
+
+
+def cells(run: Path) -> list[str]:
+    """The names of the finished cells."""
+    found = (run / "cells").glob("*/cell.json") if (run / "cells").exists() else []
+    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def files(cell: Path) -> set[str]:
+    """The names of a cell's files."""
+    return {str(path.relative_to(cell)) for path in cell.rglob("*") if path.is_file()}
+
+
+def counts(run: Path) -> dict[tuple[object, ...], float]:
+    """What a benchmark over a lossless link counts the same each time, unlike TCP, ARP and MPI."""
+    frame = results_table.load(run).filter(
+        pl.col("metric").is_in(["latency.samples", "wire.frames", "probe.lost"])
+        | pl.col("metric").str.contains(r"^packets\.(tx|rx|done)$"),
+        pl.col("tool") == "perftest",
+        ~pl.col("kind").is_in(["tcp", "other"]),
+    )
+    keys = ("test", "transport", "repetition", "size", "node", "metric", "kind")
+    return {tuple(row[key] for key in keys): row["value"] for row in frame.iter_rows(named=True)}
+
+
+def retried(run: Path) -> int:
+    """How often the drivers' timers had packets sent again in a run."""
+    frame = results_table.load(run).filter(pl.col("metric") == "driver.completer_retry_err")
+    return int(frame["value"].sum())

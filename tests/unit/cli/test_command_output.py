@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What commands print: a forecast instead of a run, JSON instead of text, progress or none."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import in_process
+from json_keys import keys
+from rocelab.cli import run as run_command
+from rocelab.measure.runner import RunOutcome
+from rocelab.plans import plan_file
+from rocelab.terminal import console
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = ROOT / "tests/unit/data/sample-run.tar.gz"
+DESCRIBED = (ROOT / "docs/formats/json.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _loud() -> Iterator[None]:
+    """Quiet lasts for a process, and tests share one."""
+    yield
+    console._quiet.clear()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with the sample run, a damaged run and other things."""
+    folder = tmp_path / "runs" / "20261122T162446Z-demo"
+    folder.mkdir(parents=True)
+    with tarfile.open(SAMPLE) as tar:
+        tar.extractall(folder, filter="data")
+    (tmp_path / "runs" / "zz-no-run").mkdir()
+    (tmp_path / "runs" / "zz-damaged").mkdir()
+    (tmp_path / "runs" / "zz-damaged" / "run.json").write_text("{")
+    (tmp_path / "runs" / "a file").write_text("")
+    return tmp_path / "runs"
+
+
+def test_a_dry_run_boots_nothing_and_says_what_would_run(runs: Path, tmp_path: Path) -> None:
+    before = sorted(runs.rglob("*"))
+    done = in_process("run", "demo", "--dry-run", "--out", str(runs))
+    assert done.returncode == 0, done.stderr
+    assert "demo, emulated:\n  8 cells with 21 steps\n" in done.stdout
+    # the cells of the sample took 172 seconds together, and all were emulated
+    assert "time: about 3 min" in done.stdout
+    assert "demo, with KVM:\n  16 cells with 42 steps\n" in done.stdout
+    assert "time: unknown" in done.stdout
+    assert done.stdout.count(".r02\n") == 8
+    assert sorted(runs.rglob("*")) == before
+    nowhere = in_process("run", "demo", "--dry-run", "--out", str(tmp_path / "none"))
+    assert nowhere.stdout.count("time: unknown") == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_dry_run_as_json(runs: Path) -> None:
+    done = in_process("run", "demo", "--dry-run", "--json", "--icount", "--out", str(runs))
+    document = json.loads(done.stdout)
+    [case] = document["cases"]
+    assert document["schema"] == "rocelab.dry_run/1"
+    assert case["cells"] == [cell.name for cell in plan_file.load("demo").where_counted().cells()]
+    assert 100 < case["seconds"] < 300
+    assert not {key for key in keys(document) - {"schema"} if f"`{key}`" not in DESCRIBED}
+
+
+def test_quiet_leaves_out_progress(runs: Path) -> None:
+    loud = in_process("run", "demo", "--dry-run", "--out", str(runs))
+    assert "reading the plan" in loud.stderr
+    quiet = in_process("run", "demo", "--dry-run", "-q", "--out", str(runs))
+    assert (quiet.stderr, quiet.stdout) == ("", loud.stdout)
+    console._quiet.clear()
+    assert in_process("run", "demo", "-q", "-v").returncode == 2
+    bad = in_process("run", "no-such-plan", "-q")
+    assert bad.returncode == 2
+    assert "no-such-plan" in bad.stderr
+
+
+def test_verbose_gives_each_size_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = plan_file.load("demo").cells()[0]
+    for each_step in (True, False):
+        lines = run_command._Lines(each_step=each_step)
+        lines.cell_started(cell, number=1)
+        lines.step_started(cell, size=4096)
+        said = capsys.readouterr().err
+        assert (f"{cell.name}: 4096 bytes" in said) is each_step
+
+
+def test_doctor_as_json() -> None:
+    done = in_process("doctor", "--json")
+    document = json.loads(done.stdout)
+    assert document["schema"] == "rocelab.doctor/1"
+    checks = {check["check"]: check for check in document["checks"]}
+    assert {"qemu", "ssh", "accelerator"} <= checks.keys()
+    assert done.returncode == (0 if all(check["ok"] for check in checks.values()) else 3)
+    for check in checks.values():
+        assert set(check) == (
+            {"check", "ok", "found"} if check["ok"] else {"check", "ok", "what", "cause", "action"}
+        )
+    assert not {key for key in keys(document) - {"schema"} if f"`{key}`" not in DESCRIBED}
+
+
+def test_status_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    done = in_process("status", "--json")
+    assert json.loads(done.stdout) == {"schema": "rocelab.status/1", "nodes": []}
+
+
+def test_a_run_that_ended_as_json(runs: Path) -> None:
+    outcome = RunOutcome(runs / "x", "complete", ok=7, failed=("a-cell",), missing=0)
+    document = run_command._ended(outcome)
+    assert document["report"] == str(runs / "x" / "report.html")
+    assert (document["ok"], document["failed"], document["exit_code"]) == (7, ["a-cell"], 5)
+    assert not {key for key in keys(document) - {"schema"} if f"`{key}`" not in DESCRIBED}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab show`: a finished run's tables again, at any width, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from command_line import in_process
+from json_keys import keys
+from rocelab.report import build
+from synthetic_run import Synthetic
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = ROOT / "tests/unit/data/sample-run.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "demo"
+    folder.mkdir()
+    with tarfile.open(SAMPLE) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def shown(run: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rocelab", "show", str(run)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_demo_fits(demo: Path, columns: int) -> None:
+    done = shown(demo, COLUMNS=str(columns))
+    assert max(map(len, done.stdout.splitlines())) <= columns
+    assert "…" not in done.stdout
+    for benchmark in ("perftest write_lat", "perftest send_bw", "mpibench latency"):
+        assert benchmark in done.stdout
+        assert f"Inside the driver: {benchmark} over rxe-v2" in done.stdout
+    assert "72,314" in done.stdout  # rxe-v1 in the kernel, 1 KiB
+    assert "4.21 M" in done.stdout
+    assert "reading" in done.stderr
+
+
+def test_a_label_tells_two_benchmarks_apart(tmp_path: Path) -> None:
+    run = Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1).write(tmp_path / "run")
+    meta = json.loads((run / "run.json").read_text())
+    [benchmark] = meta["plan"]["benchmark"]
+    benchmark["label"] = "busy"
+    (run / "run.json").write_text(json.dumps(meta))
+    table = pl.read_parquet(run / "results.parquet")
+    table.with_columns(test=pl.lit("write_lat-busy")).write_parquet(run / "results.parquet")
+    assert "perftest write_lat-busy" in in_process("show", str(run)).stdout
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_nothing_but_text(demo: Path, environment: dict[str, str]) -> None:
+    """Even where rich is made to believe in a terminal."""
+    colourful = shown(demo, FORCE_COLOR="1", TERM="xterm-256color")
+    assert "\x1b[" in colourful.stdout
+    plain = shown(demo, **{"FORCE_COLOR": "1", "TERM": "xterm-256color"} | environment)
+    assert "\x1b" not in plain.stdout + plain.stderr
+
+
+def test_json_has_every_series(demo: Path) -> None:
+    done = in_process("show", "--json", str(demo))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["schema"] == "rocelab.show/1"
+    assert document["accelerator"] == "icount"
+    assert {cell["status"] for cell in document["cells"]} == {"ok"}
+    table = pl.read_parquet(demo / "results.parquet")
+    assert len(document["results"]) == table.height  # one repetition
+    [latency] = [
+        result
+        for result in document["results"]
+        if (result["metric"], result["transport"], result["size"], result["tool"])
+        == ("latency.mean", "tcp", 4096, "perftest")
+    ]
+    [value] = table.filter(
+        metric="latency.mean", transport="tcp", size=4096, tool="perftest"
+    )["value"]  # fmt: skip
+    assert latency["median"] == latency["mean"] == pytest.approx(value)
+    assert (latency["interval"], latency["unit"], latency["repetitions"]) == (None, "ns", 1)
+    described = (ROOT / "docs/formats/json.md").read_text()
+    assert not {key for key in keys(document) if f"`{key}`" not in described}
+
+
+def test_json_and_the_report_agree_on_intervals(tmp_path: Path) -> None:
+    run = Synthetic(tests=("write_lat",), sizes=(64,), repetitions=6, accelerator="kvm").write(
+        tmp_path / "run"
+    )
+    results = json.loads(in_process("show", "--json", str(run)).stdout)["results"]
+    [tcp] = [r for r in results if (r["metric"], r["transport"]) == ("latency.mean", "tcp")]
+    low, high = tcp["interval"]
+    assert low <= tcp["median"] <= high
+    assert "95 % CI" in build(run).read_text(encoding="utf-8")
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    done = in_process("show", str(tmp_path))
+    assert done.returncode == 2
+    assert "what to do" in done.stderr
+    assert done.stdout == ""

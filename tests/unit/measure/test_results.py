@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""results.parquet from raw output: what CPU time is divided by."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocelab.measure import results
+from rocelab.record import layout, results_table
+
+DATA = Path(__file__).parents[1] / "data"
+NODES = ("n1", "n2")
+WRITE_LAT = "perftest-25.01.0+0.80-write_lat-64-n20.txt"
+
+
+def rxecpu() -> dict[str, Any]:
+    """One CPU that worked 400 µs in the kernel for the benchmark."""
+    return {
+        "schema": "rocelab.rxecpu/1",
+        "duration_ns": 1_000_000,
+        "cpus": 1,
+        "events": 1,
+        "lost": 0,
+        "late": 0,
+        "rows": [
+            {"cpu": 0, "context": "idle", "owner": "none", "ns": 600_000},
+            {"cpu": 0, "context": "syscall", "owner": "benchmark", "ns": 400_000},
+        ],
+    }
+
+
+def run(
+    folder: Path, tool: str, test: str, transport: str, output: tuple[str, str], size: int = 64
+) -> Path:
+    """A run of one cell of one size and 20 iterations, of which no packet was captured."""
+    name = f"{tool}-{test}.{transport}.r01"
+    step = folder / layout.CELLS / name / str(size)
+    step.mkdir(parents=True)
+    shutil.copy(DATA / output[0], step / output[1])
+    for node in NODES:
+        (step / f"rxecpu.{node}.json").write_text(json.dumps(rxecpu()), "utf-8")
+    mpi = {"mpi": {"sweep": False}} if tool == "mpibench" else {}
+    benchmark = {"tool": tool, "test": test, "sizes": [size], "iterations": 20, **mpi}
+    meta = {
+        "schema": layout.RUN_SCHEMA,
+        "status": "complete",
+        "accelerator": "native",
+        "plan": {
+            "plan": {"name": "p", "repetitions": 1, "transports": [transport], "probes": []},
+            "testbed": {"provider": "ssh"},
+            "benchmark": [benchmark],
+        },
+        "nodes": {
+            node: {"adapter": {"driver": "mlx5_core"}, "verbs": None, "nic": {"driver": "x"}}
+            for node in NODES
+        },
+    }
+    (folder / layout.RUN).write_text(json.dumps(meta), "utf-8")
+    moved = {"rxe": {}, "netdev": {}, "adapter": {"hw.sent_pkts": 50, "hw.rcvd_pkts": 50}}
+    cell = {
+        "schema": layout.CELL_SCHEMA,
+        "status": "ok",
+        "client": "n1",
+        "steps": [
+            {
+                "size": size,
+                "sizes": [size],
+                "path_mtu": None if mpi else 1024,
+                "counters": dict.fromkeys(NODES, moved),
+                "frames": dict.fromkeys(
+                    ("roce_v1", "roce_v2", "tcp", "other", "roce_data", "roce_payload_bytes",
+                     "tcp_data", "tcp_payload_bytes"),
+                    0,
+                ),
+            }
+        ],
+    }  # fmt: skip
+    (step.parent / layout.CELL).write_text(json.dumps(cell), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("transport", ["hw-v1", "hw-v2", "ib"])
+def test_an_adapter_s_messages_are_those_of_the_benchmark(tmp_path: Path, transport: str) -> None:
+    """No capture sees them, but 20 iterations of a ping-pong are 40 messages of 64 bytes."""
+    where = run(tmp_path, "perftest", "write_lat", transport, (WRITE_LAT, "client.out"))
+    results.rebuild(where)
+    table = results_table.load(where)
+
+    def value(metric: str, kind: str) -> float:
+        return float(table.filter(metric=metric, kind=kind, node="n1")["value"].item())
+
+    assert value("benchmark.messages", "counter") == 40
+    assert value("benchmark.path_mtu", "setting") == 1024
+    assert value("cpu.per_message", "kernel") == 400_000 / 40
+    assert value("cpu.per_mb", "kernel") == pytest.approx(400_000 / (40 * 64e-6))
+    assert value("cpu.per_packet", "kernel") == 400_000 / 100
+    assert value("cpu.syscall.benchmark", "per_message") == 10_000
+
+
+def test_mpi_messages_are_counted_with_their_warm_up(tmp_path: Path) -> None:
+    """The recorded run: a check and 20 timed round trips, and what it warmed up with."""
+    recorded = "mpibench-0.1.0-latency.json"
+    document = json.loads((DATA / recorded).read_text())
+    [row] = [row for row in document["results"] if row["size"] == 1024]
+    where = run(tmp_path, "mpibench", "latency", "hw-v2", (recorded, "mpirun.out"), size=1024)
+    step = where / layout.CELLS / "mpibench-latency.hw-v2.r01" / "1024"
+    alone = json.dumps(document | {"results": [row]}, separators=(",", ":"))
+    (step / "mpirun.out").write_text(alone, "utf-8")
+    results.rebuild(where)
+    table = results_table.load(where)
+    done = 2 * (20 + 2 + 1)
+    assert done > row["across"]["messages"]
+    assert table.filter(metric="benchmark.messages")["value"].item() == done
+    spent = table.filter(metric="cpu.per_message", kind="kernel", node="n1")["value"].item()
+    assert spent == pytest.approx(400_000 / done)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a faulty link does to frames of a client and a server, frame by frame."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from faulty_frames import (
+    ACK,
+    CLIENT_QPN,
+    ONLY,
+    READ,
+    READ_FIRST,
+    READ_LAST,
+    READ_MIDDLE,
+    frame,
+    message,
+)
+from rocelab.plans.fault import LAST, TO_CLIENT, TO_SERVER, Action, FaultPlan
+from rocelab.record.faults_document import Altered
+from rocelab.testbed.faults import roce_frame
+from rocelab.testbed.faults.link import Due, FaultyLink
+
+CAPTURES = Path(__file__).parents[4] / "captures"
+
+
+def fault(action: str, **what: int | str) -> FaultPlan:
+    values: dict[str, int | str] = {
+        "name": "it",
+        "direction": TO_SERVER,
+        "message": 2,
+        "packet": 1,
+        "times": 1,
+        "every": 0,
+        "bit": 0,
+        "duration_us": 0,
+        "count": 0,
+        "rnr_timer": 0,
+        **what,
+    }
+    return FaultPlan(action=Action(action), **values)  # type: ignore[arg-type]
+
+
+def through(link: FaultyLink, frames: Sequence[bytes], direction: str = TO_SERVER) -> list[Due]:
+    return [due for each in frames for due in link.frame(direction, each, 1000)]
+
+
+def psns(out: Sequence[Due]) -> list[int]:
+    found = [roce_frame.parse(due.frame) for due in out]
+    return [each.psn for each in found if each]
+
+
+def test_the_icrc_is_that_of_a_real_driver() -> None:
+    """Of a frame that rxe sent between two nodes."""
+    data = (CAPTURES / "testbed-send-bw-1024.pcap").read_bytes()
+    offset, seen = 24, 0
+    while offset < len(data):
+        length = int.from_bytes(data[offset + 8 : offset + 12], "little")
+        one = data[offset + 16 : offset + 16 + length]
+        offset += 16 + length
+        if roce_frame.parse(one):
+            assert roce_frame.icrc(one[14:-4]) == one[-4:]
+            seen += 1
+    assert seen > 10
+
+
+def test_one_packet_of_one_message_is_dropped_once() -> None:
+    """Also when PSNs wrap; sent again, it passes."""
+    link = FaultyLink([fault("drop", message=2, packet=3)])
+    first, second = message(0xFFFFFC), message(0)
+    assert psns(through(link, [*first, *second])) == [
+        0xFFFFFC,
+        0xFFFFFD,
+        0xFFFFFE,
+        0xFFFFFF,
+        0,
+        1,
+        2,
+    ]
+    assert psns(through(link, [second[3]])) == [3]
+    (event,) = link.events
+    assert (event.fault, event.done, event.psn, event.message) == ("it", "drop", 3, 2)
+    assert link.altered == Altered(received=-1, on_wire=0)
+
+
+def test_the_next_message_is_counted_by_psn_not_by_packets() -> None:
+    """A message that is sent again is not another one."""
+    link = FaultyLink([fault("drop", message=3, packet=0)])
+    again = [*message(100), *message(104), *message(100), *message(104)]
+    assert len(through(link, again)) == 16
+    assert psns(through(link, message(108))) == [109, 110, 111]
+
+
+def test_times_meets_what_is_sent_again() -> None:
+    link = FaultyLink([fault("drop", message=1, packet=0, times=2)])
+    assert psns(through(link, [message(5)[0]] * 3)) == [5]
+    assert link.altered.received == -2
+
+
+def test_every_repeats_in_later_messages() -> None:
+    link = FaultyLink([fault("drop", message=1, packet=LAST, times=3, every=2)])
+    out = psns(through(link, [each for i in range(8) for each in message(4 * i)]))
+    assert sorted(set(range(32)) - set(out)) == [3, 11, 19]
+
+
+def test_an_answer_belongs_to_its_message() -> None:
+    """The last packet of an ACK, and one of a READ's response."""
+    acks = FaultyLink([fault("drop", direction=TO_CLIENT, message=2, packet=LAST)])
+    through(acks, [*message(0), *message(4)])
+    got = through(acks, [frame(ACK, psn, to_client=True) for psn in (3, 7)], TO_CLIENT)
+    assert psns(got) == [3]
+    reads = FaultyLink([fault("drop", direction=TO_CLIENT, message=2, packet=1)])
+    through(reads, [frame(READ, 0, body=bytes(16)), frame(READ, 3, body=bytes(16))])
+    opcodes = (READ_FIRST, READ_MIDDLE, READ_LAST) * 2
+    answers = [frame(code, psn, to_client=True) for psn, code in enumerate(opcodes)]
+    assert psns(through(reads, answers, TO_CLIENT)) == [0, 1, 2, 3, 5]
+    assert reads.altered == Altered(received=-1, on_wire=-1)
+
+
+def test_the_icrc_alone_can_tell_a_corrupted_packet() -> None:
+    """Exactly one bit differs, and UDP has no checksum to find it with."""
+    link = FaultyLink([fault("corrupt", message=1, packet=1, bit=8 * 12 + 5)])
+    sent = message(0)
+    got = through(link, sent)[1].frame
+    changed = [a ^ b for a, b in zip(sent[1], got, strict=True)]
+    assert sum(each.bit_count() for each in changed) == 1
+    assert changed[14 + 28 + 12] == 0x80 >> 5
+    assert roce_frame.icrc(got[14:-4]) != got[-4:]
+    beyond = FaultyLink([fault("corrupt", message=1, packet=1, bit=30000)])
+    assert through(beyond, sent)[1].frame == sent[1]
+    assert (beyond.events[0].done, beyond.altered) == ("not done", Altered())
+
+
+def test_duplicates_and_late_packets() -> None:
+    twice = FaultyLink([fault("duplicate", message=1, packet=1)])
+    assert psns(through(twice, message(0))) == [0, 1, 1, 2, 3]
+    assert twice.altered == Altered(received=1)
+    late = FaultyLink([fault("delay", message=1, packet=1, duration_us=5)])
+    assert [due.at_ns for due in through(late, message(0))] == [1000, 6000, 1000, 1000]
+
+
+def test_others_overtake() -> None:
+    """The packet follows after `count` others, or, if none come, after a while."""
+    link = FaultyLink([fault("reorder", message=1, packet=1, count=2)])
+    assert psns(through(link, message(0))) == [0, 2, 3, 1]
+    alone = FaultyLink([fault("reorder", message=1, packet=3, count=2)])
+    assert psns(through(alone, message(0))) == [0, 1, 2]
+    assert alone.late(1000) == []
+    assert psns(alone.late(10**9)) == [3]
+    assert alone.late(10**9) == []
+
+
+def test_congestion_is_marked_where_the_icrc_does_not_look() -> None:
+    link = FaultyLink([fault("mark_ce", message=1, packet=1)])
+    got = through(link, message(0))[1].frame
+    assert got[15] & 3 == 3
+    assert roce_frame.icrc(got[14:-4]) == got[-4:]
+    header = struct.unpack("!10H", got[14:34])
+    assert sum(header) % 0xFFFF == 0
+
+
+def test_the_client_is_told_of_congestion() -> None:
+    """As soon as an answer has told its queue pair's number."""
+    link = FaultyLink([fault("cnp", message=2, packet=0, count=3)])
+    assert len(through(link, [*message(0), *message(4)])) == 8
+    got = through(link, [frame(ACK, 3, to_client=True)], TO_CLIENT)
+    assert [due.frame[42] for due in got] == [ACK, 0x81, 0x81, 0x81]
+    assert all(due.direction == TO_CLIENT for due in got)
+    one = got[-1].frame
+    assert int.from_bytes(one[47:50]) == CLIENT_QPN
+    assert one[46] == 0x40
+    assert roce_frame.icrc(one[14:-4]) == one[-4:]
+    assert link.altered == Altered(received=0, on_wire=3)
+
+
+def test_a_server_that_is_not_ready_takes_nothing_until_the_same_packet() -> None:
+    link = FaultyLink([fault("rnr_nak", message=2, packet=0, rnr_timer=5)])
+    through(link, message(0))
+    through(link, [frame(ACK, 3, to_client=True)], TO_CLIENT)
+    (nak,) = through(link, message(4))
+    assert (nak.direction, nak.frame[42], nak.frame[54]) == (TO_CLIENT, ACK, 0x20 | 5)
+    assert int.from_bytes(nak.frame[55:58]) == 9  # the last MSN
+    assert psns([nak]) == [4]
+    assert roce_frame.icrc(nak.frame[14:-4]) == nak.frame[-4:]
+    assert psns(through(link, message(4))) == [4, 5, 6, 7]
+    assert link.altered == Altered(received=-3, on_wire=1)
+
+
+def test_a_flap_takes_everything_for_its_time() -> None:
+    link = FaultyLink([fault("flap", message=1, packet=1, duration_us=5)])
+    arp = b"\xff" * 12 + b"\x08\x06" + bytes(46)
+    assert psns(through(link, message(0))) == [0]
+    assert link.frame(TO_CLIENT, arp, 5999) == []
+    assert [due.frame for due in link.frame(TO_CLIENT, arp, 6000)] == [arp]
+    assert link.altered.received == -3
+    assert [event.done for event in link.events] == ["flap", "lost", "lost", "lost"]
+    assert sum(event.psn is None for event in link.events) == 1
+
+
+def test_the_servers_own_requests_pass() -> None:
+    """As in a latency test: they are no answers, whatever their PSN."""
+    link = FaultyLink([fault("drop", direction=TO_CLIENT, message=1, packet=1)])
+    through(link, message(0))
+    own = [frame(ONLY, psn, to_client=True) for psn in range(4)]
+    assert psns(through(link, own, TO_CLIENT)) == [0, 1, 2, 3]
+    theirs = [frame(ACK, psn) for psn in range(4)]
+    assert psns(through(link, theirs)) == [0, 1, 2, 3]
+    assert not link.events
+
+
+@pytest.mark.parametrize("odd", [b"", bytes(60), frame(ONLY, 1)[:50], frame(0x64, 1)])
+def test_other_frames_pass(odd: bytes) -> None:
+    """Those of another queue pair, and of anything that is no reliable connection."""
+    link = FaultyLink([fault("drop", message=1, packet=0)])
+    assert [due.frame for due in through(link, [odd])] == [odd]
+    assert not link.events

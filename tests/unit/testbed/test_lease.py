@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A machine's lease, in namespaces of its own: what a killed run leaves there, and who holds it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from requirements import missing, need_program
+from rocelab.cli import hosts
+from rocelab.errors import TestbedError
+from rocelab.testbed import lease
+from rocelab.testbed.hosts import prepare_host, restore_host
+from rocelab.testbed.node import DataLink
+from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.ssh import connect
+
+# a machine with processes, interfaces, /tmp and /run that nothing else uses
+_ENTER = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
+_SETUP = "mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run && echo ready && exec sleep 600"
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Run commands in the namespaces of a process (…command_node.Connection)."""
+
+    pid: int
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        return ["nsenter", "-t", str(self.pid), "-p", "-m", "-n", "--", *argv]
+
+    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+        del done
+        return False
+
+    def as_root(self) -> Inside:
+        return self
+
+
+def node(pid: int) -> CommandNode:
+    return CommandNode("n1", DataLink("lo", "127.0.0.1", "", 1500), Inside(pid))
+
+
+@pytest.fixture
+def machine() -> Iterator[CommandNode]:
+    """A machine on which rocelab is root."""
+    for program in ("unshare", "nsenter", "flock"):
+        need_program(program)
+    with subprocess.Popen(
+        [*_ENTER, "sh", "-c", _SETUP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as outer:
+        assert outer.stdout is not None
+        try:
+            if outer.stdout.readline() != "ready\n":
+                missing("namespaces need root")
+            (child,) = subprocess.run(
+                ["pgrep", "-P", str(outer.pid)], capture_output=True, text=True, check=True
+            ).stdout.split()
+            yield node(int(child))
+        finally:
+            outer.kill()
+
+
+def wait_until(what: str, done: Callable[[], bool], *, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def succeeds(machine: CommandNode, *argv: str) -> bool:
+    return machine.run(argv, check=False).returncode == 0
+
+
+LEFT = (
+    "/tmp/rocelab-wire-abcdef.pcap",
+    "/tmp/rocelab-dump.n1.pcapng",
+    "/tmp/rocelab-mpi.abcdef/rank",
+    "/run/rocelab-file.abcdef/source/file",
+    "/run/undone",
+)
+"""Files of a run, in its folders, and one that `at_end` removes."""
+OTHERS = "/tmp/rocelab-0/default/spec.json"
+
+# what a run does on a machine, until it is killed
+HOLD = """
+import signal, sys
+sys.path[:0] = sys.argv[2:]
+from rocelab.testbed import lease
+from test_lease import LEFT, OTHERS, node
+from rocelab.testbed.node.interface import marked
+machine = node(int(sys.argv[1]))
+with lease.held([machine]):
+    for path in (*LEFT, OTHERS):
+        machine.run(["sh", "-c", 'mkdir -p "${1%/*}" && echo x >"$1"', "sh", path])
+    lease.at_end(machine, ["rm", "/run/undone"])
+    # like timeout(1), mpirun(1) and its ranks: a child, and a child in a session of its own
+    started = machine.start(["sh", "-c", "sleep 611 & setsid sleep 612 & echo on; wait"])
+    started.wait_for_line("on", timeout=30)
+    machine.start(["sh", "-c", "trap '' INT TERM HUP; sleep 613; sleep 613"])
+    print("held", flush=True)
+    machine.run(marked(["sleep", "614"]), timeout=700)
+"""
+
+
+def holder(machine: CommandNode) -> subprocess.Popen[str]:
+    assert isinstance(machine.connection, Inside)
+    path = [str(Path(__file__).parent), *sys.path]
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(machine.connection.pid), *path],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    wait_until("the run's processes", lambda: all(running(machine).values()))
+    return process
+
+
+def running(machine: CommandNode) -> dict[str, bool]:
+    sleeps = ("611", "612", "613", "614")
+    return {s: succeeds(machine, "pgrep", "-fx", f"sleep {s}") for s in sleeps}
+
+
+def assert_clean(machine: CommandNode) -> None:
+    assert not any(running(machine).values())
+    for path in LEFT:
+        assert not succeeds(machine, "test", "-e", path), path
+    assert succeeds(machine, "test", "-e", OTHERS)
+    assert not succeeds(machine, "test", "-e", lease.FOLDER)
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_killed_leaves_nothing(machine: CommandNode, by: signal.Signals) -> None:
+    with holder(machine) as run:
+        run.send_signal(by)
+    wait_until("the lease ends", lambda: not succeeds(machine, "test", "-e", lease.FOLDER))
+    assert_clean(machine)
+
+
+def test_what_a_killed_lease_left_is_removed_by_the_next(machine: CommandNode) -> None:
+    """The machine lost its lease as well: only the next run can clean it."""
+    with holder(machine) as run:
+        assert succeeds(machine, "pkill", "-KILL", "-f", lease.FOLDER)
+        run.kill()
+    assert any(running(machine).values())
+    with lease.held([machine]):
+        assert not any(running(machine).values())
+        assert not succeeds(machine, "test", "-e", LEFT[0])
+    assert_clean(machine)
+
+
+def test_hosts_keep_their_driver_while_a_run_measures_there(
+    machine: CommandNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither `hosts prepare` nor `hosts restore` begins."""
+    monkeypatch.setattr(lease, "_SCRIPT", lease._SCRIPT.replace("flock -w 20", "flock -w 1"))
+    monkeypatch.setattr(hosts, "select_hosts", lambda *_: ())
+    monkeypatch.setattr(connect, "connected", lambda _hosts: nullcontext([machine]))
+    # it shares this machine's kernel and file system: never let one begin
+    monkeypatch.setattr(prepare_host, "prepare", lambda *_: pytest.fail("it began"))
+    monkeypatch.setattr(restore_host, "restore", lambda *_: pytest.fail("it began"))
+    with holder(machine) as run:
+        try:
+            for command in (hosts.prepare, hosts.restore):
+                with pytest.raises(TestbedError, match=f"n1 is in use by .*process {run.pid},"):
+                    command()
+            assert all(running(machine).values())
+        finally:
+            run.kill()
+
+
+def test_a_second_run_is_told_who_holds_the_machine(
+    machine: CommandNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_SCRIPT", lease._SCRIPT.replace("flock -w 20", "flock -w 1"))
+    with holder(machine) as run:
+        try:
+            with pytest.raises(TestbedError, match=f"n1 is in use by .*process {run.pid},"):
+                lease.held([machine]).__enter__()
+            assert all(running(machine).values())
+            # as the error says
+            held_by = machine.run(["cat", f"{lease.FOLDER}/holder"]).stdout.split()[-2]
+            machine.run(["kill", held_by])
+            wait_until("it ends", lambda: not succeeds(machine, "test", "-e", lease.FOLDER))
+            assert_clean(machine)
+        finally:
+            run.kill()
+
+
+def test_a_lease_of_a_run_that_ends_well(machine: CommandNode) -> None:
+    with lease.held([machine]):
+        assert succeeds(machine, "test", "-e", f"{lease.FOLDER}/lock")
+    assert not succeeds(machine, "test", "-e", lease.FOLDER)
+    # without a lease there is nothing to note
+    lease.at_end(machine, ["touch", "/run/never"])
+    assert not succeeds(machine, "test", "-e", "/run/never")

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults exact to the packet: proxy, wire, both drivers' records and the analyzer agree on each."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rocelab import capture
+from rocelab.directory import Directory
+from rocelab.measure import runner
+from rocelab.plans import plan_file
+from rocelab.record import faults_document
+from rocelab.record.faults_document import Event
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+
+PLAN = """
+[plan]
+name = "faults"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = ["rxestat", "rxedump"]
+[testbed.faults]
+drop = { action = "drop", message = 10, packet = 7 }
+corrupt = { action = "corrupt", message = 30, packet = 5, bit = 1000 }
+twice = { action = "duplicate", message = 50, packet = 5 }
+reorder = { action = "reorder", message = 70, packet = 5, count = 2 }
+ce = { action = "mark_ce", message = 90, packet = 5 }
+cnps = { action = "cnp", message = 100, count = 5 }
+late = { action = "delay", message = 110, packet = 15, duration_us = 20000 }
+notready = { action = "rnr_nak", message = 130 }
+last = { action = "drop", message = 150, packet = -1 }
+ack = { action = "drop", direction = "to_client", message = 160, packet = -1 }
+flap = { action = "flap", message = 10, packet = 7, duration_us = 300000 }
+answer = { action = "drop", direction = "to_client", message = 10, packet = 7 }
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [16384]
+iterations = 160
+path_mtu = 1024
+qp_timeout = 18
+faults = ["drop", "corrupt", "twice", "reorder", "ce", "cnps", "late", "notready", "last", "ack"]
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+label = "flap"
+sizes = [16384]
+iterations = 20
+path_mtu = 1024
+qp_timeout = 18
+faults = ["flap"]
+[[benchmark]]
+tool = "perftest"
+test = "read_bw"
+sizes = [16384]
+iterations = 20
+path_mtu = 1024
+qp_timeout = 18
+faults = ["answer"]
+"""
+CLIENT = "10.44.0.1"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A measured step: its cell.json entry, what the proxy did, and three views of its packets."""
+
+    record: dict[str, Any]
+    events: tuple[Event, ...]
+    wire: pl.DataFrame
+    drivers: dict[str, pl.DataFrame]
+
+    def event(self, fault: str) -> Event:
+        """The one event of a fault that names its packet."""
+        (found,) = (
+            each
+            for each in self.events
+            if each.fault == fault and each.done != "lost" and not each.done.startswith("sent ")
+        )
+        return found
+
+    def recovery(self, fault: str) -> dict[str, Any]:
+        """What cell.json says of a fault."""
+        (found,) = (each for each in self.record["mended"] if each["fault"] == fault)
+        return dict(found)
+
+    def times(self, node: str, way: str, psn: int, *, answers: bool = False) -> int:
+        """How often a driver sent or got a packet, and did not drop it for its contents."""
+        frame = self.drivers[node].filter(
+            pl.col("psn") == psn,
+            pl.col("opcode").is_between(0x0D, 0x12) == answers,
+            pl.col("comment").str.contains(f" dir={way} "),
+            ~pl.col("comment").str.contains(" drop=icrc"),
+        )
+        return frame.height
+
+    def on_wire(self, psn: int, *, answers: bool = False) -> int:
+        """How often the client's card sent a request, or got an answer."""
+        return self.wire.filter(
+            pl.col("psn") == psn,
+            pl.col("opcode").is_between(0x0D, 0x12) == answers,
+            (pl.col("src") != CLIENT) == answers,
+        ).height
+
+
+@pytest.fixture(scope="module")
+def steps(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
+    """Every benchmark of the plan, once."""
+    plan = plan_file.from_toml(PLAN, "faults.toml")
+    done = runner.run(plan, shared_testbed, tmp_path_factory.mktemp("faults"))
+    found = {}
+    for cell in plan.cells():
+        folder = done.path / "cells" / cell.name
+        record = json.loads((folder / "cell.json").read_text())
+        assert record["status"] == "ok", record["error"]
+        found[cell.benchmark.title] = _read(record["steps"][0]["faults"], folder / "16384")
+    return found
+
+
+def _read(record: dict[str, Any], folder: Path) -> Step:
+    with Directory.open(folder) as step:
+        events = faults_document.read(step)
+    tables = {
+        name: pl.DataFrame(capture.read(str(folder / name)).packets)
+        for name in ("wire.pcap", "n1.pcapng", "n2.pcapng")
+    }
+    wire = tables.pop("wire.pcap")
+    return Step(record, events, wire, {name[:2]: table for name, table in tables.items()})
+
+
+def test_every_fault_met_its_packet_once(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """At the place that the plan says, and nothing else happened."""
+    del testbed
+    for step in steps.values():
+        assert step.record["never_met"] == []
+        assert all(each["found"] for each in step.record["mended"])
+    met = Counter(
+        (each.fault, each.done) for each in steps["send_bw"].events if each.done != "lost"
+    )
+    assert met == {
+        ("drop", "drop"): 1,
+        ("corrupt", "corrupt"): 1,
+        ("twice", "duplicate"): 1,
+        ("reorder", "reorder"): 1,
+        ("ce", "mark_ce"): 1,
+        ("cnps", "cnp"): 1,
+        ("cnps", "sent cnp"): 5,
+        ("late", "delay"): 1,
+        ("notready", "rnr_nak"): 1,
+        ("notready", "sent rnr_nak"): 1,
+        ("last", "drop"): 1,
+        ("ack", "drop"): 1,
+    }
+    drop = steps["send_bw"].event("drop")
+    assert (drop.message, drop.packet, drop.opcode) == (10, 7, 0x01)
+
+
+@pytest.mark.parametrize(
+    ("fault", "less"),
+    [("drop", 1), ("corrupt", 1), ("twice", -1), ("reorder", 0), ("ce", 0), ("late", 0)],
+)
+def test_wire_and_drivers_agree_on_a_request(
+    testbed: QemuTestbed, steps: dict[str, Step], fault: str, less: int
+) -> None:
+    """The client's driver sent it as often as its card did; the server's got as many less."""
+    del testbed
+    step = steps["send_bw"]
+    psn = step.event(fault).psn
+    assert psn is not None
+    sent = step.on_wire(psn)
+    assert sent >= 1
+    assert step.times("n1", "tx", psn) == sent
+    assert step.times("n2", "rx", psn) == sent - less
+
+
+def test_a_corrupted_packet_is_dropped_for_its_icrc(
+    testbed: QemuTestbed, steps: dict[str, Step]
+) -> None:
+    """Nothing before the driver noticed: the UDP checksum was not there to fail."""
+    del testbed
+    step = steps["send_bw"]
+    dropped = step.drivers["n2"].filter(pl.col("comment").str.contains(" drop="))
+    bad = dropped.filter(pl.col("psn") == step.event("corrupt").psn)
+    assert bad.height == 1
+    assert " drop=icrc" in bad["comment"][0]
+    assert bad["icrc_ok"].to_list() == [False]
+
+
+def test_a_lost_answer(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """The server sent it and the client did not get it; the READ's data were fetched again."""
+    del testbed
+    for name, fault in (("send_bw", "ack"), ("read_bw", "answer")):
+        step = steps[name]
+        psn = step.event(fault).psn
+        assert psn is not None
+        sent = step.times("n2", "tx", psn, answers=True)
+        assert sent >= 1
+        assert step.on_wire(psn, answers=True) == sent - 1
+        assert step.times("n1", "rx", psn, answers=True) == sent - 1
+    assert steps["read_bw"].recovery("answer")["recovered_ns"] > 0
+
+
+def test_the_analyzer_names_what_mended_it(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """NAKs for what was lost within the stream, the timer for what was last."""
+    del testbed
+    record = steps["send_bw"].record
+    assert record["naks"]["psn_sequence_error"] >= 2
+    assert record["naks"]["rnr"] == 1
+    assert record["causes"]["after_nak"] > 0
+    assert record["causes"]["after_rnr"] > 0
+    assert record["driver"]["n2"]["out_of_seq_request"] >= 2
+    assert record["driver"]["n1"]["rcvd_rnr_err"] == 1
+    assert record["sent_again"]["client"] > 0
+    ack = steps["send_bw"].recovery("ack")["recovered_ns"]
+    # the last acknowledgement: nothing but the timer, 4.096 us * 2^18, can notice
+    assert ack > 1_000_000_000
+    assert steps["send_bw"].recovery("drop")["recovered_ns"] < ack
+
+
+def test_a_flap_is_survived(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """All packets within it are lost, and the connection is not."""
+    del testbed
+    step = steps["send_bw-flap"]
+    assert sum(each.psn is not None for each in step.events) > 1
+    assert step.recovery("flap")["recovered_ns"] >= 300_000_000

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `rocelab analyze` shows: progress, results in one of three forms, and a page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocelab.errors import UsageError
+from rocelab.terminal import console
+
+if TYPE_CHECKING:
+    from rocelab.capture import Analysis, Options
+    from rocelab.terminal.connection_csv import ConnectionCsv
+
+# below this size the work ends before a progress bar can be read
+_PROGRESS_FROM_BYTES = 64 << 20
+
+
+def _size(paths: list[str]) -> int:
+    """Total bytes of all files; 0 if one of them is a stream."""
+    total = 0
+    for path in paths:
+        if path == "-" or not Path(path).is_file():
+            return 0
+        total += Path(path).stat().st_size
+    return total
+
+
+@contextlib.contextmanager
+def progress(paths: list[str]) -> Iterator[Callable[[int], None] | None]:
+    """Show how much is read, where that takes long and a person looks."""
+    total = _size(paths)
+    if total < _PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err(), transient=True
+    ) as bar:
+        task = bar.add_task("reading", total=total)
+
+        def advance(done: int) -> None:
+            bar.update(task, completed=done)
+
+        yield advance
+
+
+class Output:
+    """Prints results in one of three forms."""
+
+    def __init__(self, *, as_json: bool, as_csv: bool) -> None:
+        if as_json and as_csv:
+            raise UsageError(
+                "--json and --csv are two forms of one output",
+                cause="both are given",
+                action="Give one of them.",
+            )
+        self._as_json = as_json
+        self._csv: ConnectionCsv | None = None
+        if as_csv:
+            from rocelab.terminal.connection_csv import ConnectionCsv
+
+            self._csv = ConnectionCsv(sys.stdout)
+        self._begun = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether people read it."""
+        return not (self._as_json or self._csv)
+
+    def add(self, found: Analysis) -> None:
+        """Print the result of one analysis."""
+        if self._csv:
+            self._csv.add(found.result)
+        elif self._as_json:
+            json.dump(found.result, sys.stdout, ensure_ascii=True)
+            sys.stdout.write("\n")
+        else:
+            # JSON and CSV need no tables for a terminal
+            from rocelab.terminal import capture_tables
+
+            if self._begun:
+                console.out().print()
+            capture_tables.show(found.result, console.out())
+        self._begun = True
+
+
+def write_page(paths: list[str], options: Options, found: Analysis, html: Path) -> None:
+    """Read the captures of an analysis once more, and write its page."""
+    from rocelab.capture import picture
+    from rocelab.report import capture_page
+
+    with progress(paths) as advance:
+        drawn = picture.draw(paths, options, found, progress=advance)
+    capture_page.write(found, drawn, html)

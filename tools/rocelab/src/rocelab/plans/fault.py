@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults of the data link that a plan asks for, exact to the packet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What happens to the chosen packet."""
+
+    DROP = "drop"
+    DUPLICATE = "duplicate"
+    """A second copy follows at once."""
+    CORRUPT = "corrupt"
+    """One bit changes; the UDP checksum is removed, so that only the ICRC can tell."""
+    DELAY = "delay"
+    REORDER = "reorder"
+    """Later packets of its direction overtake it."""
+    MARK_CE = "mark_ce"
+    """IP says that congestion was experienced."""
+    CNP = "cnp"
+    """The client gets congestion notifications; the packet passes."""
+    RNR_NAK = "rnr_nak"
+    """The client gets an RNR NAK instead of an answer, as if the server had no receive buffer."""
+    FLAP = "flap"
+    """The link is down for a while, in both directions and for everything."""
+
+
+TIMED = (Action.DELAY, Action.FLAP)
+"""Actions that last for `duration_us`."""
+COUNTED = (Action.REORDER, Action.CNP)
+"""Actions of `count` packets."""
+TO_SERVER, TO_CLIENT = "to_server", "to_client"
+LAST = -1
+"""As `packet`: the last one of its message."""
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """A fault: which packet of each step it meets, and what happens to it."""
+
+    name: str
+    action: Action
+    direction: str
+    """`to_server` (requests) or `to_client` (their answers)."""
+    message: int
+    """Number of the client's message, from 1; an answer belongs to the message that it answers."""
+    packet: int
+    """Position in the message, from 0, by PSN; `LAST` for the last one."""
+    times: int
+    """How often, if the packet is sent again; or in how many messages, with `every`."""
+    every: int
+    """After `message`, each so many messages again; 0: only that one."""
+    bit: int
+    """The bit to change, from the first bit of the BTH."""
+    duration_us: int
+    count: int
+    rnr_timer: int
+    """Code of the time after which the client may send again (IBA volume 1, table 45)."""

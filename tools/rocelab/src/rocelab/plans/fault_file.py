@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read a plan's `[testbed.faults]`."""
+
+from __future__ import annotations
+
+import re
+
+from rocelab.plans.fault import (
+    COUNTED,
+    LAST,
+    TIMED,
+    TO_CLIENT,
+    TO_SERVER,
+    Action,
+    FaultPlan,
+)
+from rocelab.strict import Table, shown
+
+_NAME = re.compile(r"[a-z0-9]{1,20}")
+_MOST_FAULTS = 64
+_MOST_MESSAGES = 1_000_000
+_ONE_SECOND = 1_000_000
+_BTH_BITS = 8 * 12
+_LARGEST_BITS = 8 * 4096
+_ONLY_REQUESTS = (Action.CNP, Action.RNR_NAK)
+
+
+def read(table: Table) -> tuple[FaultPlan, ...]:
+    """Return the faults by name, in the plan's order. Raises UsageError."""
+    names = table.keys()
+    if len(names) > _MOST_FAULTS:
+        table.fail(names[-1], f"is one more than {_MOST_FAULTS} faults")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            table.fail(shown(name), "cannot name a fault", action="Use up to 20 of a-z and 0-9.")
+    faults = tuple(_fault(name, table.table(name)) for name in names)
+    table.done()
+    return faults
+
+
+def _fault(name: str, table: Table) -> FaultPlan:
+    action = Action(table.choice("action", tuple(map(str, Action))))
+    direction = table.choice("direction", (TO_SERVER, TO_CLIENT), default=TO_SERVER)
+    if action in _ONLY_REQUESTS and direction != TO_SERVER:
+        table.fail("direction", f"{action} answers a request", action='Use "to_server".')
+    message = table.integer("message", default=2, low=1, high=_MOST_MESSAGES)
+    if action in _ONLY_REQUESTS and message < 2:
+        table.fail(
+            "message",
+            f"{action} needs the client's queue pair number, which the first answer tells",
+            action="Use 2 or more.",
+        )
+    fault = FaultPlan(
+        name=name,
+        action=action,
+        direction=direction,
+        message=message,
+        packet=table.integer("packet", default=0, low=LAST, high=(1 << 23) - 1),
+        times=table.integer("times", default=1, low=1, high=1000),
+        every=table.integer("every", default=0, low=0, high=_MOST_MESSAGES),
+        bit=_of(table, "bit", action == Action.CORRUPT, _BTH_BITS, 0, _LARGEST_BITS - 1),
+        duration_us=_of(table, "duration_us", action in TIMED, 1000, 1, 10 * _ONE_SECOND),
+        count=_of(table, "count", action in COUNTED, 1, 1, 1000),
+        rnr_timer=_of(table, "rnr_timer", action is Action.RNR_NAK, 14, 0, 31),
+    )
+    table.done()
+    return fault
+
+
+def _of(table: Table, key: str, used: bool, default: int, low: int, high: int) -> int:
+    """Return a number that only some actions use. run.json holds it for all of them, as 0."""
+    if used:
+        return table.integer(key, default=default, low=low, high=high)
+    if table.integer(key, default=0, low=0, high=high):
+        table.fail(key, "the action does not use it", action="Remove it.")
+    return 0

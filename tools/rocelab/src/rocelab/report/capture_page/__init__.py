@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Turn an analysis of a capture into one self-contained HTML page.
+
+What captures contain is untrusted: every text goes through the template's escaping, and none into
+an expression of a chart. The page's size is bounded, whatever the capture's is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from altair.utils.schemapi import debug_mode
+
+from rocelab.capture import Analysis
+from rocelab.capture.picture import Picture
+from rocelab.conditions import explained
+from rocelab.directory import Directory
+from rocelab.errors import UsageError
+from rocelab.report import render
+from rocelab.report.capture_page.document import compose
+
+
+def write(found: Analysis, picture: Picture, into: Path) -> None:
+    """Write the page to the file `into`, whole or not at all.
+
+    Raises UsageError or MissingError if it cannot be written.
+    """
+    if into.name in ("", ".."):
+        raise UsageError(
+            f"{into} cannot be the page",
+            cause="it is the name of a folder",
+            action="Name a file with --html.",
+        )
+    if into.exists() and not into.is_file():
+        raise UsageError(
+            f"{into} is not a regular file",
+            cause="the page is written to a temporary file and then renamed",
+            action="Name a file with --html.",
+        )
+    # Altair validates every part of a chart as it is made; tests validate whole charts instead
+    with debug_mode(arg=False):
+        page = render.page(compose(found.result, picture))
+    try:
+        with Directory.making(into.parent) as folder:
+            folder.write(into.name, page.encode())
+    except OSError as error:
+        raise explained(
+            error, f"cannot write {into}", action="Choose another file with --html."
+        ) from error

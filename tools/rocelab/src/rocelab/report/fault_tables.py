@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults of the link that a plan asked for: what each one took, and what mended it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocelab import units
+from rocelab.accelerators import is_emulated
+from rocelab.record.read import Cell, Json, Run
+from rocelab.record.text import one_line
+from rocelab.report import facts, wording
+from rocelab.report.figure import Column, Note, Section, Table
+
+_MEANING = (
+    "Each fault met one packet of one message, at the link. The time to recover runs from the "
+    "client's first request for that packet to the first good answer, both in the capture at the "
+    "client's card; the usual time is the median of the packets that no fault met. Causes are the "
+    "analyzer's and, like NAKs and counters, of all faults of the size together."
+)
+_CAUSES = {
+    "after_nak": "NAK",
+    "after_rnr": "RNR NAK",
+    "after_response_gap": "gap in the answers",
+    "after_timeout": "timer",
+    "spurious": "needlessly",
+    "ambiguous": "cause unknown",
+}
+
+
+def section(run: Run) -> Section | None:
+    """Return the section; None without faults in any cell."""
+    rows = [row for cell in run.cells for row in _cell(cell)]
+    if not rows:
+        return None
+    emulated = [name for name in facts.accelerators(run) if is_emulated(name)]
+    return Section(
+        "faults",
+        "Faults and recovery",
+        notes=(
+            Note(_MEANING),
+            *(Note(wording.accelerator_caption(name), "warning") for name in emulated),
+        ),
+        tables=(
+            Table(
+                "Each fault, and how its connection recovered",
+                (
+                    Column("cell", name=True),
+                    Column("fault"),
+                    Column("packet"),
+                    Column("on wire as expected"),
+                    Column("recovered in", numeric=True),
+                    Column("usual", numeric=True),
+                    Column("sent again by client", numeric=True),
+                    Column("by server", numeric=True),
+                    Column("because of"),
+                    Column("NAKs"),
+                    Column("driver counted"),
+                ),
+                tuple(rows),
+            ),
+        ),
+    )
+
+
+def _cell(cell: Cell) -> Iterator[tuple[str, ...]]:
+    if cell.content is None:
+        return
+    for step in cell.content.objects("steps"):
+        faults = step.object("faults")
+        for mended in faults.objects("mended"):
+            yield _row(cell.name, faults, mended)
+
+
+def _row(cell: str, faults: Json, mended: Json) -> tuple[str, ...]:
+    again = faults.object("sent_again")
+    return (
+        cell,
+        f"{mended.text('fault')}: {mended.text('done')}",
+        f"message {mended.text('message', '?')}, packet {mended.text('packet', '?')}, "
+        f"{mended.text('direction').replace('_', ' ')}",
+        mended.text("found"),
+        _time(mended.integer("recovered_ns")),
+        _time(faults.integer("usual_ns")),
+        *(_count(again.integer(end)) for end in ("client", "server")),
+        _named(faults.object("causes"), _CAUSES),
+        _named(faults.object("naks"), {}),
+        "; ".join(
+            f"{node}: {_named(counters, {})}"
+            for node, counters in faults.object("driver").items()
+            if counters.data
+        )
+        or units.ABSENT,
+    )
+
+
+def _named(counts: Json, names: dict[str, str]) -> str:
+    found = [f"{names.get(key, one_line(key))} {counts.text(key)}" for key in counts.data]
+    return ", ".join(found) or units.ABSENT
+
+
+def _time(ns: int | None) -> str:
+    return units.ABSENT if ns is None else units.quantity(ns, "ns")
+
+
+def _count(number: int | None) -> str:
+    return units.ABSENT if number is None else units.grouped(number)

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen: what a message costs over each transport, and where in the driver.
+
+One benchmark at one size, in three sentences and two charts; the sections below have the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rocelab import metrics, stage_table, units
+from rocelab.accelerators import INSTRUCTIONS, is_emulated
+from rocelab.group_by import group_by
+from rocelab.record.read import Run, Series
+from rocelab.record.stage_costs import (
+    Bar,
+    Place,
+    bars,
+    is_acknowledgement,
+    is_packet_cost,
+    packet_name,
+)
+from rocelab.report import charts, cpu_split, findings, palette, series_order, wording
+from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
+from rocelab.report.stage_panel import StageScale
+
+TITLE = "What a packet costs, and where"
+_TYPICAL = 1024
+"""Of the sizes that ran, the nearest to this one is shown, bytes."""
+_WIDTH = 210
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A benchmark at a size, and what of it was measured over each transport."""
+
+    accelerator: str
+    benchmark: str
+    size: int
+    accounts: Mapping[str, Sequence[Series]]
+    latencies: Mapping[str, Series]
+    packets: Mapping[str, tuple[tuple[Place, Bar], ...]]
+    """A message's packet at its sender, then at its receiver."""
+
+    @property
+    def message(self) -> str:
+        """What is sent."""
+        return f"{units.size(self.size)} message of {self.benchmark}"
+
+
+def section(run: Run) -> Section | None:
+    """Return the first section; None where neither costs, latencies nor stages were measured."""
+    subject = _subject(run)
+    if subject is None:
+        return None
+    figures = (*_costs(subject), *_stages(subject))
+    said = (*_cost_sentence(subject), *_stage_sentence(subject), *findings.outcome(run))
+    unreal = is_emulated(subject.accelerator)
+    closing = (Note(wording.accelerator_caption(subject.accelerator), "warning"),)
+    return Section(
+        "answer",
+        TITLE,
+        notes=tuple(map(Note, said)),
+        figures=figures,
+        closing=closing if unreal else (),
+        first=True,
+    )
+
+
+def _subject(run: Run) -> _Subject | None:
+    """Choose the first benchmark of the plan that shows most, at its most typical size."""
+    sized = [i for i in run.series if i.size > 0]
+    accounts = {id(i) for i in cpu_split.per_message(run)}
+    best: _Subject | None = None
+    for (accelerator, benchmark), series in group_by(
+        sized, lambda i: (i.accelerator, i.benchmark)
+    ).items():
+        sizes = {i.size for i in series if id(i) in accounts}
+        sizes = sizes or {i.size for i in series if is_packet_cost(i)}
+        sizes = sizes or {i.size for i in series if i.metric == metrics.LATENCY}
+        if not sizes:
+            continue
+        size = min(
+            sizes, key=lambda known: (abs(known.bit_length() - _TYPICAL.bit_length()), known)
+        )
+        here = group_by((i for i in series if i.size == size), lambda i: i.transport)
+        order = sorted(here, key=series_order.transport_rank)
+        found = _Subject(
+            accelerator,
+            benchmark,
+            size,
+            {t: some for t in order if (some := [i for i in here[t] if id(i) in accounts])},
+            {t: i for t in order for i in here[t] if i.metric == metrics.LATENCY},
+            {t: pair for t in order if (pair := _both_ends(here[t]))},
+        )
+        if best is None or _shows(found) > _shows(best):
+            best = found
+    return best
+
+
+def _shows(subject: _Subject) -> int:
+    return bool(subject.accounts) + bool(subject.packets)
+
+
+def _both_ends(series: Iterable[Series]) -> tuple[tuple[Place, Bar], ...]:
+    """A data packet where it is sent first, and where it arrives; nothing unless both are known."""
+    drawn = bars([i for i in series if is_packet_cost(i) and not is_acknowledgement(i.kind)])
+    for sent, of_sent in drawn.items():
+        for received, of_received in drawn.items():
+            if (
+                (sent.direction, received.direction) == ("tx", "rx")
+                and sent.opcode_class == received.opcode_class
+                and sent.node != received.node
+            ):
+                return (sent, of_sent[0]), (received, of_received[0])
+    return ()
+
+
+def _costs(subject: _Subject) -> Iterator[Figure]:
+    if subject.accounts:
+        yield _kernel_work(subject)
+    elif subject.latencies:
+        yield _latency(subject)
+
+
+def _kernel_work(subject: _Subject) -> Figure:
+    totals = [sum(cpu_split.kernel(some).values()) for some in subject.accounts.values()]
+    factor, unit = wording.work_scale(totals, subject.accelerator)
+    what = "Instructions" if unit == INSTRUCTIONS else "CPU time"
+    parts = {part: 0 for some in subject.accounts.values() for part in cpu_split.kernel(some)}
+    names = [text for part, text in cpu_split.LABELS.items() if part in parts]
+    chart = cpu_split.stack(
+        [(name, name, some) for name, some in subject.accounts.items()],
+        factor=factor,
+        unit=unit,
+        top=max(totals) / factor,
+        amount="message",
+        width=_WIDTH,
+    )
+    rows = tuple(
+        (
+            name,
+            *(
+                units.number(found[part] / factor, 4) if part in found else units.ABSENT
+                for part in cpu_split.LABELS
+                if part in parts
+            ),
+        )
+        for name, some in subject.accounts.items()
+        if (found := cpu_split.kernel(some))
+    )
+    return Figure(
+        slug=series_order.slug("answer-cost", subject.accelerator),
+        title=f"{what} in the kernel, by transport",
+        caption=(f"One {subject.message}, both nodes together, mean.",),
+        panels=(Panel("", chart, _words(f"{what} of a {subject.message}", names, rows)),),
+        legend=cpu_split.legend(parts),
+        tables=(
+            Table(
+                f"{what} of a message in the kernel"
+                + (f", in {unit}" if unit != INSTRUCTIONS else ""),
+                (Column("transport"), *(Column(name, numeric=True) for name in names)),
+                rows,
+            ),
+        ),
+        accelerator=subject.accelerator,
+        notes=("User mode is not in the bars: a program that polls counts its wait there.",),
+        columns=1,
+    )
+
+
+def _words(what: str, names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
+    return f"{what}. " + "; ".join(
+        f"{name}: " + ", ".join(f"{part} {text}" for part, text in zip(names, texts, strict=True))
+        for name, *texts in rows
+    )
+
+
+def _latency(subject: _Subject) -> Figure:
+    means = {name: item.spread.median for name, item in subject.latencies.items()}
+    factor, unit = wording.time_scale(list(means.values()), subject.accelerator)
+    kind = next(iter(subject.latencies.values())).kind
+    styles = {name: palette.transport_style(name).colour.light for name in means}
+    texts = {name: units.number(value / factor) for name, value in means.items()}
+    rows = tuple((name, text) for name, text in texts.items())
+    chart = charts.stacks(
+        [
+            charts.Part(name, name, value / factor, f"{name}, latency: {texts[name]} {unit}")
+            for name, value in means.items()
+        ],
+        rows=list(means),
+        series=list(styles.items()),
+        x_title=f"latency ({unit})",
+        x_top=max(means.values()) / factor,
+        columns=[(unit, list(texts.values()))],
+        width=_WIDTH,
+    )
+    return Figure(
+        slug=series_order.slug("answer-cost", subject.accelerator),
+        title="Mean latency, by transport",
+        caption=(
+            f"One {subject.message}, {wording.KINDS.get(kind, kind)}; median over repetitions.",
+        ),
+        panels=(Panel("", chart, _words(f"Latency, {unit}", [unit], rows)),),
+        legend=tuple(Legend(name, colour) for name, colour in styles.items()),
+        tables=(
+            Table(
+                f"Mean latency, in {unit}",
+                (Column("transport"), Column("latency", numeric=True)),
+                rows,
+            ),
+        ),
+        accelerator=subject.accelerator,
+        columns=1,
+    )
+
+
+def _stages(subject: _Subject) -> Iterator[Figure]:
+    if not subject.packets:
+        return
+    sums = [sum(bar.total for _, bar in pair) for pair in subject.packets.values()]
+    scale = StageScale.of(
+        (bar for pair in subject.packets.values() for _, bar in pair), subject.accelerator
+    )
+    factor, unit = wording.work_scale(sums, subject.accelerator)
+    parts = [
+        charts.Part(
+            row=name,
+            series=cost.stage,
+            value=cost.per_packet / factor,
+            label=f"{name}, {_verb(place)}, {cost.stage}: "
+            f"{units.number(cost.per_packet / factor)} {unit}",
+        )
+        for name, pair in subject.packets.items()
+        for place, bar in pair
+        for cost in bar.costs
+        if cost.stage not in stage_table.APART
+    ]
+    rows = tuple(
+        (name, *(units.number(bar.total / factor, 4) for _, bar in pair))
+        for name, pair in subject.packets.items()
+    )
+    columns = ("sent", "received")
+    chart = charts.stacks(
+        parts,
+        rows=list(subject.packets),
+        series=scale.series,
+        x_title=wording.work_title("time", unit, "packet"),
+        x_top=max(sums) / factor,
+        columns=[
+            (name, [row[position] for row in rows]) for position, name in enumerate(columns, 1)
+        ],
+        width=_WIDTH,
+    )
+    [(place, _), _] = next(iter(subject.packets.values()))
+    packet = packet_name(place.opcode_class)
+    yield Figure(
+        slug=series_order.slug("answer-stages", subject.accelerator),
+        title="Inside the driver, stage by stage",
+        caption=(
+            f"One {packet} packet of that message: from left to right the stages of sending, then "
+            "those of receipt.",
+        ),
+        panels=(Panel("", chart, _words(f"{unit} per {packet} packet", columns, rows)),),
+        legend=scale.legend,
+        tables=(
+            Table(
+                f"Stages of a {packet} packet together, in {unit}",
+                (Column("transport"), *(Column(name, numeric=True) for name in columns)),
+                rows,
+            ),
+        ),
+        accelerator=subject.accelerator,
+        columns=1,
+    )
+
+
+def _verb(place: Place) -> str:
+    return "sending" if place.direction == "tx" else "receipt"
+
+
+def _cost_sentence(subject: _Subject) -> Iterator[str]:
+    if subject.accounts:
+        costs = {
+            name: sum(cpu_split.kernel(some).values()) for name, some in subject.accounts.items()
+        }
+        factor, unit = wording.work_scale(list(costs.values()), subject.accelerator)
+        verb = "costs the kernels of both nodes"
+    elif subject.latencies:
+        costs = {name: item.spread.median for name, item in subject.latencies.items()}
+        factor, unit = wording.time_scale(list(costs.values()), subject.accelerator)
+        verb = "takes"
+    else:
+        return
+    said = [f"{units.number(value / factor)} over {name}" for name, value in costs.items()]
+    said[0] = said[0].replace(" over ", f" {unit} over ", 1)
+    yield f"A {subject.message} {verb} {units.listing(said)}."
+
+
+def _stage_sentence(subject: _Subject) -> Iterator[str]:
+    if not subject.packets:
+        return
+    sums = [bar.total for pair in subject.packets.values() for _, bar in pair]
+    factor, unit = wording.work_scale(sums, subject.accelerator)
+    said = []
+    for name, ((_, sent), (_, received)) in subject.packets.items():
+        text = f"{units.number(sent.total / factor)} to send"
+        text += f" and {units.number(received.total / factor)} to receive it over {name}"
+        if sent.capsule is not None and received.capsule is not None:
+            headers = sent.capsule + received.capsule
+            text += f" (headers and checks: {units.number(headers / factor)})"
+        said.append(text)
+    said[0] = said[0].replace(" to send", f" {unit} to send", 1)
+    yield f"Of that, the driver's work on its packet is {units.listing(said)}."

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A link with faults: decide what becomes of each frame, and note what was done. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rocelab.plans.fault import LAST, TO_CLIENT, TO_SERVER, Action, FaultPlan
+from rocelab.record.faults_document import Altered, Event
+from rocelab.testbed.faults import roce_frame
+from rocelab.testbed.faults.messages import Messages, Place
+from rocelab.testbed.faults.roce_frame import Packet
+
+_HOLD_NS = 200_000_000
+"""A held packet goes on after this time, even if nothing overtakes it."""
+_MOST_EVENTS = 100_000
+_OTHER = {TO_SERVER: TO_CLIENT, TO_CLIENT: TO_SERVER}
+
+
+@dataclass(frozen=True)
+class Due:
+    """A frame to hand over, now or later."""
+
+    at_ns: int
+    direction: str
+    frame: bytes
+
+
+@dataclass
+class _Held:
+    due: Due
+    left: int
+    """Packets that have yet to overtake it."""
+
+
+@dataclass
+class _Rule:
+    fault: FaultPlan
+    left: int
+
+    def meets(self, direction: str, place: Place) -> bool:
+        fault, every = self.fault, self.fault.every
+        number = place.message - fault.message
+        chosen = number == 0 or (every > 0 and number > 0 and number % every == 0)
+        position = place.is_last if fault.packet == LAST else place.packet == fault.packet
+        return self.left > 0 and direction == fault.direction and chosen and position
+
+
+@dataclass
+class FaultyLink:
+    """Two directions of frames, of which the plan's faults meet some.
+
+    Faults meet the packets of the first queue pair that the client sends a request to.
+    """
+
+    faults: Sequence[FaultPlan]
+    events: list[Event] = field(default_factory=list)
+    passed: dict[str, int] = field(default_factory=lambda: {TO_SERVER: 0, TO_CLIENT: 0})
+    """Frames that came in, by direction."""
+
+    def __post_init__(self) -> None:
+        self._rules = [_Rule(fault, fault.times) for fault in self.faults]
+        self._messages = Messages()
+        self._server_qpn: int | None = None
+        self._client_qpn: int | None = None
+        self._msn = 0
+        self._held: list[_Held] = []
+        self._down_until = 0
+        self._down_by = self._refused_by = ""
+        self._not_ready: int | None = None
+        self._owed: list[tuple[Action, bytes, Packet, _Rule, Place]] = []
+
+    @property
+    def altered(self) -> Altered:
+        """What the faults changed in the packets' numbers."""
+        return Altered.of(self.events)
+
+    def frame(self, direction: str, frame: bytes, now_ns: int) -> list[Due]:
+        """Take a frame from one side; return the frames to hand over."""
+        self.passed[direction] += 1
+        packet = roce_frame.parse(frame)
+        if now_ns < self._down_until:
+            self._note(now_ns, direction, packet, None, self._down_by, "lost")
+            return []
+        place = self._follow(direction, frame, packet)
+        out: list[Due] = []
+        if packet is None or place is None:
+            out = [Due(now_ns, direction, frame)]
+        elif self._is_refused(direction, packet, place, now_ns):
+            return []
+        else:
+            rule = next((rule for rule in self._rules if rule.meets(direction, place)), None)
+            if rule is None:
+                out = [Due(now_ns, direction, frame)]
+            else:
+                rule.left -= 1
+                out = list(self._apply(rule, direction, frame, packet, place, now_ns))
+        return [*out, *self._answers(now_ns), *self._overtaken(direction, len(out), now_ns)]
+
+    def late(self, now_ns: int) -> list[Due]:
+        """Return the held frames that nothing overtook in time."""
+        ready = [held for held in self._held if held.due.at_ns <= now_ns]
+        self._held = [held for held in self._held if held not in ready]
+        return [held.due for held in ready]
+
+    def _follow(self, direction: str, frame: bytes, packet: Packet | None) -> Place | None:
+        if packet is None:
+            return None
+        if direction == TO_SERVER:
+            if packet.is_response:
+                return None
+            if self._server_qpn is None:
+                self._server_qpn = packet.dqpn
+            return self._messages.place(packet) if packet.dqpn == self._server_qpn else None
+        if not packet.is_response or self._client_qpn not in (None, packet.dqpn):
+            return None
+        self._client_qpn = packet.dqpn
+        msn = roce_frame.msn_of(frame, packet)
+        self._msn = self._msn if msn is None else msn
+        return self._messages.place(packet)
+
+    def _is_refused(self, direction: str, packet: Packet, place: Place, now_ns: int) -> bool:
+        """Whether a server that is not ready drops the request, until the refused one comes."""
+        if self._not_ready is None or direction != TO_SERVER:
+            return False
+        if packet.psn == self._not_ready:
+            self._not_ready = None
+            return False
+        self._note(now_ns, direction, packet, place, self._refused_by, "lost")
+        return True
+
+    def _apply(
+        self,
+        rule: _Rule,
+        direction: str,
+        frame: bytes,
+        packet: Packet,
+        place: Place,
+        now_ns: int,
+    ) -> Iterator[Due]:
+        fault, now = rule.fault, Due(now_ns, direction, frame)
+        done = str(fault.action)
+        match fault.action:
+            case Action.DROP:
+                pass
+            case Action.DUPLICATE:
+                yield from (now, now)
+            case Action.CORRUPT:
+                try:
+                    yield Due(now_ns, direction, roce_frame.flip(frame, packet, fault.bit))
+                except ValueError:
+                    done = "not done"
+                    yield now
+            case Action.DELAY:
+                yield Due(now_ns + fault.duration_us * 1000, direction, frame)
+            case Action.REORDER:
+                self._held.append(_Held(Due(now_ns + _HOLD_NS, direction, frame), fault.count))
+            case Action.MARK_CE:
+                yield Due(now_ns, direction, roce_frame.mark_ce(frame))
+            case Action.CNP:
+                yield now
+                self._owed += [(Action.CNP, frame, packet, rule, place)] * fault.count
+            case Action.RNR_NAK:
+                self._not_ready = packet.psn
+                self._owed.append((Action.RNR_NAK, frame, packet, rule, place))
+                self._refused_by = fault.name
+            case Action.FLAP:
+                self._down_until = now_ns + fault.duration_us * 1000
+                self._down_by = fault.name
+        self._note(now_ns, direction, packet, place, fault.name, done)
+
+    def _answers(self, now_ns: int) -> Iterator[Due]:
+        """Yield the answers that we owe, as soon as we know the client's queue pair."""
+        if self._client_qpn is None:
+            return
+        for action, frame, packet, rule, place in self._owed:
+            if action is Action.CNP:
+                made = roce_frame.cnp(frame, packet, self._client_qpn)
+            else:
+                timer = rule.fault.rnr_timer
+                made = roce_frame.rnr_nak(frame, packet, self._client_qpn, timer, self._msn)
+            self._note(now_ns, TO_CLIENT, packet, place, rule.fault.name, f"sent {action}")
+            yield Due(now_ns, TO_CLIENT, made)
+        self._owed.clear()
+
+    def _overtaken(self, direction: str, passed: int, now_ns: int) -> list[Due]:
+        """Return the held frames that enough others have overtaken."""
+        ready = []
+        for held in self._held:
+            if held.due.direction == direction:
+                held.left -= passed
+                if held.left <= 0:
+                    ready.append(held)
+        self._held = [held for held in self._held if held not in ready]
+        return [Due(now_ns, held.due.direction, held.due.frame) for held in ready]
+
+    def _note(
+        self,
+        now_ns: int,
+        direction: str,
+        packet: Packet | None,
+        place: Place | None,
+        fault: str,
+        done: str,
+    ) -> None:
+        if len(self.events) < _MOST_EVENTS:
+            self.events.append(
+                Event(
+                    fault=fault,
+                    done=done,
+                    direction=direction,
+                    time_ns=now_ns,
+                    opcode=packet.opcode if packet else None,
+                    psn=packet.psn if packet else None,
+                    message=place.message if place else None,
+                    packet=place.packet if place else None,
+                )
+            )
