@@ -23,7 +23,7 @@ import pytest
 import disturbances
 import ssh_inventory
 import vethlab
-from killed_run import MPI, PLAN, Killed
+from killed_run import MESSAGES, MPI, PLAN, Killed
 from rocelab.errors import ExitCode
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.prepare_node import add_device, install_probes, prepare, remove_device
@@ -76,7 +76,7 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
     out = tmp_path_factory.mktemp("qemu")
     for node in shared_testbed.nodes:
         install_probes(node, [artifacts.mpibench(LINE)])
-    (out / "plan.toml").write_text(PLAN.format(provider="qemu", mpi=MPI))
+    (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="qemu", mpi=MPI))
     where = ("--name", shared_testbed.spec.name)
     whole = Killed(shared_testbed.nodes, out / "plan.toml", out, where)
     whole.undisturbed()
@@ -220,7 +220,7 @@ def test_the_analysts_machine_sleeps(
     print(f"slept at {share:.2f}: exit code {run.process.returncode}")
     run.kept_whole_cells()
     assert run.folder is not None
-    on_qemu.resume(run.folder, resent=True)
+    on_qemu.resume(run.folder)
 
 
 @pytest.mark.parametrize("share", moments("QEMU"))
@@ -261,7 +261,7 @@ def on_hosts(
         install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
     named = dict(zip(("left", "right"), shared_testbed.nodes, strict=True))
     inventory = ssh_inventory.write(out / "hosts.toml", named)
-    (out / "plan.toml").write_text(PLAN.format(provider="ssh", mpi=MPI))
+    (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="ssh", mpi=MPI))
     second = shared_testbed.nodes[1]
     remove_device(second)
     try:
@@ -291,7 +291,7 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     out = tmp_path_factory.mktemp("veth")
     with vethlab.boot(name="killed", icount=False) as pair:
         install_probes(pair.host.nodes[0], [artifacts.probe("rxecpu", LINE)])
-        (out / "plan.toml").write_text(PLAN.format(provider="veth", mpi=""))
+        (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="veth", mpi=""))
         where = ("--name", pair.spec.name)
         whole = Killed(pair.nodes, out / "plan.toml", out, where)
         whole.undisturbed()
