@@ -94,3 +94,22 @@ def test_a_folder_that_cannot_be_used_is_refused_before_a_testbed_is_made(
             resume=where if resume else None,
         )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_each_fresh_testbed_is_taken_down_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when one is up that the plan could use, since that one stays up."""
+    made: list[Testbed] = []
+
+    def make(*_: object) -> Testbed:
+        assert all(each.downs == 1 for each in made)
+        made.append(Testbed())
+        return made[-1]
+
+    monkeypatch.setattr(testbed_for_plan, "running", lambda *_: None)
+    monkeypatch.setattr(testbed_for_plan, "make", make)
+    plan = PLAN.booted(3)
+    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=Silent())
+    assert (outcome.status, outcome.ok) == ("complete", 3)
+    assert [each.downs for each in made] == [1, 1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -309,6 +310,42 @@ def test_a_testbed_that_keeps_dying_stops_the_run(tmp_path: Path) -> None:
     assert outcome.exit_code is ExitCode.TESTBED
     assert len(made) == 1
     assert len(outcome.failed) == 2
+
+
+def test_each_repetition_on_machines_booted_for_it(tmp_path: Path) -> None:
+    made: list[FakeTestbed] = []
+
+    def remake() -> FakeTestbed:
+        made.append(FakeTestbed())
+        return made[-1]
+
+    first = FakeTestbed()
+    watcher = Watcher()
+    outcome = runner.run(PLAN.booted(4), first, tmp_path, progress=watcher, remake=remake)
+    assert (outcome.exit_code, outcome.ok) == (ExitCode.OK, 8)
+    # on each testbed one repetition, and what warms its two benchmarks up
+    assert [len(bed.clients) for bed in (first, *made)] == [2 + 2] * 4
+    assert sum("booting" in note for note in watcher.notes) == 3
+
+
+def test_a_resumed_run_boots_for_what_is_missing(tmp_path: Path) -> None:
+    plan = PLAN.booted(4)
+    whole = runner.run(plan, FakeTestbed(), tmp_path, remake=FakeTestbed)
+    for name in CELLS[2:4]:
+        shutil.rmtree(whole.path / "cells" / name)
+    made = []
+
+    def remake() -> FakeTestbed:
+        made.append(1)
+        return FakeTestbed()
+
+    outcome = runner.run(plan, FakeTestbed(), tmp_path, resume=whole.path, remake=remake)
+    assert (outcome.ok, len(made)) == (8, 0)
+
+
+def test_machines_that_stay_up_are_not_fresh(tmp_path: Path) -> None:
+    outcome = runner.run(PLAN.booted(2), FakeTestbed(), tmp_path)
+    assert (outcome.exit_code, outcome.ok, outcome.missing) == (ExitCode.TESTBED, 2, 2)
 
 
 def test_a_full_disk_stops_the_run(tmp_path: Path) -> None:

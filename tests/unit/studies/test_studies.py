@@ -907,6 +907,15 @@ def test_durations(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
+def test_a_boot_for_each_repetition() -> None:
+    refused = rocelab("study", "run", "gaiser2010", "--boots", "10")
+    assert refused.returncode == 2
+    assert "hosts of your own" in refused.stderr
+    plan = library.plan("gaiser2010", quick=True).booted(10)
+    assert (plan.repetitions, plan.where_counted().repetitions) == (10, 10)
+    assert plan_file.from_dict(plan.to_dict(), "plan") == plan
+
+
 def test_a_study_at_another_mtu() -> None:
     """subramoni2009 asks whether the MTU explains the CPU time: one run at 1500, one at 4200."""
     plan = library.plan("subramoni2009", quick=False)

@@ -51,6 +51,8 @@ sizes = [4]
         ('[testbed.link]\nrate_mbit = "1; reboot"', "", "is not a whole number"),
         ("[testbed.link]\njitter_us = 1", "", "testbed.link.jitter_us: unknown key"),
         ("link = 1", "", "is not a table"),
+        ('provider = "ssh"\nfresh = true', "", "boots only virtual machines"),
+        ('provider = "veth"\nnative = true\nfresh = true', "", "boots only virtual machines"),
         (
             'provider = "veth"\nnodes = 3\nswitches = 1',
             "ranks = 6\nranks_per_node = 1",

@@ -14,7 +14,7 @@ from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
-from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_SWITCHES
+from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_REPETITIONS, MOST_SWITCHES
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -82,6 +82,15 @@ def run(
             metavar="BYTES",
         ),
     ] = None,
+    boots: Annotated[
+        int | None,
+        typer.Option(
+            help="Repetitions, each on virtual machines booted for it.",
+            min=2,
+            max=MOST_REPETITIONS,
+            metavar="N",
+        ),
+    ] = None,
     inventory: File = None,
     provider: Annotated[
         Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
@@ -118,6 +127,14 @@ def run(
     if provider not in (None, Provider.SSH):
         plan = more_nodes.extend(plan, library.study(study), 2)
     plan = move_plan(plan, provider, icount=False, native=False)
+    if boots is not None:
+        if plan.testbed.provider == Provider.SSH:
+            raise UsageError(
+                "--boots takes virtual machines, and the plan runs on hosts of your own",
+                cause="rocelab does not boot them",
+                action="Add --quick, or --provider qemu.",
+            )
+        plan = plan.booted(boots)
     if mtu is not None:
         plan = other_mtu.at(plan, mtu)
     if switches is not None:

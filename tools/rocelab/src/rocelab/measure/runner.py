@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def run(
 
     A resumed run follows the plan in its own run.json, keeps the cells that succeeded, and runs
     the failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then
-    return a working testbed, and without it the run stops. Ctrl-C ends the run; the outcome says
+    return a working testbed, and without it the run stops. A plan with `fresh` machines takes one
+    from `remake` for each repetition after the first. Ctrl-C ends the run; the outcome says
     so, and nothing is raised.
 
     Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
@@ -126,12 +128,34 @@ class _Run:
         return self._finish(cells, status, error, ended_by)
 
     def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
-        left = list(pending)
-        while left:
-            died = self._run_until_death(testbed, cells, left)
-            if died is not None and (left or self._remake is None):
-                testbed = self._remade(died)
-                self._warm.clear()
+        used = False
+        for left in self._per_boot(pending):
+            if used:
+                testbed = self._booted()
+            used = True
+            while left:
+                died = self._run_until_death(testbed, cells, left)
+                if died is not None and (left or self._remake is None):
+                    testbed = self._remade(died)
+                    self._warm.clear()
+
+    def _per_boot(self, pending: list[Cell]) -> list[list[Cell]]:
+        """Divide the cells among boots: one a repetition if the plan asks for fresh machines."""
+        if not self._plan.testbed.fresh:
+            return [list(pending)]
+        return [list(cells) for _, cells in groupby(pending, key=lambda cell: cell.repetition)]
+
+    def _booted(self) -> Testbed:
+        """Return a new testbed for the next repetition. Raises TestbedError if there is none."""
+        if self._remake is None:
+            raise TestbedError(
+                "the plan boots machines for each repetition, and this testbed stays up",
+                cause="it was not made for this run",
+                action=f"Continue with `rocelab run --resume {self._folder.path}`.",
+            )
+        self._progress.note("booting machines for the next repetition")
+        self._warm.clear()
+        return self._remake()
 
     def _run_until_death(
         self, testbed: Testbed, cells: tuple[Cell, ...], left: list[Cell]

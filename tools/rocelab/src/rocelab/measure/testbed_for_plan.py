@@ -60,6 +60,12 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             cause="they happen on the link between two virtual machines",
             action="Leave out the option that chooses another testbed.",
         )
+    if plan.testbed.fresh and (here or chosen == Provider.SSH):
+        raise UsageError(
+            "the plan boots machines for each repetition, which only virtual machines allow",
+            cause="hosts and this machine itself are not rocelab's to boot",
+            action="Leave out the option that chooses another testbed.",
+        )
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     if where.lacks_switch:
         raise UsageError(
@@ -88,6 +94,9 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
     )
+    if asked.fresh:
+        say(f"testbed {name} is not used: the plan boots machines for each repetition")
+        return None
     if not fits:
         say(
             f"testbed {name} differs from the plan in provider, line, MTU, icount, nodes or "

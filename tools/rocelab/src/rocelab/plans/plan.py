@@ -54,6 +54,8 @@ class TestbedPlan:
     link: LinkPlan = UNSHAPED
     faults: tuple[FaultPlan, ...] = ()
     """What benchmarks may have happen on the data link."""
+    fresh: bool = False
+    """Whether each repetition runs on machines booted for it (virtual machines only)."""
 
     @property
     def lacks_switch(self) -> bool:
@@ -217,6 +219,15 @@ class Plan:
     def rxe(self) -> bool:
         """Whether any cell needs the instrumented driver and an rxe device."""
         return any(cell.transport.is_rxe for cell in self.cells())
+
+    def booted(self, boots: int) -> Plan:
+        """Return the plan with so many repetitions, each on machines booted for it.
+
+        A boot places code, data and interrupts differently, which shifts all that it measures.
+        Repetitions on one boot share that shift and cannot show it.
+        """
+        where = replace(self.testbed, fresh=True)
+        return replace(self, repetitions=boots, counted_repetitions=None, testbed=where)
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings to print before the plan runs."""

@@ -26,7 +26,7 @@ from rocelab.plans.catalog import (
     measured_by,
 )
 from rocelab.plans.fault import FaultPlan
-from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_NODES, MOST_SWITCHES
+from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_NODES, MOST_REPETITIONS, MOST_SWITCHES
 from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
@@ -86,10 +86,10 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
             f"{shown(name)} cannot name a folder",
             action="Use up to 40 of a-z, 0-9, - and _.",
         )
-    repetitions = head.integer("repetitions", default=10, low=1, high=99)
+    repetitions = head.integer("repetitions", default=10, low=1, high=MOST_REPETITIONS)
     counted = None
     if head.has("counted_repetitions"):
-        counted = head.integer("counted_repetitions", default=1, low=1, high=99)
+        counted = head.integer("counted_repetitions", default=1, low=1, high=MOST_REPETITIONS)
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
     probes = head.choices("probes", tuple(map(str, Probe)), default=_DEFAULT_PROBES, empty=True)
@@ -117,6 +117,7 @@ def _testbed(table: Table) -> TestbedPlan:
         switches=_switches(table, provider),
         link=_link(table.table("link")),
         faults=fault_file.read(table.table("faults")),
+        fresh=table.flag("fresh"),
     )
     if testbed.faults and (provider != Provider.QEMU or testbed.nodes > 2 or testbed.switches):
         table.fail(
@@ -141,6 +142,12 @@ def _testbed(table: Table) -> TestbedPlan:
             "native",
             "only provider veth can run on this machine itself, and only without icount",
             action='Set provider = "veth", and remove icount.',
+        )
+    if testbed.fresh and (testbed.provider == Provider.SSH or testbed.native):
+        table.fail(
+            "fresh",
+            "rocelab boots only virtual machines",
+            action='Set provider = "qemu", or "veth" without native, or remove fresh.',
         )
     if testbed.lacks_switch:
         table.fail(

@@ -59,6 +59,10 @@ the mean over them. “At every size” does not hold if one size contradicts it
 satisfies it. Both are corrected for the number of sizes (Holm), so that a claim is not refuted by chance because it
 covers twenty of them.
 
+**Boots.** Two boots of the same machines differ in where code, data and interrupts lie, and repetitions on one boot
+share that. `rocelab study run NAME --quick --boots 10` boots machines for each of ten repetitions, so a repetition is a
+boot, and the interval covers what a boot changes.
+
 Where a sentence is open to interpretation (“comparable”, “near”), the study's page says how it is read. A check that
 measures something like what the study measured is called an analogue.
 
