@@ -7,8 +7,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import rocelab
 from rocelab.errors import ExitCode
 from rocelab.measure import pair, runner
 from rocelab.plans import plan_file
@@ -27,6 +29,11 @@ transports = ["tcp", "rxe-v1", "rxe-v2"]
 tool = "rcopy"
 test = "put"
 sizes = [300000]
+[[benchmark]]
+tool = "rcopy"
+test = "get"
+sizes = [300000]
+transports = ["tcp", "rxe-v2"]
 """
 SIZE = 300_000
 _STATE = """
@@ -49,6 +56,14 @@ def state(nodes: list[Node]) -> list[str]:
     return [node.run(("sh", "-c", _STATE), check=False).stdout for node in nodes]
 
 
+def sender(run: Path, test: str) -> str:
+    """Return the address that sent most of the payload over rxe-v2."""
+    (wire,) = run.glob(f"cells/rcopy-{test}.rxe-v2.r01/*/wire.pcap")
+    packets = rocelab.open(wire).packets
+    of = packets.group_by("src").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")
+    return str(of["src"][-1])
+
+
 def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
     """Transfers by vsftpd and curl, and by rcopy over both RoCE versions."""
     before = state(list(both.nodes))
@@ -56,8 +71,14 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
     assert outcome.exit_code is ExitCode.OK, outcome
     assert state(list(both.nodes)) == before
     table = results_table.load(outcome.path)
-    for transport, kind in (("tcp", "tcp"), ("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
-        rows = table.filter(transport=transport)
+    for test, transport, kind in (
+        ("put", "tcp", "tcp"),
+        ("put", "rxe-v1", "roce_v1"),
+        ("put", "rxe-v2", "roce_v2"),
+        ("get", "tcp", "tcp"),
+        ("get", "rxe-v2", "roce_v2"),
+    ):
+        rows = table.filter(transport=transport, test=test)
         whole = rows.filter(metric="transfer.time", kind="whole")["value"].item()
         rate = rows.filter(metric="bandwidth")["value"].item()
         assert rate == pytest.approx(SIZE / whole * 1e9)
@@ -67,13 +88,15 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
         busy = rows.filter(metric="cpu.user.benchmark", kind="time")
         assert set(busy["node"]) == {"n1", "n2"}
         assert busy["value"].min() > 0  # type: ignore[operator]
+    assert sender(outcome.path, "put") == both.nodes[0].link.ipv4
+    assert sender(outcome.path, "get") == both.nodes[1].link.ipv4
     hashes = {
         step["sha256"]
         for record in outcome.path.glob("cells/*/cell.json")
         for step in json.loads(record.read_text())["steps"]
     }
     # different random bytes each
-    assert len(hashes) == 3
+    assert len(hashes) == 5
 
 
 def test_a_byte_that_changed_is_an_error(
@@ -89,7 +112,8 @@ def test_a_byte_that_changed_is_an_error(
         return done
 
     monkeypatch.setattr(pair, "run", corrupting)
-    text = PLAN.replace('"tcp", "rxe-v1", "rxe-v2"', '"tcp"').replace("300000", "1")
+    text = PLAN.partition('[[benchmark]]\ntool = "rcopy"\ntest = "get"')[0]
+    text = text.replace('"tcp", "rxe-v1", "rxe-v2"', '"tcp"').replace("300000", "1")
     outcome = runner.run(plan_file.from_toml(text, "files.toml"), testbed, tmp_path)
     assert outcome.failed
     (record,) = outcome.path.glob("cells/*/cell.json")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +71,27 @@ def test_a_time_rounded_to_zero_is_absent() -> None:
 def test_implausible_output_is_an_error(tool: str, text: str, message: str) -> None:
     with pytest.raises(CellError, match=message):
         TOOLS[tool].parse(job(tool), text)
+
+
+def test_a_get_goes_the_other_way() -> None:
+    """curl fetches; rcopy only sends, so the second node runs it."""
+    fetched = replace(job("ftp"), test=TESTS["ftp", "get"])
+    sent = replace(job("rcopy"), test=TESTS["rcopy", "get"])
+    ftp, rcopy = TOOLS["ftp"].transfer, TOOLS["rcopy"].transfer
+    assert ftp is not None
+    assert rcopy is not None
+    assert (ftp.fetches(fetched.test), ftp.swaps(fetched.test)) == (True, False)
+    assert (rcopy.fetches(sent.test), rcopy.swaps(sent.test)) == (False, True)
+    for each in ("ftp", "rcopy"):
+        put = TOOLS[each].transfer
+        assert put is not None
+        assert not put.fetches(TESTS[each, "put"])
+        assert not put.swaps(TESTS[each, "put"])
+    assert TOOLS["ftp"].client(fetched)[-3:] == (
+        *("--output", "/run/x/in/file", "ftp://10.44.0.2:18515/out/file"),
+    )
+    assert ftp.config is not None
+    assert "write_enable=NO\nanon_upload_enable=NO\n" in ftp.config(fetched)
 
 
 @given(st.sampled_from(["rcopy", "ftp"]), st.text(max_size=200), st.integers(0, 90))

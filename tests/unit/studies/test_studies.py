@@ -742,9 +742,9 @@ def test_files_of_any_size_count() -> None:
     """From 32 MiB on, three times as slow."""
     sizes = [1 << power for power in range(20, 29)]
     lines = [
-        Line("put", "ib", "transfer.time", dict.fromkeys(sizes, 1e9), "whole", "ns", tool="rcopy"),
+        Line("get", "ib", "transfer.time", dict.fromkeys(sizes, 1e9), "whole", "ns", tool="rcopy"),
         Line(
-            *("put", "hw-v1", "transfer.time"),
+            *("get", "hw-v1", "transfer.time"),
             {size: 3e9 if size >= 1 << 25 else 1e9 for size in sizes},
             *("whole", "ns"),
             tool="rcopy",

@@ -22,12 +22,12 @@ _WRITE = 'printf %s "$2" > "$1"'
 def prepared(
     transfer: Transfer, job: Job, transport: Transport, client: Node, server: Node
 ) -> Iterator[Job]:
-    """Make a file of random bytes at the client, and a folder for it at the server.
+    """Make a file of random bytes where the transfer begins, and a folder for it where it ends.
 
     Yields the job with the folder's name, which is the same on both nodes; removes everything on
     exit. Raises CellError when the setup fails, TestbedError when a node does not answer.
     """
-    # in memory and owned by root; the server's user can write into one of its folders only
+    # in memory and owned by root; who receives the file can write into one of its folders only
     created = client.root.run(("mktemp", "-d", "/run/rocelab-file.XXXXXX"))
     ready = replace(job, folder=created.stdout.strip())
     try:
@@ -44,44 +44,62 @@ def prepared(
             machine.root.run(("rm", "-rf", ready.folder), check=False)
 
 
-def verify(job: Job, client: Node, server: Node) -> str:
+def verify(transfer: Transfer, job: Job, client: Node, server: Node) -> str:
     """Check that the file arrived unchanged; return its SHA-256. Raises CellError."""
-    sent = _hash(client, f"{job.folder}/{SOURCE}")
-    arrived = _hash(server, f"{job.folder}/{TARGET}")
+    sender, receiver = (server, client) if transfer.fetches(job.test) else (client, server)
+    sent = _hash(sender, f"{job.folder}/{SOURCE}")
+    arrived = _hash(receiver, f"{job.folder}/{TARGET}")
     if sent != arrived:
         raise CellError(
             f"{job.test.program}, {job.size} bytes: the received file differs from the sent one",
-            cause=f"SHA-256 {sent} at {client.name}, {arrived} at {server.name}",
+            cause=f"SHA-256 {sent} at {sender.name}, {arrived} at {receiver.name}",
             action="Look for corrupted packets: `rocelab analyze` on the cell's wire.pcap.",
         )
     return sent
 
 
 def _make_folders(job: Job, transfer: Transfer, client: Node, server: Node) -> None:
-    source, target = (f"{job.folder}/{path}" for path in (SOURCE, TARGET))
     root = server.root
     root.run(("mkdir", "-p", "-m", "0711", job.folder))
     # mkdir does not change the mode of an existing folder, as when both nodes share a machine
-    root.run(("chmod", "0711", job.folder))
-    root.run(("mkdir", target.rpartition("/")[0], f"{job.folder}/{EMPTY}"))
-    if root.run(("chown", transfer.user, target.rpartition("/")[0]), check=False).returncode:
+    for node in (server, client):
+        node.root.run(("chmod", "0711", job.folder))
+    root.run(("mkdir", f"{job.folder}/{EMPTY}"))
+    if transfer.config is not None:
+        root.run(("tee", f"{job.folder}/{CONFIG}"), stdin=transfer.config(job))
+    if transfer.fetches(job.test):
+        _make_target(job, client, client.run(("id", "-u")).stdout.strip())
+        _make_source(job, server)
+    else:
+        _make_target(job, server, transfer.user)
+        _make_source(job, client)
+
+
+def _make_target(job: Job, receiver: Node, user: str) -> None:
+    """Make the folder in which the file arrives, for a user whose name or number is `user`."""
+    target = f"{job.folder}/{TARGET}".rpartition("/")[0]
+    receiver.root.run(("mkdir", target))
+    if receiver.root.run(("chown", user, target), check=False).returncode:
         raise CellError(
-            f"{server.name} has no user {transfer.user}",
+            f"{receiver.name} has no user {user}",
             cause="the server's package creates it, and is not installed",
             action="Install Debian's packages vsftpd and rdmacm-utils on all nodes.",
         )
-    if transfer.config is not None:
-        root.run(("tee", f"{job.folder}/{CONFIG}"), stdin=transfer.config(job))
-    client.root.run(("chmod", "0711", job.folder))
-    client.root.run(("mkdir", source.rpartition("/")[0]))
-    client.root.run(
+
+
+def _make_source(job: Job, sender: Node) -> None:
+    """Make the file, readable by all who can name it: the folder's name is random."""
+    source = f"{job.folder}/{SOURCE}"
+    folder = source.rpartition("/")[0]
+    sender.root.run(("mkdir", folder))
+    sender.root.run(
         (
             *("dd", "if=/dev/urandom", f"of={source}", "bs=64K", "status=none"),
             *("iflag=fullblock,count_bytes", f"count={job.size}"),
         )
     )
-    client.root.run(("chmod", "0711", source.rpartition("/")[0]))
-    client.root.run(("chmod", "0644", source))
+    sender.root.run(("chmod", "0711", folder))
+    sender.root.run(("chmod", "0644", source))
 
 
 def _hash(node: Node, path: str) -> str:

@@ -22,7 +22,7 @@ from rocelab.plans.benchmarks.tool import End, Job, Tool
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import frames, layout, rxestat_document
-from rocelab.testbed.node import Completed
+from rocelab.testbed.node import Completed, Node
 
 _WARM_UP_ITERATIONS = 50
 
@@ -66,7 +66,7 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
     tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
     short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
     with _ready(tool, short, cell, rig) as ready:
-        pair.run(tool, ready, *rig.nodes[:2], timeout=cell.benchmark.timeout)
+        pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
 
 
 def measure(
@@ -83,6 +83,7 @@ def measure(
     Raises CellError when there is no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
+    nodes = _pair(tool, cell, rig)
     capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
 
     def keep(end: str, done: Completed) -> None:
@@ -99,9 +100,9 @@ def measure(
             ),
             timed(rig, (tool.client(job), tool.server(job)), into, observe),
         ):
-            done = pair.run(tool, job, *rig.nodes[:2], timeout=cell.benchmark.timeout, keep=keep)
+            done = pair.run(tool, job, *nodes, timeout=cell.benchmark.timeout, keep=keep)
             moved = rig.settled(before)
-        same = {"sha256": file_server.verify(job, *rig.nodes[:2])} if tool.transfer else {}
+        same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
     results = tool.parse(job, done.stdout)
     seen = frames.count(capture, control_ports=rig.testbed.control_ports)
     proven = transport_proof.prove(
@@ -148,7 +149,16 @@ def job_of(
 
 
 def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
-    return job_of(cell, size, tcp_port=next(rig.tcp_ports), ends=ends)
+    first, second = ends
+    transfer = TOOLS[cell.test.tool].transfer
+    placed = (second, first) if transfer and transfer.swaps(cell.test) else (first, second)
+    return job_of(cell, size, tcp_port=next(rig.tcp_ports), ends=placed)
+
+
+def _pair(tool: Tool, cell: Cell, rig: Rig) -> tuple[Node, Node]:
+    """The nodes that run the client and the server."""
+    first, second = rig.nodes[:2]
+    return (second, first) if tool.transfer and tool.transfer.swaps(cell.test) else (first, second)
 
 
 @contextmanager
@@ -157,7 +167,8 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
     if tool.transfer is None:
         yield job
         return
-    with file_server.prepared(tool.transfer, job, cell.transport, *rig.nodes[:2]) as ready:
+    nodes = _pair(tool, cell, rig)
+    with file_server.prepared(tool.transfer, job, cell.transport, *nodes) as ready:
         yield ready
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A file over TCP (vsftpd and curl) and over RoCE (rdma-core's rcopy): command lines and output.
 
-rcopy can only send, so both tools send from the client to the server. We time both with the node's
-clock, from the start of the client to its end. rcopy itself prints the seconds of the data alone,
+`put` transfers from the first node to the second, `get` back. curl sends and fetches; rcopy can
+only send, so the second node runs it for a `get`. We time both with the client's clock, from its
+start to its end. rcopy itself prints the seconds of the data alone,
 in steps of 0.01 (show_perf in rdma-core's librdmacm/examples/rcopy.c). curl prints the time before
 the transfer and the total time, to the microsecond.
 """
@@ -14,6 +15,7 @@ from typing import Final
 
 from rocelab import metrics
 from rocelab.plans.benchmarks.tool import (
+    GET,
     Argv,
     Job,
     Measurement,
@@ -28,7 +30,7 @@ _TIMED: Final = 'began=$EPOCHREALTIME; "$@"; status=$?; echo "rocelab-times $beg
 TIMED: Argv = ("bash", "-c", f"{_TIMED}; exit $status", "bash")
 """Put before the client's command; prints its start and end, in seconds, as the last line."""
 SOURCE, TARGET = "out/file", "in/file"
-"""The file in the transfer's folder, at the client and at the server."""
+"""The file in the transfer's folder, where it is sent from and where it arrives."""
 NOBODY = "65534"
 """The user and the group that own nothing; their names differ between systems."""
 EMPTY, CONFIG = "empty", "vsftpd.conf"
@@ -45,17 +47,25 @@ def _ftp_server(job: Job) -> Argv:
 
 
 def _ftp_client(job: Job) -> Argv:
-    address = f"ftp://{job.server.ipv4}:{job.tcp_port}/{TARGET}"
-    said = "curl %{size_upload} %{time_pretransfer} %{time_total} %{response_code}\\n"
+    server = f"ftp://{job.server.ipv4}:{job.tcp_port}"
+    if job.test.name == GET:
+        size, what = "download", ("--output", f"{job.folder}/{TARGET}", f"{server}/{SOURCE}")
+    else:
+        size, what = "upload", ("--upload-file", f"{job.folder}/{SOURCE}", f"{server}/{TARGET}")
+    said = f"curl %{{size_{size}}} %{{time_pretransfer}} %{{time_total}} %{{response_code}}\\n"
     return (
         # -q: ignore the user's settings, which may name a proxy
-        *("curl", "-q", "--silent", "--show-error", "--noproxy", "*"),
-        *("--write-out", said, "--upload-file", f"{job.folder}/{SOURCE}", address),
+        *("curl", "-q", "--silent", "--show-error", "--noproxy", "*", "--write-out", said),
+        *what,
     )
 
 
 def _ftp_config(job: Job) -> str:
-    """Allow one session, on the data link, to put a file into one folder without a password."""
+    """Allow one session, on the data link, to put a file into one folder, or to get one file.
+
+    There is no password.
+    """
+    writes = "NO" if job.test.name == GET else "YES"
     settings = {
         "listen": "YES",
         "listen_ipv6": "NO",
@@ -67,8 +77,8 @@ def _ftp_config(job: Job) -> str:
         "no_anon_password": "YES",
         "local_enable": "NO",
         "anon_root": job.folder,
-        "write_enable": "YES",
-        "anon_upload_enable": "YES",
+        "write_enable": writes,
+        "anon_upload_enable": writes,
         "anon_umask": "077",
         "xferlog_enable": "NO",
         # the sandbox forbids system calls of newer C libraries
@@ -127,4 +137,7 @@ def _measured(
 
 
 FTP = Tool(_ftp_server, _ftp_client, _ftp_parse, Transfer(by="tcp", user="ftp", config=_ftp_config))
-RCOPY = Tool(_rcopy_server, _rcopy_client, _rcopy_parse, Transfer(by="rdma_cm", user=NOBODY))
+RCOPY = Tool(
+    *(_rcopy_server, _rcopy_client, _rcopy_parse),
+    Transfer(by="rdma_cm", user=NOBODY, only_sends=True),
+)

@@ -76,11 +76,13 @@ class Measurement:
 
 
 Argv = tuple[str, ...]
+GET = "get"
+"""The test that transfers a file from the second node to the first."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a tool that sends a file needs in addition; its server must be stopped."""
+    """What a tool that transfers a file needs in addition; its server must be stopped."""
 
     by: Literal["tcp", "rdma_cm"]
     """How the server listens."""
@@ -88,6 +90,16 @@ class Transfer:
     """The user as whom the server writes, by name or number."""
     config: Callable[[Job], str] | None = None
     """The server's configuration file, with which it switches to that user itself."""
+    only_sends: bool = False
+    """Whether the client can only send, so that the second node runs it for a `get`."""
+
+    def swaps(self, test: Test) -> bool:
+        """Whether the second node runs the client, and the first one the server."""
+        return test.name == GET and self.only_sends
+
+    def fetches(self, test: Test) -> bool:
+        """Whether the client receives the file, which it sends otherwise."""
+        return test.name == GET and not self.only_sends
 
 
 @dataclass(frozen=True)
