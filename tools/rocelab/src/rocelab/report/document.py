@@ -9,6 +9,7 @@ from altair.utils.schemapi import debug_mode
 
 from rocelab import accelerators, units
 from rocelab.accelerators import is_emulated
+from rocelab.record import suite_versions
 from rocelab.record.read import Run
 from rocelab.report import (
     adapter_tables,
@@ -139,6 +140,8 @@ def _notes(run: Run, *, apart: bool) -> list[Note]:
                 "warning",
             )
         )
+    if suites := suite_versions.untested(cell.content for cell in run.cells if cell.content):
+        notes.append(Note(suite_versions.warning(suites), "warning"))
     if apart:
         notes += [
             Note(wording.accelerator_caption(name), "warning")

@@ -13,8 +13,9 @@ from rich.console import Console, Group, RenderableType
 from rocelab import accelerators, metrics, stage_table
 from rocelab.plans.catalog import TESTS, Test
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.record import results_table
+from rocelab.record import results_table, suite_versions
 from rocelab.record.folder import RunFolder
+from rocelab.record.read import Json
 from rocelab.stats.summary import Spread, mean, spread
 from rocelab.terminal import grid
 
@@ -66,6 +67,7 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
             unit = accelerators.INSTRUCTIONS if counts else f"{unreal}ns"
             parts += _stages(title, rows, test, benchmark.sizes, unit, columns)
     parts += _failures(folder, plan, columns)
+    parts += _untested_suites(folder, plan, columns)
     return Group(*parts)
 
 
@@ -323,6 +325,12 @@ def _failures(folder: RunFolder, plan: Plan, columns: int) -> Iterator[Renderabl
     if failed:
         yield grid.heading("Cells without numbers", "", columns)
         yield from (grid.paragraph(line, columns, style="red") for line in failed)
+
+
+def _untested_suites(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
+    records = (folder.record(cell.name) for cell in plan.cells())
+    if suites := suite_versions.untested(Json(each) for each in records if each):
+        yield grid.paragraph(suite_versions.warning(suites), columns, style="red")
 
 
 def _plain(text: object) -> str:
