@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::frame::{Host, Transport, ethernet, opcode};
+use crate::packet::Packet;
 use crate::plan::{Plan, Recovery};
 use crate::psn::diff;
 use crate::random::Random;
@@ -27,27 +28,6 @@ const PATH_NS: u64 = 2000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
 /// The two requesters of a connection use different times: even and odd numbers.
 const TICK_NS: i64 = 2;
-
-/// What an end reads of a packet, and what the simulation knows of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Packet {
-    pub(crate) opcode: u8,
-    pub(crate) psn: u32,
-    pub(crate) ack_req: bool,
-    pub(crate) syndrome: u8,
-    /// Bytes that a READ asks for.
-    pub(crate) len: u32,
-    /// The PSN that caused a NAK; only [`Recovery::Irn`] reads it.
-    pub(crate) because: u32,
-    /// When it was captured.
-    pub(crate) tap_ns: i64,
-    /// The number of the [`crate::Resend`] to which it belongs.
-    pub(crate) resend: Option<usize>,
-    pub(crate) sent_ns: i64,
-    /// Packets of its direction before it.
-    pub(crate) serial: u64,
-    pub(crate) late: bool,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {

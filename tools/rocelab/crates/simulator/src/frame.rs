@@ -26,6 +26,8 @@ pub mod opcode {
 pub const ACK: u8 = 0x1f;
 /// Syndrome of a NAK with a PSN sequence error.
 pub const NAK_SEQUENCE: u8 = 0x60;
+/// Timer code 12: 0.64 ms (table 45).
+pub(crate) const RNR_TIMER: (u8, i64) = (12, 640_000);
 
 /// Syndrome of an RNR NAK with this timer code.
 #[must_use]

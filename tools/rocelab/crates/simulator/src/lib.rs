@@ -4,11 +4,15 @@
 
 mod connection;
 pub mod frame;
+mod message;
+mod packet;
 mod plan;
 mod psn;
 mod random;
 mod requester;
+mod requester_rules;
 mod responder;
+mod responder_rules;
 mod trace;
 
 pub use connection::simulate;
