@@ -36,6 +36,7 @@ from rocelab.plans.benchmarks.mpi.suite import MpiJob, Sweep
 from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.catalog import TESTS, TRANSPORTS
 from rocelab.plans.plan import MpiPlan
+from rocelab.plans.steps import steps_of
 from rocelab.testbed import gid
 from rocelab.testbed.node import Completed
 
@@ -449,10 +450,10 @@ def test_a_plan_s_mpi() -> None:
     plan = plan_file.from_toml(text, "p.toml")
     mpi = plan.benchmarks[0].mpi
     assert mpi == MpiPlan(5, 3, "imb", 64, False, True, ("coll_tuned_allreduce_algorithm=3",))
-    assert plan.benchmarks[0].steps() == ((4, 1024),)
+    assert steps_of(plan.benchmarks[0]) == ((4, 1024),)
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
     apart = plan_file.from_toml(text.replace('method = "imb"', "sweep = false"), "p.toml")
-    assert apart.benchmarks[0].steps() == ((4,), (1024,))
+    assert steps_of(apart.benchmarks[0]) == ((4,), (1024,))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ from typing import Any
 from rocelab.errors import CellError, RocelabError, StallError, TestbedError
 from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
+from rocelab.measure.pace import Pace
 from rocelab.measure.pair_step import ProofError
 from rocelab.measure.probes.probe_process import ProbeError
 from rocelab.measure.rig import Rig
+from rocelab.plans.forecast import TIMED_TOOLS
 from rocelab.plans.plan import Cell
+from rocelab.plans.steps import steps_of
 from rocelab.record import layout
 from rocelab.record.folder import now
 from rocelab.testbed.interface import Testbed
@@ -42,14 +46,16 @@ def measure(
     *,
     observe: Sequence[str] = (),
     warm: bool = False,
+    pace: Pace | None = None,
     on_step: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Measure a cell into `folder`; return errors in the outcome instead of raising them.
 
     `observe` names the probes to run; in a cell without verbs only rxecpu sees anything. With
     `warm`, run the benchmark once before without recording it, to fill caches and to translate
-    code under emulation.
+    code under emulation. `pace` is what earlier cells of its kind learnt, and learns more.
     """
+    pace = pace or Pace()
     started = now()
     steps: list[Mapping[str, Any]] = []
     error: RocelabError | None = None
@@ -57,15 +63,31 @@ def measure(
     died = False
     try:
         rig = rig.first(cell.benchmark.nodes, cell.transport)
-        one = _mpi_step(cell, rig) if cell.benchmark.mpi else _pair_step(cell, rig, warm=warm)
-        for sizes in cell.benchmark.steps():
+        one = (
+            _mpi_step(cell, rig, pace)
+            if cell.benchmark.mpi
+            else _pair_step(cell, rig, pace, warm=warm)
+        )
+        left = list(steps_of(cell.benchmark))
+        while left:
+            sizes = left.pop(0)
             size = sizes[0] if len(sizes) == 1 else None
             on_step(sizes[-1])
             into = folder / layout.step(size)
             into.mkdir()
-            done = one(sizes, into, observe)
+            try:
+                done = one(sizes, into, observe)
+            except StallError:
+                if len(sizes) == 1:
+                    raise
+                # the smaller ones were fast enough: each gets an mpirun of its own
+                shutil.rmtree(into)
+                left = [(each,) for each in sizes] + left
+                continue
             steps.append(done.record)
             done.check(cell.name)
+            for each, values in done.values.items():
+                pace.learn(each, values)
     except CellError as caught:
         error = caught
     except TestbedError as caught:
@@ -92,23 +114,28 @@ _Measure = Callable[[tuple[int, ...], Path, Sequence[str]], pair_step.Step]
 """Measures a step: its sizes, its folder, the probes."""
 
 
-def _pair_step(cell: Cell, rig: Rig, *, warm: bool) -> _Measure:
+def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
     """Return the measurement of a tool with a client and a server: one size per step."""
     ends = rig.ends(cell.transport)
     if warm:
-        pair_step.warm_up(cell, rig, ends)
+        pace.learn(cell.benchmark.sizes[0], pair_step.warm_up(cell, rig, ends))
+    by_time = cell.test.tool in TIMED_TOOLS or cell.benchmark.cpu_util
 
     def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
-        return pair_step.measure(cell, sizes[0], rig, ends, into=into, observe=observe)
+        limit = pace.limit(cell.benchmark, sizes, by_time=by_time)
+        return pair_step.measure(
+            cell, sizes[0], rig, ends, into=into, observe=observe, timeout=limit
+        )
 
     return one
 
 
-def _mpi_step(cell: Cell, rig: Rig) -> _Measure:
+def _mpi_step(cell: Cell, rig: Rig, pace: Pace) -> _Measure:
     """Return the measurement of an MPI suite; these warm up by themselves."""
 
     def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
-        return mpi_step.measure(cell, sizes, rig, into=into, observe=observe)
+        limit = pace.limit(cell.benchmark, sizes, by_time=False)
+        return mpi_step.measure(cell, sizes, rig, into=into, observe=observe, timeout=limit)
 
     return one
 

@@ -18,7 +18,7 @@ from rocelab.measure.probes.probe_process import ProbeError
 from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
-from rocelab.plans.benchmarks.tool import End, Job, Tool
+from rocelab.plans.benchmarks.tool import End, Job, Tool, Value
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import frames, layout, rxestat_document
@@ -39,6 +39,8 @@ class Step:
     """Its entry in cell.json."""
     proof: Proof
     probe: tuple[Check, ...]
+    values: Mapping[int, tuple[Value, ...]]
+    """What was measured, by size."""
 
     def check(self, cell: str) -> None:
         """Raise ProofError or ProbeError when the numbers must not be used."""
@@ -58,15 +60,20 @@ class Step:
             )
 
 
-def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> None:
+def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     """Run the first size once, briefly and without recording it, to fill caches.
 
+    Returns what it measured, which is good for a time limit only; nothing if it cannot be read.
     Raises what `measure` raises.
     """
     tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
     short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
     with _ready(tool, short, cell, rig) as ready:
-        pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
+        done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
+        try:
+            return tool.parse(ready, done.stdout).values
+        except CellError:
+            return ()
 
 
 def measure(
@@ -77,10 +84,12 @@ def measure(
     *,
     into: Path,
     observe: Sequence[str],
+    timeout: int,
 ) -> Step:
     """Measure one size; write raw output, capture and stages into the folder `into`.
 
-    Raises CellError when there is no result, TestbedError when a node does not answer.
+    Raises StallError when the client takes longer than `timeout` seconds, CellError when there is
+    no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
     nodes = _pair(tool, cell, rig)
@@ -100,7 +109,7 @@ def measure(
             ),
             timed(rig, (tool.client(job), tool.server(job)), into, observe),
         ):
-            done = pair.run(tool, job, *nodes, timeout=cell.benchmark.timeout, keep=keep)
+            done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep)
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
     results = tool.parse(job, done.stdout)
@@ -124,7 +133,7 @@ def measure(
         "probe": [asdict(check) for check in checks],
         **fault_step.record(link, into, rig, moved),
     }
-    return Step(record, proven, checks)
+    return Step(record, proven, checks, {size: results.values})
 
 
 def job_of(
@@ -134,7 +143,7 @@ def job_of(
     return Job(
         test=cell.test,
         size=size,
-        iterations=cell.benchmark.iterations,
+        iterations=cell.benchmark.iterations_of(size),
         seconds=cell.benchmark.seconds,
         qp_timeout=cell.benchmark.qp_timeout,
         tcp_port=tcp_port,

@@ -69,10 +69,10 @@ def repair(run_dir: Path) -> bool:
 
 def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterator[tuple[Any, ...]]:
     record = folder.record(cell.name)
-    if record is None or record.get("status") != "ok":
+    if record is None:
         return
     try:
-        for step in record["steps"]:
+        for step in _usable(record):
             driver = _driver(meta, cell, record["client"])
             for size, node, value in _step_values(folder, cell, record, step):
                 if math.isfinite(value.value):
@@ -89,6 +89,17 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
             cause="its files were changed or taken away after it was measured",
             action=f"Remove {folder.cell(cell.name)} and run with --resume.",
         ) from error
+
+
+def _usable(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The steps whose numbers may be used.
+
+    Where one size did not end in time, those that were measured and proven before it may.
+    """
+    steps: list[Mapping[str, Any]] = record["steps"]
+    if record.get("status") == "ok":
+        return steps
+    return steps if (record.get("error") or {}).get("kind") == "stall" else []
 
 
 def _step_values(

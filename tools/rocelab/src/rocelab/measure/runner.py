@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,6 +16,7 @@ from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
+from rocelab.measure.pace import Pace
 from rocelab.measure.progress import Estimate, Progress, Silent
 from rocelab.measure.rig import Rig
 from rocelab.plans.plan import Cell, Plan
@@ -106,6 +108,7 @@ class _Run:
         self._remake = remake
         self._estimate = Estimate()
         self._warm: set[tuple[str, str]] = set()
+        self._paces: dict[tuple[str, str], Pace] = defaultdict(Pace)
         self._deaths = 0
 
     def execute(self, testbed: Testbed) -> RunOutcome:
@@ -183,6 +186,7 @@ class _Run:
             part,
             observe=self._plan.probes,
             warm=kind not in self._warm,
+            pace=self._paces[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),
         )
         self._folder.commit(cell, outcome.record)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from rocelab.plans.catalog import Kind
 from rocelab.plans.plan import Cell, Plan
+from rocelab.plans.steps import steps_of
 
-_BY_TIME = frozenset({"qperf", "iperf3"})
+TIMED_TOOLS = frozenset({"qperf", "iperf3"})
 """Tools that send for a time, as many messages as fit."""
 _MANY = frozenset({Kind.APPLICATION})
 """Kinds that choose their own messages."""
@@ -44,7 +45,7 @@ class Forecast:
         """Return the forecast; `taken` are the times of earlier cells."""
         cells = plan.cells()
         counts = [_message_bytes(cell) for cell in cells]
-        steps = [len(cell.benchmark.steps()) for cell in cells]
+        steps = [len(steps_of(cell.benchmark)) for cell in cells]
         times = [taken.get(kind_of(cell), ()) for cell in cells]
         known = all(times)
         return cls(
@@ -59,7 +60,7 @@ class Forecast:
 def _message_bytes(cell: Cell) -> int | None:
     """Bytes of the messages of all sizes; None if their number is not known."""
     test, benchmark = cell.test, cell.benchmark
-    if test.tool in _BY_TIME or benchmark.cpu_util or test.kind in _MANY:
+    if test.tool in TIMED_TOOLS or benchmark.cpu_util or test.kind in _MANY:
         return None
     ways = 2 if test.kind in (Kind.ONE_WAY_HALF_RTT, Kind.BOTH_WAYS) else 1
-    return ways * benchmark.iterations * sum(benchmark.sizes)
+    return ways * sum(benchmark.iterations_of(size) * size for size in benchmark.sizes)

@@ -13,6 +13,11 @@ from rocelab.plans.fault import FaultPlan
 ENOUGH_REPETITIONS = 6
 """Fewest samples whose median has a 95 % confidence interval (rocelab.stats.summary)."""
 
+LARGE_MESSAGE = 8192
+"""Bytes above which OSU's benchmarks have fewer iterations (LARGE_MESSAGE_SIZE)."""
+FEWEST_ITERATIONS = 10
+"""Of any size."""
+
 
 @dataclass(frozen=True)
 class LinkPlan:
@@ -77,7 +82,8 @@ class MpiPlan:
     yield_when_idle: bool
     """Whether a waiting rank yields its processor; this affects the results."""
     sweep: bool
-    """Whether one mpirun measures all sizes: capture, counters and stages then cover them all."""
+    """Whether one mpirun measures many sizes (`rocelab.plans.steps`): capture, counters and stages
+    then cover them all."""
     mca: tuple[str, ...]
     """Parameters of Open MPI as `name=value`, such as coll_tuned's algorithms."""
     problem: str = ""
@@ -107,7 +113,7 @@ class Benchmark:
     seconds: int
     """Duration per size, if the tool runs for a time."""
     timeout: int
-    """Seconds after which a size is aborted."""
+    """Seconds after which a step is aborted, unless its rate promises that it takes longer."""
     qp_timeout: int
     """Local ACK timeout of verbs queue pairs: 4.096 µs times 2^qp_timeout."""
     path_mtu: int | None
@@ -126,6 +132,18 @@ class Benchmark:
     """Of verbs queue pairs: InfiniBand's SL, or the priority of a VLAN; None: the tool's."""
     faults: tuple[FaultPlan, ...] = ()
     """What happens on the data link in each step."""
+    large_iterations: int | None = None
+    """Messages per size above 8 KiB, as OSU's benchmarks have it; None: `iterations`."""
+    volume: int | None = None
+    """The most bytes of messages per size, as IMB has it: fewer iterations; None: no limit."""
+
+    def iterations_of(self, size: int) -> int:
+        """Return the number of messages of a size, if the tool counts messages."""
+        large = self.large_iterations is not None and size > LARGE_MESSAGE
+        count = self.large_iterations if large and self.large_iterations else self.iterations
+        if self.volume is not None and size:
+            count = min(count, max(FEWEST_ITERATIONS, self.volume // size))
+        return count
 
     @property
     def title(self) -> str:
@@ -136,12 +154,6 @@ class Benchmark:
     def nodes(self) -> int:
         """Number of nodes that take part; they are the testbed's first ones."""
         return self.mpi.nodes if self.mpi else 2
-
-    def steps(self) -> tuple[tuple[int, ...], ...]:
-        """Return the sizes of each step; a step is one process or pair of processes."""
-        if self.mpi is not None and self.mpi.sweep:
-            return (self.sizes,)
-        return tuple((size,) for size in self.sizes)
 
     def measured_over(self, transport: str) -> Test:
         """Return the test that measures this benchmark over one of its transports."""

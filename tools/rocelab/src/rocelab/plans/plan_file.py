@@ -27,7 +27,14 @@ from rocelab.plans.catalog import (
 )
 from rocelab.plans.fault import FaultPlan
 from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_NODES, MOST_REPETITIONS, MOST_SWITCHES
-from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan, TestbedPlan
+from rocelab.plans.plan import (
+    FEWEST_ITERATIONS,
+    Benchmark,
+    LinkPlan,
+    MpiPlan,
+    Plan,
+    TestbedPlan,
+)
 from rocelab.strict import Table, listed, parse_toml, read_toml, shown
 
 _DEFAULT_PROBES = (Probe.RXESTAT,)
@@ -188,7 +195,9 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         tool=tool,
         test=test.name,
         sizes=_sizes(table, low, high),
-        iterations=table.integer("iterations", default=1000, low=10, high=10_000_000),
+        iterations=table.integer(
+            "iterations", default=1000, low=FEWEST_ITERATIONS, high=10_000_000
+        ),
         seconds=table.integer("seconds", default=1, low=1, high=3600),
         timeout=table.integer("timeout", default=300, low=1, high=86_400),
         # perftest's default is 14, 67 ms; 0 would mean to wait forever
@@ -202,6 +211,8 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         traffic_class=_service(table, "traffic_class", tool, 255),
         service_level=_service(table, "service_level", tool, 15),
         faults=_faults(table, test, transports, testbed),
+        large_iterations=_optional(table, "large_iterations", FEWEST_ITERATIONS, 10_000_000),
+        volume=_optional(table, "volume", 1, 1 << 50),
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
@@ -232,6 +243,10 @@ def _service(table: Table, key: str, tool: str, high: int) -> int | None:
     if tool != "perftest" and tool not in MPI_TOOLS:
         table.fail(key, f"{tool} cannot set it", action="Only perftest and MPI over verbs do.")
     return table.integer(key, low=0, high=high)
+
+
+def _optional(table: Table, key: str, low: int, high: int) -> int | None:
+    return table.integer(key, low=low, high=high) if table.has(key) else None
 
 
 def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:

@@ -144,13 +144,19 @@ def sizes(values: tuple[int, ...]) -> str:
     return f"{len(values)} from {min(values)} to {max(values)}"
 
 
+def _iterations(of: Benchmark) -> str:
+    few = f", above 8 KiB {of.large_iterations}" if of.large_iterations is not None else ""
+    most = f", at most {of.volume >> 20} MiB" if of.volume is not None else ""
+    return f"{of.iterations}{few}{most}"
+
+
 def benchmark(of: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
     """A plan's benchmark as pairs of heading and text."""
     mpi = of.mpi
     yield "benchmark", f"{of.tool} {of.title}"
     yield "transports", ", ".join(t for t in plan.transports if t in of.transports)
     yield "sizes (bytes)", sizes(of.sizes)
-    yield "iterations", str(of.iterations)
+    yield "iterations", _iterations(of)
     yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} per node" if mpi else ""
     yield "method", mpi.method if mpi and of.tool == "mpibench" else ""
 

@@ -37,7 +37,7 @@ def job_of(cell: Cell, sizes: tuple[int, ...]) -> MpiJob:
     mpi = cell.benchmark.mpi
     if mpi is None:
         raise CellError(f"{cell.name} is not an MPI cell")
-    return MpiJob(cell.test, sizes, cell.benchmark.iterations, mpi)
+    return MpiJob(cell.test, sizes, cell.benchmark.iterations_of(sizes[0]), mpi)
 
 
 def said(suite: Suite, step: Directory) -> str:
@@ -58,7 +58,13 @@ def _fetch(node: Node, path: str, into: Path) -> None:
 
 
 def measure(
-    cell: Cell, sizes: tuple[int, ...], rig: Rig, *, into: Path, observe: Sequence[str]
+    cell: Cell,
+    sizes: tuple[int, ...],
+    rig: Rig,
+    *,
+    into: Path,
+    observe: Sequence[str],
+    timeout: int,
 ) -> Step:
     """Measure these sizes in one mpirun; write output, capture and stages into the folder `into`.
 
@@ -96,7 +102,7 @@ def measure(
                 rig.nodes,
                 folder,
                 control=control,
-                timeout=cell.benchmark.timeout,
+                timeout=timeout,
                 launch_seconds=accelerators.of(rig.testbed.accelerator).mpi_launch_seconds,
                 keep=keep,
             )
@@ -133,7 +139,7 @@ def measure(
         "proof": {**asdict(proof), "ok": proof.ok},
         "probe": [asdict(check) for check in checks],
     }
-    return Step(record, proof, checks)
+    return Step(record, proof, checks, results.values)
 
 
 def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str, str]]:
