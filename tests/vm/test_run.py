@@ -13,12 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+import vmlab
 from pcapng_file import read_pcapng
+from rocelab import metrics
 from rocelab.errors import ExitCode
 from rocelab.measure import runner
 from rocelab.measure.cell import Outcome, measure
@@ -28,9 +31,10 @@ from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record import results_table
-from rocelab.testbed import verbs, verbs_ports
+from rocelab.testbed import artifacts, verbs, verbs_ports
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node, Process
+from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 
 MTU = 4096
@@ -79,6 +83,30 @@ class Table:
         """Return the only value of a metric."""
         (value,) = self.frame.filter(pl.col("metric") == metric, **where)["value"].to_list()
         return float(value)
+
+
+def test_times_come_from_a_pass_without_probes(testbed: Testbed, tmp_path: Path) -> None:
+    """By a client and a server, and by MPI: both passes are proven, and only one was watched."""
+    benchmarks = benchmark("perftest", "send_bw", "[64]")
+    benchmarks += benchmark("mpibench", "latency", "[64]")
+    asked = replace(plan(benchmarks), timing_pass=True)
+    for node in testbed.nodes:
+        install_probes(node, [artifacts.mpibench(vmlab.LINE)])
+    outcome = runner.run(asked, testbed, tmp_path)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    for cell in asked.cells():
+        folder = outcome.path / "cells" / cell.name
+        (step,) = json.loads((folder / "cell.json").read_text())["steps"]
+        assert step["timing"]["proof"]["ok"]
+        assert step["timing"]["probe"] == []
+        assert [check["ok"] for check in step["probe"]] == [True] * 4
+        assert list((folder / "64").glob("rxestat*"))
+        assert not list((folder / "64/timing").glob("rxestat*"))
+    table = Table(outcome.path)
+    for test, metric in (("send_bw", metrics.BANDWIDTH), ("latency", metrics.LATENCY)):
+        assert table.one(metric, test=test) > 0
+        assert table.one(metrics.Watched(metric).name, test=test) > 0
+        assert table.one(metric, test=test) != table.one(metrics.Watched(metric).name, test=test)
 
 
 def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:

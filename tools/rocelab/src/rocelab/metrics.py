@@ -192,6 +192,23 @@ class Coverage(NamedTuple):
         return cls(name.removeprefix("coverage.")) if name.startswith("coverage.") else None
 
 
+class Watched(NamedTuple):
+    """What a benchmark measured while probes watched, where it was timed without them."""
+
+    metric: str
+    """The metric of the pass without them."""
+
+    @property
+    def name(self) -> str:
+        """As results.parquet has it."""
+        return f"watched.{self.metric}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name."""
+        return cls(name.removeprefix("watched.")) if name.startswith("watched.") else None
+
+
 class Joined(NamedTuple):
     """Frames and records of a join, counted; kind: `counter`."""
 

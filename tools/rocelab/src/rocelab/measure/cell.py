@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.errors import CellError, RocelabError, StallError, TestbedError
 from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
@@ -17,6 +18,7 @@ from rocelab.measure.pace import Pace
 from rocelab.measure.pair_step import ProofError
 from rocelab.measure.probes.probe_process import ProbeError
 from rocelab.measure.rig import Rig
+from rocelab.plans.catalog import Probe
 from rocelab.plans.forecast import TIMED_TOOLS
 from rocelab.plans.plan import Cell
 from rocelab.plans.steps import steps_of
@@ -45,6 +47,7 @@ def measure(
     folder: Path,
     *,
     observe: Sequence[str] = (),
+    timing_pass: bool | None = None,
     warm: bool = False,
     pace: Pace | None = None,
     on_step: Callable[[int], None] = lambda _: None,
@@ -53,7 +56,9 @@ def measure(
 
     `observe` names the probes to run; in a cell without verbs only rxecpu sees anything. With
     `warm`, run the benchmark once before without recording it, to fill caches and to translate
-    code under emulation. `pace` is what earlier cells of its kind learnt, and learns more.
+    code under emulation. With `timing_pass`, measure each step that a probe watches without
+    it too; None: where clocks tell real time. `pace` is what earlier cells of its kind learnt, and
+    learns more.
     """
     pace = pace or Pace()
     started = now()
@@ -69,6 +74,7 @@ def measure(
             else _pair_step(cell, rig, pace, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
+        twice = _twice(cell, rig, observe, timing_pass)
         while left:
             sizes = left.pop(0)
             size = sizes[0] if len(sizes) == 1 else None
@@ -76,7 +82,7 @@ def measure(
             into = folder / layout.step(size)
             into.mkdir()
             try:
-                done = one(sizes, into, observe)
+                done = _timed(one, sizes, into, observe) if twice else one(sizes, into, observe)
             except StallError:
                 if len(sizes) == 1:
                     raise
@@ -108,6 +114,27 @@ def measure(
         "steps": steps,
     }
     return Outcome(record, error, died)
+
+
+def _twice(cell: Cell, rig: Rig, observe: Sequence[str], asked: bool | None) -> bool:
+    """Whether probes would be in the times, so that each step is timed without them first.
+
+    What a benchmark with faults is asked, when each packet was sent again, is in its records.
+    """
+    watched = observe if cell.transport.is_rxe else [p for p in observe if p == Probe.RXECPU]
+    if asked is None:
+        asked = accelerators.of(rig.testbed.accelerator).is_real_time
+    return bool(watched) and asked and not cell.benchmark.faults
+
+
+def _timed(
+    one: _Measure, sizes: tuple[int, ...], into: Path, observe: Sequence[str]
+) -> pair_step.Step:
+    """Measure a step without probes, then with them."""
+    apart = into / layout.TIMING
+    apart.mkdir()
+    timing = one(sizes, apart, ())
+    return one(sizes, into, observe).after(timing)
 
 
 _Measure = Callable[[tuple[int, ...], Path, Sequence[str]], pair_step.Step]

@@ -41,9 +41,18 @@ class Step:
     probe: tuple[Check, ...]
     values: Mapping[int, tuple[Value, ...]]
     """What was measured, by size."""
+    timing: Step | None = None
+    """The same before it, without probes, if there was such a pass."""
+
+    def after(self, timing: Step) -> Step:
+        """Return this step with the pass that was timed before it."""
+        record = {**self.record, "timing": timing.record}
+        return replace(self, record=record, values=timing.values, timing=timing)
 
     def check(self, cell: str) -> None:
         """Raise ProofError or ProbeError when the numbers must not be used."""
+        if self.timing:
+            self.timing.check(f"{cell}, without probes")
         size = self.record["size"]
         place = cell if size is None else f"{cell}, {size} bytes"
         if not self.proof.ok:

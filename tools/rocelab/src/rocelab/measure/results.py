@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +109,36 @@ def _step_values(
     """(size, node, value) of one step; size is None for what is of all its sizes together."""
     size = None if step["size"] is None else int(step["size"])
     with folder.step(cell.name, size) as raw:
-        if cell.benchmark.mpi is None:
-            said = _reparse(cell, int(step["size"]), raw)
-            measured, sent = said.values, said.sent
-            yield from ((size, record["client"], value) for value in measured)
+        found, sent = _measured(cell, step, raw)
+        measured = () if cell.benchmark.mpi or size is None else found[size]
+        if "timing" in step:
+            with raw.folder(layout.TIMING) as apart:
+                timed, _ = _measured(cell, step["timing"], apart)
         else:
-            sweep = _reparse_mpi(cell, step, raw)
-            measured, sent = (), 0 if size is None else sweep.sent.get(size, 0)
-            for of, values in sweep.values.items():
-                yield from ((of, record["client"], value) for value in values)
+            timed = found
+        for of, values in timed.items():
+            yield from ((of, record["client"], value) for value in values)
+        if timed is not found:
+            for of, values in found.items():
+                yield from ((of, record["client"], _while_watched(value)) for value in values)
         for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
+
+
+def _measured(
+    cell: Cell, step: Mapping[str, Any], raw: Directory
+) -> tuple[Mapping[int, tuple[Value, ...]], int]:
+    """What the benchmark said of each size, and how many messages it sent if they are of one."""
+    if cell.benchmark.mpi is None:
+        size = int(step["size"])
+        said = _reparse(cell, size, raw)
+        return {size: said.values}, said.sent
+    sweep = _reparse_mpi(cell, step, raw)
+    return sweep.values, 0 if step["size"] is None else sweep.sent.get(int(step["size"]), 0)
+
+
+def _while_watched(value: Value) -> Value:
+    return replace(value, metric=metrics.Watched(value.metric).name)
 
 
 def _watched_values(

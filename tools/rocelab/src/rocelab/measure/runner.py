@@ -185,6 +185,7 @@ class _Run:
             rig,
             part,
             observe=self._plan.probes,
+            timing_pass=self._plan.timing_pass,
             warm=kind not in self._warm,
             pace=self._paces[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),

@@ -197,6 +197,9 @@ class Plan:
     """The published study (rocelab.studies) whose claims the run checks; empty: none."""
     counted_repetitions: int | None = None
     """`repetitions` on nodes that count instructions; None: no other number."""
+    timing_pass: bool | None = None
+    """Whether a step that probes watch is measured without them first; None: where clocks tell real
+    time."""
 
     def where_counted(self) -> Plan:
         """Return the plan for nodes that count instructions, which need not be repeated."""
@@ -262,6 +265,7 @@ class Plan:
                 "probes": list(self.probes),
                 "study": self.study,
                 **({"counted_repetitions": counted} if counted is not None else {}),
+                **({"timing_pass": self.timing_pass} if self.timing_pass is not None else {}),
             },
             "testbed": _table(self.testbed),
             "benchmark": [_table(benchmark) for benchmark in self.benchmarks],

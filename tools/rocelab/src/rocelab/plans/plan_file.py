@@ -105,11 +105,23 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
         for table in top.tables("benchmark")
         for each in _each_algorithm(table, _benchmark(table, transports, testbed))
     )
+    timing_pass = head.flag("timing_pass") if head.has("timing_pass") else None
     study = head.matching("study", _STUDY, "a study's name, such as `gaiser2010`", default="")
     head.done()
     top.done()
     _refuse_duplicates(top, benchmarks)
-    return Plan(name, repetitions, seed, transports, probes, testbed, benchmarks, study, counted)
+    return Plan(
+        name,
+        repetitions,
+        seed,
+        transports,
+        probes,
+        testbed,
+        benchmarks,
+        study,
+        counted,
+        timing_pass,
+    )
 
 
 def _testbed(table: Table) -> TestbedPlan:

@@ -26,6 +26,10 @@ MOST_ROWS = 1 << 25
 """Of results.parquet, which can be short and still unpack to anything."""
 
 
+TIMING = "timing"
+"""In a step's folder: the pass that no probe watched."""
+
+
 def step(size: int | None) -> str:
     """A step's folder in its cell's; None: one step for all sizes."""
     return "all" if size is None else str(size)

@@ -29,6 +29,7 @@ from rocelab.report import (
     series_order,
     stage_figures,
     study_report,
+    watching,
     wording,
 )
 from rocelab.report.figure import Document, Note, Section
@@ -58,6 +59,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
             study_report.section(run, beside),
             fault_tables.section(run),
             *_measured(run),
+            watching.section(run),
             adapter_tables.section(run),
             headers.section(run),
             proof_tables.section(run),
