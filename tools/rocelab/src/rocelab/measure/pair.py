@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import NoReturn
 
 from rocelab.errors import CellError, StallError, TestbedError
+from rocelab.measure import pinning
 from rocelab.plans.benchmarks.file_copy import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.testbed.node import Completed, Node, Process
@@ -53,8 +54,8 @@ def run(
     try:
         _wait_until_listening(process, tool, job, server)
         # timeout(1) runs on the node, so that nothing keeps running there
-        around = TIMED if tool.transfer else ()
-        limited = ("timeout", "--kill-after=5", str(timeout), *around, *tool.client(job))
+        near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
+        limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
         done = client.run(marked(limited), timeout=timeout + 60, check=False)
         keep("client", done)
         if done.returncode:
@@ -77,13 +78,14 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 
     A server with a configuration file does that itself; for others setpriv(1) does.
     """
+    command = (*pinning.on(job.server.cpus), *tool.server(job))
     if tool.transfer is None:
-        return server.start(tool.server(job))
+        return server.start(command)
     become: tuple[str, ...] = ()
     if tool.transfer.config is None:
         user = tool.transfer.user
         become = ("setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs")
-    return server.root.start((*become, *tool.server(job)))
+    return server.root.start((*become, *command))
 
 
 def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rocelab.errors import CellError, TestbedError
-from rocelab.measure import counters
+from rocelab.measure import counters, pinning
 from rocelab.measure.counters import Counters
 from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.benchmarks.tool import End
@@ -42,9 +42,11 @@ class Rig:
     """How the plan shapes the link: packets may be delayed or dropped."""
     transport: Transport = TRANSPORTS["rxe-v2"]
     """What is measured, and so whose counters are read."""
+    pinned: bool = False
+    """Whether processes keep to their adapter's NUMA node."""
 
     @classmethod
-    def on(cls, testbed: Testbed, link: LinkPlan = UNSHAPED) -> Rig:
+    def on(cls, testbed: Testbed, link: LinkPlan = UNSHAPED, *, pinned: bool = False) -> Rig:
         """Make a rig of a testbed's nodes, the client first, then the server.
 
         Raises TestbedError.
@@ -58,7 +60,7 @@ class Rig:
         nodes = tuple(testbed.nodes)
         ports = tuple(at_once(verbs_ports.find, nodes))
         numbers = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS))
-        return cls(testbed, nodes, ports, numbers, link)
+        return cls(testbed, nodes, ports, numbers, link, pinned=pinned)
 
     def first(self, count: int, transport: Transport) -> Rig:
         """Return a rig of the first `count` nodes for cells over `transport`.
@@ -73,19 +75,34 @@ class Rig:
             )
         rig, over = self, self.testbed.over(transport)
         if over is not self.testbed:
-            rig = replace(Rig.on(over, self.link), tcp_ports=self.tcp_ports)
+            rig = replace(Rig.on(over, self.link, pinned=self.pinned), tcp_ports=self.tcp_ports)
         return replace(rig, nodes=rig.nodes[:count], ports=rig.ports[:count], transport=transport)
 
     def ends(self, transport: Transport) -> tuple[End, End]:
         """Return both ends of a benchmark over `transport`. Raises CellError."""
-        client, server = at_once(
-            lambda i: verbs.end(self.nodes[i], self.ports[i], transport), (0, 1)
-        )
+
+        def end(i: int) -> End:
+            found = verbs.end(self.nodes[i], self.ports[i], transport)
+            return replace(found, cpus=self._cpus(i, transport))
+
+        client, server = at_once(end, (0, 1))
         return client, server
 
     def places(self, transport: Transport) -> list[Place]:
         """Return what MPI needs to know of each node. Raises CellError."""
-        return at_once(lambda i: verbs.place(self.nodes[i], self.ports[i], transport), self._each)
+
+        def place(i: int) -> Place:
+            found = verbs.place(self.nodes[i], self.ports[i], transport)
+            return replace(found, cpus=self._cpus(i, transport))
+
+        return at_once(place, self._each)
+
+    def _cpus(self, i: int, transport: Transport) -> str:
+        """The processors that a benchmark may use on a node; empty: all."""
+        if not self.pinned:
+            return ""
+        port = self.ports[i].of(transport) if transport.by == "adapter" else None
+        return pinning.near(self.nodes[i], port.device if port else "")
 
     def counters(self) -> list[Counters]:
         """Read the counters of all nodes. Raises CellError."""

@@ -166,7 +166,7 @@ class _Run:
         """Run cells and remove them from `left`; stop and return the error when a node dies."""
         link = self._plan.testbed.link
         with shaped(testbed.nodes, link):
-            rig = Rig.on(testbed, link)
+            rig = Rig.on(testbed, link, pinned=self._plan.testbed.is_pinned)
             while left:
                 cell = left.pop(0)
                 self._progress.cell_started(cell, number=cells.index(cell) + 1)

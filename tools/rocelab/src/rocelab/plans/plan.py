@@ -61,6 +61,13 @@ class TestbedPlan:
     """What benchmarks may have happen on the data link."""
     fresh: bool = False
     """Whether each repetition runs on machines booted for it (virtual machines only)."""
+    pin: bool | None = None
+    """Whether processes keep to their adapter's NUMA node; None: on hosts of your own."""
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether processes keep to their adapter's NUMA node."""
+        return self.provider == Provider.SSH if self.pin is None else self.pin
 
     @property
     def lacks_switch(self) -> bool:
@@ -282,6 +289,8 @@ def _table(part: TestbedPlan | Benchmark) -> dict[str, object]:
     The testbed has the faults by name, a benchmark only their names.
     """
     table = {key: _plain(value) for key, value in asdict(part).items() if value is not None}
+    if isinstance(part, TestbedPlan) and part.pin is not None:
+        table["pin"] = {"numa": part.pin}
     faults = table.pop("faults")
     if part.faults and isinstance(part, TestbedPlan):
         each = faults if isinstance(faults, list) else []

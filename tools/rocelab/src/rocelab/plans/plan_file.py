@@ -137,6 +137,7 @@ def _testbed(table: Table) -> TestbedPlan:
         link=_link(table.table("link")),
         faults=fault_file.read(table.table("faults")),
         fresh=table.flag("fresh"),
+        pin=_pin(table.table("pin")),
     )
     if testbed.faults and (provider != Provider.QEMU or testbed.nodes > 2 or testbed.switches):
         table.fail(
@@ -183,6 +184,12 @@ def _switches(table: Table, provider: str) -> int | None:
     if provider == Provider.SSH and not table.has("switches"):
         return None
     return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
+
+
+def _pin(table: Table) -> bool | None:
+    pin = table.flag("numa") if table.has("numa") else None
+    table.done()
+    return pin
 
 
 def _link(table: Table) -> LinkPlan:

@@ -60,7 +60,7 @@ set -a
 . "$here/node.$((OMPI_COMM_WORLD_RANK / per_node))"
 {_PATH}
 [ "$OMPI_COMM_WORLD_RANK" != 0 ] || echo "{_RANK_MARK}" >&2
-cd "$here" && exec "$@"
+cd "$here" && exec ${{ROCELAB_CPUS:+taskset --cpu-list "$ROCELAB_CPUS"}} "$@"
 """
 
 Keep = Callable[[Completed], None]

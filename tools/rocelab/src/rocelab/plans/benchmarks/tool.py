@@ -20,6 +20,8 @@ class End:
     device: str = ""
     port: int = 0
     gid_index: int = -1
+    cpus: str = ""
+    """The processors that the benchmark may use there, as taskset(1) lists them; empty: all."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ class Place:
     device: str = ""
     port: int = 0
     gid_index: int = -1
+    cpus: str = ""
+    """The processors that ranks may use there, as taskset(1) lists them; empty: all."""
 
 
 def for_job(mpi: MpiPlan, agent: str, *, control: str | None, ipv6: bool = False) -> dict[str, str]:
@@ -83,6 +85,8 @@ def for_node(
     """
     rules = _tcp if transport.family == "tcp" else _verbs if transport.is_rxe else _adapter
     settings = {"ROCELAB_NODE": place.node, **rules(place, one_machine)}
+    if place.cpus:
+        settings["ROCELAB_CPUS"] = place.cpus
     asked = {"UCX_IB_TRAFFIC_CLASS": traffic_class, "UCX_IB_SL": service_level}
     if transport.family == "verbs":
         settings |= {name: str(value) for name, value in asked.items() if value is not None}
