@@ -21,6 +21,8 @@ from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Proof
 from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.tool import Value
+from rocelab.record import read
+from rocelab.report import proof_tables
 
 PAIR = f"""
 [plan]
@@ -60,6 +62,8 @@ def test_the_sizes_before_a_slow_one_have_results(tmp_path: Path) -> None:
     assert outcome.failed == ("perftest-send_bw.rxe-v2.r01",)
     found = pl.read_parquet(outcome.path / "results.parquet")
     assert set(found.filter(pl.col("metric") == metrics.BANDWIDTH)["size"]) == {64}
+    (note,) = proof_tables.errors(read.load(outcome.path)).notes
+    assert "except of the sizes that a stalled cell finished" in note.text
 
 
 def _sweep(

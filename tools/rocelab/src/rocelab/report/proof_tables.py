@@ -193,13 +193,19 @@ def errors(run: Run) -> Section:
             else "No cell ran, so none failed."
         )
         return Section("errors", "Errors", notes=(Note(text),))
+    kinds = [cell.content.object("error").text("kind") for cell in run.cells if cell.content]
+    used = (
+        "none of their numbers, except of the sizes that a stalled cell finished"
+        if "stall" in kinds
+        else "none of their numbers"
+    )
     return Section(
         "errors",
         "Errors",
         notes=(
             Note(
                 f"{len(rows)} of {units.plural(len(run.cells), 'cell')} gave no result. This "
-                "report uses none of their numbers.",
+                f"report uses {used}.",
                 "warning",
             ),
         ),
