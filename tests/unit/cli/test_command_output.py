@@ -84,7 +84,7 @@ def test_quiet_leaves_out_progress(runs: Path) -> None:
 def test_verbose_gives_each_size_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     cell = plan_file.load("demo").cells()[0]
     for each_step in (True, False):
-        lines = run_command._Lines(each_step=each_step)
+        lines = run_command.Lines(each_step=each_step)
         lines.cell_started(cell, number=1)
         lines.step_started(cell, size=4096)
         said = capsys.readouterr().err

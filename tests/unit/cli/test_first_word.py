@@ -33,6 +33,7 @@ _SLOW = {"polars", "altair", "rocelab._core", "rocelab.measure.runner"}
         ["show", "RUN"],
         ["report", "RUN"],
         ["compare", "A", "B"],
+        ["ab", "instrumented", "events"],
         ["doctor"],
         ["join", "WHERE"],
         ["annotate", "IN.pcap", "-o", "OUT.pcapng"],

@@ -89,6 +89,7 @@ def _world(root: Path) -> dict[str, Any]:
             "show": {"run": runs[:1]},
             "report": {"run": runs[:1]},
             "compare": {"first": runs[:1], "second": runs[1:]},
+            "ab": {"base": ["instrumented"], "change": ["events"]},
             "analyze": {"captures": [capture]},
             "export": {
                 "where": [capture],

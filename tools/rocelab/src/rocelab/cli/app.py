@@ -13,6 +13,7 @@ from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__, conditions
 from rocelab.cli import completion, doctor, hosts, report, run, show, study, testbed, wireshark
+from rocelab.cli.ab import ab
 from rocelab.cli.analyze import analyze
 from rocelab.cli.annotate import annotate
 from rocelab.cli.compare import compare
@@ -74,6 +75,7 @@ app.command()(run.run)
 app.command()(show.show)
 app.command()(report.report)
 app.command()(compare)
+app.command()(ab)
 app.command()(doctor.doctor)
 app.command()(analyze)
 app.command()(join)

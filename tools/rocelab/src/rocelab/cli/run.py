@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocelab.plans.plan import Cell, Plan
 
 
-class _Lines:
+class Lines:
     """A run's progress (rocelab.measure.progress.Progress), one line per cell."""
 
     def __init__(self, *, each_step: bool = False) -> None:
@@ -91,7 +91,7 @@ def carry_out(
 
     hosts = select_hosts(inventory, nodes) if plan.testbed.provider == Provider.SSH else ()
     outcome = run_plan(
-        plan, out=out, name=name, progress=_Lines(each_step=each_step), hosts=hosts, resume=resume
+        plan, out=out, name=name, progress=Lines(each_step=each_step), hosts=hosts, resume=resume
     )
     if outcome.error:
         console.show_error(outcome.error)

@@ -36,9 +36,8 @@ class RunFolder:
     @classmethod
     def create(cls, out_dir: Path, plan: Plan) -> RunFolder:
         """Create the folder of a new run, named by the time and the plan. Raises UsageError."""
+        path = new_folder(out_dir, plan.name)
         try:
-            with Directory.open(out_dir, make=True):
-                path = _unused(out_dir, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{plan.name}")
             with Directory.open(path) as root, root.folder(layout.CELLS, make=True):
                 return cls(path)
         except OSError as error:
@@ -250,6 +249,15 @@ def _no_run_folder(out_dir: Path, error: OSError) -> RocelabError:
         f"cannot make a run folder in {out_dir}",
         action="Choose another folder with --out.",
     )
+
+
+def new_folder(out_dir: Path, name: str) -> Path:
+    """Make a folder in `out_dir` whose name begins with the time. Raises UsageError."""
+    try:
+        with Directory.open(out_dir, make=True):
+            return _unused(out_dir, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
+    except OSError as error:
+        raise _no_run_folder(out_dir, error) from error
 
 
 def plan_of(run_dir: Path) -> Plan:

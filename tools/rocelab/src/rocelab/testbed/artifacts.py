@@ -108,8 +108,13 @@ def image(line: str) -> Path:
 
 def driver(line: str, variant: str = "instrumented") -> Driver:
     """Return the driver of a kernel line; kernel/Makefile lists the variants."""
-    folder = build_dir() / "kernel" / line / variant
-    module = _existing(folder / "rdma_rxe.ko", f"module LINE={line}")
+    chosen = "" if variant == "instrumented" else f" VARIANT={variant}"
+    return driver_in(build_dir() / "kernel" / line / variant, f"module LINE={line}{chosen}")
+
+
+def driver_in(folder: Path, target: str) -> Driver:
+    """Return the driver that kernel/Makefile built in a folder; `target` is make's."""
+    module = _existing(folder / "rdma_rxe.ko", target)
     built = facts(folder / "build.json")
     return Driver(module, str(built.get("kernel_release")), str(built.get("patch_id")))
 

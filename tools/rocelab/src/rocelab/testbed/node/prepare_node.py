@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocelab.errors import TestbedError
+from rocelab.errors import TestbedError, UsageError
 from rocelab.testbed.artifacts import Driver
 from rocelab.testbed.node.endpoint import Endpoint, machine_of, machines
 from rocelab.testbed.node.interface import Node
@@ -15,7 +15,8 @@ from rocelab.testbed.node.parallel import at_once
 DEVICE = "rxe0"
 """Name of the rxe device on a node that does not share its machine."""
 PROBE_DIR = "/usr/local/bin"
-_ROCE_V1 = "/sys/module/rdma_rxe/parameters/roce_v1"
+_PARAMETERS = "/sys/module/rdma_rxe/parameters"
+_ROCE_V1 = f"{_PARAMETERS}/roce_v1"
 
 
 def device_of(node: Node) -> str:
@@ -71,8 +72,11 @@ def unload(node: Node) -> None:
         node.root.run(["rmmod", "rdma_rxe"])
 
 
-def install_driver(node: Node, driver: Driver) -> None:
-    """Install a module in updates/, where depmod prefers it to the distribution's, and load it."""
+def install_driver(node: Node, driver: Driver, parameters: Sequence[tuple[str, str]] = ()) -> None:
+    """Install a module in updates/, where depmod prefers it to the distribution's, and load it.
+
+    `parameters` are the module's, by name. Raises UsageError if it does not have one of them.
+    """
     release = node.run(["uname", "-r"]).stdout.strip()
     if release != driver.release:
         raise TestbedError(
@@ -86,8 +90,16 @@ def install_driver(node: Node, driver: Driver) -> None:
     node.root.run(["mkdir", "-p", str(Path(target).parent)])
     node.root.put(driver.module, target)
     node.root.run(["depmod", release], timeout=300)
-    node.root.run(["modprobe", "rdma_rxe"])
+    settings = [f"{name}={value}" for name, value in parameters]
+    node.root.run(["modprobe", "rdma_rxe", *settings])
     check_driver(node, driver)
+    for name, _ in parameters:  # the kernel only logs that it does not know one
+        if node.run(["test", "-e", f"{_PARAMETERS}/{name}"], check=False).returncode:
+            raise UsageError(
+                f"the driver has no parameter {name}",
+                cause="its name is misspelt, or the variant does not have it",
+                action="`modinfo -p` on the module lists them.",
+            )
 
 
 def driver_version(node: Node) -> str:
@@ -122,14 +134,22 @@ def install_probes(node: Node, probes: Sequence[Path]) -> None:
         node.root.put(probe, f"{PROBE_DIR}/{probe.name}", mode=0o755)
 
 
-def prepare(nodes: Sequence[Node], driver: Driver, probes: Sequence[Path]) -> None:
-    """Install what nodes need for measuring and add their rxe devices, on all machines at once."""
+def prepare(
+    nodes: Sequence[Node],
+    driver: Driver,
+    probes: Sequence[Path],
+    parameters: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Install what nodes need for measuring and add their rxe devices, on all machines at once.
+
+    For `parameters` see `install_driver`.
+    """
 
     def one(machine: Node) -> None:
         its_nodes = [node for node in nodes if machine_of(node) is machine]
         for node in its_nodes:
             remove_device(node)
-        install_driver(machine, driver)
+        install_driver(machine, driver, parameters)
         install_probes(machine, probes)
         for node in its_nodes:
             add_device(node)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab ab`: what counts as a difference, in instructions and in real time, and the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rocelab.compare.ab import Answer, judge, rounds_needed
+from rocelab.errors import CellError
+from rocelab.report import ab_figure
+from rocelab.terminal import ab_tables, console
+from study_results import Line, table, write_run
+
+COUNT = 300
+
+
+def runs(
+    folder: Path,
+    stages: dict[str, Sequence[tuple[float, float]]],
+    *,
+    accelerator: str = "icount",
+    opcode: str = "SEND",
+) -> list[Path]:
+    """A run for each round; `stages` has (cheapest packet, mean) of each, by round."""
+    rounds = len(next(iter(stages.values())))
+    found = []
+    for number in range(rounds):
+        lines = []
+        for name, values in stages.items():
+            figures = {"min": values[number][0], "mean": values[number][1], "count": COUNT}
+            lines += [
+                Line(
+                    *("send_lat", "rxe-v2", f"stage.{name}.{figure}", {64: value}),
+                    kind=opcode,
+                    unit="1" if figure == "count" else "ns",
+                    exact=True,
+                )
+                for figure, value in figures.items()
+            ]
+        path = folder / str(number)
+        found.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
+    return found
+
+
+def answer(tmp_path: Path, base: dict, change: dict, **options: str) -> Answer:  # type: ignore[type-arg]
+    return judge(
+        runs(tmp_path / "base", base, **options), runs(tmp_path / "change", change, **options)
+    )
+
+
+QUIET = {"tx.icrc": [(960, 960)], "tx.alloc": [(901, 905)], "rx.cqe": [(478, 2415)]}
+
+
+def test_no_difference(tmp_path: Path) -> None:
+    """An interrupt in one stage and other wake-ups are none."""
+    other = QUIET | {"tx.alloc": [(901, 1010)], "rx.cqe": [(478, 1200)]}
+    found = answer(tmp_path, QUIET, other)
+    assert found.moved == found.beyond(0) == ()
+    assert found.sentence == "no difference in any of 3 stages"
+    assert ab_figure.draw([], sentence=found.sentence, accelerator="icount") == ""
+
+
+def test_a_side_that_always_wakes(tmp_path: Path) -> None:
+    """The cheapest completion may be one that wakes the process: no difference of drivers."""
+    found = answer(tmp_path, QUIET, QUIET | {"rx.cqe": [(2790, 2800)]})
+    assert found.moved == ()
+
+
+def test_an_instruction_is_a_difference(tmp_path: Path) -> None:
+    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(961, 975)], "rx.cqe": [(468, 9999)]})
+    assert [(stage.stage, stage.difference) for stage in found.moved] == [("cqe", -10), ("icrc", 1)]
+    minus = "\N{MINUS SIGN}"
+    assert found.sentence == (
+        f"cqe of received packets {minus}10 instructions ({minus}2.1 %), "
+        "icrc of sent packets +1 instructions (+0.1 %); nothing else moved"
+    )
+    assert len(found.beyond(0)) == 1
+    assert found.beyond(0.2) == ()
+
+
+def test_a_cost_of_some_packets(tmp_path: Path) -> None:
+    """The cheapest packet is as before, the mean is not."""
+    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(960, 1460)]})
+    assert [(stage.stage, stage.difference) for stage in found.moved] == [("icrc", 500)]
+    assert found.moved[0].noise == pytest.approx(40_000 / COUNT)
+
+
+def test_rounds_that_differ_hide_a_mean(tmp_path: Path) -> None:
+    base = {"tx.icrc": [(960, 960), (960, 1400)]}
+    found = answer(tmp_path, base, {"tx.icrc": [(960, 1200), (960, 1300)]})
+    assert found.moved == ()
+
+
+def test_real_time_takes_pairs(tmp_path: Path) -> None:
+    """A drift that both sides share cancels; too few rounds say nothing."""
+    base = {"tx.icrc": [(900, 1000 + 50 * n) for n in range(8)]}
+    change = {"tx.icrc": [(880, 1020 + 50 * n + n % 2) for n in range(8)]}
+    found = answer(tmp_path, base, change, accelerator="kvm")
+    (stage,) = found.moved
+    assert stage.interval is not None
+    assert 20 <= stage.interval.low <= stage.difference <= stage.interval.high <= 21
+    assert stage.unit == "ns"
+    few = answer(
+        tmp_path / "few",
+        {"tx.icrc": base["tx.icrc"][:3]},
+        {"tx.icrc": change["tx.icrc"][:3]},
+        accelerator="kvm",
+    )
+    assert few.moved == ()
+    with console.out().capture() as printed:
+        console.out().print(ab_tables.render(few, "a", "b", ()))
+    assert "3 rounds are too few for an interval of 1 values: take --rounds 6." in printed.get()
+    assert rounds_needed(400) == 14
+
+
+def test_output(tmp_path: Path) -> None:
+    """The table fits 80 columns; the document has everything; the figure draws each bar."""
+    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(1060, 1060)]})
+    with console.out().capture() as printed:
+        console.out().print(ab_tables.render(found, "instrumented", "./mine", found.beyond(0)))
+    text = printed.get()
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "tx icrc" in text
+    assert "+100.0" in text
+    runs_of = {"base": ["x"], "change": ["y"]}
+    document = json.loads(json.dumps(ab_tables.document(found, "instrumented", "./mine", runs_of)))
+    assert document["schema"] == "rocelab.ab/1"
+    assert document["moved"] == 1
+    assert document["stages"][0]["difference"] == 100
+    assert len(document["stages"]) == 3
+    bar = ab_figure.Moved("tx icrc", 100, 100, 100, "instructions")
+    drawn = ab_figure.draw([bar], sentence=found.sentence, accelerator="icount")
+    assert drawn.startswith("<svg")
+    assert "tx icrc" in drawn
+
+
+def test_packets_of_one_side(tmp_path: Path) -> None:
+    base = runs(tmp_path / "base", QUIET)
+    with pytest.raises(CellError, match="no stage in common"):
+        judge(base, runs(tmp_path / "change", QUIET, opcode="RDMA_WRITE"))

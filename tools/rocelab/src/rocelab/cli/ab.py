@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab ab`: does a change of the driver make packets dearer or cheaper, and where?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+import typer
+
+from rocelab.cli.run import Lines
+from rocelab.errors import ExitCode, UsageError
+from rocelab.terminal import console
+
+if TYPE_CHECKING:
+    from rocelab.compare.ab import Answer
+    from rocelab.measure.ab import Sides
+    from rocelab.plans.plan import Plan
+    from rocelab.plans.side import Side
+
+
+def ab(
+    base: Annotated[str, typer.Argument(help="What to compare with.", metavar="BASE")],
+    change: Annotated[str, typer.Argument(help="What is judged against it.", metavar="CHANGE")],
+    plan: Annotated[
+        str, typer.Option(help="What to measure: a built-in plan or a TOML file.", metavar="PLAN")
+    ] = "ab",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Measure each side so often; by default once where instructions are counted, "
+            "else as the plan says.",
+            min=1,
+            max=99,
+            metavar="N",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float,
+        typer.Option(
+            help="Exit with 1 if a stage costs more by more than this.", min=0, metavar="PERCENT"
+        ),
+    ] = 0.0,
+    out: Annotated[
+        Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
+    ] = Path("runs"),
+    icount: Annotated[
+        bool,
+        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
+    ] = False,
+    bisect: Annotated[
+        bool,
+        typer.Option(
+            "--bisect",
+            help="Find the first patch of CHANGE that goes beyond the threshold (BASE is good, "
+            "CHANGE with all of its patches is bad).",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead (docs/formats/ab.md).")
+    ] = False,
+) -> None:
+    """Say whether a change of the driver makes packets dearer, where, and by how much.
+
+    A side is a folder of patches on top of the driver's series, a variant (instrumented, events,
+    delay), tree:REPOSITORY@COMMIT, parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES or
+    line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
+    machines. Emulated ones count instructions, which repeat exactly; in real time the rounds are
+    paired. The folder in --out has the runs, ab.json and the figure ab.svg. Exits with 1 if a
+    stage costs more by more than --threshold.
+    """
+    console.say("reading the plan")
+    from rocelab.measure import ab as measuring
+    from rocelab.measure.testbed_for_plan import move_plan
+    from rocelab.plans import plan_file, side
+    from rocelab.record import ab_folder
+    from rocelab.record.folder import check_out_dir
+    from rocelab.terminal import ab_tables
+
+    chosen = move_plan(plan_file.load(plan), None, icount=icount, native=False)
+    measuring.check(chosen)
+    first, second = side.parse(base), side.parse(change)
+    check_out_dir(out)
+    with _Comparison(chosen, first, out, rounds, threshold) as comparison:
+        if bisect:
+            second, patch = _first_beyond(comparison, second)
+        answer = comparison.answer(second)
+    beyond = answer.beyond(threshold)
+    document = {
+        **ab_tables.document(answer, first.text, second.text, comparison.runs),
+        "threshold_percent": threshold,
+        "beyond": len(beyond),
+        **({"first": patch} if bisect else {}),
+    }
+    ab_folder.write(comparison.folder, document, _figure(answer))
+    if as_json:
+        console.print_json(document)
+    else:
+        console.out().print(ab_tables.render(answer, first.text, second.text, beyond))
+        if bisect:
+            said = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
+            console.out().print(console.clean(said), markup=False)
+        console.out().print(str(comparison.folder), markup=False)
+    raise typer.Exit(int(ExitCode.FINDINGS if beyond else ExitCode.OK))
+
+
+class _Comparison:
+    """A base, its machines, and the changes that were measured against it, each once."""
+
+    def __init__(
+        self, plan: Plan, base: Side, out: Path, rounds: int | None, threshold: float
+    ) -> None:
+        from rocelab.measure.ab import Machines
+
+        self._plan, self._base, self._out = plan, base, out
+        self._rounds, self._threshold = rounds, threshold
+        self._machines = Machines(plan, console.say)
+        self._answers: dict[Side, tuple[Answer, Sides]] = {}
+        self.folder = out
+        self.runs: dict[str, list[str]] = {}
+        """The runs behind the last answer, by side."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._machines.down()
+
+    def answer(self, change: Side) -> Answer:
+        """Return what a change does to the base."""
+        from rocelab import accelerators
+        from rocelab.compare.ab import judge
+        from rocelab.measure import ab as measuring
+        from rocelab.record import ab_folder
+
+        if change not in self._answers:
+            sides = (self._base, change)
+            built = measuring.drivers(self._plan, sides, console.say)
+            if not self._answers:
+                self.folder = ab_folder.create(self._out)
+            known = next(
+                (
+                    found.base
+                    for earlier, found in self._answers.values()
+                    if accelerators.of(earlier.accelerator).counts_instructions
+                ),
+                (),
+            )
+            found = measuring.measure(
+                *(self._plan, sides, built, self._machines),
+                out=self.folder,
+                rounds=self._rounds,
+                progress=Lines(),
+                known=known,
+            )
+            self._answers[change] = judge(found.base, found.change), found
+        answer, found = self._answers[change]
+        self.runs = {
+            "base": [path.name for path in found.base],
+            "change": [path.name for path in found.change],
+        }
+        return answer
+
+    def is_beyond(self, change: Side) -> bool:
+        """Say whether a change costs more than the threshold allows."""
+        return bool(self.answer(change).beyond(self._threshold))
+
+
+def _first_beyond(comparison: _Comparison, bad: Side) -> tuple[Side, str]:
+    """Return the side with the fewest of the patches that is beyond the threshold, and the last.
+
+    Where all patches together are not, or none are enough, that side and the empty text.
+    """
+    from rocelab.stats import bisect
+    from rocelab.testbed.changed_driver import files
+
+    patches = files(bad.patches)
+    if not patches:
+        raise UsageError(
+            "--bisect needs patches",
+            cause=f"{bad.text!a} names none",
+            action="Give a folder with the patches of the series as CHANGE.",
+        )
+    steps = [
+        replace(bad, patches=tuple(patches[:count]), text=f"{bad.text}, {count} of {len(patches)}")
+        for count in range(len(patches) + 1)
+    ]
+    for end in (steps[-1], steps[0]):
+        if comparison.is_beyond(end) is not (end is steps[-1]):
+            return end, ""
+    count = bisect.first(len(patches), lambda number: comparison.is_beyond(steps[number]))
+    return steps[count], patches[count - 1].name
+
+
+_MOST_BARS = 40
+
+
+def _figure(answer: Answer) -> str:
+    from rocelab.report import ab_figure
+    from rocelab.units import size
+
+    bars = [
+        ab_figure.Moved(
+            f"{stage.direction} {stage.stage}, {stage.opcode} {size(stage.size)} "
+            f"{stage.transport} {stage.node}",
+            stage.difference,
+            stage.interval.low if stage.interval else stage.difference,
+            stage.interval.high if stage.interval else stage.difference,
+            stage.unit,
+        )
+        for stage in answer.moved[:_MOST_BARS]
+    ]
+    return ab_figure.draw(bars, sentence=answer.sentence, accelerator=answer.accelerator)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Judge two drivers by what packets cost in each stage: which stages moved, and how far.
+
+On a clock that counts instructions, the cheapest packet of a stage costs the same each time, so any
+difference is real. A mean has what interrupts and refilled caches add, which must be exceeded.
+In real time, each round gives one pair; a stage moved if the interval of the paired differences
+excludes zero, at a confidence that holds for all stages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rocelab import accelerators, metrics, stage_table
+from rocelab.errors import CellError
+from rocelab.record import results_table
+from rocelab.record.folder import RunFolder
+from rocelab.stats import paired
+from rocelab.stats.summary import CONFIDENCE, Interval, median
+
+_KEY = ("tool", "test", "transport", "size", "node", "kind", "direction", "stage")
+_FIGURES = ("min", "mean", "count")
+_DISTURBANCE = 40_000
+"""Instructions that interrupts and a refill of the page allocator add to one step: observed up to
+36,000 (`alloc` of 300 READ responses of 4 KiB)."""
+_WAKES = "cqe"
+"""Whether it wakes the process that it completes for depends on whether that sleeps already, and
+waking costs more than all else in it. So its mean says nothing, nor does its cheapest packet if
+every packet of a side woke somebody."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of one kind of packet: what it cost on either side, one value for each round."""
+
+    tool: str
+    test: str
+    transport: str
+    size: int
+    node: str
+    opcode: str
+    direction: str
+    stage: str
+    unit: str
+    base: tuple[float, ...]
+    change: tuple[float, ...]
+    difference: float
+    interval: Interval | None
+    """Of the difference, in real time; None where instructions are counted."""
+    noise: float
+    """What the difference had to exceed, where instructions are counted."""
+    moved: bool
+
+    @property
+    def before(self) -> float:
+        """What the stage cost on the base."""
+        return median(self.base)
+
+    @property
+    def percent(self) -> float | None:
+        """The difference as a share of the base; None of a base of 0."""
+        return 100 * self.difference / self.before if self.before else None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the change does."""
+
+    accelerator: str
+    rounds: int
+    stages: tuple[Stage, ...]
+    """The largest difference first, those that did not move last."""
+    only: tuple[tuple[str, ...], tuple[str, ...]]
+    """Packets that only base, or only change, has: stages by opcode."""
+
+    @property
+    def moved(self) -> tuple[Stage, ...]:
+        """The stages that moved."""
+        return tuple(stage for stage in self.stages if stage.moved)
+
+    def beyond(self, threshold: float) -> tuple[Stage, ...]:
+        """Return the stages that cost more by more than `threshold` percent."""
+        return tuple(
+            stage
+            for stage in self.moved
+            if stage.difference > 0 and (stage.percent is None or stage.percent > threshold)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if not self.moved:
+            return f"no difference in any of {len(self.stages)} stages"
+        groups: dict[str, list[Stage]] = {}
+        for stage in self.moved:
+            groups.setdefault(f"{stage.stage} of {_WAYS[stage.direction]} packets", []).append(
+                stage
+            )
+        parts = [f"{name} {_said(stages)}" for name, stages in groups.items()]
+        rest = len(self.stages) - len(self.moved)
+        return f"{', '.join(parts)}; {'nothing else moved' if rest else 'every stage moved'}"
+
+
+_WAYS = {"tx": "sent", "rx": "received"}
+
+
+def _said(stages: Sequence[Stage]) -> str:
+    low, high = (choose(stages, key=lambda stage: stage.difference) for choose in (min, max))
+    unit = stages[0].unit
+    if f"{low.difference:.0f}" == f"{high.difference:.0f}":
+        shares = [stage.percent for stage in stages if stage.percent is not None]
+        text = f"{_signed(high.difference)} {unit}"
+        if not shares:
+            return text
+        ends = sorted({f"{share:+.1f}" for share in (min(shares), max(shares))}, key=float)
+        return f"{text} ({' to '.join(ends).replace('-', _MINUS)} %)"
+    return f"{_signed(low.difference)} to {_signed(high.difference)} {unit}"
+
+
+_MINUS = "\N{MINUS SIGN}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+,.0f}".replace("-", _MINUS)
+
+
+def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
+    """Compare run folders, one pair for each round. Raises CellError if they share no stage."""
+    accelerator = str(RunFolder(base[0]).meta().get("accelerator"))
+    counts = accelerators.of(accelerator).counts_instructions
+    tables = [_stages(paths) for paths in (base, change)]
+    both = tables[0].join(tables[1], on=[*_KEY, "unit"], suffix="_2").sort(_KEY)
+    if both.is_empty():
+        raise CellError(
+            "base and change have no stage in common",
+            cause="the probe saw no packets, or the drivers name their stages differently",
+            action="Look at both runs with `rocelab show`.",
+        )
+    confidence = 1 - (1 - CONFIDENCE) / len(both)
+    found = []
+    for row in both.iter_rows(named=True):
+        pairs = {name: (row[name], row[f"{name}_2"]) for name in _FIGURES}
+        judged = _counted(row["stage"], pairs) if counts else _timed(pairs, confidence)
+        figure = pairs[judged[0]]
+        found.append(
+            Stage(
+                **{key: row[key] for key in _KEY if key != "kind"},
+                opcode=row["kind"],
+                unit=row["unit"],
+                base=tuple(figure[0]),
+                change=tuple(figure[1]),
+                difference=judged[1],
+                interval=judged[2],
+                noise=judged[3],
+                moved=judged[4],
+            )
+        )
+    ordered = sorted(found, key=lambda stage: (not stage.moved, -abs(stage.difference)))
+    return Answer(accelerator, len(base), tuple(ordered), (_alone(tables), _alone(tables[::-1])))
+
+
+_Pairs = dict[str, tuple[list[float], list[float]]]
+_Judged = tuple[str, float, Interval | None, float, bool]
+"""The figure that says it, difference, interval, noise, whether it moved."""
+
+
+def _counted(stage: str, pairs: _Pairs) -> _Judged:
+    # what disturbs a count only adds to it
+    least = min(pairs["min"][1]) - min(pairs["min"][0])
+    mean = min(pairs["mean"][1]) - min(pairs["mean"][0])
+    spread = max(max(values) - min(values) for values in pairs["mean"])
+    noise = max(spread, _DISTURBANCE / max(1.0, min(*pairs["count"][0], *pairs["count"][1])))
+    if stage == _WAKES:
+        return "min", least, None, 0.0, 0 < abs(least) < min(*pairs["min"][0], *pairs["min"][1])
+    if abs(mean - least) <= noise:
+        return "min", least, None, 0.0, least != 0
+    return "mean", mean, None, noise, abs(mean) > noise
+
+
+def _timed(pairs: _Pairs, confidence: float) -> _Judged:
+    gaps = [after - before for before, after in zip(*pairs["mean"], strict=True)]
+    shift = paired.shift(paired.averages(gaps), confidence)
+    between = shift.interval
+    moved = between is not None and not between.low <= 0 <= between.high
+    return "mean", shift.estimate, between, 0.0, moved
+
+
+def _stages(paths: Sequence[Path]) -> pl.DataFrame:
+    """One row for each stage that is work, with its figures, one value for each run."""
+    runs = [
+        results_table.load(path).with_columns(pl.lit(number).alias("round"))
+        for number, path in enumerate(paths)
+    ]
+    table = pl.concat(runs)
+    parts = [metrics.Stage.parse(name) for name in table["metric"]]
+    chosen = [
+        part is not None and part.figure in _FIGURES and part.stage not in stage_table.APART
+        for part in parts
+    ]
+    table = table.with_columns(
+        *(
+            pl.Series(name, [getattr(part, name, "") for part in parts], dtype=pl.String)
+            for name in ("direction", "stage", "figure")
+        )
+    ).filter(pl.Series(chosen, dtype=pl.Boolean))
+    rows: pl.DataFrame | None = None
+    for figure in _FIGURES:
+        one = table.filter(pl.col("figure") == figure).sort("round")
+        by = [*_KEY, "unit"] if figure == "mean" else list(_KEY)
+        grouped = one.group_by(by, maintain_order=True).agg(pl.col("value").alias(figure))
+        rows = grouped if rows is None else rows.join(grouped, on=list(_KEY))
+    assert rows is not None
+    # a packet that one round had and another lacked says nothing of the driver
+    return rows.filter(pl.col("mean").list.len() == len(paths))
+
+
+def _alone(tables: Sequence[pl.DataFrame]) -> tuple[str, ...]:
+    ours = tables[0].join(tables[1], on=list(_KEY), how="anti")
+    names = (f"{row['direction']} {row['kind']}" for row in ours.iter_rows(named=True))
+    return tuple(sorted(set(names)))
+
+
+def rounds_needed(stages: int) -> int:
+    """Return the fewest pairs that give all of that many stages an interval together."""
+    return paired.fewest((1 - (1 - CONFIDENCE) / stages) if stages else CONFIDENCE)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measure two sides of a comparison in turn, on the same machines: one run folder for each turn."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rocelab import accelerators
+from rocelab.errors import CellError, ExitCode, RocelabError, UsageError
+from rocelab.measure import runner
+from rocelab.measure.progress import Progress
+from rocelab.plans.catalog import Provider
+from rocelab.plans.plan import Plan
+from rocelab.plans.side import Side
+from rocelab.testbed import artifacts, by_name, changed_driver
+from rocelab.testbed.artifacts import Driver
+from rocelab.testbed.by_name import VirtualTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machines
+from rocelab.testbed.node.prepare_node import install_probes, offer_roce_v1, prepare
+from rocelab.testbed.qemu.state_folder import State
+
+Say = Callable[[str], None]
+_Key = tuple[str, int]
+"""What makes a machine of its own necessary: the kernel line and the MTU of the link."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What was measured: the run folders of each side, in the order of the rounds."""
+
+    base: tuple[Path, ...]
+    change: tuple[Path, ...]
+
+
+def check(plan: Plan) -> None:
+    """Raise UsageError unless the plan can be measured on machines whose driver is exchanged."""
+    if plan.testbed.provider == Provider.SSH or plan.testbed.native:
+        raise UsageError(
+            "an A/B comparison exchanges the driver of virtual machines only",
+            cause="the plan runs on hosts of your own",
+            action="Choose provider veth or qemu in the plan; for hosts, install one driver, "
+            "`rocelab run`, install the other, and `rocelab compare` (docs/howto/ab.md).",
+        )
+    if not plan.rxe or "rxestat" not in plan.probes:
+        raise UsageError(
+            "the plan measures no stages of rxe",
+            cause="it has no transport of rxe, or not the probe rxestat",
+            action='Add rxe-v2 to its transports and "rxestat" to its probes.',
+        )
+
+
+def drivers(plan: Plan, sides: Sequence[Side], say: Say) -> list[Driver]:
+    """Return each side's driver, built if necessary."""
+    found = []
+    for side in sides:
+        line = side.line or plan.testbed.line
+        if not side.is_built:
+            found.append(artifacts.driver(line, side.variant))
+            continue
+        say(f"building the driver of {side.text}")
+        found.append(
+            changed_driver.build(
+                line, side.variant, patches=side.patches, tree=side.tree, commit=side.commit
+            )
+        )
+    return found
+
+
+class Machines:
+    """The machines of all sides; a side with another kernel or MTU has its own."""
+
+    def __init__(self, plan: Plan, say: Say) -> None:
+        self._plan = plan
+        self._say = say
+        self._up: dict[_Key, VirtualTestbed] = {}
+        self._locks = ExitStack()
+
+    def __enter__(self) -> Machines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """Stop all machines."""
+        while self._up:
+            _, testbed = self._up.popitem()
+            testbed.down()
+        self._locks.close()
+
+    def of(self, side: Side) -> VirtualTestbed:
+        """Return a side's machines, booted if necessary, with the probes on them."""
+        where = self._plan.testbed
+        key = (side.line or where.line, side.mtu or where.mtu)
+        if key not in self._up:
+            line, mtu = key
+            name = f"ab-{os.getpid()}-{len(self._up)}"
+            self._locks.enter_context(State(name).held())
+            made = by_name.up(
+                name,
+                provider=where.provider,
+                line=line,
+                mtu=mtu,
+                icount=where.icount,
+                nodes=where.nodes,
+                switches=where.switches or 0,
+                lifeline=True,
+                say=self._say,
+            )
+            self._up[key] = made
+            for machine in machines(made.nodes):
+                install_probes(machine, artifacts.programs(line))
+            made.state.mark_prepared()
+        return self._up[key]
+
+    @contextmanager
+    def carrying(self, side: Side, driver: Driver) -> Iterator[VirtualTestbed]:
+        """Yield the side's machines with its driver and settings; the latter are undone."""
+        testbed = self.of(side)
+        prepare(testbed.nodes, driver, (), side.parameters)
+        with ExitStack() as held:
+            for machine in machines(testbed.nodes):
+                held.enter_context(_sysctls(machine, side.sysctls))
+            if self._plan.roce_v1:
+                offer_roce_v1(testbed.nodes)
+            yield testbed
+
+
+@contextmanager
+def _sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None]:
+    before = []
+    try:
+        for name, value in settings:
+            before.append((name, machine.run(["sysctl", "-n", name]).stdout.strip()))
+            machine.root.run(["sysctl", "-q", "-w", f"{name}={value}"])
+        yield
+    finally:
+        for name, value in reversed(before):
+            machine.root.run(["sysctl", "-q", "-w", f"{name}={value}"], check=False)
+
+
+def rounds_of(plan: Plan, testbed: VirtualTestbed, asked: int | None) -> int:
+    """Return how often each side is measured: as asked, or as the plan says for that clock."""
+    if asked:
+        return asked
+    counts = accelerators.of(testbed.accelerator).counts_instructions
+    return plan.where_counted().repetitions if counts else plan.repetitions
+
+
+def base_first(seed: int, number: int) -> bool:
+    """Say whether a round begins with the base; half of the rounds do, by the seed."""
+    # a hash, because `random` may differ in another version of Python
+    return hashlib.sha256(f"{seed}:{number}".encode()).digest()[0] % 2 == 0
+
+
+def measure(
+    plan: Plan,
+    sides: tuple[Side, Side],
+    built: Sequence[Driver],
+    made: Machines,
+    *,
+    out: Path,
+    rounds: int | None,
+    progress: Progress,
+    known: Sequence[Path] = (),
+) -> Sides:
+    """Measure base and change in seeded turns. Run folders go into `out`.
+
+    `known` are runs of the base that need not be repeated, as counts of instructions do not.
+    Raises CellError if a cell fails: a comparison of what is left would mislead.
+    """
+    found: tuple[list[Path], list[Path]] = (list(known), [])
+    number, total = 1, 1
+    while number <= total:
+        order = (0, 1) if base_first(plan.seed, number) else (1, 0)
+        for which in order:
+            if which == 0 and known:
+                continue
+            name = ("base", "change")[which]
+            with made.carrying(sides[which], built[which]) as testbed:
+                total = rounds_of(plan, testbed, rounds)
+                progress.note(f"round {number} of {total}: {name}, {sides[which].text}")
+                found[which].append(_once(plan, name, number, testbed, out, progress))
+        number += 1
+    return Sides(tuple(found[0]), tuple(found[1]))
+
+
+def _once(
+    plan: Plan, name: str, number: int, testbed: VirtualTestbed, out: Path, progress: Progress
+) -> Path:
+    where = replace(plan.testbed, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
+    once = replace(plan, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
+    outcome = runner.run(once, testbed, out, progress=progress)
+    if outcome.ended_by:
+        raise KeyboardInterrupt(outcome.ended_by)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.exit_code is not ExitCode.OK:
+        raise _failed(outcome)
+    return outcome.path
+
+
+def _failed(outcome: runner.RunOutcome) -> RocelabError:
+    return CellError(
+        f"{', '.join(outcome.failed)} failed",
+        cause="the change breaks it, or the benchmark itself failed",
+        action=f"See `rocelab show {outcome.path}`.",
+    )

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The figure of an A/B comparison: a bar for each stage that moved, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from rocelab import units
+from rocelab.report import charts, palette, render
+from rocelab.report.figure import Figure, Panel
+
+_STEP = 22
+_WIDTH = 380
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A stage that moved: its name, and the difference with its interval, in `unit`."""
+
+    label: str
+    difference: float
+    low: float
+    high: float
+    unit: str
+
+
+def draw(moved: Sequence[Moved], *, sentence: str, accelerator: str) -> str:
+    """Return the figure as SVG, the empty text if nothing moved."""
+    if not moved:
+        return ""
+    frame = pl.DataFrame(
+        {
+            "label": [bar.label for bar in moved],
+            "difference": [float(bar.difference) for bar in moved],
+            "low": [float(bar.low) for bar in moved],
+            "high": [float(bar.high) for bar in moved],
+            "dearer": ["dearer" if bar.difference > 0 else "cheaper" for bar in moved],
+        }
+    )
+    names = [bar.label for bar in moved]
+    y = alt.Y("label:N", title=None, sort=names, axis=alt.Axis(labelLimit=400, ticks=False))
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(height=_STEP - 8)
+        .encode(
+            x=alt.X("difference:Q", title=f"change, {moved[0].unit} for each packet"),
+            y=y,
+            color=alt.Color(
+                "dearer:N",
+                title=None,
+                scale=alt.Scale(
+                    domain=["dearer", "cheaper"],
+                    range=[palette.FINDING.light, palette.HEADERS.light],
+                ),
+            ),
+            description=alt.Description("label:N"),
+        )
+    )
+    intervals = alt.Chart(frame).mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q", y=y)
+    chart = charts.layered(bars, intervals, width=_WIDTH, height=_STEP * len(moved))
+    shown = units.plural(len(moved), "stage")
+    panel = Panel("", chart, f"Bars of {shown}.")
+    figure = Figure(
+        "ab", "What the change does", (f"{sentence}.",), (panel,), (), (), accelerator, columns=1
+    )
+    return render.figure_file(figure)

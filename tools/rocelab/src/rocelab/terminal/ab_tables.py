@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print what a change of the driver does in 80 columns, or as JSON (docs/formats/ab.md)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rocelab import units
+from rocelab.compare.ab import Answer, Stage, rounds_needed
+from rocelab.terminal.capture_tables import printable
+
+SCHEMA = "rocelab.ab/1"
+WIDTH = 80
+_MOST = 40
+"""Rows of the table; JSON has all."""
+
+
+def render(answer: Answer, base: str, change: str, beyond: Sequence[Stage]) -> RenderableType:
+    """Table, closing lines and the answer."""
+    parts: list[RenderableType] = [*_lines(f"base    {base}", f"change  {change}")]
+    if answer.moved:
+        parts += ["", _table(answer.moved[:_MOST])]
+    if len(answer.moved) > _MOST:
+        parts += _lines(f"and {len(answer.moved) - _MOST} more: --json has all")
+    for name, only in zip(("base", "change"), answer.only, strict=True):
+        if only:
+            parts += _lines(f"Only {name} has {', '.join(only)}.")
+    needed = rounds_needed(len(answer.stages))
+    if any(stage.interval is None and stage.unit == "ns" for stage in answer.stages):
+        parts += _lines(
+            f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
+            f"take --rounds {needed}."
+        )
+    style = "red" if beyond else "green"
+    parts += [Text(""), *_lines(answer.sentence, style=f"bold {style}")]
+    return Group(*parts)
+
+
+def document(answer: Answer, base: str, change: str, runs: dict[str, list[str]]) -> dict[str, Any]:
+    """The answer as JSON."""
+    return {
+        "schema": SCHEMA,
+        "base": {"side": base, "runs": runs["base"], "only": list(answer.only[0])},
+        "change": {"side": change, "runs": runs["change"], "only": list(answer.only[1])},
+        "accelerator": answer.accelerator,
+        "rounds": answer.rounds,
+        "sentence": answer.sentence,
+        "moved": len(answer.moved),
+        "stages": [_record(stage) for stage in answer.stages],
+    }
+
+
+def _record(stage: Stage) -> dict[str, Any]:
+    found = asdict(stage)
+    return {**found, "percent": stage.percent}
+
+
+def _table(stages: Sequence[Stage]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    grid.add_column("packet", overflow="fold")
+    grid.add_column("stage", no_wrap=True)
+    for column in ("base", "change", "difference", "%"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for stage in stages:
+        share = stage.percent
+        grid.add_row(
+            printable(_packet(stage)),
+            printable(f"{stage.direction} {stage.stage}"),
+            units.number(stage.before),
+            units.number(stage.before + stage.difference),
+            f"{stage.difference:+,.1f}",
+            "" if share is None else f"{share:+.1f}",
+        )
+    return grid
+
+
+def _packet(stage: Stage) -> str:
+    where = f"{stage.transport} {stage.test} {units.size(stage.size)}"
+    return f"{stage.opcode} ({where}, {stage.node})"
+
+
+def _lines(*texts: str, style: str = "") -> Iterator[RenderableType]:
+    for text in texts:
+        yield Text(
+            textwrap.fill(printable(text), WIDTH, subsequent_indent="  ", break_on_hyphens=False),
+            style=style,
+        )
