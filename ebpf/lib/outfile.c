@@ -60,7 +60,7 @@ static int open_temporary(struct outfile *f, const char *path)
 	return 0;
 }
 
-int outfile_open(struct outfile *f, const char *path)
+int outfile_open(struct outfile *f, const char *path, bool grows)
 {
 	int err;
 
@@ -69,7 +69,7 @@ int outfile_open(struct outfile *f, const char *path)
 		f->stream = stdout;
 		return 0;
 	}
-	err = is_replaceable(path) ? open_temporary(f, path) : open_in_place(f, path);
+	err = !grows && is_replaceable(path) ? open_temporary(f, path) : open_in_place(f, path);
 	return err ? msg_error(EXIT_USAGE, "its folder is missing or not writable", NULL,
 			       "cannot write %s: %s", path, strerror(-err))
 		   : 0;

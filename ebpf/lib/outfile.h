@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A result file. A plain file is complete or absent: it is written under a temporary name, then
- * renamed. A device, a pipe or the target of a symbolic link is written in place.
+ * A result file. A plain file is complete or absent, unless it grows: it is written under a
+ * temporary name, then renamed. A device, a pipe or the target of a symbolic link is written in
+ * place.
  */
 #ifndef ROCELAB_OUTFILE_H
 #define ROCELAB_OUTFILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 struct outfile {
@@ -19,8 +21,11 @@ struct outfile {
  * Functions that return int return 0, or print the error and return the exit status.
  */
 
-/* path NULL or "-": standard output. Waits for the reader of a named pipe. */
-int outfile_open(struct outfile *f, const char *path);
+/*
+ * path NULL or "-": standard output. Waits for the reader of a named pipe. One that grows is
+ * written in place, so that what has been flushed can be read.
+ */
+int outfile_open(struct outfile *f, const char *path, bool grows);
 /* Flush and rename; after an error no temporary file is left. */
 int outfile_commit(struct outfile *f);
 /* Give up and remove the temporary file. Does nothing after a commit. */

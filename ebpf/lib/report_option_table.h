@@ -3,4 +3,4 @@
 OPTION('I', "interval", "MS", "report every MS milliseconds, not only at the end")
 OPTION('c', "count", "N", "end after N intervals")
 OPTION('j', "json", NULL, "JSON instead of tables")
-OPTION('o', "output", "FILE", "write to FILE, which appears complete, at the end")
+OPTION('o', "output", "FILE", "write to FILE: whole, at the end; with -I as it goes")

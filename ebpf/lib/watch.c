@@ -60,10 +60,10 @@ void watch_on_signal(struct watch *w)
 	}
 }
 
-int watch_set_timer(struct watch *w, unsigned int ms)
+int watch_set_timer(struct watch *w, unsigned long long ns)
 {
 	struct itimerspec spec = {
-		.it_interval = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l},
+		.it_interval = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
 	};
 
 	spec.it_value = spec.it_interval;

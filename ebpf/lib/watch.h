@@ -26,8 +26,8 @@ int watch_open(struct watch *w, char **command);
 /* The probes are attached: release the command. */
 void watch_go(struct watch *w);
 void watch_on_signal(struct watch *w);
-/* Tick every ms from now on (0: never). 0 or a negative errno. */
-int watch_set_timer(struct watch *w, unsigned int ms);
+/* Tick every ns from now on (0: never). 0 or a negative errno. */
+int watch_set_timer(struct watch *w, unsigned long long ns);
 /* Wait until it ends or on_tick returns an exit status. Returns that status, or 0. */
 int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context);
 void watch_close(struct watch *w);

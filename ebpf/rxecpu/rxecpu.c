@@ -80,7 +80,7 @@ static int on_tick(void *context)
 static int measure(struct run *run)
 {
 	struct report *r = &run->report;
-	int status, err = watch_set_timer(&run->watch, run->config.report.interval_ms);
+	int status, err = watch_set_timer(&run->watch, run->config.report.interval_ms * 1000000ull);
 
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 				   config->session.command;
 
 	/* before signals are blocked: opening a named pipe waits for its reader */
-	status = outfile_open(&run.out, config->report.output);
+	status = outfile_open(&run.out, config->report.output, config->report.interval_ms != 0);
 	if (status)
 		return status;
 	status = begin(&run);

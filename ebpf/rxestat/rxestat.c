@@ -22,6 +22,8 @@ struct run {
 	struct watch watch;
 	struct outfile out;
 	struct groups *groups; /* of this interval, or of the session */
+	unsigned int folds;    /* ticks of an interval; 0: there are no intervals */
+	unsigned int folded;   /* of this one */
 };
 
 static int collect(struct run *run)
@@ -49,8 +51,9 @@ static int on_tick(void *context)
 	struct run *run = context;
 	int status = collect(run);
 
-	if (status || !run->config.report.interval_ms)
+	if (status || !run->folds || ++run->folded < run->folds)
 		return status;
+	run->folded = 0;
 	run->report.interval++;
 	print(run);
 	run->report.session.start_ns = run->report.session.end_ns;
@@ -92,6 +95,7 @@ static int measure(struct run *run)
 static int begin(struct run *run)
 {
 	int status = watch_open(&run->watch, run->config.session.command);
+	__u64 tick_ns = FOLD_MS * 1000000ull;
 	int err;
 
 	if (status)
@@ -100,8 +104,12 @@ static int begin(struct run *run)
 	if (status)
 		return status;
 	run->groups = calloc(1, sizeof(*run->groups));
-	err = run->groups ? watch_set_timer(&run->watch, run->config.report.interval_ms ?: FOLD_MS)
-			  : -ENOMEM;
+	if (run->config.report.interval_ms) {
+		run->folds = (run->config.report.interval_ms + FOLD_MS - 1) / FOLD_MS;
+		tick_ns = run->config.report.interval_ms * 1000000ull / run->folds;
+	}
+	run->report.histograms = run->config.histograms;
+	err = run->groups ? watch_set_timer(&run->watch, tick_ns) : -ENOMEM;
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err)) : 0;
 }
 
@@ -129,7 +137,8 @@ int main(int argc, char **argv)
 	session_init(&run.report.session, &run.config.session);
 
 	/* before signals are blocked: opening a named pipe waits for its reader */
-	status = outfile_open(&run.out, run.config.report.output);
+	status = outfile_open(&run.out, run.config.report.output,
+			      run.config.report.interval_ms != 0);
 	if (status)
 		return status;
 	status = begin(&run);

@@ -41,6 +41,8 @@ static void put_row(struct json *j, const struct report *r, const struct group *
 		json_double(j, "mean_error_ns", hist_mean_error(h));
 	json_u64(j, "p50_ns", hist_quantile(h, 0.5));
 	json_u64(j, "p99_ns", hist_quantile(h, 0.99));
+	json_u64(j, "p999_ns", hist_quantile(h, 0.999));
+	json_u64(j, "p9999_ns", hist_quantile(h, 0.9999));
 	json_open_array(j, "buckets");
 	for (int b = 0; b < LOGLIN_BUCKETS; b++) {
 		if (!h->bucket[b])

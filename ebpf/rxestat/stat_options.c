@@ -25,6 +25,9 @@ static int config_take(void *into, int letter, char *value)
 	case 'x':
 		config->xmit = true;
 		return OPTION_TAKEN;
+	case 'H':
+		config->histograms = true;
+		return OPTION_TAKEN;
 	case 'S':
 		if (option_number(value, SAMPLE_MAX, &config->one_of) &&
 		    !(config->one_of & (config->one_of - 1)))

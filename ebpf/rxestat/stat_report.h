@@ -43,6 +43,7 @@ int groups_merge(struct groups *into, const struct groups *from);
 struct report {
 	struct session session;
 	unsigned int interval; /* its number, from 1; 0: the whole session */
+	bool histograms;       /* in the tables */
 	struct calibration cost;
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */

@@ -47,7 +47,7 @@ static mode_t type_of(const char *path)
 static int write_result(const char *path, const char *text)
 {
 	struct outfile f = {};
-	int status = outfile_open(&f, path);
+	int status = outfile_open(&f, path, false);
 
 	if (status)
 		return status;
@@ -60,16 +60,30 @@ static void check_plain(void)
 	const char *path = in_folder("plain");
 	struct outfile f = {};
 
-	CHECK(!outfile_open(&f, path), "a new file");
+	CHECK(!outfile_open(&f, path, false), "a new file");
 	fputs("one", f.stream);
 	fflush(f.stream);
 	CHECK(!type_of(path), "it is not there before it is whole");
 	CHECK(!outfile_commit(&f) && has_content(path, "one"), "a new file");
-	CHECK(!outfile_open(&f, path), "a file that is there");
+	CHECK(!outfile_open(&f, path, false), "a file that is there");
 	fputs("two", f.stream);
 	outfile_discard(&f);
 	CHECK(has_content(path, "one"), "a result that is given up leaves the old one");
 	CHECK(!write_result(path, "three") && has_content(path, "three"), "the next result");
+}
+
+static void check_growing(void)
+{
+	const char *path = in_folder("growing");
+	struct outfile f = {};
+
+	CHECK(!write_result(path, "an old result"), "an old one");
+	CHECK(!outfile_open(&f, path, true) && has_content(path, ""), "it starts anew");
+	fputs("one", f.stream);
+	fflush(f.stream);
+	CHECK(has_content(path, "one"), "what is flushed is there");
+	fputs("two", f.stream);
+	CHECK(!outfile_commit(&f) && has_content(path, "onetwo"), "and so is the rest");
 }
 
 static void check_pipe(void)
@@ -135,7 +149,7 @@ static void check_stdout(void)
 {
 	struct outfile f = {};
 
-	CHECK(!chdir(folder) && !outfile_open(&f, "-") && f.stream == stdout, "- is stdout");
+	CHECK(!chdir(folder) && !outfile_open(&f, "-", false) && f.stream == stdout, "- is stdout");
 	CHECK(!outfile_commit(&f) && !type_of("-"), "and no file");
 }
 
@@ -144,8 +158,9 @@ static void check_refused(void)
 	struct outfile f = {};
 
 	fprintf(stderr, "outfile: two errors follow, as they should\n");
-	CHECK(outfile_open(&f, folder) == 2, "a folder");
-	CHECK(outfile_open(&f, in_folder("none/file")) == 2, "in a folder that is not there");
+	CHECK(outfile_open(&f, folder, false) == 2, "a folder");
+	CHECK(outfile_open(&f, in_folder("none/file"), false) == 2,
+	      "in a folder that is not there");
 }
 
 int main(void)
@@ -154,6 +169,7 @@ int main(void)
 
 	CHECK(mkdtemp(folder), "%s", folder);
 	check_plain();
+	check_growing();
 	check_pipe();
 	check_symlinks();
 	check_device();

@@ -97,6 +97,7 @@ def check_rows(document: Document) -> None:
         assert row["min_ns"] < edges[0]
         assert row["max_ns"] < edges[-1]
         assert row["min_ns"] <= row["p50_ns"] <= row["p99_ns"] <= row["max_ns"]
+        assert row["p99_ns"] <= row["p999_ns"] <= row["p9999_ns"] <= row["max_ns"]
         assert row["count"] * row["min_ns"] <= row["sum_ns"] <= row["count"] * row["max_ns"]
         assert row["mean_ns"] == pytest.approx(row["sum_ns"] / row["count"], abs=0.001)
         assert row["netted_mean_ns"] == pytest.approx(

@@ -127,15 +127,16 @@ def test_qpn_filter(testbed: QemuTestbed) -> None:
 
 
 def test_intervals(testbed: QemuTestbed) -> None:
-    """Every packet is in exactly one interval; the file appears complete at the end."""
+    """Every packet is in exactly one interval; the file grows by each, and starts empty."""
     n1, n2 = testbed.nodes
-    n1.run(["rm", "-f", "/tmp/rxestat.jsonl"])
+    n1.run(["sh", "-c", "echo old > /tmp/rxestat.jsonl"])
     before = counter(n1, "sent_pkts")
     process = n1.start(["rxestat", "-j", "-I", "50", "-o", "/tmp/rxestat.jsonl"])
     try:
         process.wait_for_line("rxestat: ready", timeout=120)
         ping_pong(n1, n2, size=64, iterations=500)
-        assert n1.run(["test", "-e", "/tmp/rxestat.jsonl"], check=False).returncode == 1
+        grown = n1.run(["cat", "/tmp/rxestat.jsonl"]).stdout.splitlines()
+        assert json.loads(grown[0])["interval"] == 1
         process.interrupt()
         assert process.wait(timeout=60).returncode == 0
     finally:
@@ -195,6 +196,32 @@ def test_command(testbed: QemuTestbed) -> None:
     missing = n1.run(["rxestat", "/nonexistent"], check=False)
     assert missing.returncode == 127
     assert "cannot run '/nonexistent'" in missing.stderr
+
+
+def test_histograms(testbed: QemuTestbed) -> None:
+    """-H adds each stage's octaves, which sum up to its count; tables still fit the terminal."""
+    n1, n2 = testbed.nodes
+    watch = n1.start(["rxestat", "-H"])
+    try:
+        watch.wait_for_line("rxestat: ready", timeout=120)
+        ping_pong(n1, n2, size=64, iterations=40)
+        watch.interrupt()
+        table = watch.wait(timeout=60).stdout
+    finally:
+        watch.kill()
+    assert max(len(line) for line in table.splitlines()) <= 80
+    counts = re.findall(r"^  ([a-z]+) +(\d+) +\d+ +\d+ +\d+ +(\d+)$", table, re.MULTILINE)
+    drawn = re.split(r"^ +ns : count +distribution$", table, flags=re.MULTILINE)[1:]
+    assert len(counts) == len(drawn) > 10
+    for (_, count, largest), text in zip(counts, drawn, strict=True):
+        below, _, _ = text.partition("p99.9 ")
+        octaves = re.findall(r"^ +(\d+) -> (\d+) +: (\d+) +\|(\**) *\|$", below, re.MULTILINE)
+        assert sum(int(number) for _, _, number, _ in octaves) == int(count)
+        assert int(octaves[-1][0]) <= int(largest) <= int(octaves[-1][1])
+        assert max(len(stars) for *_, stars in octaves) == 34
+        quantiles = re.search(r"^    p99\.9 (\d+), p99\.99 (\d+)$", text, re.MULTILINE)
+        assert quantiles
+        assert int(quantiles[1]) <= int(quantiles[2]) <= int(largest)
 
 
 def test_targets_that_are_no_files(n1: Node) -> None:
