@@ -25,6 +25,7 @@ from vmlab import PATIENCE, boot_alone, healthy
 
 SOURCE = Path(__file__).parent / "verbs_hostile.c"
 WINDOW = SOURCE.with_name("verbs_window.c")
+WINDOW_BOUNDS = SOURCE.with_name("verbs_window_bounds.c")
 BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
 TARGET = SOURCE.with_name("verbs_target.c")
 FUZZ = SOURCE.with_name("frame_fuzz.c")
@@ -79,6 +80,14 @@ def test_windows(pair: Pair) -> None:
     with healthy([pair.node], "windows"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "ok\n"
+
+
+def test_what_a_window_allows(pair: Pair) -> None:
+    """A window gives access to its part of a region of its own protection domain only."""
+    program = compiled(pair.node, WINDOW_BOUNDS, "-libverbs")
+    with healthy([pair.node], "bounds of windows"):
+        done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
+        assert done.stdout == "done\n"
 
 
 def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
