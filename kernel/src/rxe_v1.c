@@ -9,6 +9,7 @@
 #include <rdma/ib_hdrs.h>
 
 #include "rxe.h"
+#include "rxe_drop.h"
 #include "rxe_stage.h"
 #include "rxe_v1.h"
 
@@ -245,7 +246,7 @@ static int rxe_v1_rcv(struct sk_buff *skb, struct net_device *dev,
 drop:
 	trace_rxe_drop(skb, rxe ? rxe->ib_dev.index : RXE_DEV_NONE, 0, 0,
 		       RXE_OPCODE_NONE, reason);
-	kfree_skb(skb);
+	rxe_free_skb(skb, reason);
 	if (rxe) {
 		rxe_counter_inc(rxe, RXE_CNT_RCVD_DROPS);
 		ib_device_put(&rxe->ib_dev);

@@ -7,12 +7,12 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import traffic
+from bpftrace_maps import bpftrace
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node, prepare_node
 from rocelab.testbed.node.prepare_node import DEVICE
@@ -408,23 +408,6 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
     assert all(row["netted_mean_ns"] is None for row in document["rows"])
     assert absent.returncode == 3
     assert "the driver rdma_rxe is not loaded" in absent.stderr
-
-
-def bpftrace(node: Node, program: str, workload: Callable[[], object]) -> dict[str, int]:
-    """Run a bpftrace program while the context lasts; return its scalar maps."""
-    process = node.start(["bpftrace", "-f", "json", "-e", 'BEGIN { printf("go\\n"); } ' + program])
-    try:
-        process.wait_for_line("go", timeout=120)
-        workload()
-        process.interrupt()
-        output = process.wait(timeout=60).stdout
-    finally:
-        process.kill()
-    found: dict[str, int] = {}
-    for line in output.splitlines():
-        if line.startswith('{"type": "map"'):
-            found.update(json.loads(line)["data"])
-    return found
 
 
 # an fentry/fexit pair (by the names that bpftrace 0.17 knows them): the shortest time between the

@@ -22,7 +22,7 @@ from rocelab.testbed.node.prepare_node import DEVICE, add_device, offer_roce_v1,
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxe_trace import PACKETS, TRACING, count, tracing
 from rxestat_watch import check_rows, watching
-from veth_pair import PROGRAM, Pair, veth_pair
+from veth_pair import PROGRAM, ROCE_V1, Pair, veth_pair
 
 V1, V2 = "IB/RoCE v1", "RoCE v2"
 V1_FRAMES = "8915"
@@ -107,6 +107,24 @@ OPERATIONS = [
     ("ud", "send", 1000, "UD_SEND_ONLY"),
     ("ud", "send_imm", 3, "UD_SEND_ONLY_WITH_IMMEDIATE"),
 ]
+
+
+def test_a_device_that_cannot_be_added(n1: Node) -> None:
+    """It leaves no handler for v1 frames: its name was taken, after it had asked for v1."""
+    assert not hears_v1(n1)
+    add = "rdma link add $0 type rxe netdev spare"
+    n1.run(["ip", "link", "add", "spare", "type", "dummy"])
+    try:
+        n1.run(["sh", "-c", f"echo Y >{ROCE_V1}"])
+        assert n1.run(["sh", "-c", add, DEVICE], check=False).returncode
+        assert not hears_v1(n1)
+        # with a free name there is one
+        n1.run(["sh", "-c", add, "rxe_spare"])
+        assert hears_v1(n1)
+    finally:
+        n1.run(["sh", "-c", f"echo N >{ROCE_V1}"])
+        n1.run(["ip", "link", "delete", "spare"])
+    assert not hears_v1(n1)
 
 
 def test_every_operation(pair: Pair, tmp_path: Path) -> None:
