@@ -103,11 +103,23 @@ class Analysis:
     @property
     def errors(self) -> int:
         """Number of findings of severity error, including those beyond the limit."""
-        counts = self.result["finding_counts"]
-        return sum(row["count"] for row in counts if row["severity"] == "error")
+        return errors_in(self.result)
 
 
-def open_core(paths: Sequence[str], options: Options, plan: Plan, *, rows: bool) -> _core.Analysis:
+def errors_in(result: dict[str, Any]) -> int:
+    """Number of findings of severity error in the object of `--json`."""
+    counts = result["finding_counts"]
+    return sum(row["count"] for row in counts if row["severity"] == "error")
+
+
+def open_core(
+    paths: Sequence[str],
+    options: Options,
+    plan: Plan,
+    *,
+    rows: bool,
+    names: Sequence[str] | None = None,
+) -> _core.Analysis:
     select = options.select
     try:
         return _core.Analysis(
@@ -130,7 +142,7 @@ def open_core(paths: Sequence[str], options: Options, plan: Plan, *, rows: bool)
         )
     except OSError as error:
         raise UsageError(
-            f"cannot read {', '.join(paths)}",
+            f"cannot read {', '.join(names or paths)}",
             cause=str(error),
             action="Name pcap or pcapng files, plain or compressed, or - for standard input.",
         ) from error
@@ -214,9 +226,11 @@ def analyze(
     *,
     parquet: Path | None = None,
     progress: Progress | None = None,
+    names: Sequence[str] | None = None,
 ) -> Analysis:
     """Analyse captures in constant memory; with `parquet`, write all four tables there.
 
+    The result calls the captures by `names`; by default, these are the paths.
     Raises UsageError if a capture cannot be opened or has no packet, and what
     `parquet_tables.write` raises.
     """
@@ -231,7 +245,8 @@ def analyze(
             if progress:
                 progress(most)
 
-        return _analysis(_passes(paths, options, drain, rows=False), paths, options)
+        done = _passes(paths, options, drain, rows=False, names=names)
+        return _analysis(done, names or paths, options)
     # the tables are written once, so what is wrong with the captures must be known before
     seekable = all(Path(path).is_file() for path in paths)
     plan = _passes(paths, options, rows=False).plan if seekable else Plan((0,) * len(paths))
@@ -247,7 +262,7 @@ def analyze(
 
     def finish() -> Analysis:
         done = _Done(core, core.finish(), plan, interrupted=False)
-        return _analysis(done, paths, options)
+        return _analysis(done, names or paths, options)
 
     return parquet_tables.write(core, parquet, step=step, finish=finish)
 
@@ -268,6 +283,7 @@ def _passes(
     drain: Callable[[_core.Analysis], None] = lambda _: None,
     *,
     rows: bool,
+    names: Sequence[str] | None = None,
 ) -> _Done:
     """Read the captures; once more with clocks corrected, or without copies, where that is needed.
 
@@ -276,7 +292,7 @@ def _passes(
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
     for left in reversed(range(_MOST_PASSES)):
-        core = open_core(paths, options, plan, rows=rows)
+        core = open_core(paths, options, plan, rows=rows, names=names)
         interrupted = False
         while True:
             try:

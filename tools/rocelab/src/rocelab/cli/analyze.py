@@ -53,6 +53,13 @@ def analyze(
         bool,
         typer.Option("--merge", help="Take the captures for parts of one, and merge them by time."),
     ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="Let the workers of this Dask scheduler analyze the captures.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -127,12 +134,16 @@ def analyze(
     )
     output = Output(as_json=as_json, as_csv=as_csv)
     if live is not None:
-        _refuse_with_live(captures, parquet=parquet, html=html)
+        _refuse_with_live(captures, parquet=parquet, html=html, dask=dask)
         found = _live(live, options, output)
         if found.errors:
             raise typer.Exit(ExitCode.FINDINGS)
         return
     captures = _checked(captures, merge=merge, parquet=parquet, html=html)
+    if dask is not None:
+        _refuse_with_dask(captures, parquet=parquet, html=html)
+        _finish(_on_cluster(dask, captures, options, output, merge=merge))
+        return
     unusable = None
     code = ExitCode.OK
     for paths in [captures] if merge else [[path] for path in captures]:
@@ -150,8 +161,51 @@ def analyze(
             break
     if unusable is not None:
         code = ExitCode.USAGE
+    _finish(code)
+
+
+def _finish(code: ExitCode) -> None:
     if code is not ExitCode.OK:
         raise typer.Exit(code)
+
+
+def _refuse_with_dask(captures: list[str], *, parquet: Path | None, html: Path | None) -> None:
+    """Refuse what workers cannot give."""
+    if parquet is not None or html is not None:
+        raise UsageError(
+            "--dask gives results, and neither tables nor a page",
+            cause="--parquet or --html is given, too",
+            action="Leave out --dask.",
+        )
+    if "-" in captures:
+        raise UsageError(
+            "a Dask worker cannot read this standard input",
+            cause="- is given with --dask",
+            action="Write it to a file that the workers can reach.",
+        )
+
+
+def _on_cluster(
+    scheduler: str, captures: list[str], options: Options, output: Output, *, merge: bool
+) -> ExitCode:
+    """Print what the workers found, in the order of the captures; return the exit code."""
+    from rocelab.capture import cluster
+    from rocelab.capture.analysis import errors_in
+
+    unusable = False
+    code = ExitCode.OK
+    with cluster.connected(scheduler) as client:
+        for found in cluster.results(client, captures, options, merge=merge):
+            if isinstance(found, UsageError):
+                if len(captures) == 1 or merge:
+                    raise found
+                console.show_error(found)
+                unusable = True
+                continue
+            output.add(found)
+            if errors_in(found) or found["input"]["errors"]:
+                code = ExitCode.FINDINGS
+    return ExitCode.USAGE if unusable else code
 
 
 def _checked(
@@ -187,9 +241,15 @@ def _checked(
 
 
 def _refuse_with_live(
-    captures: list[str] | None, *, parquet: Path | None, html: Path | None
+    captures: list[str] | None, *, parquet: Path | None, html: Path | None, dask: str | None
 ) -> None:
     """Refuse what an interface cannot give."""
+    if dask is not None:
+        raise UsageError(
+            "--live analyzes an interface of this machine",
+            cause="--dask is given, too",
+            action="Give --live or --dask.",
+        )
     if captures:
         raise UsageError(
             "--live analyzes an interface, not captures",
@@ -212,7 +272,7 @@ def _live(interface: str, options: Options, output: Output) -> Analysis:
     # standard output holds nothing but the JSON or CSV
     with LiveTable(console.out() if output.is_text else console.err()) as table:
         found = follow(interface, options, table.show)
-    output.add(found)
+    output.add(found.result)
     return found
 
 
@@ -226,5 +286,5 @@ def _analyze(
         found = run(paths, options, parquet=parquet, progress=advance)
     if html is not None:
         write_page(paths, options, found, html)
-    output.add(found)
+    output.add(found.result)
     return found

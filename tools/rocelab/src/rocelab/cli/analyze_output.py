@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocelab.errors import UsageError
 from rocelab.terminal import console
@@ -74,12 +74,12 @@ class Output:
         """Whether people read it."""
         return not (self._as_json or self._csv)
 
-    def add(self, found: Analysis) -> None:
+    def add(self, result: dict[str, Any]) -> None:
         """Print the result of one analysis."""
         if self._csv:
-            self._csv.add(found.result)
+            self._csv.add(result)
         elif self._as_json:
-            json.dump(found.result, sys.stdout, ensure_ascii=True)
+            json.dump(result, sys.stdout, ensure_ascii=True)
             sys.stdout.write("\n")
         else:
             # JSON and CSV need no tables for a terminal
@@ -87,7 +87,7 @@ class Output:
 
             if self._begun:
                 console.out().print()
-            capture_tables.show(found.result, console.out())
+            capture_tables.show(result, console.out())
         self._begun = True
 
 

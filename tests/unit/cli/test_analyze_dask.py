@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab analyze --dask`: two worker processes give what one process gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from corpus import CAPTURES
+from requirements import missing
+from rocelab.capture import cluster
+from rocelab.cli.analyze import analyze
+from rocelab.errors import ExitCode, UsageError
+
+SKEWED = ["case-skew-requests.pcap", "case-skew-responses.pcap"]
+"""Two taps of one connection; the clock of one is wrong."""
+
+app = typer.Typer()
+app.command()(analyze)
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def need_distributed() -> None:
+    if not find_spec("distributed"):
+        missing("the Python package distributed is not installed")
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    need_distributed()
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as local:
+        yield local.scheduler_address
+
+
+def compare(scheduler: str, *words: str | Path, code: ExitCode) -> Result:
+    """Run with and without workers; demand the same bytes and exit code."""
+    alone = run(*words)
+    spread = run("--dask", scheduler, *words)
+    assert spread.stdout == alone.stdout
+    assert spread.stderr == alone.stderr
+    assert str(spread.exception) == str(alone.exception)
+    assert spread.exit_code == alone.exit_code
+    if not isinstance(alone.exception, UsageError):
+        assert alone.exit_code == code
+    return spread
+
+
+@pytest.mark.parametrize("form", [["--json"], ["--csv"], []], ids=["json", "csv", "text"])
+def test_captures_apart(scheduler: str, form: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CAPTURES)
+    names = ["ack-unsent.pcap", "fault-corrupt.pcap", *SKEWED]
+    compare(scheduler, *form, *names, code=ExitCode.FINDINGS)
+
+
+def test_merged_captures_are_one_with_clocks_aligned(scheduler: str) -> None:
+    names = [CAPTURES / name for name in SKEWED]
+    found = compare(scheduler, "--json", "--merge", *names, code=ExitCode.OK)
+    result = json.loads(found.stdout)
+    assert result["clock_offsets_ns"] == [0, 1001]
+    assert len(result["connections"]) == 1
+
+
+@pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
+def test_each_worker_has_a_capture_that_the_other_cannot_open(
+    scheduler: str, merge: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on hosts with disks of their own: what the path means depends on the process."""
+    from distributed import Client
+
+    # several blocks a file
+    with Client(scheduler, set_as_default=False) as client:
+        client.run(setattr, cluster, "_BLOCK", 1000)
+        for worker, name in zip(sorted(client.run(os.getpid)), SKEWED, strict=True):
+            disk = tmp_path / name.removesuffix(".pcap")
+            disk.mkdir()
+            shutil.copy(CAPTURES / name, disk)
+            client.run(os.chdir, str(disk), workers=[worker])
+    monkeypatch.chdir(CAPTURES)
+    names = [f"/proc/self/cwd/{name}" for name in SKEWED]
+    compare(scheduler, "--json", *merge, *names, code=ExitCode.OK)
+
+
+def test_a_url_is_read_by_fsspec(scheduler: str) -> None:
+    path = CAPTURES / "ack-unsent.pcap"
+    alone = run("--json", path)
+    remote = run("--json", "--dask", scheduler, path.as_uri())
+    assert remote.stdout == alone.stdout.replace(str(path), path.as_uri())
+    assert remote.exit_code == alone.exit_code
+
+
+@pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
+def test_unusable_captures(scheduler: str, merge: list[str], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"no capture")
+    words = ["--json", *merge, bad, tmp_path / "none.pcap", CAPTURES / "ack-unsent.pcap"]
+    compare(scheduler, *words, code=ExitCode.USAGE)
+
+
+def test_no_scheduler_is_an_error_that_says_so() -> None:
+    need_distributed()
+    import dask
+
+    with socket.socket() as unused, dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        # bound and not listening: nobody else can take the port
+        unused.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+        result = run("--dask", address, CAPTURES / "ack-unsent.pcap")
+    assert isinstance(result.exception, UsageError)
+    assert address in result.exception.what
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--html", os.devnull, __file__), ("--parquet", os.devnull, "a"), ("-",), ("--live", "lo")],
+    ids=["html", "parquet", "stdin", "live"],
+)
+def test_what_workers_cannot_do_is_refused(words: tuple[str, ...]) -> None:
+    result = run("--dask", "tcp://127.0.0.1:1", *words)
+    assert isinstance(result.exception, UsageError)
