@@ -14,8 +14,8 @@ from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
-    from rocelab.compare.ab import Answer
-    from rocelab.measure.ab import Sides
+    from rocelab.compare.driver_change import Answer
+    from rocelab.measure.driver_turns import Sides
     from rocelab.plans.plan import Plan
     from rocelab.plans.side import Side
 
@@ -71,7 +71,7 @@ def ab(
     stage costs more by more than --threshold.
     """
     console.say("reading the plan")
-    from rocelab.measure import ab as measuring
+    from rocelab.measure import driver_turns
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
     from rocelab.record import ab_folder
@@ -79,7 +79,7 @@ def ab(
     from rocelab.terminal import ab_tables
 
     chosen = move_plan(plan_file.load(plan), None, icount=icount, native=False)
-    measuring.check(chosen)
+    driver_turns.check(chosen)
     first, second = side.parse(base), side.parse(change)
     check_out_dir(out)
     with _Comparison(chosen, first, out, rounds, threshold) as comparison:
@@ -111,7 +111,7 @@ class _Comparison:
     def __init__(
         self, plan: Plan, base: Side, out: Path, rounds: int | None, threshold: float
     ) -> None:
-        from rocelab.measure.ab import Machines
+        from rocelab.measure.driver_turns import Machines
 
         self._plan, self._base, self._out = plan, base, out
         self._rounds, self._threshold = rounds, threshold
@@ -130,13 +130,13 @@ class _Comparison:
     def answer(self, change: Side) -> Answer:
         """Return what a change does to the base."""
         from rocelab import accelerators
-        from rocelab.compare.ab import judge
-        from rocelab.measure import ab as measuring
+        from rocelab.compare.driver_change import judge
+        from rocelab.measure import driver_turns
         from rocelab.record import ab_folder
 
         if change not in self._answers:
             sides = (self._base, change)
-            built = measuring.drivers(self._plan, sides, console.say)
+            built = driver_turns.drivers(self._plan, sides, console.say)
             if not self._answers:
                 self.folder = ab_folder.create(self._out)
             known = next(
@@ -147,7 +147,7 @@ class _Comparison:
                 ),
                 (),
             )
-            found = measuring.measure(
+            found = driver_turns.measure(
                 *(self._plan, sides, built, self._machines),
                 out=self.folder,
                 rounds=self._rounds,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rocelab import units
-from rocelab.compare.ab import Answer, Stage, rounds_needed
+from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.ab/1"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocelab.compare.ab import Answer, judge, rounds_needed
+from rocelab.compare.driver_change import Answer, judge, rounds_needed
 from rocelab.errors import CellError
 from rocelab.report import ab_figure
 from rocelab.terminal import ab_tables, console
