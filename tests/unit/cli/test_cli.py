@@ -39,16 +39,17 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-_HEAVY = {"altair", "jinja2", "polars", "vl_convert"}
+_HEAVY = {"altair", "asyncio", "jinja2", "polars", "pydantic", "secrets", "tomllib", "vl_convert"}
 """Libraries that take longer to import than most commands to run."""
 
 
 @pytest.mark.parametrize(
     ("words", "without"),
     [
-        (["--help"], _HEAVY | {"asyncio", "pydantic", "rich", "secrets", "tomllib"}),
-        (["analyze", "captures/pfc.pcap"], _HEAVY | {"asyncio", "tomllib"}),
-        (["analyze", "--json", "captures/pfc.pcap"], _HEAVY | {"asyncio", "rich", "tomllib"}),
+        (["--help"], _HEAVY | {"json", "rich", "rocelab.kernel_lines", "rocelab.metrics"}),
+        (["analyze", "captures/pfc.pcap"], _HEAVY | {"rocelab.metrics"}),
+        (["analyze", "--json", "captures/pfc.pcap"], _HEAVY | {"rich", "rocelab.metrics"}),
+        (["analyze", "--threads", "1", "--profile", "gbn", "captures/pfc.pcap"], _HEAVY),
     ],
 )
 def test_a_command_imports_only_what_it_needs(words: list[str], without: set[str]) -> None:

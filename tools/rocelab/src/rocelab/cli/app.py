@@ -12,13 +12,8 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rocelab import __version__, conditions
-from rocelab.cli import completion, doctor, hosts, report, run, show, study, testbed, wireshark
-from rocelab.cli.ab import ab
-from rocelab.cli.analyze import analyze
-from rocelab.cli.annotate import annotate
-from rocelab.cli.compare import compare
-from rocelab.cli.export import export
-from rocelab.cli.join import join
+from rocelab.cli import completion
+from rocelab.cli.commands import Commands
 from rocelab.errors import ExitCode, RocelabError
 from rocelab.terminal import console, streams
 
@@ -40,6 +35,7 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(
 
 app = typer.Typer(
     name="rocelab",
+    cls=Commands,
     help="See where every microsecond of a Soft RoCE packet goes.\n\n"
     "To start: `make demo` in a clone, or `rocelab analyze CAPTURE` on any RoCE capture.",
     epilog=_EPILOG,
@@ -65,25 +61,6 @@ def _options(
     ] = False,
 ) -> None:
     del version
-
-
-app.command()(testbed.up)
-app.command()(testbed.down)
-app.command(context_settings={"ignore_unknown_options": True})(testbed.ssh)
-app.command()(testbed.status)
-app.command()(run.run)
-app.command()(show.show)
-app.command()(report.report)
-app.command()(compare)
-app.command()(ab)
-app.command()(doctor.doctor)
-app.command()(analyze)
-app.command()(join)
-app.command()(annotate)
-app.command()(export)
-app.add_typer(study.app)
-app.add_typer(hosts.app)
-app.add_typer(wireshark.app)
 
 
 _ended_by: list[str] = []

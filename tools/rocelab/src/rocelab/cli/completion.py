@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import os
 
-from typer._completion_classes import completion_init
-from typer._completion_shared import get_completion_script
-
 PROGRAM = "rocelab"
 VARIABLE = "_ROCELAB_COMPLETE"
 """The scripts set it for the words that they want completed."""
@@ -16,11 +13,15 @@ VARIABLE = "_ROCELAB_COMPLETE"
 def prepare() -> None:
     """Make typer answer if a completion script asks."""
     if VARIABLE in os.environ:
+        from typer._completion_classes import completion_init
+
         completion_init()
 
 
 def script(shell: str) -> str:
     """Return the completion script for bash, zsh or fish."""
+    from typer._completion_shared import get_completion_script
+
     text = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
     if shell == "zsh":
         # the shell loads the file as the function _rocelab when it first completes

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -54,6 +53,9 @@ def redraws() -> bool:
 
 def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a document on stdout, one for the whole command."""
+    # help needs no JSON
+    import json
+
     out().print(json.dumps(document, indent=2, allow_nan=False), markup=False)
 
 
