@@ -97,7 +97,14 @@ impl Series {
             self.halve();
         }
         let index = (since / self.step_ns) as u32;
-        let place = self.used.partition_point(|&(used, _)| used < index);
+        // times rarely go back
+        let place = match self.used.last() {
+            Some(&(last, _)) if last == index => self.used.len() - 1,
+            Some(&(last, _)) if last > index => {
+                self.used.partition_point(|&(used, _)| used < index)
+            }
+            _ => self.used.len(),
+        };
         if self.used.get(place).is_none_or(|&(used, _)| used != index) {
             self.used.insert(place, (index, Interval::default()));
         }

@@ -23,38 +23,40 @@ use crate::packet::{Aeth, NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 /// are followed nevertheless.
 const CORRUPT_HEADSTART: u64 = 8;
 
+/// What each packet needs comes first: of thousands of directions, most are in no cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Flow {
-    pub(super) key: Key,
     pub(super) id: u32,
+    pub(super) peer: Option<u32>,
+    pub(super) service: Option<Service>,
     pub(super) from_a: bool,
+    pub(super) last_ns: i64,
+    pub(super) good: u64,
+    pub(super) fitting: u64,
+    /// Where the index of unpaired directions has this one.
+    pub(super) indexed: Option<Indexed>,
+    /// The current run, not yet in the statistics.
+    run_sums: Option<RunSums>,
+    pub(super) constant: Constant,
+    pub(super) stats: Stats,
+    pub(super) requests: Requests,
+    pub(super) responses: Responses,
+    pub(super) key: Key,
     pub(super) net: Net,
     pub(super) segment: Segment,
     /// The ends of the outermost tunnel of the first packet.
     pub(super) outer: Option<([u8; 16], [u8; 16])>,
-    pub(super) service: Option<Service>,
-    pub(super) peer: Option<u32>,
     pub(super) paired_by: Option<PairedBy>,
-    pub(super) fitting: u64,
     pub(super) unfitting: u64,
     /// Opposite directions that all responses so far may belong to.
     pub(super) candidates: Option<Vec<Candidate>>,
     /// Searches for the opposite direction so far.
     pub(super) searches: u32,
-    /// Where the index of unpaired directions has this one.
-    pub(super) indexed: Option<Indexed>,
     /// UDP source port of the first packet.
     pub(super) port: u16,
     pub(super) first_ns: i64,
-    pub(super) last_ns: i64,
-    pub(super) good: u64,
     pub(super) corrupt: u64,
-    pub(super) stats: Stats,
-    pub(super) constant: Constant,
-    pub(super) requests: Requests,
-    pub(super) responses: Responses,
-    /// The current run, not yet in the statistics.
-    run_sums: Option<RunSums>,
 }
 
 /// A packet with its frame, its row of the opcode table, and its place in the capture.
@@ -147,7 +149,7 @@ impl Flow {
 
     /// Adds the current run to the statistics.
     pub(super) fn settle(&mut self, efficiency: &mut Efficiency) {
-        if let Some(run_sums) = self.run_sums.take() {
+        if let Some(run_sums) = self.run_sums.take().filter(|sums| sums.count > 0) {
             self.good += run_sums.count;
             run_sums.settle(&mut self.stats, efficiency);
         }
@@ -198,6 +200,50 @@ impl Flow {
         if !context.keep_messages {
             self.run_sums = Some(RunSums::new(packet, captured.headers, reliable, self.stats.pmtu));
         }
+        true
+    }
+
+    /// Takes an ACK while nothing is pending that it could settle, as nearly all are. The result is that of
+    /// [`Self::packet`], at less cost. `false`: not such a packet.
+    #[inline]
+    pub(super) fn ack_in_order(
+        &mut self,
+        peer: &mut Self,
+        captured: &Captured<'_>,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let &Captured { packet, frame, op, at, .. } = captured;
+        let Some(aeth) = packet.aeth(frame) else { return false };
+        let Syndrome::Ack { credit } = aeth.kind() else { return false };
+        let learns_mtu = peer.stats.pmtu_guessed || (peer.stats.pmtu == 0 && self.stats.pmtu > 0);
+        let ready = self.service == Some(op.service())
+            && !learns_mtu
+            && !self.responses.restarts(aeth.msn)
+            && self.constant.agrees(packet, &self.stats);
+        if !ready {
+            return false;
+        }
+        let Some(messages) = peer.requests.acknowledge_in_order(packet.psn, at, &mut peer.stats)
+        else {
+            return false;
+        };
+        self.settle(context.efficiency);
+        self.last_ns = self.last_ns.max(at.time_ns);
+        self.good += 1;
+        self.stats.count(packet, at.time_ns, false);
+        self.stats.acks += 1;
+        self.stats.note_credit(credit);
+        self.fitting += 1;
+        self.stats.acked_messages += u64::from(messages);
+        self.responses.pass_reads(&peer.requests, next_psn(packet.psn), &mut self.stats);
+        self.responses.note_acked(Acked {
+            messages,
+            advanced: true,
+            exact: true,
+            ..Acked::default()
+        });
+        peer.requests.note_msn(aeth.msn);
+        self.responses.check_msn(packet.psn, aeth.msn, at, context);
         true
     }
 
@@ -412,9 +458,10 @@ impl Flow {
         let stats = &mut self.stats;
         match syndrome {
             Some(Syndrome::Ack { credit }) => {
-                stats.acks += u64::from(op.class == Class::Acknowledge);
-                let (min, max) = stats.credits.unwrap_or((credit, credit));
-                stats.credits = Some((min.min(credit), max.max(credit)));
+                if op.class == Class::Acknowledge {
+                    stats.acks += 1;
+                }
+                stats.note_credit(credit);
             }
             Some(Syndrome::Rnr { timer }) => {
                 let ns = rnr_delay_ns(timer);

@@ -40,17 +40,12 @@ struct Progress {
     message: Message,
 }
 
-/// The responses of one responder.
+/// The responses of one responder; what each ACK changes comes first.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Responses {
-    high: Option<u32>,
-    /// The PSN after the last completed READ: responses before it are repeated.
-    done: Option<u32>,
     /// What came before this PSN was answered, so that it is known which responses are missing.
     answered: Option<u32>,
-    progress: Option<Progress>,
-    /// Responses that were not captured although later ones were: first PSN, and the one after the last.
-    lost: VecDeque<(u32, u32)>,
     msn: Option<u32>,
     /// The PSN of the ACK with this MSN.
     msn_psn: Option<u32>,
@@ -58,6 +53,12 @@ pub(super) struct Responses {
     outdated: Option<(u32, u32)>,
     msn_messages: u32,
     msn_inexact: bool,
+    high: Option<u32>,
+    /// The PSN after the last completed READ: responses before it are repeated.
+    done: Option<u32>,
+    progress: Option<Progress>,
+    /// Responses that were not captured although later ones were: first PSN, and the one after the last.
+    lost: VecDeque<(u32, u32)>,
 }
 
 impl Responses {
@@ -102,7 +103,7 @@ impl Responses {
     /// were captured, or they are missing.
     #[inline]
     pub(super) fn pass_reads(&mut self, requests: &Requests, to: u32, stats: &mut Stats) {
-        let from = self.answered.unwrap_or(requests.origin());
+        let from = self.answered.unwrap_or_else(|| requests.origin());
         if psn::before(from, to) {
             self.answered = Some(to);
             for (start, end) in requests.reads_between(from, to) {

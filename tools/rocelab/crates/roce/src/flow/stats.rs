@@ -27,8 +27,10 @@ pub struct Retransmissions {
     pub ambiguous: u64,
 }
 
-/// Statistics of the packets of one side.
+/// Statistics of the packets of one side. What nearly all packets change comes first: of thousands of
+/// directions, most are in no cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Stats {
     /// Packets.
     pub packets: u64,
@@ -36,10 +38,30 @@ pub struct Stats {
     pub wire_bytes: u64,
     /// Message bytes of all data packets.
     pub payload_bytes: u64,
-    /// Message bytes of complete messages, without retransmissions.
-    pub goodput_bytes: u64,
+    /// Packets by ECN codepoint: not-ECT, ECT(1), ECT(0), CE.
+    pub ecn: [u64; 4],
     /// Complete data messages (SEND, WRITE, ATOMIC WRITE, READ response).
     pub messages: u64,
+    /// Message bytes of complete messages, without retransmissions.
+    pub goodput_bytes: u64,
+    /// Positive acknowledgements.
+    pub acks: u64,
+    /// Messages that they acknowledge; more messages than ACKs means coalescing.
+    pub acked_messages: u64,
+    /// Largest number of unacknowledged PSNs.
+    pub max_outstanding: u32,
+    /// Path MTU, from first and middle packets; 0: unknown.
+    pub pmtu: u32,
+    /// The path MTU is a guess from the PSN after a READ; a lost packet may explain that PSN too.
+    pub(crate) pmtu_guessed: bool,
+    /// DSCP of the first packet.
+    pub dscp: u8,
+    /// Smallest and largest credit code of the acknowledgements; 31: no limit.
+    pub credits: Option<(u8, u8)>,
+    /// Over time.
+    pub series: Series,
+    /// From the last request packet of a message to its response.
+    pub latency: Histogram,
     /// Messages with packets that were never captured.
     pub incomplete: u64,
     /// READ, atomic and FLUSH requests, without retransmissions.
@@ -64,37 +86,17 @@ pub struct Stats {
     pub reorder_depth: u32,
     /// Longest time by which a reordered packet follows its successor, ns.
     pub(crate) reorder_ns: u64,
-    /// Positive acknowledgements.
-    pub acks: u64,
-    /// Messages that they acknowledge; more messages than ACKs means coalescing.
-    pub acked_messages: u64,
     /// NAKs by code; the last entry counts all reserved codes.
     pub naks: [u64; NAK_NAMES.len()],
     /// RNR NAKs.
     pub rnr: u64,
     /// Smallest and largest RNR timer, ns.
     pub rnr_timer_ns: Option<(u64, u64)>,
-    /// Smallest and largest credit code of the acknowledgements; 31: no limit.
-    pub credits: Option<(u8, u8)>,
-    /// Largest number of unacknowledged PSNs.
-    pub max_outstanding: u32,
-    /// Packets by ECN codepoint: not-ECT, ECT(1), ECT(0), CE.
-    pub ecn: [u64; 4],
     /// Congestion notifications.
     pub cnp: u64,
     /// Shortest time between two congestion notifications, ns.
     pub cnp_min_gap_ns: Option<u64>,
     pub(crate) cnp_last_ns: Option<i64>,
-    /// DSCP of the first packet.
-    pub dscp: u8,
-    /// Path MTU, from first and middle packets; 0: unknown.
-    pub pmtu: u32,
-    /// The path MTU is a guess from the PSN after a READ; a lost packet may explain that PSN too.
-    pub(crate) pmtu_guessed: bool,
-    /// From the last request packet of a message to its response.
-    pub latency: Histogram,
-    /// Over time.
-    pub series: Series,
 }
 
 impl Default for Stats {
@@ -161,6 +163,13 @@ impl Stats {
         self.payload_bytes += payload_bytes;
         self.ecn[usize::from(packet.ecn())] += 1;
         self.series.add(time_ns, Interval { packets: 1, retransmitted: 0, payload_bytes });
+    }
+
+    /// Notes the credit code of an acknowledgement.
+    #[inline]
+    pub(crate) fn note_credit(&mut self, credit: u8) {
+        let (min, max) = self.credits.unwrap_or((credit, credit));
+        self.credits = Some((min.min(credit), max.max(credit)));
     }
 
     /// Corrects a guessed path MTU that is less than the payload of a packet.

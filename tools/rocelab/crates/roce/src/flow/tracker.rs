@@ -16,7 +16,7 @@ use super::verdict::{Verdict, Verdicts};
 use crate::cm;
 use crate::finding::{At, Findings, Repeated, Rule};
 use crate::icrc::Diagnosis;
-use crate::opcode::{Opcode, Service};
+use crate::opcode::{Class, Opcode, Service};
 use crate::packet::Packet;
 
 /// Limits and options.
@@ -141,14 +141,22 @@ impl Tracker {
             });
             return None;
         };
-        let key = key(packet, frame, op)?;
-        let mut slot = self.slot(&key, packet, frame, at, corrupt)?;
         let captured = Captured { packet, headers, frame, op, at };
         // verdicts are wanted on packets in order too
         let short = !corrupt && !self.config.keep_verdicts;
-        if short && self.in_order(slot, &captured).is_some() {
-            self.runs[headers as usize % RECENT] = (headers, slot);
-            return self.flow(slot).map(|flow| flow.id);
+        let (before, known) = self.runs[headers as usize % RECENT];
+        if short && before == headers {
+            if let Some(id) = self.in_order(known, &captured) {
+                return Some(id);
+            }
+        }
+        let key = key(packet, frame, op)?;
+        let mut slot = self.slot(&key, packet, frame, at, corrupt)?;
+        if short {
+            if let Some(id) = self.in_order(slot, &captured) {
+                self.runs[headers as usize % RECENT] = (headers, slot);
+                return Some(id);
+            }
         }
         let flow = self.flows.get(slot as usize)?.as_deref()?;
         if !corrupt && !op.is_response() && flow.requests.restarts(packet.psn, op) {
@@ -187,13 +195,18 @@ impl Tracker {
         self.flow(slot).map_or(0, |flow| flow.continue_run(run, at, icrc))
     }
 
-    /// [`Flow::in_order`]; `None`: [`Self::follow`] must take the packet.
+    /// Takes a request or an ACK by the short way and returns the number of its connection; `None`:
+    /// [`Self::follow`] must take it.
     #[inline]
-    fn in_order(&mut self, slot: u32, captured: &Captured<'_>) -> Option<()> {
-        if self.learns_mtu(slot)? {
+    fn in_order(&mut self, slot: u32, captured: &Captured<'_>) -> Option<u32> {
+        let acks = captured.op.class == Class::Acknowledge;
+        if !acks && self.learns_mtu(slot)? {
             return None;
         }
-        let flow = self.flows.get_mut(slot as usize)?.as_deref_mut()?;
+        let mut flow = self.flows.get_mut(slot as usize)?.take()?;
+        let peer_place =
+            flow.peer.filter(|_| acks).and_then(|peer| self.flows.get_mut(peer as usize));
+        let mut peer = peer_place.and_then(Option::take);
         let mut context = Context {
             findings: &mut self.findings,
             messages: &mut self.messages,
@@ -207,7 +220,17 @@ impl Tracker {
             answer: Answer::None,
             evidence: &mut self.evidence,
         };
-        flow.in_order(captured, &mut context).then_some(())
+        let done = match (&mut peer, acks) {
+            (Some(peer), true) => flow.ack_in_order(peer, captured, &mut context),
+            (None, true) => false,
+            _ => flow.in_order(captured, &mut context),
+        };
+        let (id, peer_slot) = (flow.id, flow.peer);
+        *self.flows.get_mut(slot as usize)? = Some(flow);
+        if let (Some(peer), Some(peer_slot)) = (peer, peer_slot) {
+            *self.flows.get_mut(peer_slot as usize)? = Some(peer);
+        }
+        done.then_some(id)
     }
 
     /// Whether the flow must first take the path MTU from the other direction.
@@ -440,6 +463,8 @@ impl Tracker {
         let Some(mut flow) = self.flows.get_mut(slot as usize).and_then(Option::take) else {
             return;
         };
+        // another direction may take the slot
+        self.runs = [(0, 0); RECENT];
         let peer_slot = flow.peer;
         let mut peer =
             peer_slot.and_then(|peer| self.flows.get_mut(peer as usize)).and_then(Option::take);

@@ -72,6 +72,7 @@ impl Requests {
         context: &mut Context<'_>,
     ) -> Acked {
         let mut done = Acked::default();
+        self.quiet = false;
         if !self.started {
             return done;
         }
@@ -98,19 +99,7 @@ impl Requests {
         self.inexact_to.take_if(|to| !psn::before(at_psn, psn::add(*to, psn::MASK)));
         self.confirmed = true;
         done.advanced = true;
-        while let Some(front) = self.outstanding.front().copied() {
-            if psn::before(at_psn, front.key) {
-                break;
-            }
-            self.outstanding.pop_front();
-            done.messages += 1;
-            let certain = self.karn.is_none_or(|karn| !psn::before(front.key, karn));
-            done.answers = certain.then_some(front.at);
-            if certain {
-                let ns = at.time_ns.saturating_sub(front.at.time_ns);
-                stats.latency.add(u64::try_from(ns).unwrap_or(0));
-            }
-        }
+        (done.messages, done.answers) = self.answer(at_psn, at, stats);
         if self.karn.is_some_and(|karn| !psn::before(at_psn, psn::add(karn, u32::MAX))) {
             self.karn = None;
         }
@@ -124,6 +113,51 @@ impl Requests {
         }
         self.rnr.take_if(|rnr| !psn::before(at_psn, rnr.psn));
         done
+    }
+
+    /// [`Self::acknowledge`] of something new, at less cost, while nothing is pending that it could settle.
+    /// Returns the number of messages; `None`: something is pending.
+    #[inline]
+    pub(in crate::flow) fn acknowledge_in_order(
+        &mut self,
+        at_psn: u32,
+        at: At,
+        stats: &mut Stats,
+    ) -> Option<u32> {
+        let ready = self.is_quiet()
+            && self.mtu == stats.pmtu
+            && psn::before(at_psn, self.next)
+            && !psn::before(at_psn, self.acked)
+            && self.answered_reads(at_psn);
+        if !ready {
+            return None;
+        }
+        self.acked = psn::add(at_psn, 1);
+        self.confirmed = true;
+        let (messages, _) = self.answer(at_psn, at, stats);
+        if let Some(all) = &mut self.acked_in_order {
+            *all += messages;
+        }
+        Some(messages)
+    }
+
+    /// Takes the messages that end up to `at_psn` from those that wait for an answer: how many, and the last
+    /// packet of the last one, if it was sent only once.
+    #[inline]
+    fn answer(&mut self, at_psn: u32, at: At, stats: &mut Stats) -> (u32, Option<At>) {
+        let (mut messages, mut last) = (0, None);
+        while let Some(front) = self.outstanding.front().filter(|one| !psn::before(at_psn, one.key))
+        {
+            messages += 1;
+            let certain = self.karn.is_none_or(|karn| !psn::before(front.key, karn));
+            last = certain.then_some(front.at);
+            if certain {
+                let ns = at.time_ns.saturating_sub(front.at.time_ns);
+                stats.latency.add(u64::try_from(ns).unwrap_or(0));
+            }
+            self.outstanding.pop_front();
+        }
+        (messages, last)
     }
 
     /// Takes a sequence NAK: the responder lacks `at_psn`. `late`: it may have been sent before the latest
@@ -263,6 +297,7 @@ impl Requests {
         stats: &mut Stats,
         context: &mut Context<'_>,
     ) {
+        self.quiet = false;
         if psn::before(self.acked, at_psn) {
             self.acknowledge(psn::add(at_psn, u32::MAX), at, stats, context);
         }

@@ -55,24 +55,41 @@ struct Outstanding {
     at: At,
 }
 
-/// One sender's requests.
+/// One sender's requests. What nearly all packets need comes first: of thousands of directions, most are in
+/// no cache.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Requests {
     started: bool,
-    /// RC or XRC: the sender retransmits what is lost.
-    reliable: bool,
+    /// Whether nothing is pending between messages, so that only the next PSN matters.
+    idle: bool,
+    /// Whether nothing is pending that an ACK could settle except messages, see [`Self::is_quiet`].
+    quiet: bool,
+    /// Whether an ACK has advanced `acked` beyond `origin`.
+    confirmed: bool,
+    /// Whether the capture has the connection from its first message on.
+    from_start: bool,
+    /// The responder had completed messages before the capture.
+    midway: bool,
     /// The path MTU from which the spans of READs were computed; 0: unknown.
     mtu: u32,
     next: u32,
     cursor: u32,
     acked: u32,
+    /// The PSN after all of [`Self::reads`]; valid if there are any.
+    reads_end: u32,
+    /// Messages acknowledged; `None` once one may be missing.
+    acked_in_order: Option<u32>,
+    outstanding: VecDeque<Outstanding>,
+    reads: VecDeque<Read>,
+    last: Option<(u32, u32, i64)>,
+    assembly: Assembly,
+    /// RC or XRC: the sender retransmits what is lost.
+    reliable: bool,
     /// The READ before `next` whose number of responses is still unknown: its PSN and length.
     open_read: Option<(u32, u32)>,
     ahead: VecDeque<Piece>,
     holes: VecDeque<Hole>,
-    outstanding: VecDeque<Outstanding>,
-    reads: VecDeque<Read>,
-    assembly: Assembly,
     retransmission: Option<Retransmission>,
     nak: Option<Nak>,
     /// The previous NAK, if `nak` came before retransmission started.
@@ -90,8 +107,6 @@ pub(super) struct Requests {
     doubled_open: bool,
     /// Requests of unknown length, see [`Self::open_read`].
     unknown_reads: u64,
-    /// The responder had completed messages before the capture.
-    midway: bool,
     /// Retransmitted PSNs that the capture lacks.
     skipped: VecDeque<Skipped>,
     /// PSNs that were captured only when retransmitted, and when, ns since 1970.
@@ -103,19 +118,10 @@ pub(super) struct Requests {
     /// The last PSN that was acknowledged before the capture had it.
     early: Option<u32>,
     corrupt: Option<(u32, At)>,
-    last: Option<(u32, u32, i64)>,
     /// Up to this PSN the capture may lack messages, so the MSNs of their ACKs are not checked.
     inexact_to: Option<u32>,
     /// The first PSN that was captured; the sender may have begun earlier.
     origin: u32,
-    /// Whether an ACK has advanced `acked` beyond `origin`.
-    confirmed: bool,
-    /// Messages acknowledged; `None` once one may be missing.
-    acked_in_order: Option<u32>,
-    /// Whether the capture has the connection from its first message on.
-    from_start: bool,
-    /// Whether nothing is pending between messages, so that only the next PSN matters.
-    idle: bool,
 }
 
 impl Requests {
@@ -173,6 +179,7 @@ impl Requests {
         context: &mut Context<'_>,
     ) {
         self.idle = false;
+        self.quiet = false;
         if !self.started {
             self.started = true;
             self.reliable = request.reliable;
@@ -235,6 +242,24 @@ impl Requests {
         self.idle
     }
 
+    /// Whether nothing is pending that an ACK could settle except messages.
+    #[inline]
+    fn is_quiet(&mut self) -> bool {
+        self.quiet || self.becomes_quiet()
+    }
+
+    fn becomes_quiet(&mut self) -> bool {
+        self.quiet = self.started
+            && self.holes.is_empty()
+            && self.early.is_none()
+            && self.karn.is_none()
+            && self.inexact_to.is_none()
+            && self.disordered.is_none()
+            && self.discarded.is_none()
+            && self.rnr.is_none();
+        self.quiet
+    }
+
     /// Takes the next `count` (not 0) packets, all whole messages, while [`Self::is_idle`]. `at` gives
     /// the place of each, `icrc` the ICRC of the last.
     #[inline]
@@ -273,6 +298,7 @@ impl Requests {
     fn note_inexact(&mut self) {
         self.inexact_to = Some(self.next);
         self.acked_in_order = None;
+        self.quiet = false;
     }
 
     /// Notes that the next ACK covers less than its MSN: a NAK acknowledged what came before it.

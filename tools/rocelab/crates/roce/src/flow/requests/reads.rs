@@ -11,6 +11,8 @@ use crate::opcode::Class;
 use crate::packet::Reth;
 
 const MAX_READS: usize = 256;
+/// Answered READs that are kept.
+const KEPT_READS: usize = MAX_READS / 2;
 /// The length of a READ whose RETH was not captured.
 pub(super) const UNKNOWN_LEN: u32 = u32::MAX;
 /// The most PSNs that a READ of unknown length may span: 1 GiB by the smallest path MTU.
@@ -46,16 +48,28 @@ impl Requests {
         from: u32,
         to: u32,
     ) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let some = !self.reads.is_empty() && psn::before(from, self.reads_end);
+        let reads = some.then(|| self.reads.iter()).into_iter().flatten();
         // what was acknowledged before the capture had it was also answered before
         let new = move |read: &Read| self.early.is_none_or(|early| psn::before(early, read.psn));
         let within = move |read: &&Read| {
             psn::before(from, read.end) && !psn::before(to, read.end) && new(read)
         };
-        self.reads.iter().filter(within).map(|read| (read.psn, read.end))
+        reads.filter(within).map(|read| (read.psn, read.end))
+    }
+
+    /// Whether no READ or atomic is kept that ends behind this PSN, and none is to be forgotten.
+    #[inline]
+    pub(super) fn answered_reads(&self, at: u32) -> bool {
+        self.reads.is_empty()
+            || (!psn::before(at, self.reads_end) && self.reads.len() <= KEPT_READS)
     }
 
     /// The READ to whose responses a PSN belongs.
     pub(in crate::flow) fn read_at(&self, at: u32) -> Option<Read> {
+        if self.reads.is_empty() || !psn::before(at, self.reads_end) {
+            return None;
+        }
         let within = |read: &&Read| !psn::before(at, read.psn) && psn::before(at, read.end);
         self.reads.iter().rev().find(within).copied()
     }
@@ -117,6 +131,7 @@ impl Requests {
         self.next = end;
         if let Some(read) = self.reads.iter_mut().rev().find(|read| read.psn == from) {
             read.end = end;
+            self.note_reads_end(end);
         }
     }
 
@@ -132,6 +147,7 @@ impl Requests {
     pub(super) fn learn_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
         self.idle = false;
+        self.quiet = false;
         if mtu == 0 {
             return;
         }
@@ -145,6 +161,7 @@ impl Requests {
             let end = psn::add(read.psn, reth.len.div_ceil(mtu).max(1));
             if psn::before(short, end) {
                 read.end = end;
+                self.note_reads_end(end);
                 self.fill_hole(short, end);
                 if self.cursor == short {
                     self.cursor = end;
@@ -197,15 +214,26 @@ impl Requests {
             self.reads.pop_front();
         }
         let end = psn::add(request.psn, span);
+        if passed {
+            self.note_reads_end(end);
+        } else {
+            self.reads_end = end;
+        }
         let Request { psn, at, reth, .. } = *request;
         let read = Read { psn, end, reth, at, again: None, told: false };
         self.reads.push_back(read);
     }
 
+    fn note_reads_end(&mut self, end: u32) {
+        if psn::before(self.reads_end, end) {
+            self.reads_end = end;
+        }
+    }
+
     /// Keeps answered READs for a while, because their responses may be retransmitted.
     pub(super) fn forget_reads(&mut self, acked: u32) {
         while let Some(read) = self.reads.front() {
-            if self.reads.len() <= MAX_READS / 2 || psn::before(acked, read.end) {
+            if self.reads.len() <= KEPT_READS || psn::before(acked, read.end) {
                 break;
             }
             self.reads.pop_front();
