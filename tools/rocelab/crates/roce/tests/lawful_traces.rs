@@ -223,3 +223,28 @@ fn messages_before_an_rnr_nak_count() {
 fn a_nak_may_be_older_than_a_retransmission() {
     assert_eq!(errors(3767, lossy(3767), 0, true), NONE);
 }
+
+/// The MSN passes 0 where the capture begins: the counts agree, but the responses to earlier requests show
+/// that there were some.
+#[test]
+fn equal_counts_are_no_beginning_beside_responses_to_earlier_requests() {
+    for seed in [76463, 77294, 89153] {
+        assert_eq!(errors(seed, adaptive(seed), later(seed), false), NONE);
+    }
+}
+
+/// A NAK arrives while its requester sends again, from an earlier PSN: that copy is accepted with what
+/// follows it, and the next one, which answers the NAK, need not be complete.
+#[test]
+fn what_a_nak_asks_for_may_be_on_its_way() {
+    for seed in [60389, 67397, 81887] {
+        assert_eq!(errors(seed, lossy(seed), 0, true), NONE);
+    }
+}
+
+/// Two READs whose responses fit one packet each look like one that spans two, as long as no packet has
+/// shown the path MTU.
+#[test]
+fn a_guessed_span_holds_no_second_response() {
+    assert_eq!(errors(73599, multi_path(73599), 0, false), NONE);
+}

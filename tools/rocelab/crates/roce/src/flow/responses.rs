@@ -233,6 +233,9 @@ impl Responses {
             return;
         }
         progress.broken &= progress.end.is_none();
+        // a READ whose span was guessed ends before the responses to the next one
+        let guessed = stats.pmtu == 0 || stats.pmtu_guessed;
+        progress.broken |= guessed && progress.message.packets > 0 && response.op.position.begins();
         let message = &mut progress.message;
         message.packets += 1;
         message.bytes += u64::from(response.bytes);

@@ -88,6 +88,7 @@ impl Requests {
         }
         let ahead = psn::diff(psn::add(at_psn, 1), self.acked);
         if ahead <= 0 {
+            self.note_answered(at_psn);
             // if the capture starts in mid-traffic, the first ACK may be for earlier packets
             done.regress = ahead < 0 && self.inexact_to.is_none();
             return done;
@@ -190,6 +191,7 @@ impl Requests {
         self.nak = Some(Nak { psn: at_psn, at, answered: false, repeated, since_ns });
         self.note_inexact();
         let lost = |side| Lost { psn: at_psn, side, is_response: false };
+        self.note_answered(at_psn);
         if psn::before(at_psn, self.acked) && !self.confirmed {
             let origin = self.origin;
             context.find_loss(lost(None), at, true, || {
@@ -301,6 +303,7 @@ impl Requests {
         if psn::before(self.acked, at_psn) {
             self.acknowledge(psn::add(at_psn, u32::MAX), at, stats, context);
         }
+        self.note_answered(at_psn);
         self.note_passed();
         self.rnr = Some(Rnr { psn: at_psn, at, delay_ns });
     }

@@ -122,6 +122,8 @@ pub(super) struct Requests {
     inexact_to: Option<u32>,
     /// The first PSN that was captured; the sender may have begun earlier.
     origin: u32,
+    /// Whether a response to a request from before the capture was seen.
+    older: bool,
 }
 
 impl Requests {
@@ -308,10 +310,20 @@ impl Requests {
     }
 
     /// Compares the MSN of an ACK with the messages of the capture: a connection counts from 0, so
-    /// equal numbers show that the capture has all of them.
+    /// equal numbers show that the capture has all of them, unless it has responses to others, too: a count
+    /// that wrapped passes 0 later.
     pub(super) fn note_msn(&mut self, msn: u32) {
-        self.from_start |= self.acked_in_order == Some(msn);
+        self.from_start |= self.acked_in_order == Some(msn) && !self.older;
         self.midway |= self.acked_in_order.is_some() && !self.from_start;
+    }
+
+    /// Takes the PSN of a response: one before the first request of the capture shows that the connection
+    /// is older, whatever its MSNs count.
+    fn note_answered(&mut self, at_psn: u32) {
+        if psn::before(at_psn, self.origin) {
+            self.older = true;
+            self.from_start = false;
+        }
     }
 
     #[inline]

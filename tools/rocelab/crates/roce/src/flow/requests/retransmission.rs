@@ -199,6 +199,10 @@ impl Requests {
             if resent.pos != request.psn {
                 self.note_skipped(resent.pos, request.psn, resent.packets > 1);
             }
+            // sent before the NAK came: the responder may have taken this copy, and what follows
+            if let Some(nak) = self.nak.as_mut().filter(|nak| !nak.answered) {
+                nak.repeated |= !psn::before(nak.psn, request.psn) && psn::before(nak.psn, end);
+            }
         }
         if let Some(resent) = &mut self.retransmission {
             resent.packets += 1;
