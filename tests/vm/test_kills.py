@@ -87,13 +87,14 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize(
     ("share", "signum", "within"),
     [
-        pytest.param(share, signum, within, id=f"{what.replace(' ', '-')}-{share:.2f}")
-        for what, signum, within in (
-            ("qemu SIGKILL", signal.SIGKILL, ""),
-            ("SIGTERM", signal.SIGTERM, ""),
-            ("SIGHUP", signal.SIGHUP, ""),
+        pytest.param(share, signum, within, id=f"{what.replace(' ', '-')}-{share:.2f}", marks=marks)
+        for what, signum, within, marks in (
+            ("qemu SIGKILL", signal.SIGKILL, "", ()),
+            ("SIGTERM", signal.SIGTERM, "", ()),
+            # handled as SIGTERM is
+            ("SIGHUP", signal.SIGHUP, "", pytest.mark.long),
             # while ranks run, or their daemons
-            ("mpi SIGKILL", signal.SIGKILL, "mpibench"),
+            ("mpi SIGKILL", signal.SIGKILL, "mpibench", ()),
         )
         for share in moments(what)
     ],
