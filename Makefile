@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: help setup develop apt apt-develop lock image module changed-module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
+.PHONY: help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -131,6 +131,11 @@ module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, fixes, even
 	@$(call in_root,$(BUILD)/kernel/$(LINE)/$(VARIANT)) -C kernel LINE=$(LINE) VARIANT=$(VARIANT) \
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
 		KVER="$(call of_image,kernel_release)"
+
+each-patch: image  ## does the driver build with each more patch of LINE's series, as for a bisection?
+	@mkdir -p $(BUILD)/kernel/$(LINE)/each
+	@$(call in_root,$(BUILD)/kernel/$(LINE)/each) -C kernel each LINE=$(LINE) O=/rocelab/build \
+		RXE_SRC=/usr/src/$(call of_image,kernel_source) KVER="$(call of_image,kernel_release)"
 
 # For `rocelab ab`: OUT is the folder to build in. It holds, if any, the patches that come on top
 # in OUT/patches, and a tree's driver in OUT/source.

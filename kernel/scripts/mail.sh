@@ -4,6 +4,7 @@
 # rfc/ with events and RoCE v1, each with a cover letter. Whoever git says you are signs off.
 set -eu
 . "$(dirname "$0")/fail.sh"
+. "$(dirname "$0")/new-files.sh"
 kernel=$1 pristine=$2 out=$3 version=$4
 
 name=$(git config user.name) || name=
@@ -13,16 +14,6 @@ address=$(git config user.email) || address=
 		"git config --global user.name NAME; git config --global user.email ADDRESS"
 signer="$name <$address>"
 
-# the first patch of a group brings its new files
-first() { basename "$(find "$kernel/patches/$1" -name '*.patch' | sort | head -n 1)"; }
-new=
-for file in "$kernel"/src/*.[ch]; do
-	case $file in
-	*/rxe_v1.*) new="$new $(first v1):$file" ;;
-	*) new="$new $(first events):$file" ;;
-	esac
-done
-
 rm -rf "$out"
 mkdir -p "$out"
 set --
@@ -30,7 +21,7 @@ for group in fixes events v1; do
 	set -- "$@" "$kernel/patches/$group"/*.patch
 	[ $group != fixes ] || fixes=$#
 done
-SIGNER=$signer NEW=$new sh "$kernel/scripts/git.sh" "$pristine" "$out/git" "$version" "$@"
+SIGNER=$signer NEW=$(new_files "$kernel") sh "$kernel/scripts/git.sh" "$pristine" "$out/git" "$version" "$@"
 above=$(($# - fixes))
 
 # mails FOLDER COVER RANGE OPTIONS...: write the commits as mails with a cover letter

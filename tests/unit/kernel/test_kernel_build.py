@@ -564,3 +564,51 @@ def test_mails(pristine: Path, tmp_path: Path) -> None:
     done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
     assert done.returncode == 1
     assert "nobody signs off" in done.stderr
+
+
+def numbered(before: int, after: int) -> str:
+    """Make a patch that renames a variable: line21, made1, made2 …"""
+    old = f"made{before}" if before else "line21"
+    return PATCH.replace("int line21;", f"int {old};").replace("patched21", f"made{after}")
+
+
+def test_each_patch_is_built_on_its_own(pristine: Path, tmp_path: Path) -> None:
+    """One more patch at a time, with the files that come with it; errors and warnings are fatal."""
+    kernel, headers = tmp_path / "kernel", tmp_path / "headers"
+    patches = []
+    for group, number in (("fixes", 1), ("events", 2), ("v1", 3)):
+        (kernel / "patches" / group).mkdir(parents=True)
+        patches.append(kernel / "patches" / group / f"000{number}-{group}.patch")
+        patches[-1].write_text(numbered(number - 1, number))
+    (kernel / "src").mkdir()
+    for name in ("rxe_trace.h", "rxe_v1.c"):
+        (kernel / "src" / name).write_text(f"/* {name} */\n")
+    headers.mkdir()
+
+    def built(rule: str) -> subprocess.CompletedProcess[str]:
+        (headers / "Makefile").write_text(f"modules:\n\t@{rule}\n")
+        words = (kernel, headers, pristine, tmp_path / "tree", *patches)
+        return script("each", *map(str, words))
+
+    states = tmp_path / "states"
+    look = f"sed -n 21p $(M)/rxe_net.c >> {states}; cd $(M); ls >> {states}"
+    done = built(look)
+    assert done.returncode == 0, done.stderr
+    assert states.read_text().split() == [
+        "int", "line21;", "rxe_net.c",
+        "int", "made1;", "rxe_net.c",
+        "int", "made2;", "rxe_net.c", "rxe_trace.h",
+        "int", "made3;", "rxe_net.c", "rxe_trace.h", "rxe_v1.c",
+    ]  # fmt: skip
+    assert done.stdout.count("builds: ") == 4
+    done = built("if grep -q made2 $(M)/rxe_net.c; then echo error: no made2 >&2; exit 1; fi")
+    assert done.returncode == 1
+    assert "error: no made2" in done.stderr
+    assert "does not build with 0002-events.patch" in done.stderr
+    done = built("if grep -q made3 $(M)/rxe_net.c; then echo rxe_net.c:21: warning: made3; fi")
+    assert done.returncode == 1
+    assert "the compiler warns of 0003-v1.patch" in done.stderr
+    patches.pop(0)
+    done = built("true")
+    assert done.returncode == 1
+    assert "0002-events.patch does not apply" in done.stderr
