@@ -68,8 +68,8 @@ pub struct Analyzer {
     workers: Option<Workers>,
     idle: Vec<Batch>,
     started: bool,
-    /// The next header number, see [`Tracker::packet`].
-    headers: u64,
+    /// The last [`Batch::generation`].
+    generation: u64,
     /// Sums; complete after [`Analyzer::finish`].
     pub totals: Totals,
     /// Connections and findings.
@@ -112,8 +112,7 @@ impl Analyzer {
             workers: None,
             idle: (0..(workers * BATCHES_PER_WORKER).max(1)).map(|_| Batch::default()).collect(),
             started: false,
-            // 0 is not a header number
-            headers: 1,
+            generation: 0,
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
             bad: Vec::new(),
@@ -179,7 +178,7 @@ impl Analyzer {
             }
             let Some(workers) = &mut self.workers else {
                 batch.decode(&self.decoding);
-                self.follow(&batch);
+                self.follow(&mut batch);
                 self.idle.push(batch);
                 return true;
             };
@@ -188,8 +187,8 @@ impl Analyzer {
                 return true;
             }
         }
-        let Some(batch) = self.workers.as_mut().and_then(Workers::next) else { return false };
-        self.follow(&batch);
+        let Some(mut batch) = self.workers.as_mut().and_then(Workers::next) else { return false };
+        self.follow(&mut batch);
         self.idle.push(batch);
         true
     }
@@ -208,7 +207,7 @@ impl Analyzer {
         }
     }
 
-    fn follow(&mut self, batch: &Batch) {
+    fn follow(&mut self, batch: &mut Batch) {
         self.followed = batch.block.records.last().map_or(self.followed, |record| record.number);
         if let Some(times) = batch.times {
             self.backwards += times.backwards + u64::from(times.first < self.last_ns);
@@ -218,8 +217,12 @@ impl Analyzer {
         }
         batch.pauses.iter().for_each(|pause| self.pauses.add(pause));
         self.count_over_time(batch);
-        let first = self.headers;
-        self.headers += batch.packets.len() as u64;
+        if batch.generation == 0 {
+            self.generation += 1;
+            batch.generation = self.generation;
+        }
+        // a header number, see [`Tracker::packet`]: packets of a generation have 32 bits
+        let first = batch.generation << 32;
         for run in &batch.runs {
             self.run(batch, run, first + u64::from(run.packet));
         }
@@ -343,6 +346,7 @@ impl Analyzer {
     /// Ends all connections.
     pub fn finish(&mut self) -> Vec<Connection> {
         for batch in &mut self.idle {
+            batch.settle();
             let mut totals = std::mem::take(&mut batch.totals);
             totals.settle();
             self.totals.merge(&totals);

@@ -49,8 +49,11 @@ pub(crate) struct Batch {
     pub(crate) block: Block,
     /// RoCE packets in capture order.
     pub(crate) runs: Vec<PacketRun>,
-    /// The packets that [`PacketRun::packet`] refers to, and how many the batch has of each.
+    /// The packets that [`PacketRun::packet`] refers to, of this block and of earlier ones, and how many
+    /// of each are not in [`Self::totals`] yet.
     pub(crate) packets: Vec<(Packet, u64)>,
+    /// Which packets these are: another number, not 0, whenever they were forgotten. 0: none was given yet.
+    pub(crate) generation: u64,
     pub(crate) times: Option<Times>,
     /// Number of RoCE packets.
     pub(crate) count: u32,
@@ -66,15 +69,21 @@ pub(crate) struct Batch {
     hints: u32,
 }
 
+/// With as many packets the next block begins anew: all of them fit into the header cache.
+const MAX_PACKETS: usize = 1024;
 /// Packets to unlisted ports verified in a block: enough for a hint, and cheap on other traffic.
 const HINTS: u32 = 16;
 
 impl Batch {
     pub(crate) fn decode(&mut self, options: &DecodeOptions) {
         self.runs.clear();
-        self.packets.clear();
         self.pauses.clear();
-        self.cache.clear();
+        if self.packets.len() >= MAX_PACKETS {
+            self.settle();
+            self.packets.clear();
+            self.cache.clear();
+            self.generation = 0;
+        }
         self.count = 0;
         self.hints = HINTS;
         self.payload_bytes = 0;
@@ -87,8 +96,12 @@ impl Batch {
             self.totals.bytes += count as u64 * u64::from(wire_len);
             self.totals.truncated += if len < wire_len { count as u64 } else { 0 };
         }
-        for (packet, count) in &self.packets {
-            self.totals.roce(packet, *count);
+    }
+
+    /// Completes [`Self::totals`].
+    pub(crate) fn settle(&mut self) {
+        for (packet, count) in self.packets.iter_mut().filter(|(_, count)| *count > 0) {
+            self.totals.roce(packet, std::mem::take(count));
         }
     }
 

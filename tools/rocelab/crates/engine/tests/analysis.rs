@@ -111,6 +111,38 @@ fn threads_change_nothing() {
     }
 }
 
+/// More directions than a batch remembers the headers of, and each in many batches.
+#[test]
+fn headers_of_earlier_blocks_are_forgotten() {
+    const DIRECTIONS: u32 = 1500;
+    const EACH: u32 = 6;
+    let write = |psn, qp| {
+        let packet = Transport::new(opcode::WRITE_ONLY, 100 + qp, psn);
+        ethernet(A, B, 0, &packet.reth(0, 1, 64).payload(64))
+    };
+    // the first directions send all the time, so that some headers are known and others forgotten
+    let all = (0..EACH).flat_map(|psn| (0..DIRECTIONS).map(move |qp| (psn, qp)));
+    let few = (EACH..EACH * 100).flat_map(|psn| (0..20).map(move |qp| (psn, qp)));
+    let rest = (EACH..EACH * 2).flat_map(|psn| (20..DIRECTIONS).map(move |qp| (psn, qp)));
+    let frames = each_microsecond(all.chain(few).chain(rest).map(|(psn, qp)| write(psn, qp)));
+    for threads in [1, 3] {
+        let options = Options { threads, packets: false, ..options() };
+        let analysis = Analysis::of_frames(&frames, options);
+        assert_eq!(analysis.rules(), []);
+        let Analysis { analyzer, connections, .. } = analysis;
+        assert_eq!(analyzer.totals.packets, frames.len() as u64);
+        let of_opcode =
+            analyzer.totals.opcodes[opcodes::lookup(opcode::WRITE_ONLY).unwrap().index()];
+        assert_eq!(of_opcode, frames.len() as u64);
+        assert_eq!(connections.len(), DIRECTIONS as usize);
+        for (at, connection) in (0..).zip(&connections) {
+            let stats = connection.directions[0].as_ref().unwrap();
+            let sent = if at < 20 { EACH * 100 } else { EACH * 2 };
+            assert_eq!((stats.messages, stats.packets), (sent.into(), sent.into()), "{at}");
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_is_the_result_so_far() {
     let frames = lossy();

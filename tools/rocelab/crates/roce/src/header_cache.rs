@@ -7,7 +7,7 @@ use crate::bytes;
 use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, LinkLayer, link_layer};
 use crate::flow::psn;
 use crate::header::{BTH_LEN, Header, ICRC_LEN};
-use crate::header_shape::{LAYOUT_V1, LAYOUT_V2_IPV4, LAYOUT_V2_IPV6, Layout, Shape};
+use crate::header_shape::{HASH_BITS, LAYOUT_V1, LAYOUT_V2_IPV4, LAYOUT_V2_IPV6, Layout, Shape};
 use crate::icrc::{self, HeaderCrc};
 use crate::packet::{Icrc, Net, Packet};
 
@@ -119,7 +119,7 @@ impl Entry {
     }
 }
 
-const SLOTS: usize = 512;
+const SLOTS: usize = 1 << HASH_BITS;
 
 /// A cache of decoded headers of the usual length (no IPv4 options, no IPv6 extension headers, no
 /// tunnels).

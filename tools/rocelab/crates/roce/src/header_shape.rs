@@ -6,6 +6,9 @@ use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, link_layer};
 use crate::header::{BTH_LEN, GRH_LEN, UDP_LEN};
 use crate::packet::Net;
 
+/// Bits of [`Layout::hash`].
+pub(crate) const HASH_BITS: u32 = 11;
+
 /// Words in the longest headers.
 const MAX_WORDS: usize = 8;
 
@@ -140,7 +143,7 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
         (differ == 0).then_some((headers, rest))
     }
 
-    /// A number below 512 from QP, opcode, destination and length. It differs for QPs that differ only
+    /// A number of [`HASH_BITS`] from QP, opcode, destination and length. It differs for QPs that differ only
     /// in their last byte.
     #[inline]
     pub(crate) fn hash(&self, headers: &[u8; LEN], wire_len: u32) -> usize {
@@ -149,7 +152,7 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
         let qp = u64::from_le(words[WORDS - 1]).rotate_left(32);
         let opcode = u64::from_le(words[WORDS - 2]).rotate_left(8);
         let mixed = qp ^ opcode ^ words[self.destination] ^ u64::from(wire_len);
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASH_BITS)) as usize
     }
 }
 
