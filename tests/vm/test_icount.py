@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import vethlab
 import vmlab
 from rocelab.testbed.node.parallel import at_once
@@ -23,6 +25,14 @@ WAITING_TOLERANCE = 0.02
 Means = dict[tuple[int, str, str, str], float]
 
 
+def usual(row: dict[str, Any]) -> float:
+    """What a stage usually costs: its mean, but of `cqe` the cheapest packet.
+
+    Whether a completion wakes the process depends on when that went to sleep (docs/howto/ab.md).
+    """
+    return float(row["min_ns" if row["stage"] == "cqe" else "mean_ns"])
+
+
 def stage_means(name: str) -> Means:
     """Boot, run the loop at every size, and return each stage's mean."""
     means: Means = {}
@@ -41,7 +51,9 @@ def stage_means(name: str) -> Means:
                 assert sent["RDMA_WRITE"] == sent["ACKNOWLEDGE"] > BATCHES
                 for row in document["rows"]:
                     key = (size, row["dir"], row["opcode_class"], row["stage"])
-                    means[key] = min(row["mean_ns"], means.get(key, row["mean_ns"]))
+                    if row["mean_ns"] > 1.1 * row["min_ns"]:
+                        print(name, key, row)
+                    means[key] = min(usual(row), means.get(key, usual(row)))
     return means
 
 
