@@ -87,6 +87,7 @@ class FakeNode:
     bed: FakeTestbed
     sent: int = 0
     received: int = 0
+    has_root: bool = True
 
     @property
     def link(self) -> DataLink:
@@ -123,7 +124,13 @@ class FakeNode:
         if "statistics" in line:
             base = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
             text = f"{base}/sent_pkts:{self.sent}\n{base}/rcvd_pkts:{self.received}\n"
-            return 2, text + "/sys/class/net/data0/statistics/tx_packets:0\n"
+            base, count = "/sys/class/net/data0/statistics", self.bed.segments
+            for way in ("tx", "rx"):
+                text += f"{base}/{way}_packets:{count}\n{base}/{way}_bytes:{count * 65054}\n"
+            return 2, text + (
+                "/proc/net/snmp:Tcp: RtoAlgorithm InSegs OutSegs\n"
+                f"/proc/net/snmp:Tcp: 1 {count} {count}\n"
+            )
         if "gid_attrs" in line:
             base = "/sys/class/infiniband/rxe0/ports/1"
             mapped = "0000:0000:0000:0000:0000:ffff:" + "".join(
@@ -149,13 +156,19 @@ class FakeTestbed:
     clients: list[tuple[str, ...]] = field(default_factory=list)
     started: list[FakeProcess] = field(default_factory=list)
     frames: list[tuple[bytes, int]] = field(default_factory=list)
+    segments: int = 0
+    """That each node has sent and received over TCP."""
     dead: bool = False
     accelerator: Any = "tcg"
     control: Any = None
     control_ports: frozenset[int] = frozenset()
+    missing: str = ""
+    """Why nothing is captured; without root on the nodes then."""
 
     def __post_init__(self) -> None:
         self.nodes = [FakeNode("n1", "10.0.0.1", self), FakeNode("n2", "10.0.0.2", self)]
+        for node in self.nodes:
+            node.has_root = not self.missing
 
     def benchmark(self, argv: tuple[str, ...]) -> tuple[int, str]:
         """Run a client: what it prints, what it moves."""
@@ -163,6 +176,7 @@ class FakeTestbed:
         said = self.on_client(self, argv) if self.on_client else None
         if "qperf" in argv:
             self.frames += [tcp(65000)] * 200
+            self.segments += 200
             return 0, QPERF if said is None else said
         iterations = int(argv[argv.index("-n") + 1])
         client, server = self.nodes
@@ -177,6 +191,9 @@ class FakeTestbed:
 
     @contextmanager
     def capture(self, path: Path, *, snaplen: int = 65535) -> Iterator[Captured]:
+        if self.missing:
+            yield Captured(missing=self.missing)
+            return
         self.frames.clear()
         try:
             yield Captured()

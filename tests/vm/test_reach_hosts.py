@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from requirements import missing
-from rocelab.errors import ExitCode
-from rocelab.measure import runner
+from rocelab.errors import ExitCode, TestbedError
+from rocelab.measure import runner, testbed_for_plan
 from rocelab.measure.transport_proof import RENDEZVOUS_BYTES
 from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
+from rocelab.report import build
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
@@ -52,7 +53,7 @@ _USER = "lab"
 # Without PAM, sshd takes an account without a password for a locked one, and reads no limits.conf.
 _SECOND_SSHD = f"""
 useradd -m -p '*' -s /bin/bash {_USER}
-echo "{_USER} ALL=(ALL) NOPASSWD: ALL" > /etc/sudoers.d/{_USER}
+[ ! "$1" ] || echo "{_USER} $1" > /etc/sudoers.d/{_USER}
 cp /run/rocelab/authorized_keys /run/lab_keys && chmod 644 /run/lab_keys
 ulimit -l unlimited
 exec /usr/sbin/sshd -p {_PORT} -o AuthorizedKeysFile=/run/lab_keys -o PidFile=/run/lab.pid
@@ -99,11 +100,14 @@ Host *
 
 
 @contextmanager
-def a_user_with_sudo(nodes: list[Node]) -> Iterator[None]:
-    """A user who is not root, and an SSH server for them on a port of its own."""
+def a_user(nodes: list[Node], *, sudo: str = "") -> Iterator[None]:
+    """A user who is not root, and an SSH server for them on a port of its own.
+
+    `sudo` says what the user may do with it, as in sudoers(5).
+    """
     if any(node.run(["test", "-x", "/usr/bin/sudo"], check=False).returncode for node in nodes):
         missing("the node image has no sudo; run `make image`")
-    at_once(lambda node: node.run(["sh", "-c", _SECOND_SSHD]), nodes)
+    at_once(lambda node: node.run(["sh", "-c", _SECOND_SSHD, "sh", sudo]), nodes)
     try:
         yield
     finally:
@@ -139,11 +143,9 @@ def measured(two: ssh_testbed.SshTestbed, transport: str, into: Path) -> dict[st
     return dict(step)
 
 
-def test_one_interface_behind_a_jump_host(
-    testbed: QemuTestbed, ssh_config: Path, tmp_path: Path
-) -> None:
-    """SSH has aliases, a jump host, a port of its own, sudo, and no interface but the data link."""
-    hosts = inventory.from_dict(
+def one_interface(testbed: QemuTestbed) -> tuple[inventory.Host, ...]:
+    """The machines as that user's hosts, which have no interface but the data link."""
+    return inventory.from_dict(
         {
             # nothing but data0 is for them to choose
             "control": [f"{testbed.nodes[0].link.ipv4.rpartition('.')[0]}.0/24"],
@@ -154,7 +156,14 @@ def test_one_interface_behind_a_jump_host(
         },
         "hosts.toml",
     )
-    with a_user_with_sudo(list(testbed.nodes)):
+
+
+def test_one_interface_behind_a_jump_host(
+    testbed: QemuTestbed, ssh_config: Path, tmp_path: Path
+) -> None:
+    """SSH has aliases, a jump host, a port of its own, sudo, and no interface but the data link."""
+    hosts = one_interface(testbed)
+    with a_user(list(testbed.nodes), sudo="ALL=(ALL) NOPASSWD: ALL"):
         two = ssh_testbed.up(hosts, transports=[TRANSPORTS["rxe-v2"]])
         try:
             assert two.control_ports == {_PORT}
@@ -166,6 +175,38 @@ def test_one_interface_behind_a_jump_host(
             two.down()
     assert step["frames"]["control_payload_bytes"] > RENDEZVOUS_BYTES
     assert step["frames"]["tcp_payload_bytes"] <= RENDEZVOUS_BYTES
+
+
+def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:
+    """TCP runs without a capture, is proven by counters, and leaves nothing; rxe is refused."""
+    hosts, said = one_interface(testbed), list[str]()
+    qperf = '[[benchmark]]\ntool = "qperf"\ntest = "tcp_bw"\nsizes = [65536]\nseconds = 1\n'
+    plan = plan_file.from_toml(PLAN.format(transport="tcp") + qperf, "plain")
+    rxe = plan_file.from_toml(PLAN.format(transport="rxe-v2"), "rxe")
+    with a_user(list(testbed.nodes)):
+        with pytest.raises(TestbedError, match="root on first, as needed for rxe-v2"):
+            testbed_for_plan.make(rxe, "plain", hosts, said.append)
+        two = testbed_for_plan.make(plan, "plain", hosts, said.append)
+        assert isinstance(two, ssh_testbed.SshTestbed)
+        try:
+            outcome = runner.run(plan, two, tmp_path)
+        finally:
+            two.down()
+        for node in testbed.nodes:
+            owned = ("find", "/tmp", "/run", f"/home/{_USER}", "-user", _USER, "-name", "*rocelab*")
+            assert node.run(owned).stdout == ""
+            assert node.run(("pgrep", "-x", "-u", _USER, "sh|orted|qperf"), check=False).returncode
+    assert outcome.exit_code is ExitCode.OK
+    assert any("nothing captures the link" in line for line in said)
+    cells = [json.loads(path.read_text()) for path in outcome.path.glob("cells/*/cell.json")]
+    assert len(cells) == 2
+    for step in (step for cell in cells for step in cell["steps"]):
+        assert step["frames"] is None
+        found = {check["check"]: check["found"] for check in step["proof"]["checks"]}
+        assert found["TCP segments sent"] > 0
+        assert step["proof"]["ok"]
+    assert not list(outcome.path.rglob("wire.pcap"))
+    assert "Nothing captured the link" in build(outcome.path).read_text()
 
 
 def test_control_by_ipv6_alone(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,6 +22,7 @@ from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell
 from rocelab.record import results_table
 from rocelab.record.folder import RunFolder, plan_of
+from rocelab.report import build
 from rocelab.terminal import run_tables
 
 PLAN = plan_file.from_toml(
@@ -106,6 +108,43 @@ def test_a_run_from_end_to_end(tmp_path: Path) -> None:
     # 14 Ethernet, 20 IPv4, 8 UDP, 12 BTH, 4 ICRC
     headers = table.filter((pl.col("metric") == "wire.header_bytes") & (pl.col("kind") == "roce"))
     assert headers["value"].to_list() == [58.0] * 3
+
+
+PLAIN = plan_file.from_toml(
+    '[plan]\nname = "plain"\nrepetitions = 1\ntransports = ["tcp"]\nprobes = []\n'
+    '[[benchmark]]\ntool = "qperf"\ntest = "tcp_lat"\nsizes = [64]\n',
+    "plain.toml",
+)
+NO_ROOT = "a capture needs root on n1, n2"
+
+
+def test_counters_prove_a_run_that_nothing_captures(tmp_path: Path) -> None:
+    outcome = runner.run(PLAIN, FakeTestbed(missing=NO_ROOT), tmp_path)
+    assert outcome.exit_code is ExitCode.OK
+    (cell,) = cells_on_disk(outcome.path)
+    assert not (outcome.path / "cells" / cell / "64/wire.pcap").exists()
+    step: dict[str, Any] = record(outcome.path, cell)["steps"][0]  # type: ignore[index]
+    assert (step["capture"], step["frames"]) == ({"missing": NO_ROOT}, None)
+    assert step["counters"]["n2"]["tcp"] == {"InSegs": 200, "OutSegs": 200}
+    table = pl.read_parquet(outcome.path / "results.parquet")
+    assert not table["metric"].str.starts_with("wire.").any()
+    segments = table.filter(pl.col("metric") == "tcp.OutSegs")
+    assert segments["value"].to_list() == [200.0, 200.0]
+    report = build(outcome.path).read_text()
+    assert f"Nothing captured the link: {NO_ROOT}." in report
+    assert "frames in the capture" not in report
+
+
+def test_counters_disprove_a_run_that_took_another_path(tmp_path: Path) -> None:
+    def elsewhere(bed: FakeTestbed, argv: tuple[str, ...]) -> None:
+        bed.segments -= 200 if "qperf" in argv else 0
+
+    bed = FakeTestbed(missing=NO_ROOT, on_client=elsewhere)
+    outcome = runner.run(PLAIN, bed, tmp_path)
+    assert outcome.exit_code is ExitCode.CELL
+    error = record(outcome.path, outcome.failed[0])["error"]
+    assert error["kind"] == "proof"  # type: ignore[index]
+    assert "TCP segments sent is 0, expected at least 1" in error["what"]  # type: ignore[index]
 
 
 def test_each_benchmark_is_warmed_up_once_per_transport(tmp_path: Path) -> None:

@@ -116,6 +116,53 @@ def test_tcp_is_proven_only_when_rxe_was_idle(payload: int, more: int) -> None:
     assert not prove(TCP, still, replace(seen, tcp_payload_bytes=payload - 1), measured).ok
 
 
+def uncaptured(name: str, payload: int) -> dict[str, Counters]:
+    """What nodes count that send so many bytes; nothing of it is seen on the wire."""
+    half = {"tx_packets": 9, "rx_packets": 9, "tx_bytes": payload // 2 + 1}
+    device = {"port.port_xmit_data": payload // 8 + 1, "port.port_xmit_packets": 9}
+    device |= {"port.port_rcv_packets": 9}
+    if TRANSPORTS[name].family == "tcp":
+        return {node: Counters({}, half, tcp={"OutSegs": 9}) for node in ("n1", "n2")}
+    return {node: Counters({}, {}, adapter=device) for node in ("n1", "n2")}
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "counter"),
+    [
+        ("tcp", "netdev", "tx_bytes"),
+        ("tcp", "netdev", "rx_packets"),
+        ("tcp", "tcp", "OutSegs"),
+        ("ipoib", "netdev", "tx_bytes"),
+        ("hw-v2", "adapter", "port.port_xmit_packets"),
+        ("hw-v1", "adapter", "port.port_xmit_data"),
+        ("ib", "adapter", "port.port_rcv_packets"),
+    ],
+)
+def test_each_counter_alone_can_disprove_what_nothing_captured(
+    name: str, group: str, counter: str
+) -> None:
+    measured = Measurement((), 4096, messages=4)
+    counts = uncaptured(name, 4096)
+    verdict = prove(TRANSPORTS[name], counts, None, measured)
+    assert verdict.ok, verdict.failures()
+    still = {
+        node: replace(each, **{group: {**getattr(each, group), counter: 0}})
+        for node, each in counts.items()
+    }
+    assert not prove(TRANSPORTS[name], still, None, measured).ok
+
+
+def test_rxe_is_never_proven_without_a_capture() -> None:
+    assert not prove(V2, moved((9, 9), (9, 9)), None, Measurement((), 64, messages=9)).ok
+
+
+def test_rxe_must_be_idle_where_nothing_captured_tcp() -> None:
+    counts = uncaptured("tcp", 64)
+    assert prove(TCP, counts, None, Measurement((), 64)).ok
+    counts["n1"] = replace(counts["n1"], rxe={"sent_pkts": 1})
+    assert not prove(TCP, counts, None, Measurement((), 64)).ok
+
+
 def test_no_traffic_is_no_proof() -> None:
     silent = moved((0, 0), (0, 0))
     assert not prove(V2, silent, Frames(), Measurement((), 0)).ok

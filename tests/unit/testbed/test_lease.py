@@ -69,6 +69,34 @@ def machine() -> Iterator[CommandNode]:
             outer.kill()
 
 
+_UID = 4242
+
+
+class PlainNode(CommandNode):
+    """The machine as a user knows it who cannot become root."""
+
+    @property
+    def has_root(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class InsideAsUser(Inside):
+    """The same as a user without root, whose home is /tmp/home."""
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        user = ("setpriv", "--reuid", str(_UID), "--regid", str(_UID), "--clear-groups")
+        return super().command([*user, "env", "HOME=/tmp/home", *argv])
+
+
+@pytest.fixture
+def plain(machine: CommandNode) -> CommandNode:
+    """The machine as a plain user."""
+    assert isinstance(machine.connection, Inside)
+    machine.run(["sh", "-c", f"chmod 1777 /tmp; mkdir /tmp/home; chown {_UID} /tmp/home"])
+    return PlainNode("n1", machine.link, InsideAsUser(machine.connection.pid))
+
+
 def wait_until(what: str, done: Callable[[], bool], *, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not done():
@@ -80,6 +108,8 @@ def succeeds(machine: CommandNode, *argv: str) -> bool:
     return machine.run(argv, check=False).returncode == 0
 
 
+IMPATIENT = lease._SCRIPT.replace("flock -w 20", "flock -w 1").replace("-ge 200", "-ge 5")
+"""The lease's script, which does not wait long for another run to end."""
 LEFT = (
     "/tmp/rocelab-wire-abcdef.pcap",
     "/tmp/rocelab-dump.n1.pcapng",
@@ -162,7 +192,7 @@ def test_hosts_keep_their_driver_while_a_run_measures_there(
     machine: CommandNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither `hosts prepare` nor `hosts restore` begins."""
-    monkeypatch.setattr(lease, "_SCRIPT", lease._SCRIPT.replace("flock -w 20", "flock -w 1"))
+    monkeypatch.setattr(lease, "_SCRIPT", IMPATIENT)
     monkeypatch.setattr(hosts, "select_hosts", lambda *_: ())
     monkeypatch.setattr(connect, "connected", lambda _hosts: nullcontext([machine]))
     # it shares this machine's kernel and file system: never let one begin
@@ -181,7 +211,7 @@ def test_hosts_keep_their_driver_while_a_run_measures_there(
 def test_a_second_run_is_told_who_holds_the_machine(
     machine: CommandNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "_SCRIPT", lease._SCRIPT.replace("flock -w 20", "flock -w 1"))
+    monkeypatch.setattr(lease, "_SCRIPT", IMPATIENT)
     with holder(machine) as run:
         try:
             with pytest.raises(TestbedError, match=f"n1 is in use by .*process {run.pid},"):
@@ -203,3 +233,42 @@ def test_a_lease_of_a_run_that_ends_well(machine: CommandNode) -> None:
     # without a lease there is nothing to note
     lease.at_end(machine, ["touch", "/run/never"])
     assert not succeeds(machine, "test", "-e", "/run/never")
+
+
+def test_a_plain_user_holds_a_lease_of_their_own(
+    machine: CommandNode, plain: CommandNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes that user's processes and files, and nobody else's."""
+    others = "/tmp/rocelab-mpi.others"
+    machine.run(["mkdir", others])
+    kept = machine.start(["sleep", "612"])
+    wait_until("another user's process", lambda: running(machine)["612"])
+    with lease.held([plain]):
+        assert not succeeds(machine, "test", "-e", lease.FOLDER)
+        plain.run(["mkdir", "/tmp/rocelab-mpi.abcdef"])
+        ours = plain.start(["sleep", "611"])
+        wait_until("a process of the run", lambda: running(machine)["611"])
+        monkeypatch.setattr(lease, "_SCRIPT", IMPATIENT)
+        with pytest.raises(TestbedError, match=r"n1 is in use by .*, process \d"):
+            lease.held([plain]).__enter__()
+    assert not running(machine)["611"]
+    assert running(machine)["612"]
+    for process in (ours, kept):
+        process.kill()
+    assert not succeeds(machine, "test", "-e", "/tmp/rocelab-mpi.abcdef")
+    assert succeeds(machine, "test", "-e", others)
+    assert machine.run(["ls", "-A", "/tmp/home"]).stdout == ""
+
+
+def test_a_plain_user_waits_for_a_run_of_roots(
+    machine: CommandNode, plain: CommandNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_SCRIPT", IMPATIENT)
+    with (
+        lease.held([machine]),
+        pytest.raises(TestbedError, match="n1 is in use by a run of root's") as caught,
+    ):
+        lease.held([plain]).__enter__()
+    assert lease.FOLDER in caught.value.action
+    with lease.held([plain]):
+        pass

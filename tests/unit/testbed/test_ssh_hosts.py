@@ -25,6 +25,8 @@ from rocelab.testbed.hosts.host_state import HostState
 from rocelab.testbed.node import Completed, DataLink
 from rocelab.testbed.node.ssh_node import SshTarget
 from rocelab.testbed.ssh import data_interface as link
+from rocelab.testbed.ssh import inventory
+from rocelab.testbed.ssh.connect import connected
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
 CONTROL = Path("/run/x/n1")
@@ -61,6 +63,7 @@ class Host:
     lost: int = 0
     adapter: str = ""
     adapter_port: int = 0
+    has_root: bool = True
 
     @property
     def root(self) -> Host:
@@ -129,6 +132,74 @@ def test_a_transport_with_an_interface_of_its_own(tmp_path: Path) -> None:
     assert not hosts[0].taps
     described = testbed.environment()["transports"]["rxe"]
     assert (described["n1"]["netdev"], described["n1"]["mtu"]) == ("eth2", 9000)
+
+
+_SSH = """#!/bin/sh
+# what is to run there is the last word
+for word; do
+    [ "$word" != -M ] || exit 0
+    last=$word
+done
+PATH=$FAKE:$PATH exec sh -c "$last"
+"""
+
+
+@pytest.fixture
+def without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An `ssh` to a host whose user is not root; the file says whether its `sudo` was asked."""
+    there = tmp_path / "there"
+    programs = {
+        tmp_path / "ssh": _SSH,
+        there / "id": "echo 1000",
+        there / "ip": f"cat <<'E'\n{json.dumps([LINK])}\nE",
+        there / "sudo": f"echo >>{there}/asked; echo 'sudo: a password is required' >&2; exit 1",
+    }
+    there.mkdir()
+    for path, script in programs.items():
+        path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("FAKE", str(there))
+    return there / "asked"
+
+
+def test_a_host_may_refuse_root_where_nothing_needs_it(without_root: Path) -> None:
+    host = inventory.Host("n1", "node1", "eth1")
+    with connected([host], root_for="") as (node,):
+        assert not node.has_root
+        assert node.run(["echo", "on"]).stdout == "on\n"
+        with pytest.raises(TestbedError, match="needs root on node1") as caught:
+            _ = node.root
+    assert caught.value.cause == "sudo: a password is required"
+    assert without_root.exists()
+
+
+def test_a_host_that_refuses_root_is_refused_where_something_needs_it(without_root: Path) -> None:
+    host = inventory.Host("n1", "node1", "eth1")
+    with (
+        pytest.raises(TestbedError, match="root on n1, as needed for rxe-v2 and rxestat") as caught,
+        connected([host], root_for="rxe-v2 and rxestat"),
+    ):
+        pass
+    assert "probes = []" in caught.value.action
+
+
+def test_sudo_is_not_tried_where_the_inventory_forbids_it(without_root: Path) -> None:
+    """On many sites, a refused sudo is reported to the administrators."""
+    host = inventory.Host("n1", "node1", "eth1", root=False)
+    with connected([host], root_for="") as (node,):
+        assert not node.has_root
+    assert not without_root.exists()
+
+
+def test_nothing_is_captured_without_root(tmp_path: Path) -> None:
+    hosts = [Host(f"n{i}", b"", has_root=i == 1) for i in (1, 2)]
+    testbed = SshTestbed(hosts, ExitStack())  # type: ignore[arg-type]
+    assert testbed.missing == "a capture needs root on n2"
+    with testbed.capture(tmp_path / "wire.pcap") as captured:
+        assert captured.missing == testbed.missing
+    assert not list(tmp_path.iterdir())
+    assert testbed.environment()["witness"].startswith("none: ")
 
 
 def test_paths_reach_ssh_as_they_are() -> None:

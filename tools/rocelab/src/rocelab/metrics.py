@@ -293,7 +293,7 @@ class Counter(NamedTuple):
     """Increase of a counter; kind: `counter`."""
 
     group: str
-    """`driver`, `netdev`, `link` or `adapter`."""
+    """`driver`, `netdev`, `link`, `adapter` or `tcp`."""
     counter: str
 
     @property

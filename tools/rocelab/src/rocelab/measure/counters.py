@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rocelab.errors import CellError
@@ -20,6 +20,12 @@ _LINE = re.compile(
 )
 # hw_counters contains the driver's counters and one setting
 _SETTINGS = frozenset({"lifespan"})
+_SNMP = "/proc/net/snmp"
+_TCP = f"{_SNMP}:Tcp: "
+# Linux, Documentation/networking/snmp_counter.rst; RFC 4022 has the others of the line
+_SEGMENTS = frozenset({"InSegs", "OutSegs", "RetransSegs"})
+# where plain users' PATH lacks the folder of the administrator's programs
+_ETHTOOL = ("sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; exec ethtool -S "$1"', "sh")
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Counters:
     """`dropped`: packets that the plan's link dropped before the wire; empty if not shaped."""
     adapter: Mapping[str, int] = field(default_factory=dict)
     """All counters of a device that is not rxe: `hw.…`, `port.…` and `ethtool.…`."""
+    tcp: Mapping[str, int] = field(default_factory=dict)
+    """Segments of the whole node; empty where a capture shows the benchmark's."""
 
     @property
     def dropped(self) -> int:
@@ -41,7 +49,7 @@ class Counters:
     def as_json(self) -> dict[str, dict[str, int]]:
         """Return the counters for cell.json, without the empty optional groups."""
         always = {"rxe": dict(self.rxe), "netdev": dict(self.netdev)}
-        others = {"link": dict(self.link), "adapter": dict(self.adapter)}
+        others = {"link": dict(self.link), "adapter": dict(self.adapter), "tcp": dict(self.tcp)}
         return always | {name: values for name, values in others.items() if values}
 
     def since(self, before: Counters) -> Counters:
@@ -51,12 +59,13 @@ class Counters:
             _moved(before.netdev, self.netdev),
             _moved(before.link, self.link),
             adapter.since(before.adapter, self.adapter),
+            _moved(before.tcp, self.tcp),
         )
 
 
 def command(netdev: str, port: VerbsPort | None) -> tuple[str, ...]:
     """Return the command whose output `parse` reads."""
-    paths = [f"/sys/class/net/{netdev}/statistics"]
+    paths = [_SNMP, f"/sys/class/net/{netdev}/statistics"]
     if port is not None:
         base = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
         paths += [f"{base}/hw_counters", f"{base}/counters"]
@@ -77,7 +86,18 @@ def parse(listing: str) -> Counters:
     hw, port = found["hw_counters"], found["counters"]
     device = {f"hw.{name}": value for name, value in hw.items()}
     device |= {f"port.{name}": value for name, value in port.items()}
-    return Counters(rxe=hw, netdev=found["statistics"], adapter=device)
+    return Counters(
+        rxe=hw, netdev=found["statistics"], adapter=device, tcp=_segments(listing.splitlines())
+    )
+
+
+def _segments(listing: Iterable[str]) -> dict[str, int]:
+    """Parse the two lines on TCP, of names and of values, from what /proc/net/snmp says."""
+    lines = [line.removeprefix(_TCP).split() for line in listing if line.startswith(_TCP)]
+    if len(lines) != 2 or len(lines[0]) != len(lines[1]):
+        return {}
+    named = zip(*lines, strict=True)
+    return {name: int(value) for name, value in named if name in _SEGMENTS and value.isdecimal()}
 
 
 def read(
@@ -98,11 +118,13 @@ def read(
             action=f"On {node.name}: look at `rdma link` and `ip link`.",
         )
     if by == "adapter":
-        listing = node.root.run(("ethtool", "-S", node.link.netdev), check=False).stdout
+        listing = node.run((*_ETHTOOL, node.link.netdev), check=False).stdout
         nic = {f"ethtool.{n}": v for n, v in adapter.ethtool_statistics(listing).items()}
         counters = replace(counters, rxe={}, adapter={**counters.adapter, **nic})
     else:
         counters = replace(counters, adapter={})
+    if node.has_root:
+        counters = replace(counters, tcp={})
     return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
 
 

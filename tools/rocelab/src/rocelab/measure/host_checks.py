@@ -74,13 +74,14 @@ def opened(hosts: Sequence[Host], transport: Transport) -> Iterator[Iterator[Lau
     Raises MissingError if ssh(1) is not installed.
     """
     with ExitStack() as stack:
-        logins = at_once(lambda host: _login(host, stack), hosts)
+        logins = at_once(lambda host: _login(host, transport, stack), hosts)
         yield _checks(hosts, logins, transport, stack)
 
 
-def _login(host: Host, stack: ExitStack) -> SshNode | RocelabError:
+def _login(host: Host, transport: Transport, stack: ExitStack) -> SshNode | RocelabError:
+    root_for = transport.name if transport.is_rxe else ""
     try:
-        (node,) = stack.enter_context(connected([host]))
+        (node,) = stack.enter_context(connected([host], root_for=root_for))
     except TestbedError as error:
         return error
     return node
@@ -112,7 +113,8 @@ def _checks(
     over = testbed.over(transport)
     yield LaunchCheck("data network", lambda: data_network(over.nodes))
     yield LaunchCheck("MTU end to end", lambda: mtu_end_to_end(over.nodes))
-    yield LaunchCheck("capture", lambda: capture(over.nodes))
+    if not testbed.missing:
+        yield LaunchCheck("capture", lambda: capture(over.nodes))
     try:
         rig = Rig.on(testbed).first(len(nodes), transport)
     except RocelabError as error:
@@ -146,6 +148,8 @@ def _said(login: SshNode | RocelabError) -> Callable[[], str]:
         if isinstance(login, RocelabError):
             raise login
         how = "as root" if login.target.is_root else "with sudo"
+        if not login.has_root:
+            how = "without root, so without a capture"
         return f"{how}; data interface {login.link.netdev}, {login.link.ipv4}"
 
     return run
@@ -242,7 +246,8 @@ def _unanswered(nodes: Sequence[Node], size: Callable[[Node], int]) -> Iterator[
     def one(node: Node) -> list[str]:
         others = [other.link.ipv4 for other in nodes if other is not node]
         words = ("sh", "-c", _PING, "sh", node.link.netdev, str(size(node)), *others)
-        return node.root.run(words, check=False).stdout.split()
+        by = node.root if node.has_root else node
+        return by.run(words, check=False).stdout.split()
 
     for node, silent in zip(nodes, at_once(one, nodes), strict=True):
         yield from ((node, other) for other in nodes if other.link.ipv4 in silent)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rocelab.directory import Directory
 from rocelab.errors import CellError
-from rocelab.measure import fault_step, file_server, pair, snaplen, transport_proof
+from rocelab.measure import fault_step, file_server, pair, snaplen, transport_proof, witness
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
 from rocelab.measure.probes.probe_process import ProbeError
@@ -21,7 +21,7 @@ from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job, Tool, Value
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
-from rocelab.record import frames, layout, rxestat_document
+from rocelab.record import layout, rxestat_document
 from rocelab.testbed.node import Completed, Node
 
 _WARM_UP_ITERATIONS = 50
@@ -122,7 +122,7 @@ def measure(
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
     results = tool.parse(job, done.stdout)
-    seen = frames.count(capture, control_ports=rig.testbed.control_ports)
+    seen = witness.count(capture, captured, rig.testbed.control_ports)
     proven = transport_proof.prove(
         cell.transport, moved, seen, results, lost=captured.lost, altered=link.altered
     )
@@ -136,8 +136,7 @@ def measure(
         "path_mtu": results.path_mtu,
         **same,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        "capture": snaplen.record(kept, captured.lost),
-        "frames": asdict(seen),
+        **witness.record(kept, captured, seen),
         "proof": {**asdict(proven), "ok": proven.ok},
         "probe": [asdict(check) for check in checks],
         **fault_step.record(link, into, rig, moved),

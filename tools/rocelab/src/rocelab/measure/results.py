@@ -156,9 +156,9 @@ def _watched_values(
         yield record["client"], Value(metrics.PATH_MTU, "setting", int(step["path_mtu"]), "bytes")
     for node, counters in step["counters"].items():
         yield from ((node, value) for value in _counter_values(counters))
-    yield from (
-        (results_table.WIRE, value) for value in _wire_values(step["frames"], cell.transport.family)
-    )
+    if step["frames"] is not None:
+        for value in _wire_values(step["frames"], cell.transport.family):
+            yield results_table.WIRE, value
     seen = {
         node: rxestat_document.read(raw, node)
         for node in step["counters"]
@@ -196,6 +196,8 @@ def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value
         yield _counted("link", name, moved)
     for name, moved in counters.get("adapter", {}).items():
         yield _counted("adapter", name, moved)
+    for name, moved in counters.get("tcp", {}).items():
+        yield _counted("tcp", name, moved)
 
 
 def _counted(group: str, name: str, moved: int) -> Value:
@@ -230,7 +232,8 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: in
         packets = sum((each.sent or 0) + (each.received or 0) for each in said)
         return Traffic(packets=packets, messages=sent, megabytes=sent * size / 1e6)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
-    payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
+    frames = step["frames"] or {"tcp_payload_bytes": sent * size}
+    payload = frames["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
         packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
         messages=sent or _carried(cell, payload, size),

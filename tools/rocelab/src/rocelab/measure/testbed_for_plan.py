@@ -11,6 +11,7 @@ from rocelab import accelerators
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
+from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
 from rocelab.testbed.node.prepare_node import offer_roce_v1
@@ -138,7 +139,12 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     if where.provider == Provider.SSH:
         say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
         transports = {cell.transport for cell in plan.cells()}
-        return ssh_testbed.up(hosts, transports=transports, nodes=where.nodes)
+        testbed = ssh_testbed.up(
+            hosts, transports=transports, nodes=where.nodes, root_for=root_needs(plan)
+        )
+        if testbed.missing:
+            say(f"nothing captures the link: {testbed.missing}; counters prove the transport")
+        return testbed
     if where.native:
         return native_testbed.up(
             mtu=where.mtu,

@@ -67,7 +67,7 @@ def failures(checks: Iterable[Check]) -> str:
 def prove(
     transport: Transport,
     moved: Mapping[str, Counters],
-    frames: Frames,
+    frames: Frames | None,
     measured: Measurement,
     *,
     lost: int = 0,
@@ -76,12 +76,15 @@ def prove(
 ) -> Proof:
     """Check all conditions of one step.
 
-    `moved`: each node's counter increases. `frames`: the frames captured meanwhile. `measured`:
+    `moved`: each node's counter increases. `frames`: the frames captured meanwhile, None where
+    nothing may capture them: then the counters alone must prove the transport. `measured`:
     the least that the benchmark says it sent. `lost`: frames that the capture had to drop, which
     the counters must then prove; only a few may be. `max_loopback`: the most packets that devices
     may have sent to themselves, within the driver. `altered`: what the plan's faults did to the
     numbers of packets.
     """
+    if frames is None:
+        return Proof(transport.name, tuple(_by_counters(transport, moved, measured)))
     few = [_at_most("frames that the capture lost", lost, 1 + frames.frames // _FEW)] * (lost > 0)
     if transport.by == "adapter":
         rules = _ipoib if transport.family == "tcp" else _by_adapter
@@ -151,10 +154,22 @@ def _roce(
 def _by_adapter(
     transport: Transport, moved: Mapping[str, Counters], frames: Frames, measured: Measurement
 ) -> list[Check]:
+    """Check an adapter's traffic, and that it did not cross the interface instead."""
+    checks = _by_device(moved, measured)
+    checks.append(
+        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES)
+    )
+    if transport.roce:
+        wrong = frames.roce_v2 if transport.roce == 1 else frames.roce_v1
+        checks.append(_equal("RoCE frames of the other version on the wire", wrong, 0))
+    return checks
+
+
+def _by_device(moved: Mapping[str, Counters], measured: Measurement) -> list[Check]:
     """Check an adapter's traffic, which a capture on the host cannot see, by counters at both ends.
 
     These are not exact to the packet: others use the port, and some counters lag. So we check
-    lower bounds, and that the traffic did not cross the interface instead.
+    lower bounds.
     """
     traffic = {node: adapter.moved(counters.adapter) for node, counters in moved.items()}
     sent_bytes = [each.sent_bytes for each in traffic.values() if each.sent_bytes is not None]
@@ -163,15 +178,38 @@ def _by_adapter(
         *(_above(f"{node} packets sent by the device", each.sent or 0, 0)
           for node, each in traffic.items()),
         _at_least("packets received by the devices", received, max(measured.messages, 1)),
-        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
     ]  # fmt: skip
     if sent_bytes:
         least = measured.payload_bytes
         checks.append(_at_least("bytes sent by the devices", sum(sent_bytes), least))
-    if transport.roce:
-        wrong = frames.roce_v2 if transport.roce == 1 else frames.roce_v1
-        checks.append(_equal("RoCE frames of the other version on the wire", wrong, 0))
     return checks
+
+
+def _by_counters(
+    transport: Transport, moved: Mapping[str, Counters], measured: Measurement
+) -> list[Check]:
+    """Check what the counters at both ends show without a capture.
+
+    They count the traffic of others, too, so all of this is lower bounds.
+    """
+    if transport.is_rxe:
+        return [_above("frames in a capture", 0, 0)]
+    if transport.family == "verbs":
+        return _by_device(moved, measured)
+    checks = _by_interface(moved, measured)
+    if transport.by != "adapter":
+        segments = sum(counters.tcp.get("OutSegs", 0) for counters in moved.values())
+        least = -(-measured.payload_bytes // _LARGEST_SEGMENT)
+        checks += [*_rxe_idle(moved), _at_least("TCP segments sent", segments, max(least, 1))]
+    return checks
+
+
+def _rxe_idle(moved: Mapping[str, Counters]) -> list[Check]:
+    return [
+        _equal(f"{node} {name}", counters.rxe.get(name, 0), 0)
+        for node, counters in moved.items()
+        for name in ("sent_pkts", "rcvd_pkts")
+    ]
 
 
 def _ipoib(
@@ -179,6 +217,10 @@ def _ipoib(
 ) -> list[Check]:
     """Check IPoIB by the interface's counters, because its frames are not Ethernet frames."""
     del frames
+    return _by_interface(moved, measured)
+
+
+def _by_interface(moved: Mapping[str, Counters], measured: Measurement) -> list[Check]:
     sent = sum(counters.netdev.get("tx_bytes", 0) for counters in moved.values())
     return [
         *(
@@ -194,11 +236,7 @@ def _tcp(
     moved: Mapping[str, Counters], frames: Frames, measured: Measurement, lost: int
 ) -> list[Check]:
     return [
-        *(
-            _equal(f"{node} {name}", counters.rxe.get(name, 0), 0)
-            for node, counters in moved.items()
-            for name in ("sent_pkts", "rcvd_pkts")
-        ),
+        *_rxe_idle(moved),
         _equal("RoCE frames on the wire", frames.roce_v1 + frames.roce_v2, 0),
         _at_least(
             "TCP payload bytes on the wire",

@@ -13,6 +13,11 @@ from rocelab.record.read import Cell, Json, Run
 from rocelab.report import adapter_tables
 from rocelab.report.figure import Column, Note, Section, Table
 
+_UNCAPTURED = (
+    "Nothing captured the link: {}. Only counters at both nodes prove the transport: the adapter "
+    "(hw-v1, hw-v2, ib), or the interface and TCP (tcp, ipoib), must have sent at least what the "
+    "benchmark did, and rxe nothing. These counters include the traffic of other programs."
+)
 _BY_ADAPTER = (
     "No capture on a host sees packets that an adapter makes (hw-v1, hw-v2, ib, ipoib). There the "
     "proof is that the adapter's counters at both ends rose by at least what the benchmark sent, "
@@ -73,6 +78,7 @@ def section(run: Run) -> Section:
             notes=(Note("This run has no cells, so nothing was proven.", "warning"),),
         )
     where = _where_captured(run)
+    uncaptured = _uncaptured(run)
     rows = []
     failures = []
     for cell in run.cells:
@@ -96,8 +102,8 @@ def section(run: Run) -> Section:
         )  # fmt: skip
         failures += [(cell.name, text) for text in found.failed]
     counts = Table(
-        "Per cell, summed over its sizes: packets by the driver's counters at both nodes, frames "
-        f"in the capture taken {where}",
+        "Per cell, summed over its sizes: packets by the driver's counters at both nodes"
+        + ("" if uncaptured else f", frames in the capture taken {where}"),
         (
             Column("cell", name=True),
             Column("transport"),
@@ -126,19 +132,28 @@ def section(run: Run) -> Section:
         "proof",
         "Proof of transport",
         notes=(
-            Note(
+            Note(_UNCAPTURED.format(uncaptured), "warning")
+            if uncaptured
+            else Note(
                 "A number is labelled with a transport only if two independent sources prove it: "
                 "the driver's packet counters, and a capture of the link taken "
                 f"{where}. Over RoCE v2, packets sent, packets received and frames on the link "
                 "must be equal; over TCP, the driver's counters must not change. A cell that "
                 "fails these checks is an error, and its numbers are not used."
             ),
-            *((Note(_BY_ADAPTER),) if by_adapter else ()),
+            *((Note(_BY_ADAPTER),) if by_adapter and not uncaptured else ()),
             *_cut(run),
             *_lost(run),
         ),
         tables=tuple(tables),
     )
+
+
+def _uncaptured(run: Run) -> str:
+    """Why steps have no capture; empty if all have one."""
+    steps = (step for cell in run.cells if cell.content for step in cell.content.objects("steps"))
+    reasons = dict.fromkeys(step.object("capture").text("missing", "") for step in steps)
+    return "; ".join(reason for reason in reasons if reason)
 
 
 def _cut(run: Run) -> Iterator[Note]:

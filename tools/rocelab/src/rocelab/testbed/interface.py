@@ -26,6 +26,8 @@ class Captured:
 
     lost: int = 0
     """Frames that came faster than they could be written, and are missing in the file."""
+    missing: str = ""
+    """Why there is no file, where nothing may capture the data link."""
 
 
 class Testbed(Protocol):

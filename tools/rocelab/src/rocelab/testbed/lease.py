@@ -4,7 +4,8 @@
 A small shell on the machine holds the lease until its standard input closes. That happens however
 rocelab ends, even by SIGKILL. It then kills the commands that rocelab started there, carries out
 what `at_end` noted, and removes queueing disciplines and temporary files. It does the same before
-it holds the lease, for what an earlier run left whose lease was killed, too.
+it holds the lease, for what an earlier run left whose lease was killed, too. A user who cannot
+become root holds a lease of their own, which waits for root's but not for other users'.
 """
 
 from __future__ import annotations
@@ -34,6 +35,21 @@ _END_TIMEOUT = 60
 _SCRIPT = f"""
 home=$1 who=$2 user=$3
 umask 077
+if [ ! "$home" ]; then
+	# a plain user's: where nobody else can write
+	home=/run/user/$user
+	[ -d "$home" ] && [ -O "$home" ] || home=$HOME
+	home=$home/.rocelab-lease-$(uname -n)
+	tries=0
+	while [ -d {FOLDER} ]; do
+		if [ "$tries" -ge {10 * _WAIT_SECONDS} ]; then
+			echo "{_BUSY} a run of root's"
+			exit 3
+		fi
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+fi
 
 sweep() {{
 	tries=0
@@ -104,9 +120,11 @@ def at_end(node: Node, argv: Sequence[str]) -> None:
 def _start(machine: Node) -> Process:
     user = machine.run(("id", "-u")).stdout.strip()
     who = f"{socket.gethostname()}, process {os.getpid()}"
-    words = (FOLDER, who, user)
     # without the mark: a lease must not be taken for a command of the run
-    return machine.root.start(("env", "-u", MARK, "sh", "-c", _SCRIPT, "sh", *words), lifeline=True)
+    shell = ("-u", MARK, "sh", "-c", _SCRIPT, "sh")
+    if not machine.has_root:
+        return machine.start(("env", *shell, "", who, user), lifeline=True)
+    return machine.root.start(("env", *shell, FOLDER, who, user), lifeline=True)
 
 
 def _wait_held(machine: Node, process: Process) -> None:
@@ -115,7 +133,8 @@ def _wait_held(machine: Node, process: Process) -> None:
         raise TestbedError(
             f"{machine.name} is in use by {line.removeprefix(_BUSY).strip() or 'another run'}",
             cause="another run or `rocelab doctor` measures there, or lost its connection",
-            action=f"Wait until it ends. If it is dead, end its process on {machine.name}.",
+            action=f"Wait until it ends. If it is dead, end its process on {machine.name}, and "
+            f"remove {FOLDER} there if that is left.",
         )
 
 

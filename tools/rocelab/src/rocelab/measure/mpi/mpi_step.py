@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from rocelab import accelerators
 from rocelab.directory import Directory
 from rocelab.errors import CellError
-from rocelab.measure import snaplen, transport_proof
+from rocelab.measure import snaplen, transport_proof, witness
 from rocelab.measure.mpi import launch
 from rocelab.measure.pair_step import Step, observed, probed, timed
 from rocelab.measure.rig import Rig
@@ -20,7 +20,7 @@ from rocelab.plans.benchmarks.mpi.suite import MpiJob, Suite
 from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.benchmarks.tool import Measurement
 from rocelab.plans.plan import Cell
-from rocelab.record import frames, layout
+from rocelab.record import layout
 from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machine_of, machines
 
@@ -111,7 +111,7 @@ def measure(
             _fetch(machine_of(rig.nodes[0]), f"{folder}/{suite.report}", into)
     with Directory.open(into) as step:
         results = suite.parse(job, said(suite, step))
-    seen = frames.count(capture, control_ports=ports)
+    seen = witness.count(capture, captured, ports)
     proof = transport_proof.prove(
         cell.transport,
         moved,
@@ -134,8 +134,7 @@ def measure(
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
         "path_mtu": None,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        "capture": snaplen.record(kept, captured.lost),
-        "frames": asdict(seen),
+        **witness.record(kept, captured, seen),
         "proof": {**asdict(proof), "ok": proof.ok},
         "probe": [asdict(check) for check in checks],
     }

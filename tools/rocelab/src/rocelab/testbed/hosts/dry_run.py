@@ -48,6 +48,11 @@ class DryNode:
         return self.real.link
 
     @property
+    def has_root(self) -> bool:
+        """Whether commands can run as root."""
+        return self.real.has_root
+
+    @property
     def root(self) -> DryNode:
         """The same with root's commands, which are noted."""
         return DryNode(self.real.root, self.as_root, is_root=True)

@@ -185,6 +185,11 @@ class CommandNode:
         """The data interface."""
         return self._link
 
+    @property
+    def has_root(self) -> bool:
+        """Whether commands can run as root."""
+        return True
+
     @cached_property
     def root(self) -> CommandNode:
         """The same node with commands run as root; itself if they already are."""

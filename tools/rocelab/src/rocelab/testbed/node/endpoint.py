@@ -29,6 +29,11 @@ class Endpoint:
     """Its port; 0: any."""
 
     @property
+    def has_root(self) -> bool:
+        """Whether commands can run as root."""
+        return self.machine.has_root
+
+    @property
     def root(self) -> Endpoint:
         """The same end with commands run as root."""
         return replace(self, machine=self.machine.root)

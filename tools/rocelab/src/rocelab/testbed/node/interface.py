@@ -76,8 +76,15 @@ class Node(Protocol):
         """The data interface."""
 
     @property
+    def has_root(self) -> bool:
+        """Whether commands can run as root."""
+
+    @property
     def root(self) -> Node:
-        """The same node with commands run as root; use it only for commands that need root."""
+        """The same node with commands run as root; use it only for commands that need root.
+
+        Raises TestbedError if commands cannot run as root.
+        """
 
     def run(
         self,

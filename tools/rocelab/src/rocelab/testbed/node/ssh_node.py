@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocelab.errors import TestbedError
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import DataLink
 from rocelab.testbed.node.sudo import sudo
@@ -38,6 +39,8 @@ class SshTarget:
     """Whether commands run through sudo(8)."""
     is_root: bool = True
     """Whether `user` is root."""
+    no_root: str = ""
+    """Why commands cannot run as root; empty if they can."""
 
     def options(self) -> list[str]:
         """Return options for ssh(1): only known host keys, and never a prompt."""
@@ -68,7 +71,13 @@ class SshTarget:
         return ["ssh", *self.options(), "--", self.host, shlex.join(words)]
 
     def as_root(self) -> SshTarget:
-        """Return the same with sudo, unless root logs in."""
+        """Return the same with sudo, unless root logs in. Raises TestbedError without root."""
+        if self.no_root:
+            raise TestbedError(
+                f"a command needs root on {self.host}",
+                cause=self.no_root,
+                action="Let this user run sudo without a password; docs/root.md lists what for.",
+            )
         return self if self.is_root or self.sudo else replace(self, sudo=True)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
@@ -88,6 +97,11 @@ class SshNode(CommandNode):
     def __init__(self, name: str, link: DataLink, target: SshTarget, patience: float = 1) -> None:
         super().__init__(name, link, target, patience)
         self.target = target
+
+    @property
+    def has_root(self) -> bool:
+        """Whether commands can run as root."""
+        return not self.target.no_root
 
     def connect(self, *, timeout: float) -> bool:
         """Open the shared connection; return whether the node answered.

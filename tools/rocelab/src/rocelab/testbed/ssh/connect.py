@@ -45,11 +45,14 @@ def target_of(host: Host, control_path: Path) -> SshTarget:
 
 
 @contextmanager
-def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
+def connected(
+    hosts: Sequence[Host], *, root_for: str = "the driver and the probes"
+) -> Iterator[list[SshNode]]:
     """Connect to the hosts and yield them as nodes; disconnect on exit.
 
-    Raises MissingError if ssh(1) is not installed, TestbedError when a host refuses the login,
-    does not let us become root, or lacks the data interface.
+    `root_for` says what needs root; if it is empty, a host may refuse it. Raises MissingError if
+    ssh(1) is not installed, TestbedError when a host refuses the login, does not let us become
+    root, or lacks the data interface.
     """
     if not shutil.which("ssh"):
         raise MissingError(
@@ -64,7 +67,7 @@ def connected(hosts: Sequence[Host]) -> Iterator[list[SshNode]]:
     def one(host: Host) -> SshNode:
         target = targets[host.name]
         _open(host, target)
-        return _checked(host, target)
+        return _checked(host, target, root_for)
 
     with _disconnecting(sockets, targets.values()):
         yield at_once(one, hosts)
@@ -121,8 +124,8 @@ def _open(host: Host, target: SshTarget) -> None:
         )
 
 
-def _checked(host: Host, target: SshTarget) -> SshNode:
-    """Check that commands can run as root, and return the node with its data interface."""
+def _checked(host: Host, target: SshTarget, root_for: str) -> SshNode:
+    """Return the node with its data interface; look whether commands can run as root."""
     bare = SshNode(host.name, _UNKNOWN_LINK, target)
     is_root = bare.run(["id", "-u"]).stdout.strip() == "0"
     target = replace(target, is_root=is_root)
@@ -132,12 +135,20 @@ def _checked(host: Host, target: SshTarget) -> SshNode:
         host=host.name,
     )
     node = SshNode(host.name, link, target)
-    done = node.root.run(["true"], check=False)
-    if done.returncode:
+    refused = "" if is_root else _refused(node, host)
+    if refused and root_for:
         raise TestbedError(
-            f"cannot become root on {host.name}, which the driver and the probes need",
-            cause=done.stderr.strip()[-200:] or "sudo refuses",
+            f"cannot become root on {host.name}, as needed for {root_for}",
+            cause=refused,
             action='Let this user run sudo without a password, or set user = "root" in the '
-            "inventory.",
+            "inventory. Plans of tcp, hw-*, ib and ipoib with probes = [] need no root.",
         )
-    return node
+    return SshNode(host.name, link, replace(target, no_root=refused)) if refused else node
+
+
+def _refused(node: SshNode, host: Host) -> str:
+    """Say why a user who is not root cannot become root; empty if they can."""
+    if not host.root:
+        return "the inventory says root = false"
+    done = node.root.run(["true"], check=False)
+    return (done.stderr.strip()[-200:] or "sudo refuses") if done.returncode else ""

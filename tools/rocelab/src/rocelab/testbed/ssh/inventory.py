@@ -65,6 +65,8 @@ class Host:
     """Networks (CIDR) over which MPI's daemons talk, the same for all hosts; empty: chosen."""
     transports: Mapping[str, Uses] = field(default_factory=dict)
     """By key of `TRANSPORT_KEYS`."""
+    root: bool = True
+    """Whether to become root there, with sudo(8); without it some plans cannot run."""
 
 
 def default_path() -> Path:
@@ -109,6 +111,7 @@ def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
         known_hosts=_path(table, "known_hosts", path),
         control=control,
         transports=_transports(table) if table.has("transport") else {},
+        root=table.flag("root", default=True),
     )
     table.done()
     return host

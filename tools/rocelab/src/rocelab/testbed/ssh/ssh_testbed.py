@@ -38,6 +38,7 @@ EACH_WITNESS = (
     "AF_PACKET (linktap) on every host's data interface, incoming frames only: not outside the "
     "hosts; each host stamps with its own clock"
 )
+NO_WITNESS = "none: only the counters at both ends say what crossed the link"
 # a measurement is only as real as the least real of its nodes
 _LEAST_REAL: tuple[accelerators.Name, ...] = ("tcg", "kvm", "native")
 
@@ -66,6 +67,9 @@ class SshTestbed:
         cpuinfos = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
         accelerators = [local.accelerator(cpuinfo) for cpuinfo in cpuinfos]
         self._accelerator = min(accelerators, key=_LEAST_REAL.index)
+        plain = [node.name for node in nodes if not node.has_root]
+        self.missing = f"a capture needs root on {', '.join(plain)}" if plain else ""
+        """Why nothing captures the data link; empty where a capture is possible."""
 
     @property
     def nodes(self) -> Sequence[Endpoint]:
@@ -103,8 +107,12 @@ class SshTestbed:
         """Capture on the data interface of the first of two hosts, or on each of more.
 
         With more than two, the first host does not see the traffic between the others. Each host
-        then captures only what it receives, so that no frame is captured twice.
+        then captures only what it receives, so that no frame is captured twice. Without root on
+        all hosts nothing is captured.
         """
+        if self.missing:
+            yield Captured(missing=self.missing)
+            return
         if len(self._nodes) == 2:
             first = self._nodes[0]
             with linktap.capture(first, [first.link.netdev], path, snaplen) as captured:
@@ -124,6 +132,12 @@ class SshTestbed:
             together.lost = sum(captured.lost for captured in each)
             merge(parts, path)
 
+    @property
+    def _witness(self) -> str:
+        if self.missing:
+            return f"{NO_WITNESS}, since {self.missing}"
+        return WITNESS if len(self._nodes) == 2 else EACH_WITNESS
+
     def alive(self) -> None:
         """Raise TestbedError when a host no longer answers."""
         for node in self._nodes:
@@ -135,7 +149,7 @@ class SshTestbed:
             "provider": Provider.SSH,
             "accelerator": self._accelerator,
             "data_link": "the hosts' own network",
-            "witness": WITNESS if len(self._nodes) == 2 else EACH_WITNESS,
+            "witness": self._witness,
             "one_clock": False,
             "mtu": min(node.link.mtu for node in self._nodes),
             "transports": {key: _described(nodes) for key, nodes in self._others.items()},
@@ -146,11 +160,18 @@ class SshTestbed:
         self._cleanup.close()
 
 
-def up(hosts: Sequence[Host], *, transports: Collection[Transport], nodes: int = 2) -> SshTestbed:
+def up(
+    hosts: Sequence[Host],
+    *,
+    transports: Collection[Transport],
+    nodes: int = 2,
+    root_for: str = "the driver and the probes",
+) -> SshTestbed:
     """Log in to the first `nodes` hosts, and find what `transports` use there.
 
-    For rxe, add a device where none exists. Raises UsageError when the inventory has fewer hosts,
-    TestbedError when a host cannot be used or is not prepared (`rocelab hosts prepare`).
+    `root_for` says what needs root; if it is empty, hosts may refuse it, and nothing is captured
+    then. For rxe, add a device where none exists. Raises UsageError when the inventory has fewer
+    hosts, TestbedError when a host cannot be used or is not prepared (`rocelab hosts prepare`).
     """
     if len(hosts) < nodes:
         raise UsageError(
@@ -160,7 +181,7 @@ def up(hosts: Sequence[Host], *, transports: Collection[Transport], nodes: int =
         )
     with ExitStack() as stack:
         hosts = hosts[:nodes]
-        logged_in = stack.enter_context(connected(hosts))
+        logged_in = stack.enter_context(connected(hosts, root_for=root_for))
         ends, others = _set_up(logged_in, hosts, transports, stack)
         return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
 
@@ -204,7 +225,8 @@ def _set_up(
             _add_device(end)
 
         at_once(ready, others.get("rxe", ends))
-    at_once(_check_tap, ends[:1] if len(nodes) == 2 else ends)
+    if all(node.has_root for node in nodes):
+        at_once(_check_tap, ends[:1] if len(nodes) == 2 else ends)
     return ends, others
 
 
