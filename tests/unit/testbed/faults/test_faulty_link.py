@@ -22,6 +22,7 @@ from faulty_frames import (
 )
 from rocelab.plans.fault import LAST, TO_CLIENT, TO_SERVER, Action, FaultPlan
 from rocelab.record.faults_document import Altered
+from rocelab.testbed.faults import link as link_module
 from rocelab.testbed.faults import roce_frame
 from rocelab.testbed.faults.link import Due, FaultyLink
 
@@ -199,6 +200,18 @@ def test_a_flap_takes_everything_for_its_time() -> None:
     assert link.altered.received == -3
     assert [event.done for event in link.events] == ["flap", "lost", "lost", "lost"]
     assert sum(event.psn is None for event in link.events) == 1
+
+
+def test_what_is_no_longer_listed_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_MOST_EVENTS", 3)
+    flap, later = fault("flap", message=1, packet=0, duration_us=5), fault("drop", name="later")
+    link = FaultyLink([flap, later])
+    through(link, [*message(0), *message(4)])
+    for each in [*message(0), *message(4)]:
+        link.frame(TO_SERVER, each, 9000)
+    assert (len(link.events), link.unlisted) == (3, 6)
+    assert link.altered.received == -9
+    assert link.met == {"it", "later"}
 
 
 def test_the_servers_own_requests_pass() -> None:

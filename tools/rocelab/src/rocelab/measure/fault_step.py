@@ -50,16 +50,12 @@ def record(link: FaultyLink, step: Path, rig: Rig, moved: Mapping[str, Counters]
         return {}
     from rocelab.correlate.recovery import recovery
 
-    faults_document.write(step, link.events, link.passed)
+    faults_document.write(step, link.events, link.passed, unlisted=link.unlisted)
     client = rig.nodes[0].link.ipv4
     found = recovery(step / layout.WIRE_CAPTURE, client, link.events)
     counted = {
         node: {name: counters.rxe[name] for name in _COUNTERS if counters.rxe.get(name)}
         for node, counters in moved.items()
     }
-    never = [
-        fault.name
-        for fault in link.faults
-        if not any(event.fault == fault.name for event in link.events)
-    ]
+    never = [fault.name for fault in link.faults if fault.name not in link.met]
     return {"faults": {**asdict(found), "driver": counted, "never_met": never}}

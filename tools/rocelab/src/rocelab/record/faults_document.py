@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -44,29 +44,37 @@ class Altered:
     on_wire: int = 0
     """Frames at the client's card, behind the faults for its answers, before them for requests."""
 
+    def __add__(self, other: Altered) -> Altered:
+        """Return what both changed together."""
+        return Altered(self.received + other.received, self.on_wire + other.on_wire)
+
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Altered:
-        """Count what the events changed."""
-        received = wire = 0
-        for event in events:
-            if event.psn is None:
-                continue
-            at_client = event.direction == "to_client"
-            received += (event.done == "duplicate") - (event.done in _NOT_RECEIVED)
-            received += event.done == "sent rnr_nak"
-            if at_client:
-                wire += (event.done == "duplicate") - (event.done in _NEVER_THERE)
-                wire += event.done.startswith("sent ")
-        return cls(received, wire)
+    def by(cls, event: Event) -> Altered:
+        """Return what one event changed."""
+        if event.psn is None:
+            return cls()
+        twice = event.done == "duplicate"
+        received = twice - (event.done in _NOT_RECEIVED) + (event.done == "sent rnr_nak")
+        if event.direction != "to_client":
+            return cls(received)
+        on_wire = twice - (event.done in _NEVER_THERE) + event.done.startswith("sent ")
+        return cls(received, on_wire)
 
 
 UNALTERED = Altered()
 """No fault changed the number of packets."""
 
 
-def write(step: Path, events: Sequence[Event], frames: dict[str, int]) -> None:
-    """Write a step's faults.json. Raises OSError."""
-    content = {"schema": SCHEMA, "frames": frames, "events": [asdict(each) for each in events]}
+def write(
+    step: Path, events: Sequence[Event], frames: dict[str, int], *, unlisted: int = 0
+) -> None:
+    """Write a step's faults.json, whose `events` lack so many. Raises OSError."""
+    content = {
+        "schema": SCHEMA,
+        "frames": frames,
+        "unlisted": unlisted,
+        "events": [asdict(each) for each in events],
+    }
     with Directory.open(step) as folder:
         folder.write(layout.FAULTS, json.dumps(content, indent=1).encode())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rocelab.plans.fault import LAST, TO_CLIENT, TO_SERVER, Action, FaultPlan
-from rocelab.record.faults_document import Altered, Event
+from rocelab.record.faults_document import UNALTERED, Altered, Event
 from rocelab.testbed.faults import roce_frame
 from rocelab.testbed.faults.messages import Messages, Place
 from rocelab.testbed.faults.roce_frame import Packet
@@ -58,6 +58,12 @@ class FaultyLink:
     events: list[Event] = field(default_factory=list)
     passed: dict[str, int] = field(default_factory=lambda: {TO_SERVER: 0, TO_CLIENT: 0})
     """Frames that came in, by direction."""
+    altered: Altered = UNALTERED
+    """What the faults changed in the packets' numbers."""
+    met: set[str] = field(default_factory=set)
+    """Names of the faults that met a packet."""
+    unlisted: int = 0
+    """Events that are not in `events`, which has the first ones."""
 
     def __post_init__(self) -> None:
         self._rules = [_Rule(fault, fault.times) for fault in self.faults]
@@ -70,11 +76,6 @@ class FaultyLink:
         self._down_by = self._refused_by = ""
         self._not_ready: int | None = None
         self._owed: list[tuple[Action, bytes, Packet, _Rule, Place]] = []
-
-    @property
-    def altered(self) -> Altered:
-        """What the faults changed in the packets' numbers."""
-        return Altered.of(self.events)
 
     def frame(self, direction: str, frame: bytes, now_ns: int) -> list[Due]:
         """Take a frame from one side; return the frames to hand over."""
@@ -101,7 +102,7 @@ class FaultyLink:
     def late(self, now_ns: int) -> list[Due]:
         """Return the held frames that nothing overtook in time."""
         ready = [held for held in self._held if held.due.at_ns <= now_ns]
-        self._held = [held for held in self._held if held not in ready]
+        self._held = [held for held in self._held if held.due.at_ns > now_ns]
         return [held.due for held in ready]
 
     def _follow(self, direction: str, frame: bytes, packet: Packet | None) -> Place | None:
@@ -186,13 +187,10 @@ class FaultyLink:
 
     def _overtaken(self, direction: str, passed: int, now_ns: int) -> list[Due]:
         """Return the held frames that enough others have overtaken."""
-        ready = []
         for held in self._held:
-            if held.due.direction == direction:
-                held.left -= passed
-                if held.left <= 0:
-                    ready.append(held)
-        self._held = [held for held in self._held if held not in ready]
+            held.left -= passed if held.due.direction == direction else 0
+        ready = [held for held in self._held if held.left <= 0]
+        self._held = [held for held in self._held if held.left > 0]
         return [Due(now_ns, held.due.direction, held.due.frame) for held in ready]
 
     def _note(
@@ -204,16 +202,19 @@ class FaultyLink:
         fault: str,
         done: str,
     ) -> None:
+        event = Event(
+            fault=fault,
+            done=done,
+            direction=direction,
+            time_ns=now_ns,
+            opcode=packet.opcode if packet else None,
+            psn=packet.psn if packet else None,
+            message=place.message if place else None,
+            packet=place.packet if place else None,
+        )
+        self.met.add(fault)
+        self.altered += Altered.by(event)
         if len(self.events) < _MOST_EVENTS:
-            self.events.append(
-                Event(
-                    fault=fault,
-                    done=done,
-                    direction=direction,
-                    time_ns=now_ns,
-                    opcode=packet.opcode if packet else None,
-                    psn=packet.psn if packet else None,
-                    message=place.message if place else None,
-                    packet=place.packet if place else None,
-                )
-            )
+            self.events.append(event)
+        else:
+            self.unlisted += 1
