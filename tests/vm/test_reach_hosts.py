@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -62,6 +63,16 @@ _END_SSHD = f"""
 kill "$(cat /run/lab.pid)"; pkill -KILL -u {_USER}
 while pgrep -u {_USER} >/dev/null; do sleep 0.1; done
 userdel -r {_USER} 2>/dev/null; rm -f /etc/sudoers.d/{_USER} /run/lab_keys
+"""
+
+# an Open MPI in a folder of the site, which is another on each host; the log shows that it ran
+_SITE_MPI = """
+mkdir -p "$1"
+for name in mpirun prted orted; do
+    real=$(command -v "$name") || continue
+    printf '#!/bin/sh\\necho %s >>$HOME/used\\nexec %s "$@"\\n' "$name" "$real" >"$1/$name"
+    chmod 755 "$1/$name"
+done
 """
 
 
@@ -178,8 +189,14 @@ def test_one_interface_behind_a_jump_host(
 
 
 def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:
-    """TCP runs without a capture, is proven by counters, and leaves nothing; rxe is refused."""
-    hosts, said = one_interface(testbed), list[str]()
+    """TCP runs without a capture, is proven by counters, and leaves nothing; rxe is refused.
+
+    Open MPI is in another folder on each host, which only the inventory knows.
+    """
+    said = list[str]()
+    hosts = [replace(host, path=(f"/opt/site {host.name}/bin",)) for host in one_interface(testbed)]
+    for node, host in zip(testbed.nodes, hosts, strict=True):
+        node.run(["sh", "-c", _SITE_MPI, "sh", *host.path])
     qperf = '[[benchmark]]\ntool = "qperf"\ntest = "tcp_bw"\nsizes = [65536]\nseconds = 1\n'
     plan = plan_file.from_toml(PLAN.format(transport="tcp") + qperf, "plain")
     rxe = plan_file.from_toml(PLAN.format(transport="rxe-v2"), "rxe")
@@ -192,11 +209,14 @@ def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: P
             outcome = runner.run(plan, two, tmp_path)
         finally:
             two.down()
+        used = [node.run(["cat", f"/home/{_USER}/used"]).stdout.split() for node in testbed.nodes]
         for node in testbed.nodes:
             owned = ("find", "/tmp", "/run", f"/home/{_USER}", "-user", _USER, "-name", "*rocelab*")
             assert node.run(owned).stdout == ""
             assert node.run(("pgrep", "-x", "-u", _USER, "sh|orted|qperf"), check=False).returncode
     assert outcome.exit_code is ExitCode.OK
+    assert "mpirun" in used[0]
+    assert {"prted", "orted"} & set(used[1])
     assert any("nothing captures the link" in line for line in said)
     cells = [json.loads(path.read_text()) for path in outcome.path.glob("cells/*/cell.json")]
     assert len(cells) == 2

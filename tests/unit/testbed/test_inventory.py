@@ -25,6 +25,7 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         '[[host]]\nname = "left"\nhost = "fe80::1%eth0"\nuser = "me"\nport = 2222\n'
         'netdev = "enp3s0f1.7"\nverbs = "mlx5_0"\nidentity = "~/.ssh/lab"\n'
         'known_hosts = "/etc/lab/known_hosts"\nroot = false\n'
+        'path = ["/opt/mpi/bin"]\nmodules = ["osu/7.4"]\n'
         '[[host]]\nhost = "b"\nnetdev = "eth1"\n'
     )
     left, second = inventory.load(path)
@@ -32,6 +33,8 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         *("left", "fe80::1%eth0", "enp3s0f1.7", "me", 2222, "mlx5_0"),
         *(Path.home() / ".ssh/lab", Path("/etc/lab/known_hosts")),
         root=False,
+        path=("/opt/mpi/bin",),
+        modules=("osu/7.4",),
     )
     assert second.name == "n2"
 

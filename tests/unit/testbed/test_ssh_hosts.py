@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import fake_host
+from fake_host import LINK
 from fake_testbed import FakeProcess, pcap, roce_v2
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
@@ -30,16 +32,6 @@ from rocelab.testbed.ssh.connect import connected
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
 CONTROL = Path("/run/x/n1")
-LINK = {
-    "ifname": "eth1",
-    "flags": ["BROADCAST", "UP"],
-    "mtu": 9000,
-    "address": "52:54:00:00:00:01",
-    "addr_info": [
-        {"family": "inet6", "local": "fe80::1", "scope": "link"},
-        {"family": "inet", "local": "10.0.0.1", "scope": "global"},
-    ],
-}
 
 
 def test_ssh_decides_what_the_inventory_leaves_out() -> None:
@@ -134,33 +126,13 @@ def test_a_transport_with_an_interface_of_its_own(tmp_path: Path) -> None:
     assert (described["n1"]["netdev"], described["n1"]["mtu"]) == ("eth2", 9000)
 
 
-_SSH = """#!/bin/sh
-# what is to run there is the last word
-for word; do
-    [ "$word" != -M ] || exit 0
-    last=$word
-done
-PATH=$FAKE:$PATH exec sh -c "$last"
-"""
-
-
 @pytest.fixture
 def without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An `ssh` to a host whose user is not root; the file says whether its `sudo` was asked."""
-    there = tmp_path / "there"
-    programs = {
-        tmp_path / "ssh": _SSH,
-        there / "id": "echo 1000",
-        there / "ip": f"cat <<'E'\n{json.dumps([LINK])}\nE",
-        there / "sudo": f"echo >>{there}/asked; echo 'sudo: a password is required' >&2; exit 1",
-    }
-    there.mkdir()
-    for path, script in programs.items():
-        path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setenv("FAKE", str(there))
-    return there / "asked"
+    asked = tmp_path / "asked"
+    refuse = f"echo >>{asked}; echo 'sudo: a password is required' >&2; exit 1"
+    fake_host.install(tmp_path, monkeypatch, {"id": "echo 1000", "sudo": refuse})
+    return asked
 
 
 def test_a_host_may_refuse_root_where_nothing_needs_it(without_root: Path) -> None:

@@ -42,7 +42,7 @@ echo "{_AGENT_MARK}$*" >&2
 # OSU 7.2 and later install into subfolders: standard, blocking
 _OSU = "/usr/local/libexec/osu-micro-benchmarks/mpi"
 _PATH = ":".join((
-    *("PATH=/usr/local/bin:$PATH", f"{_OSU}/pt2pt", f"{_OSU}/collective"),
+    *("PATH=$PATH:/usr/local/bin", f"{_OSU}/pt2pt", f"{_OSU}/collective"),
     *(f"{_OSU}/pt2pt/standard", f"{_OSU}/collective/blocking", "/usr/local/libexec/npb"),
 ))  # fmt: skip
 _FIND = f"""#!/bin/sh
@@ -233,7 +233,8 @@ def daemon(line: str, netdev: str) -> tuple[str, ...]:
     `netdev` takes the place of the first node's control interface, whose name may differ.
 
     The line is shell text that first sets variables, `… ; export … ; /usr/bin/prted …`. We take
-    only the last command, split into words, and only if it is Open MPI's daemon.
+    only the last command, split into words, and only if it is Open MPI's daemon: by its name, as
+    each host may have it in another folder.
     """
     try:
         lexer = shlex.shlex(line.partition(_AGENT_MARK)[2], posix=True, punctuation_chars=";")
@@ -253,6 +254,7 @@ def daemon(line: str, netdev: str) -> tuple[str, ...]:
             cause="this Open MPI names its daemon differently, or the output is not mpirun's",
             action="Run `mpirun --version` on the first node: it must be Open MPI.",
         )
+    words[0] = PurePosixPath(words[0]).name
     for index, word in enumerate(words[:-1]):
         if word in _IF_INCLUDE:
             words[index + 1] = netdev

@@ -41,6 +41,8 @@ class SshTarget:
     """Whether `user` is root."""
     no_root: str = ""
     """Why commands cannot run as root; empty if they can."""
+    environment: tuple[str, ...] = ()
+    """Variables of all commands but those of sudo, as `NAME=value`."""
 
     def options(self) -> list[str]:
         """Return options for ssh(1): only known host keys, and never a prompt."""
@@ -67,7 +69,11 @@ class SshTarget:
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the local command line that runs `argv` on the node, quoted for its shell."""
-        words = sudo(argv) if self.sudo else argv
+        words: Sequence[str] = argv
+        if self.sudo:
+            words = sudo(argv)
+        elif self.environment:
+            words = ("env", *self.environment, *argv)
         return ["ssh", *self.options(), "--", self.host, shlex.join(words)]
 
     def as_root(self) -> SshTarget:

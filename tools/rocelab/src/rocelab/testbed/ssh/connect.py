@@ -15,7 +15,7 @@ from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
-from rocelab.testbed.ssh import data_interface
+from rocelab.testbed.ssh import data_interface, site_environment
 from rocelab.testbed.ssh.inventory import Host
 
 _LOGIN_TIMEOUT = 30
@@ -134,6 +134,7 @@ def _checked(host: Host, target: SshTarget, root_for: str) -> SshNode:
         host.netdev,
         host=host.name,
     )
+    target = replace(target, environment=site_environment.of(bare, host))
     node = SshNode(host.name, link, target)
     refused = "" if is_root else _refused(node, host)
     if refused and root_for:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -20,6 +21,8 @@ _NAME = r"[a-z0-9][a-z0-9-]{0,30}"
 _NETDEV = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}"  # IFNAMSIZ is 16, with the NUL
 _DEVICE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"  # IB_DEVICE_NAME_MAX is 64
 _PATH = r"(~/|/)[^\x00-\x1f]{1,4094}"
+_FOLDER = r"/[^\x00-\x1f:]{1,1023}"  # of PATH, which divides at colons
+_MODULE = r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,127}"
 
 
 def key_of(transport: Transport) -> str:
@@ -67,6 +70,10 @@ class Host:
     """By key of `TRANSPORT_KEYS`."""
     root: bool = True
     """Whether to become root there, with sudo(8); without it some plans cannot run."""
+    path: tuple[str, ...] = ()
+    """Folders in which programs are looked for first."""
+    modules: tuple[str, ...] = ()
+    """Environment modules to load for all commands but root's."""
 
 
 def default_path() -> Path:
@@ -112,6 +119,8 @@ def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
         control=control,
         transports=_transports(table) if table.has("transport") else {},
         root=table.flag("root", default=True),
+        path=_each(table, "path", _FOLDER, "a folder's path that starts with / and has no colon"),
+        modules=_each(table, "modules", _MODULE, "a module's name"),
     )
     table.done()
     return host
@@ -142,6 +151,13 @@ def _networks(top: Table) -> tuple[str, ...]:
         except ValueError:
             top.fail("control", f"{shown(text)} is not a network such as 192.0.2.0/24")
     return tuple(networks)
+
+
+def _each(table: Table, key: str, pattern: str, words: str) -> tuple[str, ...]:
+    for text in (texts := table.texts(key)):
+        if not re.fullmatch(pattern, text, re.ASCII):
+            table.fail(key, f"{shown(text)} is not {words}")
+    return texts
 
 
 def _path(table: Table, key: str, words: str) -> Path | None:
