@@ -126,6 +126,7 @@ def test_output(tmp_path: Path) -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "tx icrc" in text
     assert "+100.0" in text
+    assert "64\N{NARROW NO-BREAK SPACE}B" in text
     runs_of = {"base": ["x"], "change": ["y"]}
     document = json.loads(json.dumps(ab_tables.document(found, "instrumented", "./mine", runs_of)))
     assert document["schema"] == "rocelab.ab/1"

@@ -6,6 +6,7 @@ File names and names in captures are untrusted: they go through `printable`.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -18,8 +19,11 @@ _MARGIN = (0, 2, 0, 0)
 
 
 def printable(text: str) -> str:
-    """The text with every control and format character made visible."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    """The text with every control and format character made visible; spaces of any width stay."""
+    return "".join(
+        char if char.isprintable() or unicodedata.category(char) == "Zs" else f"\\x{ord(char):02x}"
+        for char in text
+    )
 
 
 def _number(value: float) -> str:
