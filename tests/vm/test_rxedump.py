@@ -407,7 +407,12 @@ def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
     missing = [f"tx.{stage}" for stage in ("wqe", "route")]
     missing += [f"rx.{stage}" for stage in RX_STAGES[2:]]
     assert capture.session["missing"].split(",") == missing
-    assert (len(capture.sent()), len(capture.received())) == moved
+    # 7.x preempts the probes of functions; the file counts packets without stages
+    lost = capture.counters()["lost"]
+    assert lost == 0 or LINE == "7.x"
+    found = len(capture.sent()), len(capture.received())
+    assert all(one <= all_of for one, all_of in zip(found, moved, strict=True))
+    assert sum(moved) - lost <= sum(found)
     for packet in capture.sent():
         assert list(packet.stages) == [s for s in TX_STAGES if f"tx.{s}" not in missing]
     for packet in capture.received():
