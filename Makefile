@@ -42,7 +42,7 @@ check: develop  ## before each commit: Python's linters, quick tests without vir
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache --no-logo >/dev/null || $(BIN)/lint-imports --no-cache --no-logo
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
-	@$(PYTEST_HERE) -m "not slow"
+	@$(PYTEST_HERE) -m "not slow and not long and not soak"
 
 FUZZ_SECONDS ?= 60
 fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)

@@ -16,6 +16,8 @@ import rocelab
 from corpus import CAPTURES
 from rocelab.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 _TOP = CAPTURES.parent
 _CAPTURE = CAPTURES / "fault-drop-before.pcap"
 

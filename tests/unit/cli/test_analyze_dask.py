@@ -21,6 +21,8 @@ from rocelab.capture import cluster
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, UsageError
 
+pytestmark = pytest.mark.slow
+
 SKEWED = ["case-skew-requests.pcap", "case-skew-responses.pcap"]
 """Two taps of one connection; the clock of one is wrong."""
 

@@ -23,6 +23,8 @@ from requirements import missing, need_program
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, MissingError, UsageError
 
+pytestmark = pytest.mark.slow
+
 _LIMIT_S = 90
 _UDP_PAYLOAD = 14 + 20 + 8
 _IN_OWN_NETWORK = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")

@@ -20,6 +20,8 @@ from rocelab.stage_table import RX, TX
 from tshark_plugin import Tshark
 from two_drivers import schedule
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {
     "node": "node", "dev": "dev", "dir": "dir", "net": "net", "op": "op", "psn": "psn",
     "gap_ns": "gap", "psn_status": "psn.status", "response_to": "response_to",

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _FIRST = """
 import sys
 from rocelab.cli import main

@@ -18,6 +18,8 @@ from json_keys import keys
 from rocelab.report import build
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "tests/unit/data/sample-run.tar.gz"
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 KERNEL = Path(__file__).parents[3] / "kernel"
 SCRIPTS = KERNEL / "scripts"
 RXE = "drivers/infiniband/sw/rxe"

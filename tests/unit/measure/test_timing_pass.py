@@ -21,6 +21,8 @@ from rocelab.record import read
 from rocelab.report import watching
 from rocelab.testbed.node import Node
 
+pytestmark = pytest.mark.slow
+
 PLAN = f"""
 [plan]
 name = "twice"

@@ -14,6 +14,8 @@ import pytest
 
 from requirements import need_program
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "tools/mpibench"
 PAIRS = ("latency", "multi_lat", "bw", "bibw", "mbw_mr")

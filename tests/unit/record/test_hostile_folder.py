@@ -25,6 +25,8 @@ from rocelab.record import layout, read
 from rocelab.record.folder import RunFolder
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 RUN = Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIattacker evil@example"
 WITHIN = 60

@@ -24,6 +24,8 @@ from rocelab.errors import UsageError
 from rocelab.report import capture_page
 from rocelab.report.capture_page import wording
 
+pytestmark = pytest.mark.slow
+
 _EVIL = "<script>alert(1)<img src=x onerror=alert(2)>\"'&{{7*7}}"
 _LARGEST = 2_000_000
 

@@ -19,6 +19,8 @@ from rocelab import stage_table, units
 from rocelab.report import palette
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 DEMO = Path(__file__).parents[1] / "data" / "sample-run.tar.gz"
 MOST_WORDS = 9000
 

@@ -17,6 +17,8 @@ from rocelab.report import transport_comparison, wording
 from rocelab.stats.summary import spread
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"sizes": (64, 4096), "tests": ("write_lat", "read_lat"), "transports": ("tcp", "rxe-v2")}
 
 

@@ -18,6 +18,8 @@ from rocelab.record import read
 from rocelab.report import build, correlation_figures, life_figures, stage_figures
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 RUN = Synthetic(
     transports=("tcp", "rxe-v2"), tests=("write_lat", "write_bw"), sizes=(64, 1024, 4096),
     repetitions=6,

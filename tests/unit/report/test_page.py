@@ -17,6 +17,8 @@ from html_tree import Element
 from rocelab.report import build, palette
 from synthetic_run import Synthetic
 
+pytestmark = pytest.mark.slow
+
 RUN = Synthetic(
     transports=("tcp", "rxe-v1", "rxe-v2"),
     tests=("write_lat", "read_lat", "write_bw"),

@@ -23,6 +23,8 @@ from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.ssh import connect
 
+pytestmark = pytest.mark.slow
+
 # a machine with processes, interfaces, /tmp and /run that nothing else uses
 _ENTER = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
 _SETUP = "mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run && echo ready && exec sleep 600"

@@ -15,6 +15,8 @@ from rocelab.testbed.ssh import inventory
 from rocelab.testbed.ssh.connect import connected
 from rocelab.testbed.ssh.inventory import Host
 
+pytestmark = pytest.mark.slow
+
 _MODULE = """#%%Module
 prepend-path PATH {%s/bin}
 prepend-path LD_LIBRARY_PATH {%s/lib}

@@ -13,6 +13,8 @@ from corpus import files, frames
 from rocelab import stage_table
 from tshark_plugin import Tshark
 
+pytestmark = pytest.mark.slow
+
 TX = ("rocelab/1 node=n1 dev=rxe0 dir=tx net=v2 op=RC_RDMA_WRITE_ONLY qpn=17 dqpn=18 psn=4711 "
       "wqe_ns=41 alloc_ns=210 bth_ns=38 route_ns=12 net_ns=95 copy_ns=160 icrc_ns=88 xmit_ns=640 "
       "gap_ns=7")  # fmt: skip

@@ -17,6 +17,8 @@ from rocelab.errors import TestbedError
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.wireshark.extcap import places, stream
 
+pytestmark = pytest.mark.slow
+
 HOSTS = """
 [[host]]
 name = "alpha"

@@ -14,6 +14,8 @@ from corpus import CAPTURES, SAMPLES, crc, files, frames
 from rocelab import capture
 from tshark_plugin import PLUGIN, REPOSITORY, WHICH, Tshark, TsharkError
 
+pytestmark = pytest.mark.slow
+
 Net = frames.Net
 FIELDS = ["infiniband.bth.opcode", "rocelab.icrc.status", "rocelab.icrc.expected",
           "rocelab.fecn", "rocelab.becn"]  # fmt: skip

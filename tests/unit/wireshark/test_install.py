@@ -16,6 +16,8 @@ from corpus import CAPTURES
 from rocelab.wireshark.install import PROFILE
 from tshark_plugin import Tshark
 
+pytestmark = pytest.mark.slow
+
 SOURCE = tshark_plugin.PLUGIN.parent
 
 
