@@ -127,10 +127,10 @@ class FakeNode:
             base, count = "/sys/class/net/data0/statistics", self.bed.segments
             for way in ("tx", "rx"):
                 text += f"{base}/{way}_packets:{count}\n{base}/{way}_bytes:{count * 65054}\n"
-            return 2, text + (
-                "/proc/net/snmp:Tcp: RtoAlgorithm InSegs OutSegs\n"
-                f"/proc/net/snmp:Tcp: 1 {count} {count}\n"
-            )
+            if "/proc/net/snmp" in line:
+                text += "/proc/net/snmp:Tcp: RtoAlgorithm InSegs OutSegs\n"
+                text += f"/proc/net/snmp:Tcp: 1 {count} {count}\n"
+            return 2, text
         if "gid_attrs" in line:
             base = "/sys/class/infiniband/rxe0/ports/1"
             mapped = "0000:0000:0000:0000:0000:ffff:" + "".join(

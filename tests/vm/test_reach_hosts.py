@@ -65,7 +65,7 @@ while pgrep -u {_USER} >/dev/null; do sleep 0.1; done
 userdel -r {_USER} 2>/dev/null; rm -f /etc/sudoers.d/{_USER} /run/lab_keys
 """
 
-# an Open MPI in a folder of the site, which is another on each host; the log shows that it ran
+# an Open MPI in a site folder that differs between hosts; its log shows that it ran
 _SITE_MPI = """
 mkdir -p "$1"
 for name in mpirun prted orted; do
@@ -112,7 +112,7 @@ Host *
 
 @contextmanager
 def a_user(nodes: list[Node], *, sudo: str = "") -> Iterator[None]:
-    """A user who is not root, and an SSH server for them on a port of its own.
+    """A user who is not root, and an SSH server for them on another port.
 
     `sudo` says what the user may do with it, as in sudoers(5).
     """
@@ -172,7 +172,7 @@ def one_interface(testbed: QemuTestbed) -> tuple[inventory.Host, ...]:
 def test_one_interface_behind_a_jump_host(
     testbed: QemuTestbed, ssh_config: Path, tmp_path: Path
 ) -> None:
-    """SSH has aliases, a jump host, a port of its own, sudo, and no interface but the data link."""
+    """SSH has aliases, a jump host, another port, sudo, and no interface but the data link."""
     hosts = one_interface(testbed)
     with a_user(list(testbed.nodes), sudo="ALL=(ALL) NOPASSWD: ALL"):
         two = ssh_testbed.up(hosts, transports=[TRANSPORTS["rxe-v2"]])

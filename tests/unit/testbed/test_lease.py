@@ -237,7 +237,7 @@ def test_a_lease_of_a_run_that_ends_well(machine: CommandNode) -> None:
     assert not succeeds(machine, "test", "-e", "/run/never")
 
 
-def test_a_plain_user_holds_a_lease_of_their_own(
+def test_a_plain_user_holds_a_separate_lease(
     machine: CommandNode, plain: CommandNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes that user's processes and files, and nobody else's."""

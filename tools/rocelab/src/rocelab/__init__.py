@@ -12,10 +12,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rocelab.version import VERSION
+
 if TYPE_CHECKING:
     from rocelab.opened import Capture
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def open(  # noqa: A001 - as gzip.open and tarfile.open

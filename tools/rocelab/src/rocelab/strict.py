@@ -120,12 +120,14 @@ class Table:
             self.fail(key, f"{shown(value)} is not {words}")
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of distinct strings; empty if it is absent."""
+    def texts(
+        self, key: str, pattern: str = r"(?s:.*)", words: str = "a string"
+    ) -> tuple[str, ...]:
+        """Return a list of distinct strings, each as `matching` wants it; empty if it is absent."""
         values = self._distinct(key, self._take(key, []))
         for value in values:
-            if not isinstance(value, str):
-                self.fail(key, f"{shown(value)} is not a string")
+            if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+                self.fail(key, f"{shown(value)} is not {words}")
         return tuple(str(value) for value in values)
 
     def choices(

@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rocelab import _core
+from rocelab._core import Analysis as CoreAnalysis
+from rocelab._core import Table
 from rocelab.capture.conditions import conditions
 from rocelab.capture.select import Select
 from rocelab.errors import UsageError
@@ -86,13 +87,13 @@ class Analysis:
 
     result: dict[str, Any]
     """The object of `--json`."""
-    connections: _core.Table
+    connections: Table
     """One row per connection and direction."""
-    findings: _core.Table
+    findings: Table
     """One row per finding, up to `max_findings`."""
-    packets: _core.Table | None = None
+    packets: Table | None = None
     """One row per RoCE packet; set only by `read`."""
-    messages: _core.Table | None = None
+    messages: Table | None = None
     """One row per complete message; set only by `read`."""
 
     plan: Plan = field(default_factory=lambda: Plan(()))
@@ -119,10 +120,10 @@ def open_core(
     *,
     rows: bool,
     names: Sequence[str] | None = None,
-) -> _core.Analysis:
+) -> CoreAnalysis:
     select = options.select
     try:
-        return _core.Analysis(
+        return CoreAnalysis(
             [os.fspath(path) for path in paths],
             ports=list(options.ports),
             icrc=options.icrc,
@@ -238,7 +239,7 @@ def analyze(
     if parquet is None:
         most = 0
 
-        def drain(core: _core.Analysis) -> None:
+        def drain(core: CoreAnalysis) -> None:
             nonlocal most
             # a second reading begins again
             most = max(most, core.bytes_read)
@@ -271,7 +272,7 @@ def analyze(
 class _Done:
     """The last reading of the captures."""
 
-    core: _core.Analysis
+    core: CoreAnalysis
     raw: dict[str, Any]
     plan: Plan
     interrupted: bool
@@ -280,7 +281,7 @@ class _Done:
 def _passes(
     paths: Sequence[str],
     options: Options,
-    drain: Callable[[_core.Analysis], None] = lambda _: None,
+    drain: Callable[[CoreAnalysis], None] = lambda _: None,
     *,
     rows: bool,
     names: Sequence[str] | None = None,
@@ -345,7 +346,7 @@ def read(
     options = options or Options()
     names = [os.fspath(path) for path in paths]
 
-    def keep(core: _core.Analysis) -> None:
+    def keep(core: CoreAnalysis) -> None:
         if core.pending_packets > _KEPT_ROWS:
             core.keep_packets()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocelab import _core
+from rocelab._core import Annotation
 from rocelab.capture.analysis import read_whole
 from rocelab.conditions import explained
 from rocelab.errors import RocelabError, UsageError
@@ -112,7 +112,7 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
     # what only the whole capture shows decides how its packets are judged
     whole = read_whole(str(wire), ports=options.ports, threads=options.threads)
     try:
-        core = _core.Annotation(
+        core = Annotation(
             str(wire),
             [str(path) for path in traces],
             str(output),

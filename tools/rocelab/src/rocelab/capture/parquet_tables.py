@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import polars as pl
 
-from rocelab import _core
+from rocelab._core import Analysis, Table
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 
@@ -22,16 +22,14 @@ _IN_PARTS = ("packets", "messages")
 class _Found(Protocol):
     """The tables that an analysis has at its end."""
 
-    connections: _core.Table
-    findings: _core.Table
+    connections: Table
+    findings: Table
 
 
 _F = TypeVar("_F", bound=_Found)
 
 
-def write(
-    core: _core.Analysis, into: Path, *, step: Callable[[], bool], finish: Callable[[], _F]
-) -> _F:
+def write(core: Analysis, into: Path, *, step: Callable[[], bool], finish: Callable[[], _F]) -> _F:
     """Carry out an analysis, `step` by step, and write four tables, each whole or not at all.
 
     Returns what `finish` gives. Raises UsageError or MissingError when the folder cannot be
@@ -49,7 +47,7 @@ def write(
 
 
 def _write(
-    core: _core.Analysis,
+    core: Analysis,
     folder: Directory,
     step: Callable[[], bool],
     finish: Callable[[], _F],
@@ -71,7 +69,7 @@ def _write(
 class _Parts:
     """Writes packet and message rows in parts, which together are one table each."""
 
-    def __init__(self, folder: Path, core: _core.Analysis) -> None:
+    def __init__(self, folder: Path, core: Analysis) -> None:
         self._folder = folder
         self._core = core
         self._count = 0
@@ -82,7 +80,7 @@ class _Parts:
         if self._core.pending_messages >= beyond:
             self._part("messages", self._core.take_messages())
 
-    def _part(self, name: str, table: _core.Table) -> None:
+    def _part(self, name: str, table: Table) -> None:
         pl.DataFrame(table).write_parquet(self._folder / f"{name}-{self._count:06}.parquet")
         self._count += 1
 

@@ -11,7 +11,7 @@ import ipaddress
 import re
 from dataclasses import dataclass, field
 
-from rocelab import _core
+from rocelab._core import opcodes
 from rocelab.errors import UsageError
 
 _HELP = (
@@ -78,7 +78,7 @@ def _number(term: str, value: str, top: int) -> int:
 def _opcodes(term: str, value: str) -> list[int]:
     wanted = value.upper()
     parts = re.compile(rf"(^|_){re.escape(wanted)}(_|$)")
-    codes = [code for code, name in _core.opcodes() if parts.search(name)]
+    codes = [code for code, name in opcodes() if parts.search(name)]
     if not codes:
         raise _unusable(term, "no opcode has this name")
     return codes

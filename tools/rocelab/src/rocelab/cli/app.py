@@ -11,11 +11,12 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rocelab import __version__, conditions
+from rocelab import conditions
 from rocelab.cli import completion
 from rocelab.cli.commands import Commands
 from rocelab.errors import ExitCode, RocelabError
 from rocelab.terminal import console, streams
+from rocelab.version import VERSION
 
 EXIT_CODES = {
     ExitCode.OK: "success",
@@ -49,7 +50,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rocelab {__version__}")
+        typer.echo(f"rocelab {VERSION}")
         raise typer.Exit
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from rocelab import _core
+from rocelab._core import Join
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.join/1"
@@ -52,7 +52,7 @@ def join(
             )
     names = [str(wire), *(str(trace) for trace in traces)]
     try:
-        core = _core.Join(names[0], names[1:], ports=list(ports), window=window)
+        core = Join(names[0], names[1:], ports=list(ports), window=window)
     except OSError as error:
         raise UsageError(
             f"cannot read {', '.join(names)}",

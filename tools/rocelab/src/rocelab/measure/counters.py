@@ -63,9 +63,9 @@ class Counters:
         )
 
 
-def command(netdev: str, port: VerbsPort | None) -> tuple[str, ...]:
-    """Return the command whose output `parse` reads."""
-    paths = [_SNMP, f"/sys/class/net/{netdev}/statistics"]
+def command(netdev: str, port: VerbsPort | None, *, segments: bool = False) -> tuple[str, ...]:
+    """Return the command whose output `parse` reads, with TCP's `segments` if asked."""
+    paths = [f"/sys/class/net/{netdev}/statistics", *([_SNMP] if segments else [])]
     if port is not None:
         base = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
         paths += [f"{base}/hw_counters", f"{base}/counters"]
@@ -108,7 +108,9 @@ def read(
     `by` says what makes the cell's packets, and so which counters must exist.
     """
     # grep fails if it cannot read a single file, so we check its output instead
-    done = node.run(command(node.link.netdev, port), check=False)
+    # root captures the benchmark's own segments
+    listed = command(node.link.netdev, port, segments=not node.has_root)
+    done = node.run(listed, check=False)
     counters = parse(done.stdout)
     lacks = by == "rxe" and port is not None and "sent_pkts" not in counters.rxe
     if not counters.netdev or lacks:
@@ -123,8 +125,6 @@ def read(
         counters = replace(counters, rxe={}, adapter={**counters.adapter, **nic})
     else:
         counters = replace(counters, adapter={})
-    if node.has_root:
-        counters = replace(counters, tcp={})
     return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
 
 

@@ -232,8 +232,7 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: in
         packets = sum((each.sent or 0) + (each.received or 0) for each in said)
         return Traffic(packets=packets, messages=sent, megabytes=sent * size / 1e6)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
-    frames = step["frames"] or {"tcp_payload_bytes": sent * size}
-    payload = frames["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
+    payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
         packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
         messages=sent or _carried(cell, payload, size),

@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rocelab import __version__
 from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
@@ -23,6 +22,7 @@ from rocelab.plans.plan import Cell, Plan
 from rocelab.record.folder import RunFolder, now
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.shaping import shaped
+from rocelab.version import VERSION
 
 _MAX_DEATHS = 2
 """The run stops when a node has died in this many consecutive cells."""
@@ -263,7 +263,7 @@ def _describe(testbed: Testbed) -> dict[str, Any]:
 def _new_meta(folder: RunFolder, plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "run": folder.name,
-        "rocelab": __version__,
+        "rocelab": VERSION,
         "status": "running",
         "reason": "",
         "started": now(),

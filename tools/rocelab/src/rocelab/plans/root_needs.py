@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What of a plan needs root on hosts of one's own."""
+"""Which parts of a plan need root on SSH hosts."""
 
 from __future__ import annotations
 
+from rocelab import units
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Plan
@@ -24,5 +25,4 @@ def root_needs(plan: Plan) -> str:
     }
     if plan.testbed.link.is_shaped:
         needs["the shaped link"] = None
-    *most, last = needs or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    return units.listing(list(needs))

@@ -77,8 +77,7 @@ def section(run: Run) -> Section:
             "Proof of transport",
             notes=(Note("This run has no cells, so nothing was proven.", "warning"),),
         )
-    where = _where_captured(run)
-    uncaptured = _uncaptured(run)
+    where, uncaptured = _where_captured(run), _uncaptured(run)
     rows = []
     failures = []
     for cell in run.cells:

@@ -16,9 +16,9 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from rocelab import __version__
 from rocelab.report import charts, palette, svg, wording
 from rocelab.report.figure import Document, Figure, Legend, Panel
+from rocelab.version import VERSION
 
 _TONES = {"proven": "good", "ok": "good", "not proven": "bad", "missing": "bad"}
 """Verdicts that tables colour; the word carries the same meaning."""
@@ -93,7 +93,7 @@ def page(document: Document) -> str:
         style_hash=f"sha256-{digest}",
         swatch=_swatch,
         tones=_TONES,
-        version=__version__,
+        version=VERSION,
     )
 
 

@@ -5,7 +5,7 @@ A small shell on the machine holds the lease until its standard input closes. Th
 rocelab ends, even by SIGKILL. It then kills the commands that rocelab started there, carries out
 what `at_end` noted, and removes queueing disciplines and temporary files. It does the same before
 it holds the lease, for what an earlier run left whose lease was killed, too. A user who cannot
-become root holds a lease of their own, which waits for root's but not for other users'.
+become root gets a separate lease, which waits for root's but not for those of other users.
 """
 
 from __future__ import annotations

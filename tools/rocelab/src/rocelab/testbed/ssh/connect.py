@@ -18,6 +18,8 @@ from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
 from rocelab.testbed.ssh import data_interface, site_environment
 from rocelab.testbed.ssh.inventory import Host
 
+DRIVER_AND_PROBES = "the driver and the probes"
+"""What needs root on a host, unless the caller knows better."""
 _LOGIN_TIMEOUT = 30
 _DISCONNECT = """
 while read -r _; do :; done
@@ -46,7 +48,7 @@ def target_of(host: Host, control_path: Path) -> SshTarget:
 
 @contextmanager
 def connected(
-    hosts: Sequence[Host], *, root_for: str = "the driver and the probes"
+    hosts: Sequence[Host], *, root_for: str = DRIVER_AND_PROBES
 ) -> Iterator[list[SshNode]]:
     """Connect to the hosts and yield them as nodes; disconnect on exit.
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -119,8 +118,8 @@ def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
         control=control,
         transports=_transports(table) if table.has("transport") else {},
         root=table.flag("root", default=True),
-        path=_each(table, "path", _FOLDER, "a folder's path that starts with / and has no colon"),
-        modules=_each(table, "modules", _MODULE, "a module's name"),
+        path=table.texts("path", _FOLDER, "a folder's path that starts with / and has no colon"),
+        modules=table.texts("modules", _MODULE, "a module's name"),
     )
     table.done()
     return host
@@ -151,13 +150,6 @@ def _networks(top: Table) -> tuple[str, ...]:
         except ValueError:
             top.fail("control", f"{shown(text)} is not a network such as 192.0.2.0/24")
     return tuple(networks)
-
-
-def _each(table: Table, key: str, pattern: str, words: str) -> tuple[str, ...]:
-    for text in (texts := table.texts(key)):
-        if not re.fullmatch(pattern, text, re.ASCII):
-            table.fail(key, f"{shown(text)} is not {words}")
-    return texts
 
 
 def _path(table: Table, key: str, words: str) -> Path | None:

@@ -27,7 +27,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import DRIVER_AND_PROBES, connected
 from rocelab.testbed.ssh.inventory import Host, Uses, key_of
 
 WITNESS = (
@@ -67,8 +67,7 @@ class SshTestbed:
         cpuinfos = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
         accelerators = [local.accelerator(cpuinfo) for cpuinfo in cpuinfos]
         self._accelerator = min(accelerators, key=_LEAST_REAL.index)
-        plain = [node.name for node in nodes if not node.has_root]
-        self.missing = f"a capture needs root on {', '.join(plain)}" if plain else ""
+        self.missing = _no_capture(nodes)
         """Why nothing captures the data link; empty where a capture is possible."""
 
     @property
@@ -165,7 +164,7 @@ def up(
     *,
     transports: Collection[Transport],
     nodes: int = 2,
-    root_for: str = "the driver and the probes",
+    root_for: str = DRIVER_AND_PROBES,
 ) -> SshTestbed:
     """Log in to the first `nodes` hosts, and find what `transports` use there.
 
@@ -225,7 +224,7 @@ def _set_up(
             _add_device(end)
 
         at_once(ready, others.get("rxe", ends))
-    if all(node.has_root for node in nodes):
+    if not _no_capture(nodes):
         at_once(_check_tap, ends[:1] if len(nodes) == 2 else ends)
     return ends, others
 
@@ -265,6 +264,12 @@ def _ssh_connection(node: Node) -> tuple[str, int]:
         return str(ip_address(words[2])), int(words[3])
     except (IndexError, ValueError):
         return "", _SSH_PORT
+
+
+def _no_capture(nodes: Sequence[Node]) -> str:
+    """Say why nothing may capture the data link; empty where a capture is possible."""
+    plain = [node.name for node in nodes if not node.has_root]
+    return f"a capture needs root on {', '.join(plain)}" if plain else ""
 
 
 def _check_tap(node: Endpoint) -> None:

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocelab import __version__
 from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.version import VERSION
 from rocelab.wireshark.extcap import options, places, stream
 
 
@@ -43,7 +43,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
 def _work(words: Sequence[str]) -> int:
     wanted = _arguments(words)
     if wanted.extcap_interfaces:
-        print(f"extcap {{version={__version__}}}{{display=rocelab}}")
+        print(f"extcap {{version={VERSION}}}{{display=rocelab}}")
         for place in places.listed():
             print(f"interface {{value={place.value}}}{{display={place.title}}}")
         return ExitCode.OK
