@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cases import CASES
-from generator import files, frames, schedule
+from generator import files, frames, infiniband, schedule
 from generator.crc import crc32, icrc, pseudo_packet
 from generator.files import Packet
 from generator.frames import Net, aeth, atomic, deth, frame, reth, transport
@@ -113,6 +113,37 @@ def _sll2() -> bytes:
     packet = frame(V4, "a", transport("RC_SEND_ONLY", B_QP, 1, b"", b"abcd", ack=1), link=False)
     head = struct.pack(">HHIHBB8s", 0x0800, 0, 2, 1, 0, 6, b"\x02\0\0\0\0\1\0\0")
     return files.pcap(timed([head + packet]), link=files.SLL2)
+
+
+def native(net: Net | None) -> list[bytes]:
+    """The packets of `conversation`, as native InfiniBand; `net` has the GIDs of a GRH."""
+    packets = []
+    for wire in conversation(V1):
+        # Ethernet and GRH before, ICRC behind
+        sender = "a" if wire[11] == 1 else "b"
+        packets.append(infiniband.packet(sender, wire[54:-4], grh=net))
+    return packets
+
+
+@sample("infiniband.pcap", "native InfiniBand, as LINKTYPE_INFINIBAND")
+def _infiniband() -> bytes:
+    return files.pcap(timed(native(None)), link=infiniband.LINK)
+
+
+@sample("infiniband-erf.pcap", "ERF: InfiniBand by LID and GID, a wrong ICRC, RoCE on Ethernet")
+def _erf() -> bytes:
+    gids = Net(kind="v1", a="fe80::1", b="fe80::2", tclass=0x20)
+    wrong = infiniband.packet(
+        "a", transport("UD_SEND_ONLY", B_QP, 9, deth(7, A_QP), b"rocelab!"), crc=b"\1\2\3\4"
+    )
+    packets = [(infiniband.INFINIBAND, one) for one in [*native(None), *native(gids), wrong]]
+    # with the FCS, as Endace's cards capture
+    packets += [(infiniband.ETHERNET, one + bytes(4)) for one in (data(V4, 5), ack(V4, 5, 1))]
+    records = [
+        infiniband.record(kind, START + index * 1000, one, extensions=index % 3)
+        for index, (kind, one) in enumerate(packets)
+    ]
+    return files.pcap(timed(records), nano=False, link=infiniband.ERF)
 
 
 @sample("sections.pcapng", "two sections, either byte order; 1e-6, 2^-20 s, an offset; comments")

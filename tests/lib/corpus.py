@@ -12,9 +12,11 @@ sys.path.insert(0, str(CAPTURES))
 import scenarios  # type: ignore[import-not-found] # noqa: E402
 from generator import crc, files, frames, schedule  # type: ignore[import-not-found] # noqa: E402
 
-__all__ = ["CAPTURES", "SAMPLES", "crc", "files", "frames", "scenarios", "schedule"]
+__all__ = ["CAPTURES", "IN_WIRESHARK", "SAMPLES", "crc", "files", "frames", "scenarios", "schedule"]
 
 SAMPLES = sorted(
     path.name for path in CAPTURES.iterdir() if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"}
 )
 """File names of all samples."""
+IN_WIRESHARK = [name for name in SAMPLES if name != "infiniband.pcap"]
+"""Those whose link type Wireshark reads."""

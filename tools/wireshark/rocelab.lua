@@ -187,7 +187,7 @@ end
 
 -- ICRC ---------------------------------------------------------------------------------------
 
-local BTH, GRH, UDP, ICRC = 12, 40, 8, 4
+local LRH, BTH, GRH, UDP, ICRC = 8, 12, 40, 8, 4
 
 -- Bytes of BTH and extended headers by opcode (IBA volume 1, 9.2): by the lower five bits for RC;
 -- the other services add headers before that. Opcodes without a row end with their BTH.
@@ -216,6 +216,7 @@ HEADERS[0x81] = BTH + 16                                        -- CNP
 
 -- The CRC register after the eight bytes of ones that stand for an LRH.
 local AFTER_LRH = 0xdebb20e3
+local SEED = 0xffffffff
 
 local ONE, TWO, THREE = "\255", "\255\255", "\255\255\255"
 
@@ -257,8 +258,21 @@ local function udp_after_ipv6(frame, l3, limit)
     return nil
 end
 
--- Network header before the BTH: its index, its kind ("ipv4", "ipv6", "grh"), and the index after
--- the ICRC by the last length before the BTH. Checked in the frame's own bytes: a reassembled
+-- Native InfiniBand: with a GRH, the LRH counts as ones, as in RoCE.
+local function after_lrh(frame, lrh, bth)
+    local following = string_byte(frame, lrh + 1) % 4
+    local stop = lrh + uint16(frame, lrh + 4) % 2048 * 4
+    if following == 2 and lrh + LRH == bth then
+        return lrh, "lrh", stop
+    end
+    if following == 3 and lrh + LRH + GRH == bth then
+        return lrh + LRH, "grh", stop
+    end
+    return nil
+end
+
+-- Network header before the BTH: its index, its kind ("ipv4", "ipv6", "grh", "lrh"), and the index
+-- after the ICRC by the last length before the BTH. Checked in the frame's own bytes: a reassembled
 -- packet has offsets of another buffer. nil if no header can be verified.
 local function network(frame, bth)
     for _, ip in ipairs({ find_ipv4() }) do
@@ -278,8 +292,11 @@ local function network(frame, bth)
             return l3, "ipv6", bth - UDP + uint16(frame, bth - 4)
         end
     end
-    -- after a real LRH (native InfiniBand) the ICRC covers that, not ones
-    if find_grh() and not find_lrh() and bth > GRH then
+    local lrh = find_lrh()
+    if lrh then
+        return after_lrh(frame, lrh.offset + 1, bth)
+    end
+    if find_grh() and bth > GRH then
         local l3 = bth - GRH
         if math.floor(string_byte(frame, l3) / 16) == 6 and string_byte(frame, l3 + 6) == 0x1b then
             return l3, "grh", bth + uint16(frame, l3 + 4)
@@ -297,8 +314,12 @@ local function masked(data, kind, bth)
         return sub(data, 1, 1) .. ONE .. sub(data, 3, 8) .. ONE .. sub(data, 10, 10) .. TWO
             .. sub(data, 13, bth - 3) .. TWO .. sub(data, bth, bth + 3) .. ONE .. sub(data, bth + 5)
     end
-    -- traffic class, flow label, hop limit
     local first = string_byte(data, 1)
+    if kind == "lrh" then
+        -- virtual lane
+        return string.char(240 + first % 16) .. sub(data, 2, bth + 3) .. ONE .. sub(data, bth + 5)
+    end
+    -- traffic class, flow label, hop limit
     local head = string.char(first - first % 16 + 15) .. THREE .. sub(data, 5, 7) .. ONE
     if kind == "ipv6" then
         return head .. sub(data, 9, bth - 3) .. TWO
@@ -337,7 +358,7 @@ local function add_icrc(root, tvb, number, bth)
     local wanted = known[number]
     if not wanted then
         local covered = masked(string.sub(frame, l3, icrc - 1), kind, bth - l3 + 1)
-        wanted = as_on_wire(0xffffffff - crc32(AFTER_LRH, covered))
+        wanted = as_on_wire(0xffffffff - crc32(kind == "lrh" and SEED or AFTER_LRH, covered))
         known[number] = wanted
     end
     local range = tvb(icrc - 1, ICRC)

@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "lib"))
 
 import tshark_plugin  # noqa: E402
-from corpus import CAPTURES, SAMPLES  # noqa: E402
+from corpus import CAPTURES, IN_WIRESHARK  # noqa: E402
 
 FIELDS = ["rocelab.icrc.status", "rocelab.icrc.expected", "rocelab.fecn", "rocelab.becn"]
 
@@ -30,4 +30,4 @@ def golden(tshark: tshark_plugin.Tshark, samples: list[str]) -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         tshark = tshark_plugin.with_plugin(tshark_plugin.INSTALLED, Path(folder))
-        (HERE / "corpus.tsv").write_text(golden(tshark, SAMPLES))
+        (HERE / "corpus.tsv").write_text(golden(tshark, IN_WIRESHARK))

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from corpus import CAPTURES, SAMPLES, files, frames
+from corpus import CAPTURES, IN_WIRESHARK, files, frames
 from requirements import need_program
 from rocelab import capture
 
@@ -44,6 +44,7 @@ OUTER = {
     "v2_ipv4": {"tclass": "ip.dsfield", "hop_limit": "ip.ttl", "udp_src_port": "udp.srcport"},
     "v2_ipv6": {"tclass": "ipv6.tclass", "hop_limit": "ipv6.hlim", "udp_src_port": "udp.srcport"},
     "v1": {"tclass": "infiniband.grh.tclass", "hop_limit": "infiniband.grh.hoplmt"},
+    "infiniband": {},
 }
 OUTER_NAMES = sorted({name for fields in OUTER.values() for name in fields.values()})
 # tshark 4.0 has no fields for FECN and BECN: take them from the bytes that it shows for the BTH
@@ -69,7 +70,7 @@ def tshark(path: Path) -> dict[int, dict[str, str]]:
     """tshark's fields of every frame with a BTH, by frame number."""
     names = ["frame.number", *FIELDS.values(), *EITHER.values(), *OUTER_NAMES, ICRC, BTH,
              "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "infiniband.grh.sgid",
-             "infiniband.grh.dgid"]  # fmt: skip
+             "infiniband.grh.dgid", "infiniband.lrh.slid", "infiniband.lrh.dlid"]  # fmt: skip
     disabled = [word for name in _heuristics() for word in ("--disable-protocol", name)]
     argv = ["tshark", "-n", "-r", str(path), *disabled, "-T", "fields", "-E", "occurrence=l",
             "-Y", "infiniband.bth"]  # fmt: skip
@@ -129,7 +130,11 @@ def compare_packet(ours: dict[str, Any], theirs: dict[str, str]) -> None:
     compare_outer(ours, theirs, where)
     for side, fields in (("src", ("ip.src", "ipv6.src", "infiniband.grh.sgid")),
                          ("dst", ("ip.dst", "ipv6.dst", "infiniband.grh.dgid"))):  # fmt: skip
-        text = next(theirs[field] for field in fields if theirs[field])
+        text = next((theirs[field] for field in fields if theirs[field]), "")
+        if not text:
+            lid = number(theirs[f"infiniband.lrh.{side[0]}lid"])
+            assert ours[side] == f"lid:{lid}", f"{where}: {side}"
+            continue
         address = ipaddress.ip_address(text)
         mapped = getattr(address, "ipv4_mapped", None)
         assert ours[side] == str(mapped or address), f"{where}: {side}"
@@ -147,7 +152,7 @@ def compare_outer(ours: dict[str, Any], theirs: dict[str, str], where: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*SAMPLES} - OTHERWISE))
+@pytest.mark.parametrize("name", sorted({*IN_WIRESHARK} - OTHERWISE))
 def test_corpus(name: str) -> None:
     assert compare(CAPTURES / name) > 0
 

@@ -228,7 +228,8 @@ def test_bit_flip_sweep(name: str, points: int, tmp_path: Path) -> None:
         except UsageError:
             continue
         roce = result["roce"]
-        assert roce["packets"] == roce["v1"] + roce["v2_ipv4"] + roce["v2_ipv6"]
+        nets = ("v1", "v2_ipv4", "v2_ipv6", "infiniband")
+        assert roce["packets"] == sum(roce[net] for net in nets)
         assert sum(result["icrc"][key] for key in ("ok", "bad", "unchecked")) == roce["packets"]
 
 

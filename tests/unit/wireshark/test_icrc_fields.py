@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import tshark_plugin
-from corpus import CAPTURES, SAMPLES, crc, files, frames
+from corpus import CAPTURES, IN_WIRESHARK, crc, files, frames
 from rocelab import capture
 from tshark_plugin import PLUGIN, REPOSITORY, WHICH, Tshark, TsharkError
 
@@ -67,7 +67,7 @@ NOT_ALIKE = {"cut.pcap", "case-mirrored.pcap", "case-other-port.pcap"}
 """No whole packet; copies that the analyzer leaves out; a port that Wireshark must be told."""
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in NOT_ALIKE])
+@pytest.mark.parametrize("name", [name for name in IN_WIRESHARK if name not in NOT_ALIKE])
 def test_corpus(golden: dict[str, Shown], name: str) -> None:
     statuses, one_only = compare(golden[name], CAPTURES / name)
     assert statuses

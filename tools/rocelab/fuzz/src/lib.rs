@@ -35,14 +35,16 @@ pub fn readers(input: &[u8]) {
 /// Takes any bytes as a frame of any link type: decodes, calls every accessor, diagnoses the ICRC.
 pub fn decoder(input: &[u8]) {
     let Some((&choice, frame)) = input.split_first() else { return };
-    let link = match choice & 3 {
-        0 => Link::Ethernet,
-        1 => Link::LinuxSll,
-        2 => Link::LinuxSll2,
-        _ => Link::RawIp,
+    let link = match choice & 7 {
+        0 | 1 => Link::Ethernet,
+        2 => Link::LinuxSll,
+        3 => Link::LinuxSll2,
+        4 => Link::RawIp,
+        5 | 6 => Link::Infiniband,
+        _ => Link::Other,
     };
     // the other bits lengthen the frame on the wire, as if a snap length had cut it
-    let wire_len = frame.len() as u32 + u32::from(choice >> 2) * 16;
+    let wire_len = frame.len() as u32 + u32::from(choice >> 3) * 16;
     let Frame::Roce(packet) = decode(link, frame, wire_len, &Ports::default()) else { return };
     assert!(usize::from(packet.bth_off) + roce::BTH_LEN <= frame.len());
     assert!(packet.payload(frame).len() <= packet.payload_len as usize);

@@ -104,8 +104,14 @@ fn readers() {
 #[test]
 fn decoder() {
     // the first byte is the link type; the first frame follows the two headers of a pcap
-    let frame = |sample: &Vec<u8>| [&[0], sample.get(40..).unwrap_or_default()].concat();
-    let seeds: Vec<_> = corpus().iter().map(frame).filter(|seed| seed.len() > 1).collect();
+    let frame = |(index, sample): (usize, &Vec<u8>)| {
+        let link = [0, 5][index % 2];
+        [&[link], sample.get(40..).unwrap_or_default()].concat()
+    };
+    let twice = corpus().into_iter().flat_map(|sample| [sample.clone(), sample]);
+    let samples: Vec<_> = twice.collect();
+    let seeds: Vec<_> =
+        samples.iter().enumerate().map(frame).filter(|seed| seed.len() > 1).collect();
     run("decoder", rocelab_fuzz::decoder, &seeds, 100_000);
 }
 

@@ -151,8 +151,7 @@ impl PacketColumns {
         self.vlans.append_value(packet.vlans);
         self.src.append_value(address(packet.src).to_string());
         self.dst.append_value(address(packet.dst).to_string());
-        let v2 = packet.net != roce::Net::V1;
-        self.udp_src_port.append_option(v2.then_some(packet.sport));
+        self.udp_src_port.append_option(packet.net.is_v2().then_some(packet.sport));
         self.dscp.append_value(packet.dscp());
         self.ecn.append_value(packet.ecn());
         self.hop_limit.append_value(packet.hop_limit);

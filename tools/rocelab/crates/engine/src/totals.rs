@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use roce::opcode;
 use roce::{
-    BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, Link, Net, Packet, Ports, UDP_LEN, icrc,
+    BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, LRH_LEN, Link, Net, Packet, Ports,
+    UDP_LEN, icrc,
 };
 
 /// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
@@ -62,7 +63,7 @@ pub struct Totals {
     /// Frames that are neither RoCE nor flow control.
     pub other: u64,
     /// RoCE packets by [`Net`].
-    pub roce: [u64; 3],
+    pub roce: [u64; Net::ALL.len()],
     /// RoCE packets with VLAN tags.
     pub vlan: u64,
     /// RoCE packets in tunnels.
@@ -92,11 +93,11 @@ pub struct Totals {
     link: u64,
     vlan_bytes: u64,
     tunnel_bytes: u64,
-    ip: [u64; 3],
+    ip: [u64; Net::ALL.len()],
     padding: u64,
     trailer: u64,
     malformed: u64,
-    well_formed: [u64; 3],
+    well_formed: [u64; Net::ALL.len()],
     /// Like `opcodes`, without packets of inconsistent lengths.
     headers: Vec<u64>,
 }
@@ -110,7 +111,7 @@ impl Default for Totals {
             truncated: 0,
             cut: 0,
             other: 0,
-            roce: [0; 3],
+            roce: [0; Net::ALL.len()],
             vlan: 0,
             icrc: [0; 3],
             opcodes: vec![0; opcode::all().len()],
@@ -127,11 +128,11 @@ impl Default for Totals {
             tunnel_bytes: 0,
             tunneled: 0,
             other_ports: BTreeMap::new(),
-            ip: [0; 3],
+            ip: [0; Net::ALL.len()],
             padding: 0,
             trailer: 0,
             malformed: 0,
-            well_formed: [0; 3],
+            well_formed: [0; Net::ALL.len()],
             headers: vec![0; opcode::all().len()],
         }
     }
@@ -273,14 +274,16 @@ impl Totals {
     /// Bytes by kind of header; with the payload they add up to `wire_bytes`.
     #[must_use]
     pub fn by_header(&self) -> Vec<(&'static str, u64)> {
-        let [v1, v2_ipv4, v2_ipv6] = self.well_formed;
+        let [v1, v2_ipv4, v2_ipv6, native] = self.well_formed;
+        let lrh = native * LRH_LEN as u64;
         let udp = UDP_LEN as u64;
-        let all = v1 + v2_ipv4 + v2_ipv6;
+        let all = v1 + v2_ipv4 + v2_ipv6 + native;
         let mut rows = vec![
             ("link", self.link),
             ("vlan", self.vlan_bytes),
             ("tunnel", self.tunnel_bytes),
-            ("grh", v1 * GRH_LEN as u64),
+            ("lrh", lrh),
+            ("grh", v1 * GRH_LEN as u64 + self.ip[Net::Infiniband as usize] - lrh),
             ("ipv4", self.ip[Net::V2Ipv4 as usize] - v2_ipv4 * udp),
             ("ipv6", self.ip[Net::V2Ipv6 as usize] - v2_ipv6 * udp),
             ("udp", (v2_ipv4 + v2_ipv6) * udp),

@@ -101,7 +101,7 @@ fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict
     let totals = &analyzer.totals;
     let roce = PyDict::new(py);
     roce.set_item("packets", totals.roce.iter().sum::<u64>())?;
-    for net in [Net::V1, Net::V2Ipv4, Net::V2Ipv6] {
+    for net in Net::ALL {
         roce.set_item(net.name(), totals.roce[net as usize])?;
     }
     roce.set_item("vlan", totals.vlan)?;
@@ -200,7 +200,7 @@ fn overhead<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
         headers.set_item(key, bytes)?;
     }
     overhead.set_item("by_header", headers)?;
-    let packets: u64 = totals.roce.iter().sum();
+    let packets = totals.roce.iter().sum::<u64>() - totals.roce[Net::Infiniband as usize];
     overhead.set_item("preamble_fcs_gap_bytes", packets * ETHERNET_EXTRA)?;
     let rows = PyList::empty(py);
     for (net, up_to, class) in analyzer.tracker.efficiency.rows() {
@@ -249,6 +249,7 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
     let tags = [vlans >> 12, vlans & 0xfff];
     row.set_item("vlans", tags.into_iter().filter(|&tag| tag > 0).collect::<Vec<_>>())?;
     row.set_item("tunnel", tunnel(py, one)?)?;
+    row.set_item("lids", lids(one))?;
     row.set_item("first_ns", one.first_ns)?;
     row.set_item("last_ns", one.last_ns)?;
     row.set_item("evicted", one.evicted)?;
@@ -260,6 +261,12 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
     }
     row.set_item("directions", directions)?;
     Ok(row)
+}
+
+/// The LIDs of native InfiniBand whose addresses are GIDs, from end `a` to end `b`.
+fn lids(one: &Connection) -> Option<[String; 2]> {
+    let (from, to) = one.outer.filter(|_| one.net == Net::Infiniband)?;
+    Some([address(from).to_string(), address(to).to_string()])
 }
 
 /// The tunnel of a connection, or nothing.

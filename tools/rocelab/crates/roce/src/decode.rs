@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Decodes a captured frame into a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH.
+//! Decodes a captured frame into a [`Packet`]: link layer, VLANs, IP or GRH, UDP, BTH. Native
+//! InfiniBand is in [`crate::infiniband`].
 
 use crate::bytes;
 use crate::header::{BTH_LEN, GRH_LEN, ICRC_LEN, UDP_LEN};
@@ -22,7 +23,7 @@ const PFC_OPCODE: u16 = 0x0101;
 const PAUSE_OPCODE: u16 = 0x0001;
 const PROTO_UDP: u8 = 17;
 /// The next header of a v1 GRH: the InfiniBand transport.
-const NEXT_HEADER_IBA: u8 = 0x1b;
+pub(crate) const NEXT_HEADER_IBA: u8 = 0x1b;
 
 /// Link layer of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,10 @@ pub enum Link {
     LinuxSll2,
     /// `LINKTYPE_RAW`, `_IPV4` and `_IPV6`: an IP header.
     RawIp,
+    /// `LINKTYPE_INFINIBAND`: a Local Route Header.
+    Infiniband,
+    /// `LINKTYPE_ERF`: records around frames, see [`crate::erf`].
+    Erf,
     /// Anything that cannot carry RoCE.
     Other,
 }
@@ -46,6 +51,8 @@ impl Link {
         match number {
             1 => Self::Ethernet,
             113 => Self::LinuxSll,
+            197 => Self::Erf,
+            247 => Self::Infiniband,
             276 => Self::LinuxSll2,
             // 12 and 14 are DLT_RAW on some systems
             12 | 14 | 101 | 228 | 229 => Self::RawIp,
@@ -182,7 +189,7 @@ pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<LinkLayer> {
             6 => (ETH_IPV6, 0),
             _ => return None,
         },
-        Link::Other => return None,
+        Link::Infiniband | Link::Erf | Link::Other => return None,
     };
     match ethertype {
         ETH_IPV4 => Some(LinkLayer { ethertype, at, tags: 0, vlans: 0 }),
@@ -204,7 +211,11 @@ pub(crate) fn vlan_tags(frame: &[u8], mut ethertype: u16, mut at: usize) -> Opti
 
 #[inline(never)]
 fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    Walk { frame, ports, packet, depth: 0, tags_before: 0 }.link(link_layer(link, frame)?)
+    let mut walk = Walk { frame, ports, packet, depth: 0, tags_before: 0 };
+    if link == Link::Infiniband {
+        return walk.lrh(0);
+    }
+    walk.link(link_layer(link, frame)?)
 }
 
 /// From header to header of a frame; tunnels are in [`crate::tunnel`].
@@ -322,7 +333,7 @@ fn looks_like_roce(packet: &Packet, end: usize) -> bool {
 }
 
 /// The fields that an IPv6 header and a GRH share.
-fn route(header: &[u8; 40], packet: &mut Packet) {
+pub(crate) fn route(header: &[u8; 40], packet: &mut Packet) {
     packet.tclass = header[0] << 4 | header[1] >> 4;
     packet.hop_limit = header[7];
     if let (Some(src), Some(dst)) = (bytes::array(header, 8), bytes::array(header, 24)) {
@@ -344,7 +355,7 @@ fn grh(frame: &[u8], at: usize, packet: &mut Packet) -> Option<Kind> {
 }
 
 /// Decodes a BTH at `at`. `end` is the end of the ICRC by the length in the preceding header.
-fn bth(frame: &[u8], at: usize, end: usize, packet: &mut Packet) -> Option<Kind> {
+pub(crate) fn bth(frame: &[u8], at: usize, end: usize, packet: &mut Packet) -> Option<Kind> {
     let Some(header) = bytes::array::<BTH_LEN>(frame, at) else { return Some(Kind::Cut) };
     packet.bth_off = u16::try_from(at).ok()?;
     transport(frame, &header, end, packet);

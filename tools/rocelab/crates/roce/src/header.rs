@@ -5,8 +5,10 @@
 pub const BTH_LEN: usize = 12;
 /// Invariant CRC, bytes.
 pub const ICRC_LEN: usize = 4;
-/// RoCE v1's Global Route Header, bytes.
+/// Global Route Header, bytes.
 pub const GRH_LEN: usize = 40;
+/// Local Route Header of native InfiniBand, bytes.
+pub const LRH_LEN: usize = 8;
 /// UDP header, bytes.
 pub const UDP_LEN: usize = 8;
 

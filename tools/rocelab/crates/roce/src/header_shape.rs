@@ -42,6 +42,7 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
                 bytes[1] = 0xf0; // flow label
                 clear(&mut bytes, 2, 2);
             }
+            Net::Infiniband => panic!("has no layout"),
         }
         let bth = LEN - BTH_LEN;
         if !matches!(net, Net::V1) {

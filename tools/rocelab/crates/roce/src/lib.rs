@@ -6,6 +6,7 @@
 mod bytes;
 pub mod cm;
 mod decode;
+mod erf;
 pub mod finding;
 pub mod flow;
 mod header;
@@ -13,6 +14,7 @@ mod header_cache;
 mod header_shape;
 mod histogram;
 pub mod icrc;
+mod infiniband;
 pub mod join;
 pub mod opcode;
 mod packet;
@@ -21,11 +23,13 @@ mod series;
 mod tunnel;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
-pub use header::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, UDP_LEN};
+pub use erf::{Erf, erf};
+pub use header::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, LRH_LEN, UDP_LEN};
 pub use header_cache::{HeaderCache, Hit, Varying};
 pub use histogram::Histogram;
 pub use packet::{
-    Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address, rnr_delay_ns,
+    Address, Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address,
+    rnr_delay_ns,
 };
 pub use segment::{Segment, Tunnel};
 pub use series::{Interval, Series};

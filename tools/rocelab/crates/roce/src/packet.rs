@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A decoded RoCE packet: fixed size, no pointers; the extended headers are read from its frame.
+//! A decoded RoCE or InfiniBand packet: fixed size, no pointers; the extended headers are read from its frame.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bytes;
-use crate::header::Header;
+use crate::header::{GRH_LEN, Header, LRH_LEN};
+use crate::infiniband::{lid_of, lids};
 use crate::opcode::{self, Opcode};
 use crate::segment::{self, Segment};
 
@@ -18,17 +20,29 @@ pub enum Net {
     V2Ipv4,
     /// UDP over IPv6.
     V2Ipv6,
+    /// Native InfiniBand: an LRH, with or without a GRH.
+    Infiniband,
 }
 
 impl Net {
-    /// `v1`, `v2_ipv4` or `v2_ipv6`.
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::V1, Self::V2Ipv4, Self::V2Ipv6, Self::Infiniband];
+
+    /// `v1`, `v2_ipv4`, `v2_ipv6` or `infiniband`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
             Self::V2Ipv4 => "v2_ipv4",
             Self::V2Ipv6 => "v2_ipv6",
+            Self::Infiniband => "infiniband",
         }
+    }
+
+    /// Whether it is RoCE v2, which has a UDP header.
+    #[must_use]
+    pub const fn is_v2(self) -> bool {
+        matches!(self, Self::V2Ipv4 | Self::V2Ipv6)
     }
 }
 
@@ -48,7 +62,8 @@ pub enum Icrc {
 /// exceed the captured bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
-    /// Source GID or address; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`), as in a RoCE GID.
+    /// Source GID or address; IPv4 is IPv4-mapped (`::ffff:a.b.c.d`), as in a RoCE GID. For native
+    /// InfiniBand without a GRH it stands for the LID, see [`address`].
     pub src: [u8; 16],
     /// Destination GID or address, in the same form.
     pub dst: [u8; 16],
@@ -64,7 +79,7 @@ pub struct Packet {
     pub dqpn: u32,
     /// Packet sequence number (24 bits).
     pub psn: u32,
-    /// Start of the IP header or GRH.
+    /// Start of the IP header, GRH or LRH.
     pub l3_off: u16,
     /// Start of the BTH.
     pub bth_off: u16,
@@ -72,7 +87,7 @@ pub struct Packet {
     pub outer_off: u16,
     /// Bytes of tunnels, from `outer_off` on; 0: there is none.
     pub tunnel_len: u16,
-    /// UDP source port; 0 for v1.
+    /// UDP source port; 0 without UDP.
     pub sport: u16,
     /// Partition key.
     pub pkey: u16,
@@ -186,9 +201,13 @@ impl Packet {
         &frame[from..to]
     }
 
-    /// Source and destination of the outermost tunnel, if IP carries it.
+    /// Source and destination of the outermost tunnel, if IP carries it; the LIDs below a GRH.
     #[must_use]
     pub fn outer(&self, frame: &[u8]) -> Option<([u8; 16], [u8; 16])> {
+        let headers = usize::from(self.bth_off - self.l3_off);
+        if self.net == Net::Infiniband && headers == LRH_LEN + GRH_LEN {
+            return lids(frame, usize::from(self.l3_off));
+        }
         if self.tunnel_len == 0 {
             return None;
         }
@@ -364,14 +383,35 @@ pub const fn rnr_delay_ns(timer: u8) -> u64 {
     DELAY[(timer & 31) as usize] as u64 * 10_000
 }
 
+/// What [`Packet::src`] or `dst` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address, or a GID in the form of one.
+    Ip(IpAddr),
+    /// A local identifier of native InfiniBand.
+    Lid(u16),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(to),
+            Self::Lid(lid) => write!(to, "lid:{lid}"),
+        }
+    }
+}
+
 /// The address in [`Packet::src`] or `dst`; an IPv4-mapped one as IPv4.
 #[must_use]
-pub fn address(raw: [u8; 16]) -> IpAddr {
+pub fn address(raw: [u8; 16]) -> Address {
+    if let Some(lid) = lid_of(raw) {
+        return Address::Lid(lid);
+    }
     let v6 = Ipv6Addr::from(raw);
-    match raw {
+    Address::Ip(match raw {
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] => Ipv4Addr::new(a, b, c, d).into(),
         _ => v6.into(),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -217,7 +217,8 @@ def _count_l1(overhead: dict[str, Any]) -> None:
     overhead["by_header"]["preamble_fcs_gap"] = extra
     overhead["wire_bytes"] += extra
     for row in overhead["by_message_size"]:
-        row["wire_bytes"] += _L1_BYTES * row["packets"]
+        if row["net"] != "infiniband":
+            row["wire_bytes"] += _L1_BYTES * row["packets"]
         row["efficiency"] = row["payload_bytes"] / row["wire_bytes"]
 
 

@@ -15,13 +15,15 @@ from rocelab._core import opcodes
 from rocelab.errors import UsageError
 
 _HELP = (
-    "terms are addr=ADDRESS or addr=NETWORK/PREFIX, time=FROM..TO (seconds after the first "
-    "packet), qpn=N, conn=N and opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), "
+    "terms are addr=ADDRESS, addr=NETWORK/PREFIX or addr=lid:N, time=FROM..TO (seconds after the "
+    "first packet), qpn=N, conn=N and opcode=NAME (RC_SEND_ONLY, or a part such as SEND or RC), "
     "separated by commas"
 )
 
 _MAPPED = bytes(10) + b"\xff\xff"
 """What precedes an IPv4 address that is mapped into IPv6 (RFC 4291, section 2.5.5.2)."""
+_LID = b"\xff" + bytes(13)
+"""What precedes a LID of native InfiniBand, as crate `roce` has it."""
 
 
 @dataclass
@@ -42,6 +44,9 @@ def _unusable(term: str, why: str) -> UsageError:
 
 
 def _network(term: str, value: str) -> tuple[bytes, int]:
+    kind, colon, lid = value.partition(":")
+    if colon and kind == "lid":
+        return _LID + _number(term, lid, 0xFFFF).to_bytes(2, "big"), 128
     try:
         # bits behind the prefix may be set, as `ip addr` prints them
         network = ipaddress.ip_interface(value).network

@@ -78,7 +78,8 @@ def analyze(
         typer.Option(
             "--filter",
             metavar="TERMS",
-            help="Comma-separated: addr=IP[/PREFIX], time=FROM..TO (s), qpn=…, conn=…, opcode=….",
+            help="Comma-separated: addr=IP[/PREFIX] or addr=lid:N, time=FROM..TO (s), qpn=…, "
+            "conn=…, opcode=….",
         ),
     ] = "",
     icrc: Annotated[

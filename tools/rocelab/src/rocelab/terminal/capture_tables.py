@@ -89,6 +89,7 @@ def _roce_line(result: dict[str, Any]) -> str:
             ("v1", "v1"),
             ("v2_ipv4", "v2 over IPv4"),
             ("v2_ipv6", "v2 over IPv6"),
+            ("infiniband", "native InfiniBand"),
             ("vlan", "with VLAN tags"),
             ("tunneled", "in tunnels"),
         )

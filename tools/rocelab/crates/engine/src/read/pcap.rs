@@ -104,7 +104,11 @@ impl Pcap {
                 number,
             })
         };
-        records.extend(std::iter::from_fn(&mut whole));
+        let new = std::iter::from_fn(&mut whole);
+        match link {
+            Link::Erf => records.extend(new.map(|record| record.unwrapped(data, 0))),
+            _ => records.extend(new),
+        }
         *packets = number;
         if need > RECORD_HEADER + MAX_RECORD as usize {
             return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });

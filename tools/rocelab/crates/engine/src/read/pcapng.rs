@@ -120,6 +120,7 @@ impl PcapNg {
         match parsed {
             Ok(Some(record)) => {
                 *packets += 1;
+                let record = record.unwrapped(bytes, at);
                 self.last_ns = record.time_ns;
                 records.push(Record { number: *packets, ..record });
             }

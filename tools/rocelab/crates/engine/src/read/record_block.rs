@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A piece of a capture and its records.
 
-use roce::Link;
+use roce::{Erf, Link, erf};
 
 /// Value of [`Record::comment`] for a record without one.
 pub const NO_COMMENT: (u32, u16) = (0, 0);
@@ -27,6 +27,32 @@ pub struct Record {
     pub time_ns: i64,
     /// Wireshark's frame number in that file, from 1.
     pub number: u64,
+}
+
+impl Record {
+    /// The frame in a record of `LINKTYPE_ERF`, at the time in it, which is more exact; other records
+    /// as they are.
+    #[must_use]
+    ///
+    /// `data` has the bytes from offset `base` of the block on.
+    pub(super) fn unwrapped(self, data: &[u8], base: usize) -> Self {
+        if self.link != Link::Erf {
+            return self;
+        }
+        let from = self.offset as usize - base;
+        let Some(found) = data.get(from..from + self.len as usize).and_then(erf) else {
+            return self;
+        };
+        let Erf { link, offset, len, wire_len, time_ns } = found;
+        Self {
+            link,
+            offset: self.offset + offset as u32,
+            len: len as u32,
+            wire_len,
+            time_ns,
+            ..self
+        }
+    }
 }
 
 /// A piece of a capture and the records in it; reused from piece to piece.

@@ -20,12 +20,12 @@ pub struct SizeClass {
 /// Sums by net and by message size in powers of two.
 #[derive(Clone, Debug)]
 pub struct Efficiency {
-    classes: [[SizeClass; 34]; 3],
+    classes: [[SizeClass; 34]; Net::ALL.len()],
 }
 
 impl Default for Efficiency {
     fn default() -> Self {
-        Self { classes: [[SizeClass::default(); 34]; 3] }
+        Self { classes: [[SizeClass::default(); 34]; Net::ALL.len()] }
     }
 }
 
@@ -57,7 +57,7 @@ impl Efficiency {
 
     /// Net, largest message size, and sums of each class that occurs.
     pub fn rows(&self) -> impl Iterator<Item = (Net, u64, SizeClass)> + '_ {
-        [Net::V1, Net::V2Ipv4, Net::V2Ipv6].into_iter().flat_map(move |net| {
+        Net::ALL.into_iter().flat_map(move |net| {
             self.classes[net as usize]
                 .iter()
                 .enumerate()

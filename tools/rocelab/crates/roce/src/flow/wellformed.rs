@@ -157,7 +157,8 @@ pub(super) fn cnp(packet: &Packet, frame: &[u8], at: At, context: &mut Context<'
     let reserved = packet.header(frame, crate::header::Header::Cnp);
     let zero = reserved.is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0));
     let is_cnp = packet.op().is_some_and(|op| op.class == Class::Congestion);
-    if is_cnp && (!packet.becn() || !zero || packet.bad_length || packet.net == Net::V1) {
+    let wrong = !packet.becn() || !zero || packet.bad_length || packet.net == Net::V1;
+    if is_cnp && wrong {
         context.find(Rule::CnpFormat, at, false, || {
             "a CNP must set BECN, have 16 zero bytes after the BTH, and be RoCE v2".to_owned()
         });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Masks the fields that routers may change: the ICRC counts them as ones.
 
-use crate::header::{GRH_LEN, UDP_LEN};
+use crate::header::{GRH_LEN, LRH_LEN, UDP_LEN};
 use crate::packet::Net;
 
 /// The mask of headers of the usual length, padded with zeros to whole vectors, as the CRC reads them.
@@ -24,8 +24,21 @@ const fn usual<const N: usize>(net: Net, bth: usize) -> Usual<N> {
             ones[3] = 0xff;
             ones[7] = 0xff; // hop limit
         }
+        Net::Infiniband if bth == LRH_LEN => ones[0] = 0xf0, // virtual lane
+        Net::Infiniband => {
+            let mut at = 0;
+            while at < LRH_LEN {
+                ones[at] = 0xff;
+                at += 1;
+            }
+            ones[LRH_LEN] = 0x0f; // traffic class, flow label
+            ones[LRH_LEN + 1] = 0xff;
+            ones[LRH_LEN + 2] = 0xff;
+            ones[LRH_LEN + 3] = 0xff;
+            ones[LRH_LEN + 7] = 0xff; // hop limit
+        }
     }
-    if !matches!(net, Net::V1) {
+    if net.is_v2() {
         ones[bth - 2] = 0xff; // UDP checksum
         ones[bth - 1] = 0xff;
     }
@@ -47,6 +60,8 @@ impl<const N: usize> Usual<N> {
 static USUAL_V1: Usual<64> = usual(Net::V1, GRH_LEN);
 static USUAL_V2_IPV4: Usual<48> = usual(Net::V2Ipv4, 20 + UDP_LEN);
 static USUAL_V2_IPV6: Usual<64> = usual(Net::V2Ipv6, 40 + UDP_LEN);
+static USUAL_LOCAL: Usual<16> = usual(Net::Infiniband, LRH_LEN);
+static USUAL_GLOBAL: Usual<64> = usual(Net::Infiniband, LRH_LEN + GRH_LEN);
 
 /// Sets the masked fields of a header copy to ones. `headers` starts at the network header; if it is
 /// longer than the headers, masking is faster.
@@ -56,6 +71,8 @@ pub(super) fn mask(headers: &mut [u8], net: Net, bth: usize) {
         (Net::V2Ipv4, 28) => USUAL_V2_IPV4.apply(headers),
         (Net::V2Ipv6, 48) => USUAL_V2_IPV6.apply(headers),
         (Net::V1, GRH_LEN) => USUAL_V1.apply(headers),
+        (Net::Infiniband, LRH_LEN) => USUAL_LOCAL.apply(headers),
+        (Net::Infiniband, _) => USUAL_GLOBAL.apply(headers),
         _ => false,
     };
     if !done {
@@ -81,15 +98,25 @@ fn mask_unusual(headers: &mut [u8], net: Net, bth: usize) {
             ones(1, 4); // traffic class (its upper half below), flow label
             ones(7, 8); // hop limit
         }
+        Net::Infiniband if bth == LRH_LEN => {}
+        Net::Infiniband => {
+            ones(0, LRH_LEN);
+            ones(LRH_LEN + 1, LRH_LEN + 4);
+            ones(LRH_LEN + 7, LRH_LEN + 8);
+        }
     }
     ones(bth + 4, bth + 5); // FECN, BECN, reserved
-    if net != Net::V1 {
+    if net.is_v2() {
         ones(bth - 2, bth); // UDP checksum
     }
-    if net != Net::V2Ipv4 {
-        if let Some(first) = headers.first_mut() {
-            *first |= 0x0f;
-        }
+    let (at, bits) = match net {
+        Net::V2Ipv4 => return,
+        Net::V2Ipv6 | Net::V1 => (0, 0x0f),
+        Net::Infiniband if bth == LRH_LEN => (0, 0xf0), // virtual lane
+        Net::Infiniband => (LRH_LEN, 0x0f),
+    };
+    if let Some(byte) = headers.get_mut(at) {
+        *byte |= bits;
     }
 }
 
@@ -99,7 +126,14 @@ mod tests {
 
     #[test]
     fn both_ways_of_masking_agree() {
-        for (net, bth) in [(Net::V1, 40), (Net::V2Ipv4, 28), (Net::V2Ipv6, 48)] {
+        let usual = [
+            (Net::V1, 40),
+            (Net::V2Ipv4, 28),
+            (Net::V2Ipv6, 48),
+            (Net::Infiniband, 8),
+            (Net::Infiniband, 48),
+        ];
+        for (net, bth) in usual {
             let mut quick = [0x50; 80];
             let mut slow = quick;
             mask(&mut quick, net, bth);

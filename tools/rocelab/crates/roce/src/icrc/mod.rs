@@ -2,7 +2,7 @@
 //! The invariant CRC (IBA volume 1, 7.8.1; for RoCE annexes A16 and A17.3.3).
 //!
 //! CRC-32 of Ethernet over an LRH of ones, the network header, UDP, BTH, extended headers, payload
-//! and pad. Fields that routers may change count as ones: traffic class, flow label and hop limit
+//! and pad. Native InfiniBand has a real LRH, which counts as ones only if a GRH follows. Fields that routers may change count as ones: traffic class, flow label and hop limit
 //! (TTL and header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with
 //! its least significant byte first.
 
@@ -18,6 +18,14 @@ use crate::packet::{Icrc, Net, Packet};
 
 /// CRC-32 of the eight bytes 0xff that stand for the LRH.
 const AFTER_LRH: u32 = 0x2144_df1c;
+/// The CRC before the first byte that a frame itself has.
+const fn seed(net: Net) -> u32 {
+    match net {
+        Net::Infiniband => 0,
+        Net::V1 | Net::V2Ipv4 | Net::V2Ipv6 => AFTER_LRH,
+    }
+}
+
 /// Up to this length, headers and payload are copied into one buffer and the CRC runs once.
 const ONE_PIECE: usize = 320;
 /// The copied part of longer packets: the wide steps of the CRC need a first piece of this length.
@@ -58,7 +66,7 @@ impl Verifier {
         let (head, rest) = bytes.split_at_checked(first)?;
         self.scratch.get_mut(..first)?.copy_from_slice(head);
         mask(&mut self.scratch, packet.net, bth);
-        let crc = self.crc.update(AFTER_LRH, self.scratch.get(..first)?);
+        let crc = self.crc.update(seed(packet.net), self.scratch.get(..first)?);
         Some(if rest.is_empty() { crc } else { self.crc.update(crc, rest) })
     }
 

@@ -75,7 +75,12 @@ def _warnings(result: dict[str, Any]) -> list[Note]:
 
 def _overview(result: dict[str, Any]) -> Section:
     roce, icrc = result["roce"], result["icrc"]
-    kinds = (("v1", "v1"), ("v2_ipv4", "v2 over IPv4"), ("v2_ipv6", "v2 over IPv6"))
+    kinds = (
+        ("v1", "v1"),
+        ("v2_ipv4", "v2 over IPv4"),
+        ("v2_ipv6", "v2 over IPv6"),
+        ("infiniband", "native InfiniBand"),
+    )
     nets = [f"{units.grouped(roce[key])} {word}" for key, word in kinds if roce[key]]
     counts = {"error": 0, "warning": 0, "note": 0}
     for row in result["finding_counts"]:
