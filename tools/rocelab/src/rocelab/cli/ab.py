@@ -29,8 +29,8 @@ def ab(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Measure each side so often; by default once where instructions are counted, "
-            "else as the plan says.",
+            help="Measure each side so often; by default as the plan says: twice where "
+            "instructions are counted, else 15 times.",
             min=1,
             max=99,
             metavar="N",
@@ -66,9 +66,9 @@ def ab(
     A side is a folder of patches on top of the driver's series, a variant (instrumented, events,
     delay), tree:REPOSITORY@COMMIT, parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES or
     line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
-    machines. Emulated ones count instructions, which repeat exactly; in real time the rounds are
-    paired. The folder in --out has the runs, ab.json and the figure ab.svg. Exits with 1 if a
-    stage costs more by more than --threshold.
+    machines. Emulated ones count instructions, which repeat exactly, but for stages whose rounds
+    show that they do not; in real time the rounds are paired. The folder in --out has the runs,
+    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold.
     """
     console.say("reading the plan")
     from rocelab.measure import driver_turns

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judge two drivers by what packets cost in each stage: which stages moved, and how far.
 
-On a clock that counts instructions, the cheapest packet of a stage costs the same each time, so any
-difference is real. A mean has what interrupts and refilled caches add, which must be exceeded.
+On a clock that counts instructions, the cheapest packet of most stages costs the same each time, so
+any difference is real. Where the rounds of one side differ (a stage that depends on the state of
+the IP stack or of a slab), a difference must exceed that. A mean has what interrupts and refilled
+caches add, which must be exceeded, too.
 In real time, each round gives one pair; a stage moved if the interval of the paired differences
 excludes zero, at a confidence that holds for all stages together.
 """
@@ -141,10 +143,15 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
             action="Look at both runs with `rocelab show`.",
         )
     confidence = 1 - (1 - CONFIDENCE) / len(both)
+    apart = {name: _apart(both, name) for name in ("min", "mean")}
     found = []
     for row in both.iter_rows(named=True):
         pairs = {name: (row[name], row[f"{name}_2"]) for name in _FIGURES}
-        judged = _counted(row["stage"], pairs) if counts else _timed(pairs, confidence)
+        if counts:
+            where = row["direction"], row["stage"]
+            judged = _counted(row["stage"], pairs, apart["min"][where], apart["mean"][where])
+        else:
+            judged = _timed(pairs, confidence)
         figure = pairs[judged[0]]
         found.append(
             Stage(
@@ -168,16 +175,27 @@ _Judged = tuple[str, float, Interval | None, float, bool]
 """The figure that says it, difference, interval, noise, whether it moved."""
 
 
-def _counted(stage: str, pairs: _Pairs) -> _Judged:
+def _apart(both: pl.DataFrame, figure: str) -> dict[tuple[str, str], float]:
+    """By direction and stage: how far the rounds of one side are apart in this figure.
+
+    Taken from all kinds of packets together: what disturbs one kind in these few rounds disturbs
+    another in the next.
+    """
+    sides = [pl.col(name).list for name in (figure, f"{figure}_2")]
+    widest = pl.max_horizontal(*(side.max() - side.min() for side in sides)).max()
+    grouped = both.group_by("direction", "stage").agg(widest.alias("widest"))
+    return {(row[0], row[1]): row[2] for row in grouped.iter_rows()}
+
+
+def _counted(stage: str, pairs: _Pairs, least_apart: float, mean_apart: float) -> _Judged:
     # what disturbs a count only adds to it
     least = min(pairs["min"][1]) - min(pairs["min"][0])
     mean = min(pairs["mean"][1]) - min(pairs["mean"][0])
-    spread = max(max(values) - min(values) for values in pairs["mean"])
-    noise = max(spread, _DISTURBANCE / max(1.0, min(*pairs["count"][0], *pairs["count"][1])))
+    noise = max(mean_apart, _DISTURBANCE / max(1.0, min(*pairs["count"][0], *pairs["count"][1])))
     if stage == _WAKES:
         return "min", least, None, 0.0, 0 < abs(least) < min(*pairs["min"][0], *pairs["min"][1])
     if abs(mean - least) <= noise:
-        return "min", least, None, 0.0, least != 0
+        return "min", least, None, least_apart, abs(least) > least_apart
     return "mean", mean, None, noise, abs(mean) > noise
 
 
