@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rcloop FROM TO SIZE BATCHES
+ * rcloop FROM TO SIZE BATCHES [EVENT]
  *
  * RDMA WRITEs between two devices of one machine, over two RC queue pairs of one process: the load
  * under which instructions are counted (QEMU -icount).
@@ -10,17 +10,22 @@
  * of all instructions). After a tick, a datagram in each direction precedes the first batch: the
  * first IP ID to a destination in a tick takes a random number, and the kernel generates two dozen
  * of those at once, which would be in the stage `net` of one packet. Prints one line of key=value:
- * ns for each WRITE and its ACK, over the batches.
+ * ns for each WRITE and its ACK, over the batches, and the same in cycles of all processors if they
+ * count any (perf_event_open). EVENT counts something else instead: "cpu-clock", in ns, works on
+ * every machine.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "msg.h"
@@ -30,6 +35,7 @@
 #define WARM_UP		 8
 #define MAX_SIZE	 65536
 #define MAX_BATCHES	 100000
+#define MAX_PROCESSORS	 64
 #define TIMEOUT		 18 /* 4.096 us * 2^18, a second */
 
 #define CHECK(what)                                                                        \
@@ -185,6 +191,51 @@ static int next_chain(void)
 	return 2 + (state >> 16) % (MAX_CHAIN - 1);
 }
 
+/* One counter for each processor: the driver works on more than one. */
+static int counters[MAX_PROCESSORS];
+static int processors;
+
+static void open_counters(const char *event)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (event && !strcmp(event, "cpu-clock")) {
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	} else if (event && strcmp(event, "cycles")) {
+		msg_error(EXIT_USAGE, NULL, "cycles or cpu-clock", "no event %s", event);
+		exit(EXIT_USAGE);
+	}
+	if (online > MAX_PROCESSORS)
+		return;
+	while (processors < online) {
+		int fd = syscall(SYS_perf_event_open, &attr, -1, processors, -1, 0);
+
+		if (fd < 0)
+			break;
+		counters[processors++] = fd;
+	}
+	/* some would not be all */
+	if (processors < online)
+		processors = 0;
+}
+
+static uint64_t count(void)
+{
+	uint64_t sum = 0, value;
+
+	for (int i = 0; i < processors; i++) {
+		CHECK(read(counters[i], &value, sizeof(value)) == sizeof(value));
+		sum += value;
+	}
+	return sum;
+}
+
 /*
  * Returns when a batch fits before the next tick: at once, or after that tick. This clock moves
  * with the tick.
@@ -201,20 +252,25 @@ static void wait_for_room(const struct end *from, const struct end *to)
 	send_datagram(to, from);
 }
 
-/* one batch; ns from its post to its completion, for each request */
-static double batch(struct end *from, struct end *to, struct ibv_send_wr *requests)
+struct cost {
+	double ns, events;
+};
+
+/* one batch; what it costs from its post to its completion, for each request */
+static struct cost batch(struct end *from, struct end *to, struct ibv_send_wr *requests)
 {
 	int chain = next_chain();
 	struct ibv_send_wr *bad;
 	struct ibv_cq *cq;
 	struct ibv_wc done;
 	void *context;
-	uint64_t start;
+	uint64_t start, before, took, events;
 
 	/* the last ones of the array */
 	requests += MAX_CHAIN - chain;
 	CHECK(!ibv_req_notify_cq(from->cq, 0));
 	wait_for_room(from, to);
+	before = count();
 	start = clock_now(CLOCK_MONOTONIC);
 	CHECK(!ibv_post_send(from->qp, requests, &bad));
 	CHECK(!ibv_get_cq_event(from->channel, &cq, &context));
@@ -225,7 +281,9 @@ static double batch(struct end *from, struct end *to, struct ibv_send_wr *reques
 			  ibv_wc_status_str(done.status));
 		exit(EXIT_RUN);
 	}
-	return (double)(clock_now(CLOCK_MONOTONIC) - start) / chain;
+	took = clock_now(CLOCK_MONOTONIC) - start;
+	events = count() - before;
+	return (struct cost){(double)took / chain, (double)events / chain};
 }
 
 static int ascending(const void *a, const void *b)
@@ -238,18 +296,19 @@ static int ascending(const void *a, const void *b)
 int main(int argc, char **argv)
 {
 	static struct ibv_send_wr requests[MAX_CHAIN];
-	static double took[MAX_BATCHES];
+	static double took[MAX_BATCHES], counted[MAX_BATCHES];
 	struct end from = {}, to = {};
 	struct ibv_sge bytes;
 	long size, batches;
 
 	msg_program = "rcloop";
-	size = argc == 5 ? atol(argv[3]) : 0;
-	batches = argc == 5 ? atol(argv[4]) : 0;
+	size = argc == 5 || argc == 6 ? atol(argv[3]) : 0;
+	batches = argc == 5 || argc == 6 ? atol(argv[4]) : 0;
 	if (size < 1 || size > MAX_SIZE || batches < 1 || batches > MAX_BATCHES) {
-		fprintf(stderr, "usage: rcloop FROM TO SIZE BATCHES\n");
+		fprintf(stderr, "usage: rcloop FROM TO SIZE BATCHES [EVENT]\n");
 		return EXIT_USAGE;
 	}
+	open_counters(argv[5]);
 	make(&from, argv[1]);
 	make(&to, argv[2]);
 	join(&from, &to);
@@ -266,10 +325,18 @@ int main(int argc, char **argv)
 		};
 	for (long i = 0; i < WARM_UP; i++)
 		batch(&from, &to, requests);
-	for (long i = 0; i < batches; i++)
-		took[i] = batch(&from, &to, requests);
+	for (long i = 0; i < batches; i++) {
+		struct cost cost = batch(&from, &to, requests);
+
+		took[i] = cost.ns;
+		counted[i] = cost.events;
+	}
 	qsort(took, batches, sizeof(*took), ascending);
-	printf("size=%ld batches=%ld min_ns=%.2f median_ns=%.2f max_ns=%.2f\n", size, batches,
+	qsort(counted, batches, sizeof(*counted), ascending);
+	printf("size=%ld batches=%ld min_ns=%.2f median_ns=%.2f max_ns=%.2f", size, batches,
 	       took[0], took[batches / 2], took[batches - 1]);
+	if (processors)
+		printf(" median_%s=%.2f", argv[5] ? argv[5] : "cycles", counted[batches / 2]);
+	printf("\n");
 	return 0;
 }

@@ -184,6 +184,22 @@ def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp
     assert (parts <= answered["requester_ns"]).all()
 
 
+def test_the_loop_counts_events(machine: Node) -> None:
+    """rcloop reads a counter of each processor; an emulated one has no cycles, but a clock."""
+    words = (vethlab.LOOP, "rxe0", "rxe1", "64", "40")
+    found = [
+        dict(pair.split("=") for pair in machine.run((*words, *event)).stdout.split())
+        for event in ((), ("cpu-clock",))
+    ]
+    assert "median_cycles" not in found[0]
+    assert float(found[1]["median_cpu-clock"]) == pytest.approx(
+        float(found[1]["median_ns"]), rel=0.2
+    )
+    refused = machine.run((*words, "branches"), check=False)
+    assert "no event branches" in refused.stderr
+    assert refused.returncode == ExitCode.USAGE
+
+
 def test_a_broken_capture_is_an_error(testbed: VethTestbed, machine: Node, tmp_path) -> None:
     """A capture that ended early proves nothing."""
     with (

@@ -53,6 +53,6 @@ def test_a_missed_target_names_the_largest_contributor(costs: ModuleType) -> Non
     assert not share.met
     assert share.contributor.endswith(": 2,000")
     assert bounds["rxestat, of bpftrace"].met
-    printed = costs.text(64, found, list(bounds.values()))
+    printed = costs.text(64, "instructions", found, list(bounds.values()))
     assert "MISSED; largest contributor: the driver's clock reads" in printed
     assert "+3,000" in printed

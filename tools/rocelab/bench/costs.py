@@ -29,7 +29,7 @@ _BASE = {
 """What each is compared with: the same load of the same module, but for the first."""
 
 Samples = Mapping[str, Sequence[float]]
-"""Configuration → instructions per WRITE and ACK, one for each load of a module."""
+"""Configuration → instructions or cycles per WRITE and ACK, one for each load of a module."""
 Contributors = Mapping[str, Sequence[tuple[str, float]]]
 """Configuration → the parts of what it adds, in instructions."""
 
@@ -150,9 +150,9 @@ def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tu
     return found
 
 
-def text(size: int, samples: Samples, bounds: Sequence[Target]) -> str:
+def text(size: int, unit: str, samples: Samples, bounds: Sequence[Target]) -> str:
     """Format the table and the targets of one size."""
-    lines = [f"{size} bytes: instructions of an RDMA WRITE and its ACK, both ends, icount"]
+    lines = [f"{size} bytes: {unit} of an RDMA WRITE and its ACK, both ends"]
     lines += [f"{'configuration':28} {'median':>9} {'spread':>17} {'added':>9} {'spread':>17}"]
     for row in rows(samples):
         line = f"{row.name:28} {row.median:9,.0f} {_range(row.low, row.high):>17}"

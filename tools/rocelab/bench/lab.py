@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count instructions per packet on one machine: load a driver, run a loop with or without probes.
+"""Count what a packet costs on one machine: load a driver, run a loop with or without probes.
 
-The machine's clock counts instructions.
+The clock of an emulated machine counts instructions. Under KVM the processor counts cycles.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from rocelab.testbed.node.prepare_node import (
     remove_device,
     unload,
 )
+from rocelab.testbed.qemu import accelerator_probe
 from rocelab.testbed.veth import veth_testbed as veth
 from rocelab.testbed.veth.veth_testbed import VethTestbed
 
 LINE = kernel_lines.DEFAULT_LINE
 LOOP = "rcloop"
 BATCHES = 40
-_MEDIAN = re.compile(r"median_ns=(\d+\.\d+)")
+_MEDIANS = {"instructions": "ns", "cycles": "cycles"}
+"""What rcloop calls the figure of each unit."""
 _RESULT = "/run/rocelab/bench"
 
 FUNCTIONS = (
@@ -58,8 +60,9 @@ def histograms(functions: tuple[str, ...]) -> str:
 class Lab:
     """The machine, and what it costs to send a packet on it."""
 
-    def __init__(self, testbed: VethTestbed) -> None:
+    def __init__(self, testbed: VethTestbed, unit: str) -> None:
         self._ends = testbed.nodes
+        self._median = re.compile(rf"median_{_MEDIANS[unit]}=(\d+\.\d+)")
         self.machine: Node = testbed.nodes[0].machine
         devices = (end.device for end in self._ends)
         self._loop = (f"{PROBE_DIR}/{LOOP}", *devices)
@@ -79,7 +82,7 @@ class Lab:
             self.plain(size)
 
     def plain(self, size: int) -> float:
-        """Count the instructions of a WRITE and its ACK."""
+        """Count what a WRITE and its ACK cost."""
         return self._run(self._argv(size))
 
     def bpftrace(self, script: str, size: int) -> float:
@@ -117,16 +120,28 @@ class Lab:
         return (*self._loop, str(size), str(BATCHES))
 
     def _run(self, argv: tuple[str, ...]) -> float:
-        found = _MEDIAN.search(self.machine.run(argv, timeout=900).stdout)
+        found = self._median.search(self.machine.run(argv, timeout=900).stdout)
         if found is None:
-            raise SystemExit(f"`{' '.join(argv)[:80]}` printed no result")
+            raise SystemExit(
+                f"`{' '.join(argv)[:80]}` printed no {self._median.pattern.partition('=')[0]}: "
+                "does this machine count cycles? (a virtual one needs a PMU)"
+            )
         return float(found[1])
 
 
+def kvm_works() -> bool:
+    """Say whether a machine may run on the real processor, which counts cycles."""
+    return accelerator_probe.choose(artifacts.image(LINE)) == "kvm"
+
+
 @contextmanager
-def lab() -> Iterator[Lab]:
-    """Boot the machine, install drivers and probes on it, and take it down at the end."""
-    testbed = veth.up(f"bench-{os.getpid()}", line=LINE, mtu=4200, icount=True, lifeline=True)
+def lab(unit: str) -> Iterator[Lab]:
+    """Boot the machine, install drivers and probes on it, and take it down at the end.
+
+    `unit` is "instructions" (emulated) or "cycles" (KVM).
+    """
+    counts = unit == "instructions"
+    testbed = veth.up(f"bench-{os.getpid()}", line=LINE, mtu=4200, icount=counts, lifeline=True)
     try:
         machine = testbed.nodes[0].machine
         machine.run(["mkdir", "-p", _RESULT])
@@ -135,6 +150,6 @@ def lab() -> Iterator[Lab]:
         install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *Probe)])
         # brings in what the module depends on
         machine.run(["modprobe", "rdma_rxe"])
-        yield Lab(testbed)
+        yield Lab(testbed, unit)
     finally:
         testbed.down()
