@@ -204,9 +204,9 @@ impl Packet {
     /// Source and destination of the outermost tunnel, if IP carries it; the LIDs below a GRH.
     #[must_use]
     pub fn outer(&self, frame: &[u8]) -> Option<([u8; 16], [u8; 16])> {
-        let headers = usize::from(self.bth_off - self.l3_off);
-        if self.net == Net::Infiniband && headers == LRH_LEN + GRH_LEN {
-            return lids(frame, usize::from(self.l3_off));
+        let lrh = usize::from(self.l3_off);
+        if self.net == Net::Infiniband && usize::from(self.bth_off) == lrh + LRH_LEN + GRH_LEN {
+            return lids(frame, lrh);
         }
         if self.tunnel_len == 0 {
             return None;
