@@ -18,7 +18,7 @@ def printed(**counts: int) -> str:
         "connections_evicted": 0,
     }
     console = Console(file=StringIO(), width=200)
-    console.print(capture_tables.connections(result | counts, most=0))
+    console.print(capture_tables.connections(result | counts, 80, most=0))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 

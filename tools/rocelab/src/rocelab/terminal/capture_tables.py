@@ -13,6 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rocelab.terminal import grid
+
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _MARGIN = (0, 2, 0, 0)
@@ -207,29 +209,22 @@ def network(row: dict[str, Any]) -> str:
     return tags + (f" {tunnel['kind']} {tunnel['id']}" if tunnel else "")
 
 
-def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
-    """A table of connections, one row per direction."""
-    table = Table(box=None, pad_edge=False, header_style="bold", title="connections",
-                  title_justify="left", title_style="bold", padding=(0, 1, 0, 0))  # fmt: skip
-    table.add_column("id", justify="right")
-    # numbers shrink before addresses do, and an IPv6 address is folded
-    table.add_column("from", min_width=12, overflow="fold")
-    table.add_column("to", min_width=12, overflow="fold")
-    for name in ("packets", "msgs", "goodput", "again", "lost", "NAK", "RNR", "p50", "p99"):
-        table.add_column(name, justify="right")
-    for row in result["connections"][:most]:
-        for way in row["directions"]:
-            ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
-            latency = way["latency_ns"]
-            table.add_row(
-                str(row["id"]), end(ends[0], network(row)), end(ends[1]), str(way["packets"]),
-                str(way["messages"]), _bytes(way["goodput_bytes"]), str(way["retransmitted"]),
-                str(way["missing"] - way["missed_by_capture"]), str(sum(way["naks"].values())),
-                str(way["rnr"]),
-                duration(latency["p50"]), duration(latency["p99"]),
-            )  # fmt: skip
+_NUMBERS = ("packets", "msgs", "goodput", "again", "lost", "NAK", "RNR", "p50", "p99")
+_ADDRESS = 12
+"""Columns that an address has at least; a longer one is folded."""
+
+
+def connections(result: dict[str, Any], columns: int, most: int = 20) -> RenderableType:
+    """A table of connections, one row per direction.
+
+    Where that would cut a number, the ends of a connection get a line of their own.
+    """
+    rows = result["connections"][:most]
+    cells = [(str(row["id"]), *_numbers(way)) for row in rows for way in row["directions"]]
+    widths = [max(map(len, column)) for column in zip(("id", *_NUMBERS), *cells, strict=True)]
+    needed = sum(width + 1 for width in (*widths, _ADDRESS, _ADDRESS))
+    lines = [_wide(rows)] if needed <= columns else _narrow(rows, columns)
     more = len(result["connections"]) - most + result["connections_unreported"]
-    lines: list[RenderableType] = [table]
     if more > 0:
         lines.append(Text(f"and {more} more", style="dim"))
     if evicted := result["connections_evicted"]:
@@ -239,6 +234,47 @@ def connections(result: dict[str, Any], most: int = 20) -> RenderableType:
         )
         lines.append(Text(told, style="yellow"))
     return Group(*lines)
+
+
+def _wide(connections: list[dict[str, Any]]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="connections",
+                  title_justify="left", title_style="bold", padding=(0, 1, 0, 0))  # fmt: skip
+    table.add_column("id", justify="right")
+    table.add_column("from", min_width=_ADDRESS, overflow="fold")
+    table.add_column("to", min_width=_ADDRESS, overflow="fold")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in connections:
+        for way in row["directions"]:
+            ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
+            table.add_row(str(row["id"]), end(ends[0], network(row)), end(ends[1]), *_numbers(way))
+    return table
+
+
+def _narrow(connections: list[dict[str, Any]], columns: int) -> list[RenderableType]:
+    rows = []
+    for row in connections:
+        a, b = (end(row[side]).plain.replace("\n", " ") for side in "ab")
+        name = grid.paragraph(f"{row['id']} a: {a}, b: {b}{network(row)}", columns).plain
+        for way in row["directions"]:
+            rows.append((name, way["from"], *_numbers(way)))
+            name = ""
+    heads = ("connection", "from", *(_SHORT.get(name, name) for name in _NUMBERS))
+    return [Text("connections", style="bold"), *grid.fitted(heads, rows, columns, keys=2)]
+
+
+_SHORT = {"packets": "pkts"}
+
+
+def _numbers(way: dict[str, Any]) -> tuple[str, ...]:
+    """A direction's cells below _NUMBERS."""
+    latency = way["latency_ns"]
+    return (
+        *(str(way["packets"]), str(way["messages"]), _bytes(way["goodput_bytes"])),
+        *(str(way["retransmitted"]), str(way["missing"] - way["missed_by_capture"])),
+        *(str(sum(way["naks"].values())), str(way["rnr"])),
+        *(duration(latency["p50"]), duration(latency["p99"])),
+    )
 
 
 def _grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -298,7 +334,7 @@ def show(result: dict[str, Any], console: Console) -> None:
         console.print(table)
     if result["connections"]:
         console.print()
-        console.print(connections(result))
+        console.print(connections(result, console.width))
     if result["findings"]:
         console.print()
         console.print(findings(result))
