@@ -59,7 +59,7 @@ LINES := $(notdir $(wildcard kernel/patches/lines/*))
 test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line
 	@failed=; for line in $(LINES); do \
 		echo "kernel line $$line" >&2; \
-		ROCELAB_TEST_LINE=$$line $(BIN)/pytest $(KERNEL_TESTS) || failed="$$failed $$line"; \
+		ROCELAB_TEST_LINE=$$line $(BIN)/pytest -n 2 --dist loadfile $(KERNEL_TESTS) || failed="$$failed $$line"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
 # The lines that `make test` only builds and loads, and the other tshark. In parallel, because an
