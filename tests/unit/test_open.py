@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,10 @@ _CAPTURE = CAPTURES / "fault-drop-before.pcap"
 
 def _printed(*words: str | Path) -> str:
     command = [sys.executable, "-m", "rocelab", "analyze", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    # as wide as a capture in Python prints itself
+    environment = {**os.environ, "COLUMNS": "110"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return ended.stdout
 
 
 def test_it_gives_what_the_command_prints() -> None:
