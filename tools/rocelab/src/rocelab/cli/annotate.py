@@ -84,7 +84,6 @@ def annotate(
     options = Options(ports=port or (), window=window, go_back_n=profile is Profile.gbn)
     found = run(capture, trace or (), output, options)
     if as_json:
-        json.dump(found, sys.stdout)
-        sys.stdout.write("\n")
+        sys.stdout.write(json.dumps(found) + "\n")
     else:
         _show(found, output)

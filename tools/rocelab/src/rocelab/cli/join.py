@@ -53,10 +53,8 @@ def join(
     if len(places) > 1 and sys.stderr.isatty():
         console.err().print("\r\x1b[K", end="")
     if as_json:
-        json.dump(
-            {"schema": SCHEMA, "places": [join_tables.as_dict(one) for one in found]}, sys.stdout
-        )
-        sys.stdout.write("\n")
+        rows = [join_tables.as_dict(one) for one in found]
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "places": rows}) + "\n")
     else:
         join_tables.show(found, console.out())
         join_output.show_fits(where, console.out())
