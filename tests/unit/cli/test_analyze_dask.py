@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shutil
 import socket
@@ -15,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from corpus import CAPTURES
+from corpus import CAPTURES, SAMPLES
 from requirements import missing
 from rocelab.capture import cluster
 from rocelab.cli.analyze import analyze
@@ -44,8 +45,9 @@ def scheduler() -> Iterator[str]:
     need_distributed()
     from distributed import LocalCluster
 
+    # any port: the tests of this file may run twice at a time
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as local:
         yield local.scheduler_address
 
@@ -78,6 +80,34 @@ def test_merged_captures_are_one_with_clocks_aligned(scheduler: str) -> None:
     assert len(result["connections"]) == 1
 
 
+def test_a_merge_of_all_samples(scheduler: str) -> None:
+    """Every kind of finding, error and link layer; more captures than are read in large pieces."""
+    names = [CAPTURES / name for name in SAMPLES]
+    forms: list[list[str]] = [["--json"], ["--json", "--no-icrc"], []]
+    for form in forms:
+        compare(scheduler, *form, "--merge", *names, code=ExitCode.FINDINGS)
+
+
+def test_a_merge_verifies_on_every_worker_and_leaves_nothing(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import Client
+
+    seen: set[str] = set()
+
+    def most(excerpts: list[cluster.Excerpt]) -> str:
+        seen.update(excerpt.worker for excerpt in excerpts)
+        return excerpts[0].worker
+
+    monkeypatch.setattr(cluster, "_most_bytes", most)
+    names = [CAPTURES / name for name in SAMPLES]
+    compare(scheduler, "--json", "--merge", *names, code=ExitCode.FINDINGS)
+    with Client(scheduler, set_as_default=False) as client:
+        folders = client.run(lambda dask_worker: os.listdir(dask_worker.local_directory))
+    assert seen == set(folders)
+    assert not [name for names in folders.values() for name in names if "rocelab" in name]
+
+
 @pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
 def test_each_worker_has_a_capture_that_the_other_cannot_open(
     scheduler: str, merge: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -88,6 +118,8 @@ def test_each_worker_has_a_capture_that_the_other_cannot_open(
     # several blocks a file
     with Client(scheduler, set_as_default=False) as client:
         client.run(setattr, cluster, "_BLOCK", 1000)
+        # no excerpt is: they all go from worker to worker
+        client.run(setattr, cluster, "_is_here", operator.not_)
         for worker, name in zip(sorted(client.run(os.getpid)), SKEWED, strict=True):
             disk = tmp_path / name.removesuffix(".pcap")
             disk.mkdir()
@@ -110,7 +142,13 @@ def test_a_url_is_read_by_fsspec(scheduler: str) -> None:
 def test_unusable_captures(scheduler: str, merge: list[str], tmp_path: Path) -> None:
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(b"no capture")
-    words = ["--json", *merge, bad, tmp_path / "none.pcap", CAPTURES / "ack-unsent.pcap"]
+    words: list[str | Path] = [
+        "--json",
+        *merge,
+        bad,
+        tmp_path / "none.pcap",
+        CAPTURES / "ack-unsent.pcap",
+    ]
     compare(scheduler, *words, code=ExitCode.USAGE)
 
 

@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
-use engine::read::{Block, Counter, Reader, open_compressed};
-use engine::{Analyzer, Filter, Options};
+use engine::read::{Block, Counter, ExcerptReader, Reader, Record, open_compressed, write_excerpt};
+use engine::{Analyzer, Filter, Options, piece};
 use roce::flow::Config;
 use roce::{Frame, HeaderCache, Hit, Link, Packet, Ports, Varying, decode, icrc};
 
@@ -15,21 +15,56 @@ pub fn readers(input: &[u8]) {
     else {
         return;
     };
-    let mut reader = Reader::new(plain, 0, usize::from(piece) + 1);
+    let piece = usize::from(piece) + 1;
+    let mut reader = Reader::new(plain, 0, piece);
     let mut block = Block::default();
     let mut last = 0;
-    loop {
-        let more = reader.fill(&mut block);
+    let mut seen = Vec::new();
+    let mut more = true;
+    while more {
+        more = matches!(reader.fill(&mut block), Ok(true));
         for record in &block.records {
             assert_eq!(block.frame(record).len(), record.len as usize);
             assert_eq!(record.number, last + 1);
             last = record.number;
             let _ = block.comment(record);
-        }
-        if !matches!(more, Ok(true)) {
-            break;
+            seen.push(outline(record));
         }
     }
+    excerpts(file, piece, &seen);
+}
+
+/// Time, number, lengths of a record.
+fn outline(record: &Record) -> (i64, u64, u32, u32) {
+    (record.time_ns, record.number, record.len, record.wire_len)
+}
+
+/// The excerpt of a capture has its records; another one, with a byte changed, is read or refused.
+fn excerpts(file: &[u8], piece: usize, seen: &[(i64, u64, u32, u32)]) {
+    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
+    let mut excerpt = Vec::new();
+    let written =
+        plain.and_then(|plain| write_excerpt(plain, &mut excerpt, &Ports::default(), true, piece));
+    assert!(written.is_ok());
+    assert_eq!(records_of(excerpt.clone()), seen);
+    let at = piece * 2_654_435 % excerpt.len();
+    excerpt[at] ^= 0x55;
+    records_of(excerpt);
+}
+
+fn records_of(excerpt: Vec<u8>) -> Vec<(i64, u64, u32, u32)> {
+    let mut reader = ExcerptReader::new(Box::new(Cursor::new(excerpt)), 0);
+    let mut block = Block::default();
+    let mut seen = Vec::new();
+    let mut more = true;
+    while more {
+        more = matches!(reader.fill(&mut block), Ok(true));
+        for record in &block.records {
+            assert_eq!(block.frame(record).len(), (record.len - record.elided) as usize);
+            seen.push(outline(record));
+        }
+    }
+    seen
 }
 
 /// Takes any bytes as a frame of any link type: decodes, calls every accessor, diagnoses the ICRC.
@@ -111,9 +146,12 @@ pub fn tracker(file: &[u8]) {
         offsets_ns: vec![],
         drop_copies: choice & 4 != 0,
     };
-    let mut analyzer = Analyzer::new(vec![plain], options);
+    let mut analyzer = Analyzer::new(vec![plain], options.clone());
     while analyzer.step() {}
     let rows = analyzer.finish();
+    if choice & 8 != 0 && !rows_kept {
+        followed_from_excerpt(file, options, &format!("{:?}{rows:?}", analyzer.totals));
+    }
     assert!(rows.len() <= 8);
     for row in &rows {
         for stats in row.directions.iter().flatten() {
@@ -124,4 +162,18 @@ pub fn tracker(file: &[u8]) {
     let totals = &analyzer.totals;
     let headers: u64 = totals.by_header().iter().map(|row| row.1).sum();
     assert_eq!(headers + totals.payload_bytes, totals.wire_bytes);
+}
+
+/// An excerpt gives the sums and connections of its capture.
+fn followed_from_excerpt(file: &[u8], options: Options, found: &str) {
+    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
+    let mut excerpt = Vec::new();
+    let written = plain.and_then(|plain| {
+        write_excerpt(plain, &mut excerpt, &Ports::default(), options.icrc, piece(1))
+    });
+    assert!(written.is_ok());
+    let mut analyzer = Analyzer::of_excerpts(vec![Box::new(Cursor::new(excerpt))], options);
+    while analyzer.step() {}
+    let rows = analyzer.finish();
+    assert_eq!(format!("{:?}{rows:?}", analyzer.totals), found);
 }

@@ -2,11 +2,20 @@
 """The native module (crates/py)."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 VERSION: str
 
 def opcodes() -> list[tuple[int, str]]: ...
+def write_excerpt(
+    path: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    ports: Sequence[int] = ...,
+    icrc: bool = ...,
+    captures: int = ...,
+) -> None: ...
 
 class Table:
     def __len__(self) -> int: ...
@@ -32,6 +41,7 @@ class Analysis:
         connections: Sequence[int] = ...,
         offsets_ns: Sequence[int] = ...,
         drop_copies: bool = ...,
+        excerpts: bool = ...,
     ) -> None: ...
     def step(self) -> bool: ...
     def stop(self) -> None: ...

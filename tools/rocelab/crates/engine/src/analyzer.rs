@@ -12,12 +12,14 @@ use crate::batch::{Batch, DecodeOptions, PacketRun, at};
 use crate::copies::Copies;
 use crate::filter::Filter;
 use crate::pauses::Pauses;
-use crate::read::{Block, Input, Merge, ReadError, Reader, Record, Sorted};
+use crate::read::{
+    Block, BlockSource, ExcerptReader, Input, Merge, ReadError, Reader, Record, Sorted,
+};
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
 use crate::workers::Workers;
 
-/// Bytes read at a time: a batch fits into the cache of a core.
+/// Bytes of a batch: it fits into the cache of a core.
 const PIECE: usize = 128 << 10;
 /// Batches per worker: enough that no thread waits for another.
 const BATCHES_PER_WORKER: usize = 4;
@@ -59,6 +61,12 @@ pub struct BadIcrc {
     pub diagnosis: Diagnosis,
 }
 
+/// Bytes read at a time of each of so many captures.
+#[must_use]
+pub const fn piece(captures: usize) -> usize {
+    if captures > 8 { PIECE / 2 } else { PIECE }
+}
+
 /// An analysis in progress.
 pub struct Analyzer {
     options: Options,
@@ -96,10 +104,22 @@ impl Analyzer {
     /// Starts an analysis of opened captures.
     #[must_use]
     pub fn new(inputs: Vec<Input>, options: Options) -> Self {
-        let piece = if inputs.len() > 8 { PIECE / 2 } else { PIECE };
-        let readers = (0..).zip(inputs).map(|(file, input)| {
-            let offset_ns = options.offsets_ns.get(usize::from(file)).copied().unwrap_or(0);
-            Sorted::new(Reader::new(input, file, piece), offset_ns, options.sort)
+        let piece = piece(inputs.len());
+        let captures = (0..).zip(inputs).map(|(file, input)| Reader::new(input, file, piece));
+        Self::over(captures.map(BlockSource::Capture).collect(), options)
+    }
+
+    /// Starts an analysis of the excerpts of captures.
+    #[must_use]
+    pub fn of_excerpts(inputs: Vec<Input>, options: Options) -> Self {
+        let excerpts = (0..).zip(inputs).map(|(file, input)| ExcerptReader::new(input, file));
+        Self::over(excerpts.map(BlockSource::Excerpt).collect(), options)
+    }
+
+    fn over(sources: Vec<BlockSource>, options: Options) -> Self {
+        let readers = (0..).zip(sources).map(|(file, source)| {
+            let offset_ns = options.offsets_ns.get::<usize>(file).copied().unwrap_or(0);
+            Sorted::new(source, offset_ns, options.sort)
         });
         let workers = options.threads.max(1) - 1;
         Self {

@@ -113,7 +113,13 @@ impl Batch {
             return 0;
         };
         let frame = block.frame(record);
-        let hit = match cache.lookup(record.link, frame, record.wire_len, options.icrc) {
+        let check = options.icrc && !record.verified;
+        // the cache knows frames by their lengths
+        let whole = record.elided == 0;
+        let known =
+            if whole { cache.lookup(record.link, frame, record.wire_len, check) } else { None };
+        let hit = match known {
+            Some(hit) if record.verified => Hit { icrc: Icrc::Ok, ..hit },
             Some(hit) => hit,
             None => match decode(record, frame, options, packets, cache, verifier) {
                 Ok(decoded) => decoded,
@@ -139,13 +145,13 @@ impl Batch {
         }
         let mut count = 1;
         // flows that alternate mostly differ in packet length
-        let same_length = others
-            .first()
-            .is_some_and(|next| (next.len, next.wire_len) == (record.len, record.wire_len));
-        if same_length && all && icrc != Icrc::Bad {
-            let frames =
-                others.iter().map(|record| (record.link, block.frame(record), record.wire_len));
-            count += cache.run(hit, frames, options.icrc);
+        let as_long = |next: &Record| (next.len, next.wire_len) == (record.len, record.wire_len);
+        if whole && others.first().is_some_and(as_long) && all && icrc != Icrc::Bad {
+            let alike = others
+                .iter()
+                .take_while(|next| next.elided == 0 && next.verified == record.verified);
+            let frames = alike.map(|next| (next.link, block.frame(next), next.wire_len));
+            count += cache.run(hit, frames, check);
         }
         if icrc == packet.icrc {
             *same += count as u64;
@@ -194,8 +200,14 @@ fn decode(
         packets.pop();
         return Err(kind);
     }
-    cache.insert(record.link, frame, packet, index);
-    if options.icrc {
+    if record.elided > 0 {
+        (packet.complete, packet.elided) = (true, true);
+    } else {
+        cache.insert(record.link, frame, packet, index);
+    }
+    if record.verified {
+        packet.icrc = Icrc::Ok;
+    } else if options.icrc && !packet.elided {
         packet.icrc = verifier.check(packet, frame);
     }
     Ok(Hit { index, varying: Varying::of(packet, frame), icrc: packet.icrc })

@@ -14,7 +14,7 @@ mod tables;
 mod totals;
 mod workers;
 
-pub use analyzer::{Analyzer, BadIcrc, Options};
+pub use analyzer::{Analyzer, BadIcrc, Options, piece};
 pub use ethernet::{Mac, mac_text};
 pub use filter::{Filter, Network};
 pub use pauses::{Pause, Pauses};

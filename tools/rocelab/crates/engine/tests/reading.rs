@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use engine::read::{Block, Counter, Input, Merge, ReadError, Reader, Sorted, open_compressed};
+use engine::read::{
+    Block, BlockSource, Counter, Input, Merge, ReadError, Reader, Sorted, open_compressed,
+};
 use support::{
     Captured, Endian, START_NS, Unit, each_microsecond, input, pcap, pcapng, read_all, write,
     writes,
@@ -221,8 +223,10 @@ fn unknown_blocks_are_skipped_and_simple_packets_take_the_previous_time() {
 type Place = (u16, u64, i64);
 
 fn merged(files: Vec<Input>) -> (Vec<Place>, Vec<(u16, ReadError)>) {
-    let readers =
-        (0..).zip(files).map(|(file, input)| Sorted::new(Reader::new(input, file, 512), 0, false));
+    let readers = (0..).zip(files).map(|(file, input)| {
+        let source = BlockSource::Capture(Reader::new(input, file, 512));
+        Sorted::new(source, 0, false)
+    });
     let mut merge = Merge::new(readers.collect(), 700);
     let (mut order, mut block) = (Vec::new(), Block::default());
     while merge.fill(&mut block) {

@@ -34,12 +34,13 @@ pub(crate) struct Analysis {
 
 #[pymethods]
 impl Analysis {
-    /// Opens captures by path; `-` is standard input. OSError if one cannot be opened.
+    /// Opens captures by path; `-` is standard input. With `excerpts`, the paths are those of excerpts.
+    /// OSError if one cannot be opened.
     #[new]
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
         networks=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
-        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false))]
+        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false, excerpts=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         paths: Vec<std::path::PathBuf>,
@@ -58,6 +59,7 @@ impl Analysis {
         connections: Vec<u32>,
         offsets_ns: Vec<i64>,
         drop_copies: bool,
+        excerpts: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
             return Err(PyValueError::new_err("between 1 and 65535 captures"));
@@ -99,8 +101,12 @@ impl Analysis {
             offsets_ns,
             drop_copies,
         };
+        let analyzer = match excerpts {
+            true => Analyzer::of_excerpts(inputs, options),
+            false => Analyzer::new(inputs, options),
+        };
         Ok(Self {
-            analyzer: Analyzer::new(inputs, options),
+            analyzer,
             taken,
             connections: Vec::new(),
             messages: MessageColumns::default(),

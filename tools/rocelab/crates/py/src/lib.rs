@@ -5,6 +5,7 @@ mod analysis_class;
 mod analysis_result;
 mod annotation_class;
 mod arrow_table;
+mod excerpt_function;
 mod join_class;
 mod named_counts;
 mod trace_inputs;
@@ -21,7 +22,7 @@ mod _core {
     #[pymodule_export]
     use crate::{
         analysis_class::Analysis, annotation_class::Annotation, arrow_table::Table,
-        join_class::Join, opcodes,
+        excerpt_function::write_excerpt, join_class::Join, opcodes,
     };
 }
 

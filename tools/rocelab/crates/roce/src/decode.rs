@@ -59,6 +59,20 @@ impl Link {
             _ => Self::Other,
         }
     }
+
+    /// A number that [`Self::from_number`] takes for this link layer.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Ethernet => 1,
+            Self::LinuxSll => 113,
+            Self::Erf => 197,
+            Self::Infiniband => 247,
+            Self::LinuxSll2 => 276,
+            Self::RawIp => 101,
+            Self::Other => u32::MAX,
+        }
+    }
 }
 
 /// A decoded frame.

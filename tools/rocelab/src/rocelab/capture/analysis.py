@@ -120,6 +120,7 @@ def open_core(
     *,
     rows: bool,
     names: Sequence[str] | None = None,
+    excerpts: bool = False,
 ) -> CoreAnalysis:
     select = options.select
     try:
@@ -140,13 +141,19 @@ def open_core(
             connections=select.connections,
             offsets_ns=plan.offsets_ns,
             drop_copies=plan.drop_copies,
+            excerpts=excerpts,
         )
     except OSError as error:
-        raise UsageError(
-            f"cannot read {', '.join(names or paths)}",
-            cause=str(error),
-            action="Name pcap or pcapng files, plain or compressed, or - for standard input.",
-        ) from error
+        raise unreadable(names or paths, error) from error
+
+
+def unreadable(names: Sequence[str], error: OSError) -> UsageError:
+    """The error for captures of which one cannot be opened."""
+    return UsageError(
+        f"cannot read {', '.join(names)}",
+        cause=str(error),
+        action="Name pcap or pcapng files, plain or compressed, or - for standard input.",
+    )
 
 
 def _kept_findings(options: Options) -> int:
@@ -229,10 +236,13 @@ def analyze(
     parquet: Path | None = None,
     progress: Progress | None = None,
     names: Sequence[str] | None = None,
+    excerpts: bool = False,
 ) -> Analysis:
     """Analyse captures in constant memory; with `parquet`, write all four tables there.
 
-    The result calls the captures by `names`; by default, these are the paths.
+    The result calls the captures by `names`; by default, these are the paths. With `excerpts`,
+    `paths` are those of what `rocelab._core.write_excerpt` has written of each capture with the
+    same `ports` and `icrc`; packets have no payload then, so `parquet` is not for them.
     Raises UsageError if a capture cannot be opened or has no packet, and what
     `parquet_tables.write` raises.
     """
@@ -247,7 +257,7 @@ def analyze(
             if progress:
                 progress(most)
 
-        done = _passes(paths, options, drain, rows=False, names=names)
+        done = _passes(paths, options, drain, rows=False, names=names, excerpts=excerpts)
         return _analysis(done, names or paths, options)
     # the tables are written once, so what is wrong with the captures must be known before
     seekable = all(Path(path).is_file() for path in paths)
@@ -286,6 +296,7 @@ def _passes(
     *,
     rows: bool,
     names: Sequence[str] | None = None,
+    excerpts: bool = False,
 ) -> _Done:
     """Read the captures; once more with clocks corrected, or without copies, where that is needed.
 
@@ -294,7 +305,7 @@ def _passes(
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
     for left in reversed(range(_MOST_PASSES)):
-        core = open_core(paths, options, plan, rows=rows, names=names)
+        core = open_core(paths, options, plan, rows=rows, names=names, excerpts=excerpts)
         interrupted = False
         while True:
             try:

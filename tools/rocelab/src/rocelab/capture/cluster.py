@@ -1,29 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Analyse captures on the workers of a Dask cluster.
 
-Captures that are apart are a task each. Captures that are merged are one task, because packets
-must be followed in the order of their times: the core of one worker joins connections by key and
-PSN, and aligns clocks by packets that match.
+Captures that are apart are a task each. Captures that are merged are verified where they are, and
+each leaves an excerpt there: its packets without their payloads. Then one worker takes the
+excerpts and follows the packets of all captures in the order of their times: it joins connections
+by key and PSN, and aligns clocks by packets that match.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
+import shutil
 import tempfile
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from rocelab.capture.analysis import Options, analyze
+from rocelab._core import write_excerpt
+from rocelab.capture.analysis import Options, analyze, unreadable
 from rocelab.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, Worker
 
 _BLOCK = 16 << 20
-"""Bytes of a file that are in memory on their way to another worker."""
+"""Bytes of a file that go to another worker at a time."""
+
+_BLOCKS = 4
+"""So many blocks of a file are on their way."""
+
+_TASKS_PER_THREAD = 6
+"""Enough that no worker waits for long while another has its last task."""
 
 Result = dict[str, Any]
 """The object of `--json`: what can leave the process of a worker."""
@@ -37,6 +48,8 @@ class Source:
     """As the user wrote it: the results name it so."""
     path: str
     """The absolute path, or a URL that fsspec reads."""
+    number: int
+    """Its place among the captures."""
     holders: tuple[str, ...] = ()
     """Addresses of the workers that can open the path; of a URL, and if none can, empty."""
 
@@ -80,30 +93,56 @@ def results(
     Raises MissingError if no worker can run the analysis.
     """
     sources = _located(client, names)
-    groups = [sources] if merge else [[source] for source in sources]
-    tasks = deque(_submitted(client, group, options) for group in groups)
-    while tasks:
-        # workers keep a result until nothing here refers to its task
-        yield _answer(tasks.popleft())
+    if merge and len(sources) > 1:
+        yield _merged(client, sources, options)
+        return
+    for found in _answers(client, sources, _analyzed, options):
+        yield cast("Result | UsageError", found)
 
 
-def _answer(task: Future) -> Result | UsageError:
+def _merged(client: Client, sources: Sequence[Source], options: Options) -> Result | UsageError:
+    """Analyse captures as one."""
+    run = f"rocelab-{secrets.token_hex(8)}"
+    rest = (options.ports, options.icrc, len(sources), run)
+    names = [source.name for source in sources]
+    try:
+        excerpts: list[Excerpt] = []
+        for found in _answers(client, sources, _excerpted, *rest):
+            excerpt = cast("Excerpt | OSError", found)
+            if isinstance(excerpt, OSError):
+                return unreadable(names, excerpt)
+            excerpts.append(excerpt)
+        most = _most_bytes(excerpts)
+        follow = client.submit(_followed, excerpts, names, options, run, workers=[most], pure=False)
+        return cast("Result | UsageError", _answer(follow))
+    finally:
+        client.run(_forgotten, run, on_error="ignore")
+
+
+def _most_bytes(excerpts: Sequence[Excerpt]) -> str:
+    """The worker with the most bytes of excerpts."""
+    held: Counter[str] = Counter()
+    for excerpt in excerpts:
+        held[excerpt.worker] += excerpt.size
+    return held.most_common(1)[0][0]
+
+
+def _answer(task: Future) -> object:
     from distributed import KilledWorker
 
     try:
-        answer: Result | UsageError = task.result()
+        return cast("object", task.result())
     except (ImportError, KilledWorker) as error:
         raise MissingError(
             "a Dask worker cannot analyze a capture",
             cause=str(error),
             action="Install this rocelab on every worker, and see the worker's log.",
         ) from error
-    return answer
 
 
 def _located(client: Client, names: Sequence[str]) -> list[Source]:
     """Ask every worker which of the captures it can open."""
-    sources = [Source(name, name) for name in names]
+    sources = [Source(name, name, number) for number, name in enumerate(names)]
     sources = [
         source if source.is_url else replace(source, path=str(Path(source.name).absolute()))
         for source in sources
@@ -126,49 +165,135 @@ def _opens(paths: Sequence[str]) -> list[bool]:
     return [Path(path).is_file() for path in paths]
 
 
-def _submitted(client: Client, group: Sequence[Source], options: Options) -> Future:
-    """Give a group to the workers that can open most of its files."""
-    workers = sorted({holder for source in group for holder in source.holders})
-    held = {worker: sum(worker in source.holders for source in group) for worker in workers}
-    best = [worker for worker in workers if held[worker] == max(held.values())]
-    # a file that has changed since must be read again, so no task may be taken for an earlier one
-    return client.submit(_work, group, options, workers=best or None, pure=False)
+def _answers(
+    client: Client, sources: Sequence[Source], work: Callable[..., object], *words: object
+) -> Iterator[object]:
+    """Let workers do `work` on each capture; yield what it returns, in their order.
+
+    A capture goes to a worker that can open it; if none can, to one that says why.
+    """
+    tasks = deque(
+        # a file that has changed must be read again, so no task may be taken for an earlier one
+        client.submit(_each, work, part, *words, workers=list(part[0].holders) or None, pure=False)
+        for part in _parts(sources, sum(client.nthreads().values()))
+    )
+    while tasks:
+        # workers keep a result until nothing here refers to its task
+        yield from cast("list[object]", _answer(tasks.popleft()))
 
 
-def _work(group: Sequence[Source], options: Options) -> Result | UsageError:
-    """Analyse a group as one capture. Runs on a worker."""
-    names = [source.name for source in group]
+def _parts(sources: Sequence[Source], threads: int) -> Iterator[list[Source]]:
+    """Captures that the same workers can open, a few to a task: a task costs some milliseconds."""
+    most = max(1, len(sources) // (_TASKS_PER_THREAD * max(1, threads)))
+    for _, alike in groupby(sources, key=lambda source: source.holders):
+        while part := list(islice(alike, most)):
+            yield part
+
+
+def _each(work: Callable[..., object], sources: Sequence[Source], *words: object) -> list[object]:
+    """Do `work` on captures. Runs on a worker."""
+    return [work(source, *words) for source in sources]
+
+
+def _analyzed(source: Source, options: Options) -> Result | UsageError:
+    """Analyse a capture. Runs on a worker."""
     with tempfile.TemporaryDirectory(prefix="rocelab-") as folder:
-        paths = [_here(source, Path(folder) / str(at)) for at, source in enumerate(group)]
         try:
-            return analyze(paths, options, names=names).result
+            path = _local(source, Path(folder))
+            return analyze([path], options, names=[source.name]).result
         except UsageError as error:
             return error
 
 
-def _here(source: Source, copy: Path) -> str:
-    """Return a path that this worker can open: the file's own, or that of a copy."""
-    if source.is_url:
-        import fsspec
-
-        with fsspec.open(source.path, "rb") as remote, copy.open("wb") as local:
-            while block := remote.read(_BLOCK):
-                local.write(block)
-        return str(copy)
-    if not source.holders or Path(source.path).is_file():
+def _local(source: Source, folder: Path) -> str:
+    """Return a path that this worker can open: that of the file, or of a copy in `folder`."""
+    if not source.is_url:
         return source.path
-    from distributed import worker_client
+    import fsspec
 
-    with worker_client() as client, copy.open("wb") as local:
-        while block := _fetched(client, source, local.tell()):
-            local.write(block)
+    copy = folder / "capture"
+    with fsspec.open(source.path, "rb") as remote, copy.open("wb") as local:
+        shutil.copyfileobj(remote, local, _BLOCK)
     return str(copy)
 
 
-def _fetched(client: Client, source: Source, offset: int) -> bytes:
-    task = client.submit(_block, source.path, offset, workers=list(source.holders), pure=False)
-    block: bytes = task.result()
-    return block
+@dataclass(frozen=True)
+class Excerpt:
+    """What a worker has left of a capture."""
+
+    worker: str
+    """The worker's address."""
+    path: str
+    """Where it is there."""
+    size: int
+    """Bytes."""
+
+
+def _excerpted(
+    source: Source, ports: Sequence[int], icrc: bool, captures: int, run: str
+) -> Excerpt | OSError:
+    """Verify a capture and write its excerpt. Runs on a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    path = _folder(worker, run) / f"{source.number}"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rocelab-") as folder:
+        try:
+            local = _local(source, Path(folder))
+            write_excerpt(local, path, ports=list(ports), icrc=icrc, captures=captures)
+        except OSError as error:
+            return error
+    return Excerpt(worker.address, str(path), path.stat().st_size)
+
+
+def _folder(worker: Worker, run: str) -> Path:
+    """The folder of a run on a worker: in Dask's own, which goes with the worker."""
+    return Path(worker.local_directory) / run
+
+
+def _forgotten(run: str, dask_worker: Worker) -> None:
+    """Remove what a run has left on a worker. Dask gives the worker by the parameter's name."""
+    shutil.rmtree(_folder(dask_worker, run), ignore_errors=True)
+
+
+def _followed(
+    excerpts: Sequence[Excerpt], names: Sequence[str], options: Options, run: str
+) -> Result | UsageError:
+    """Follow the packets of all captures. Runs on a worker."""
+    from distributed import get_worker
+
+    folder = _folder(get_worker(), run)
+    paths = [
+        excerpt.path if _is_here(excerpt) else _fetched(excerpt, folder / f"copy-{at}")
+        for at, excerpt in enumerate(excerpts)
+    ]
+    try:
+        return analyze(paths, options, names=names, excerpts=True).result
+    except UsageError as error:
+        return error
+
+
+def _is_here(excerpt: Excerpt) -> bool:
+    """Whether this worker can open an excerpt; nothing else has a path with the run's name."""
+    return Path(excerpt.path).is_file()
+
+
+def _fetched(excerpt: Excerpt, copy: Path) -> str:
+    """Copy an excerpt from the worker that has it; return the path of the copy."""
+    from distributed import worker_client
+
+    offsets = iter(range(0, excerpt.size, _BLOCK))
+    with worker_client() as client, copy.open("wb") as local:
+
+        def asked(offset: int) -> Future:
+            return client.submit(_block, excerpt.path, offset, workers=[excerpt.worker], pure=False)
+
+        tasks = deque(asked(offset) for offset in islice(offsets, _BLOCKS))
+        while tasks:
+            local.write(tasks.popleft().result())
+            tasks.extend(asked(offset) for offset in islice(offsets, 1))
+    return str(copy)
 
 
 def _block(path: str, offset: int) -> bytes:

@@ -99,11 +99,14 @@ impl Merge {
         }
         block.data.clear();
         block.records.clear();
-        while block.data.len() < self.piece {
+        // counted as captured: the blocks of excerpts are those of their captures
+        let mut filled = 0;
+        while filled < self.piece {
             let Some(Reverse((_, index))) = self.heap.pop() else { break };
             let input = &mut self.inputs[index];
             let record = input.block.records[input.next];
             block.copy(&input.block, &record);
+            filled += record.len as usize;
             input.next += 1;
             self.push(index);
         }

@@ -3,7 +3,10 @@
 //!
 //! Files are read in large pieces, never mapped: a file that is truncated meanwhile only ends early.
 
+mod block_source;
 mod decompress;
+mod excerpt;
+mod excerpt_reader;
 mod merge;
 mod parse_step;
 mod pcap;
@@ -13,7 +16,10 @@ mod reader;
 mod record_block;
 mod sorted;
 
+pub use block_source::BlockSource;
 pub use decompress::{Counter, Input, open_compressed};
+pub use excerpt::write_excerpt;
+pub use excerpt_reader::ExcerptReader;
 pub use merge::Merge;
 pub use read_error::ReadError;
 pub use reader::Reader;

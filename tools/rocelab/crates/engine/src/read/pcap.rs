@@ -100,6 +100,8 @@ impl Pcap {
                 file,
                 epoch: 0,
                 link,
+                elided: 0,
+                verified: false,
                 time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * scale,
                 number,
             })

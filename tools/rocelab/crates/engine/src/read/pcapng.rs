@@ -211,6 +211,8 @@ impl PcapNg {
             file,
             epoch: 0,
             link: interface.link,
+            elided: 0,
+            verified: false,
             time_ns: interface.time_ns(u64::from(high) << 32 | u64::from(low)),
             number: packets,
         }))
@@ -240,6 +242,8 @@ impl PcapNg {
             file,
             epoch: 0,
             link: interface.link,
+            elided: 0,
+            verified: false,
             time_ns: self.last_ns,
             number: packets,
         }))

@@ -27,6 +27,8 @@ pub enum ReadError {
     },
     /// A small file that decompresses to a huge one.
     Bomb,
+    /// What whoever wrote the excerpt found in the capture.
+    Reported(String),
 }
 
 impl fmt::Display for ReadError {
@@ -38,6 +40,7 @@ impl fmt::Display for ReadError {
                 "neither pcap nor pcapng: it begins with {:02x} {:02x} {:02x} {:02x}",
                 magic[0], magic[1], magic[2], magic[3]
             ),
+            Self::Reported(text) => write!(f, "{text}"),
             Self::Empty => write!(f, "it ends before the file header does"),
             Self::Corrupt { packet, what } => write!(f, "corrupt after packet {packet}: {what}"),
             Self::Cut { packet } => write!(f, "ends within a record, after packet {packet}"),

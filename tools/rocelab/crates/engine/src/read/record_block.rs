@@ -23,6 +23,10 @@ pub struct Record {
     pub epoch: u16,
     /// Link layer.
     pub link: Link,
+    /// Bytes of payload that its excerpt has left out.
+    pub elided: u32,
+    /// Its ICRC was found to be correct when its excerpt was written.
+    pub verified: bool,
     /// Nanoseconds since 1970.
     pub time_ns: i64,
     /// Wireshark's frame number in that file, from 1.
@@ -65,12 +69,13 @@ pub struct Block {
 }
 
 impl Block {
-    /// The captured bytes of a record of this block.
+    /// The captured bytes of a record of this block, without those that an excerpt has left out.
     #[must_use]
     #[inline]
     pub fn frame(&self, record: &Record) -> &[u8] {
         let from = record.offset as usize;
-        self.data.get(from..from + record.len as usize).unwrap_or_default()
+        let len = record.len - record.elided;
+        self.data.get(from..from + len as usize).unwrap_or_default()
     }
 
     /// The record's comment, if it has one.

@@ -5,8 +5,8 @@
 //! Only from then on are records copied and sorted. A time that goes back by more than a second is no
 //! disorder: a clock was set, or captures were concatenated.
 
+use super::block_source::BlockSource;
 use super::read_error::ReadError;
-use super::reader::Reader;
 use super::record_block::Block;
 
 /// Records that are held back once a capture is in disorder.
@@ -16,9 +16,9 @@ pub const SORTED: usize = 4 * WINDOW;
 /// A time that goes back by more, ns, is a step of the clock.
 const STEP_NS: i64 = 1_000_000_000;
 
-/// A reader whose records are in the order of their times.
+/// A source whose records are in the order of their times.
 pub struct Sorted {
-    reader: Reader,
+    source: BlockSource,
     ahead: Block,
     /// The block ahead has a time before one that came earlier.
     disorder: bool,
@@ -40,11 +40,11 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// Adds `offset_ns` to the times of what `reader` reads, and sorts it if `sorts` is set.
+    /// Adds `offset_ns` to the times of what `source` gives, and sorts it if `sorts` is set.
     #[must_use]
-    pub fn new(reader: Reader, offset_ns: i64, sorts: bool) -> Self {
+    pub fn new(source: BlockSource, offset_ns: i64, sorts: bool) -> Self {
         Self {
-            reader,
+            source,
             ahead: Block::default(),
             disorder: false,
             started: false,
@@ -62,7 +62,7 @@ impl Sorted {
 
     /// Ends the capture here.
     pub fn stop(&mut self) {
-        self.reader.stop();
+        self.source.stop();
     }
 
     /// Times that go back by more than a second.
@@ -75,10 +75,10 @@ impl Sorted {
     /// file.
     ///
     /// # Errors
-    /// Those of [`Reader::fill`], after the records before the error.
+    /// Those of the source, after the records before the error.
     pub fn fill(&mut self, block: &mut Block) -> Result<bool, ReadError> {
         if !self.sorts {
-            return self.reader.fill(block);
+            return self.source.fill(block);
         }
         block.records.clear();
         let again = self.interrupted && self.ahead.records.is_empty();
@@ -114,8 +114,8 @@ impl Sorted {
         self.disorder = false;
         self.interrupted = false;
         if self.error.is_none() {
-            let filled = self.reader.fill(&mut self.ahead);
-            self.interrupted = std::mem::take(&mut self.reader.interrupted);
+            let filled = self.source.fill(&mut self.ahead);
+            self.interrupted = self.source.take_interrupted();
             self.error = filled.err();
         }
         for record in &mut self.ahead.records {
@@ -175,6 +175,7 @@ fn append(to: &mut Block, from: &Block) {
 mod tests {
     use std::io::Cursor;
 
+    use super::super::reader::Reader;
     use super::*;
 
     /// A capture with an empty packet at each time, µs.
@@ -187,7 +188,7 @@ mod tests {
             }
         }
         let reader = Reader::new(Box::new(Cursor::new(bytes)), 0, 256);
-        let mut sorted = Sorted::new(reader, 0, true);
+        let mut sorted = Sorted::new(BlockSource::Capture(reader), 0, true);
         let (mut block, mut found) = (Block::default(), Vec::new());
         while sorted.fill(&mut block).unwrap() {
             found.extend(block.records.iter().map(|record| record.time_ns / 1000));

@@ -161,7 +161,8 @@ pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
 #[must_use]
 #[inline]
 pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
-    let at = packet.icrc_off();
+    let elided = if packet.elided { packet.payload_len as usize } else { 0 };
+    let at = packet.icrc_off() - elided;
     frame.get(at..at + ICRC_LEN)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
