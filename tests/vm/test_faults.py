@@ -39,6 +39,7 @@ last = { action = "drop", message = 150, packet = -1 }
 ack = { action = "drop", direction = "to_client", message = 160, packet = -1 }
 flap = { action = "flap", message = 10, packet = 7, duration_us = 300000 }
 answer = { action = "drop", direction = "to_client", message = 10, packet = 7 }
+timed = { action = "drop", at_us = 3000, every_us = 30000, times = 3 }
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
@@ -56,6 +57,14 @@ iterations = 20
 path_mtu = 1024
 qp_timeout = 18
 faults = ["flap"]
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [16384]
+iterations = 40
+path_mtu = 1024
+qp_timeout = 18
+faults = ["timed"]
 [[benchmark]]
 tool = "perftest"
 test = "read_bw"
@@ -230,3 +239,17 @@ def test_a_flap_is_survived(testbed: QemuTestbed, steps: dict[str, Step]) -> Non
     step = steps["send_bw-flap"]
     assert sum(each.psn is not None for each in step.events) > 1
     assert step.recovery("flap")["recovered_ns"] >= 300_000_000
+
+
+def test_faults_by_time(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """They come at their times, to whatever packet is under way, and what they take is mended."""
+    del testbed
+    step = steps["send_lat"]
+    times = [each.time_ns for each in step.events if each.fault == "timed"]
+    assert len(times) == 3
+    # due at 3, 33 and 63 ms after the first request, and none before
+    assert times[2] - times[0] > 30_000_000
+    for each in step.events:
+        assert each.psn is not None
+        assert step.on_wire(each.psn) == step.times("n2", "rx", each.psn) + 1
+    assert all(each["recovered_ns"] for each in step.record["mended"])

@@ -304,6 +304,14 @@ def test_faults_belong_to_benchmarks() -> None:
     assert "faults" not in plan_file.from_toml(GOOD, "p.toml").to_dict()["testbed"]
 
 
+def test_faults_by_time() -> None:
+    timed = FAULTY.replace("message = 3\npacket = 7", "at_us = 500\nevery_us = 40\ntimes = 9")
+    plan = plan_file.from_toml(timed, "p.toml")
+    _, seven = plan.benchmarks[0].faults
+    assert (seven.at_us, seven.every_us, seven.times, seven.message) == (500, 40, 9, 0)
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -311,6 +319,9 @@ def test_faults_belong_to_benchmarks() -> None:
         ("packet = 7", "packets = 7", "faults.seven.packets: unknown key"),
         ("packet = 7", "packet = -2", "faults.seven.packet: -2 is out of range"),
         ("packet = 7", "bit = 9", "faults.seven.bit: the action does not use it"),
+        ("packet = 7", "at_us = 9", "faults.seven.message: a fault by time meets any packet"),
+        ("packet = 7", "every_us = 9", "faults.seven.every_us: the fault does not begin"),
+        ("packet = 7", "at_us = -1", "faults.seven.at_us: -1 is out of range"),
         ("faults.seven", 'faults."a b"', "cannot name a fault"),
         ("faults.seven]", "faults]\nseven = 3\n[testbed.faults.six]", "is not a table"),
         ("rnr_timer = 0", "message = 1", "needs the client's queue pair number"),

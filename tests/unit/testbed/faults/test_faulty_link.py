@@ -37,6 +37,8 @@ def fault(action: str, **what: int | str) -> FaultPlan:
         "packet": 1,
         "times": 1,
         "every": 0,
+        "at_us": 0,
+        "every_us": 0,
         "bit": 0,
         "duration_us": 0,
         "count": 0,
@@ -106,6 +108,46 @@ def test_every_repeats_in_later_messages() -> None:
     link = FaultyLink([fault("drop", message=1, packet=LAST, times=3, every=2)])
     out = psns(through(link, [each for i in range(8) for each in message(4 * i)]))
     assert sorted(set(range(32)) - set(out)) == [3, 11, 19]
+
+
+def at_times(link: FaultyLink, times_us: Sequence[int]) -> list[int]:
+    """Send a packet at each time after the first; return the PSNs of those that passed."""
+    return psns(
+        [
+            due
+            for psn, time_us in enumerate(times_us)
+            for due in link.frame(TO_SERVER, frame(ONLY, psn), 7_000_000 + 1000 * time_us)
+        ]
+    )
+
+
+def test_a_fault_by_time_meets_the_first_packet_after_it() -> None:
+    """Counted from the first request."""
+    link = FaultyLink([fault("drop", message=0, packet=0, at_us=100)])
+    assert at_times(link, [0, 50, 99, 100, 101, 300]) == [0, 1, 2, 4, 5]
+    (event,) = link.events
+    assert (event.fault, event.psn, event.message) == ("it", 3, 4)
+
+
+def test_a_fault_by_time_comes_again() -> None:
+    """At its times; where no packet came for long, not more often."""
+    link = FaultyLink([fault("drop", message=0, packet=0, at_us=100, every_us=100, times=4)])
+    out = at_times(link, [0, 100, 150, 210, 290, 555, 556, 599, 600, 700, 900])
+    assert sorted(set(range(11)) - set(out)) == [1, 3, 5, 8]
+
+
+def test_a_fault_by_time_meets_its_direction() -> None:
+    link = FaultyLink([fault("drop", direction=TO_CLIENT, message=0, packet=0, at_us=10)])
+    assert at_times(link, [0, 20]) == [0, 1]
+    for time_us, passed in ((21, []), (22, [1])):
+        ack = frame(ACK, 1, to_client=True)
+        assert psns(link.frame(TO_CLIENT, ack, 7_000_000 + 1000 * time_us)) == passed
+
+
+def test_a_flap_by_time_takes_what_comes_meanwhile() -> None:
+    link = FaultyLink([fault("flap", message=0, packet=0, at_us=100, duration_us=50)])
+    assert at_times(link, [0, 100, 149, 150, 200]) == [0, 3, 4]
+    assert [event.done for event in link.events] == ["flap", "lost"]
 
 
 def test_an_answer_belongs_to_its_message() -> None:

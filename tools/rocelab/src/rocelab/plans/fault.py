@@ -53,6 +53,11 @@ class FaultPlan:
     """How often, if the packet is sent again; or in how many messages, with `every`."""
     every: int
     """After `message`, each so many messages again; 0: only that one."""
+    at_us: int
+    """Instead of `message` and `packet`: it meets the first packet of its direction so long after
+    the client's first request, on the analyst's clock; 0: by place."""
+    every_us: int
+    """After `at_us`, again after each such time, `times` in all; 0: with the next packets."""
     bit: int
     """The bit to change, from the first bit of the BTH."""
     duration_us: int

@@ -20,6 +20,7 @@ _NAME = re.compile(r"[a-z0-9]{1,20}")
 _MOST_FAULTS = 64
 _MOST_MESSAGES = 1_000_000
 _ONE_SECOND = 1_000_000
+_LATEST_US = 3600 * _ONE_SECOND
 _BTH_BITS = 8 * 12
 _LARGEST_BITS = 8 * 4096
 _ONLY_REQUESTS = (Action.CNP, Action.RNR_NAK)
@@ -43,8 +44,10 @@ def _fault(name: str, table: Table) -> FaultPlan:
     direction = table.choice("direction", (TO_SERVER, TO_CLIENT), default=TO_SERVER)
     if action in _ONLY_REQUESTS and direction != TO_SERVER:
         table.fail("direction", f"{action} answers a request", action='Use "to_server".')
-    message = table.integer("message", default=2, low=1, high=_MOST_MESSAGES)
-    if action in _ONLY_REQUESTS and message < 2:
+    at_us = table.integer("at_us", default=0, low=0, high=_LATEST_US)
+    by_place = at_us == 0
+    message = _by_place(table, "message", by_place, 2, 1, _MOST_MESSAGES)
+    if action in _ONLY_REQUESTS and by_place and message < 2:
         table.fail(
             "message",
             f"{action} needs the client's queue pair number, which the first answer tells",
@@ -55,9 +58,11 @@ def _fault(name: str, table: Table) -> FaultPlan:
         action=action,
         direction=direction,
         message=message,
-        packet=table.integer("packet", default=0, low=LAST, high=(1 << 23) - 1),
+        packet=_by_place(table, "packet", by_place, 0, LAST, (1 << 23) - 1),
         times=table.integer("times", default=1, low=1, high=1000),
-        every=table.integer("every", default=0, low=0, high=_MOST_MESSAGES),
+        every=_by_place(table, "every", by_place, 0, 0, _MOST_MESSAGES),
+        at_us=at_us,
+        every_us=_every_us(table, by_place),
         bit=_of(table, "bit", action == Action.CORRUPT, _BTH_BITS, 0, _LARGEST_BITS - 1),
         duration_us=_of(table, "duration_us", action in TIMED, 1000, 1, 10 * _ONE_SECOND),
         count=_of(table, "count", action in COUNTED, 1, 1, 1000),
@@ -65,6 +70,22 @@ def _fault(name: str, table: Table) -> FaultPlan:
     )
     table.done()
     return fault
+
+
+def _by_place(table: Table, key: str, by_place: bool, default: int, low: int, high: int) -> int:
+    """Return a number that chooses a packet by its place. run.json holds 0 for faults by time."""
+    if by_place:
+        return table.integer(key, default=default, low=low, high=high)
+    if table.integer(key, default=0, low=min(low, 0), high=high):
+        table.fail(key, "a fault by time meets any packet", action="Remove it, or at_us.")
+    return 0
+
+
+def _every_us(table: Table, by_place: bool) -> int:
+    every = table.integer("every_us", default=0, low=0, high=_LATEST_US)
+    if by_place and every:
+        table.fail("every_us", "the fault does not begin at a time", action="Give at_us, too.")
+    return every
 
 
 def _of(table: Table, key: str, used: bool, default: int, low: int, high: int) -> int:

@@ -38,13 +38,24 @@ class _Held:
 class _Rule:
     fault: FaultPlan
     left: int
+    due_us: int
+    """Of a fault by time: when it happens next, since the client's first request."""
 
-    def meets(self, direction: str, place: Place) -> bool:
-        fault, every = self.fault, self.fault.every
-        number = place.message - fault.message
+    def meets(self, direction: str, place: Place, since_us: int) -> bool:
+        fault = self.fault
+        if self.left == 0 or direction != fault.direction:
+            return False
+        if fault.at_us:
+            return since_us >= self.due_us
+        number, every = place.message - fault.message, fault.every
         chosen = number == 0 or (every > 0 and number > 0 and number % every == 0)
-        position = place.is_last if fault.packet == LAST else place.packet == fault.packet
-        return self.left > 0 and direction == fault.direction and chosen and position
+        return chosen and (place.is_last if fault.packet == LAST else place.packet == fault.packet)
+
+    def happened(self, since_us: int) -> None:
+        """Count it, and find the next time; those at which no packet came are over."""
+        self.left -= 1
+        if every := self.fault.every_us:
+            self.due_us += every * ((since_us - self.due_us) // every + 1)
 
 
 @dataclass
@@ -66,7 +77,8 @@ class FaultyLink:
     """Events that are not in `events`, which has the first ones."""
 
     def __post_init__(self) -> None:
-        self._rules = [_Rule(fault, fault.times) for fault in self.faults]
+        self._rules = [_Rule(fault, fault.times, fault.at_us) for fault in self.faults]
+        self._start_ns: int | None = None
         self._messages = Messages()
         self._server_qpn: int | None = None
         self._client_qpn: int | None = None
@@ -91,11 +103,15 @@ class FaultyLink:
         elif self._is_refused(direction, packet, place, now_ns):
             return []
         else:
-            rule = next((rule for rule in self._rules if rule.meets(direction, place)), None)
+            if self._start_ns is None:
+                self._start_ns = now_ns
+            since_us = (now_ns - self._start_ns) // 1000
+            meeting = (rule for rule in self._rules if rule.meets(direction, place, since_us))
+            rule = next(meeting, None)
             if rule is None:
                 out = [Due(now_ns, direction, frame)]
             else:
-                rule.left -= 1
+                rule.happened(since_us)
                 out = list(self._apply(rule, direction, frame, packet, place, now_ns))
         return [*out, *self._answers(now_ns), *self._overtaken(direction, len(out), now_ns)]
 
