@@ -101,17 +101,22 @@ def test_osu_of_several_versions() -> None:
     assert figures(five, 64) == {"latency.mean": ("one_way_half_rtt", 260, "ns")}
     assert five.facts == {"version": "5.8"}
     assert five.payload_bytes == 20 * (64 + 1024)
+    # 20 timed ping-pongs and 2 before them
+    assert five.sent == {64: 2 * 22, 1024: 2 * 22}
     bandwidth = read(job("omb", "bw", 64), "osu-5.8-bw.txt")
+    assert bandwidth.sent == {64: 64 * 22}
     assert figures(bandwidth, 64)["bandwidth"] == ("one_way", 165.74e6, "bytes/s")
     assert figures(read(job("omb", "latency", 0), "osu-6.1-latency.txt"), 0) == {
         "latency.mean": ("one_way_half_rtt", 31280, "ns")
     }
+    assert read(job("omb", "bcast", 1024), "osu-7.0-bcast.txt").sent == {}
     assert figures(read(job("omb", "bcast", 1024), "osu-7.0-bcast.txt"), 1024) == {
         "latency.mean": ("collective", 4430, "ns")
     }
     seven = read(job("omb", "allreduce", 4, ranks=144), "osu-7.5-allreduce.txt")
     assert figures(seven, 4)["latency.mean"] == ("collective", 11690, "ns")
     rate = read(job("omb", "mbw_mr", 1024, ranks=8), "osu-7.5.2-mbw_mr.txt")
+    assert rate.sent == {1024: 4 * 64 * 22}
     assert figures(rate, 1024) == {
         "bandwidth": ("all_pairs", 9532.32e6, "bytes/s"),
         "message_rate": ("all_pairs", 9308903.88, "1/s"),

@@ -22,7 +22,7 @@ from rocelab.plans.benchmarks.mpi.suite import (
     version_facts,
 )
 from rocelab.plans.benchmarks.tool import Argv, Value
-from rocelab.plans.catalog import Kind
+from rocelab.plans.catalog import PAIR_TESTS, Kind
 
 _HEADING = re.compile(
     rf"^# OSU MPI(?:-[A-Z]+)? (?P<title>.+?) Test v(?P<version>{VERSION})\s*$", re.MULTILINE
@@ -37,6 +37,8 @@ _METRICS = {
     "Max Latency(us)": metrics.SLOWEST_RANK,
 }
 _RATES = ("Bandwidth (MB/s)", "MB/s")
+_WINDOW = 64
+_ALL_PAIRS = ("multi_lat", "mbw_mr")
 _TITLES = {
     "latency": "Latency",
     "multi_lat": "Multi Latency",
@@ -60,10 +62,24 @@ def argv(job: MpiJob) -> Argv:
 
     With -f, collectives also print the fastest and the slowest rank.
     """
-    warmup = max(1, job.iterations // 10)
+    warmup = _warm_up(job)
     sizes = () if job.test.name == "barrier" else ("-m", f"{min(job.sizes)}:{max(job.sizes)}")
     full = ("-f",) if job.test.kind is Kind.COLLECTIVE else ()
     return (job.test.program, "-i", str(job.iterations), "-x", str(warmup), *full, *sizes)
+
+
+def _warm_up(job: MpiJob) -> int:
+    return max(1, job.iterations // 10)
+
+
+def _sent(job: MpiJob) -> int:
+    """Data messages of one size: a ping-pong has two, a window 64 in each direction (`-W`).
+
+    So in versions 5 to 7, where `-i` and `-x` are for large messages, too.
+    """
+    each = {"bw": _WINDOW, "mbw_mr": _WINDOW, "bibw": 2 * _WINDOW}.get(job.test.name, 2)
+    pairs = job.mpi.ranks // 2 if job.test.name in _ALL_PAIRS else 1
+    return pairs * each * (job.iterations + _warm_up(job))
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
@@ -84,6 +100,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         payload_bytes=job.iterations * sum(job.sizes),
         messages=job.iterations * len(job.sizes),
         facts=version_facts(heading["version"], tested=r"[5-7]\."),
+        sent=dict.fromkeys(job.sizes, _sent(job)) if job.test.name in PAIR_TESTS else {},
     )
 
 
