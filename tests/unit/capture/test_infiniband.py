@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,41 @@ def record(index: int) -> tuple[int, bytes]:
         at += 16 + int.from_bytes(content[at + 8 : at + 12], "little")
     size = int.from_bytes(content[at + 8 : at + 12], "little")
     return int.from_bytes(content[at : at + 4], "little"), content[at + 16 : at + 16 + size]
+
+
+def records(capture: Path) -> list[bytes]:
+    """The ERF records of a pcap."""
+    data, at, found = capture.read_bytes(), 24, []
+    while at < len(data):
+        length = int.from_bytes(data[at + 8 : at + 12], "little")
+        found.append(data[at + 16 : at + 16 + length])
+        at += 16 + length
+    return found
+
+
+def test_a_file_of_records_without_a_header(tmp_path: Path) -> None:
+    """As dagsnap writes it, with what its cards fill up with; numbers are Wireshark's."""
+    pad = bytes(8) + bytes([48, 0, 0, 24]) + bytes(12)
+    pad = records(ERF)[0][:8] + pad[8:]
+    path = tmp_path / "dag.erf"
+    path.write_bytes(pad.join(records(ERF)))
+    found, expected = (json.dumps(analyze(each)) for each in (path, ERF))
+    assert found == expected.replace(str(ERF), str(path))
+    need_program("tshark")
+    shown = subprocess.run(
+        ["tshark", "-r", path, "-T", "fields", "-e", "frame.number", "-e", "infiniband.bth.psn"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    ours = capture.read(path)
+    rows = pl.DataFrame(ours.packets).select("packet", "psn").rows()
+    theirs = [
+        tuple(map(int, line.split())) for line in shown.splitlines() if len(line.split()) == 2
+    ]
+    assert rows == theirs
+
+
+def test_a_cut_file_of_records(tmp_path: Path) -> None:
+    path = tmp_path / "cut.erf"
+    path.write_bytes(b"".join(records(ERF))[:-5])
+    (error,) = analyze(path)["input"]["errors"]
+    assert "ends within a record" in error["error"]

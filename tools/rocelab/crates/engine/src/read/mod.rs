@@ -5,6 +5,7 @@
 
 mod block_source;
 mod decompress;
+mod erf_file;
 mod excerpt;
 mod excerpt_reader;
 mod merge;

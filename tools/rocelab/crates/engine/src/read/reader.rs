@@ -4,6 +4,7 @@
 use std::io::Read as _;
 
 use super::decompress::{BOMB, Input};
+use super::erf_file::{self, Guess};
 use super::parse_step::Step;
 use super::pcap::Pcap;
 use super::pcapng::PcapNg;
@@ -13,6 +14,7 @@ use super::record_block::Block;
 enum Format {
     Pcap(Pcap),
     PcapNg(PcapNg),
+    Erf,
 }
 
 /// Reads one capture.
@@ -173,6 +175,7 @@ impl Reader {
             Some(Format::PcapNg(pcapng)) => {
                 pcapng.step(bytes, at, self.file, &mut self.packets, records)
             }
+            Some(Format::Erf) => erf_file::step(bytes, at, self.file, &mut self.packets, records),
             None => {
                 let Some(magic) = bytes.first_chunk::<4>() else {
                     return Ok(Step::Need(4));
@@ -182,7 +185,14 @@ impl Reader {
                     return Ok(Step::Taken(0));
                 }
                 if !Pcap::is_magic(*magic) {
-                    return Err(ReadError::Unknown(*magic));
+                    return match erf_file::guess(bytes, self.ended) {
+                        Guess::Yes => {
+                            self.format = Some(Format::Erf);
+                            Ok(Step::Taken(0))
+                        }
+                        Guess::After(len) => Ok(Step::Need(len)),
+                        Guess::No => Err(ReadError::Unknown(*magic)),
+                    };
                 }
                 let Some(header) = bytes.first_chunk::<{ Pcap::HEADER }>() else {
                     return Ok(Step::Need(Pcap::HEADER));
