@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	disconnect_ends();
 
 	connect_ends();
-	CHECK(bind_window(mw, ++rkey) == IBV_WC_SUCCESS);
+	CHECK(bind_window(mw, rkey = ibv_inc_rkey(rkey)) == IBV_WC_SUCCESS);
 	CHECK(write_through(rkey) == IBV_WC_SUCCESS);
 	/* the queue pair goes first, and the window serves no other one */
 	disconnect_ends();
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	CHECK(ibv_dereg_mr(owner.mr));
 	connect_ends();
 	CHECK(invalidate(&owner, IBV_WR_LOCAL_INV, rkey) == IBV_WC_SUCCESS);
-	CHECK(bind_window(mw, ++rkey) == IBV_WC_SUCCESS);
+	CHECK(bind_window(mw, rkey = ibv_inc_rkey(rkey)) == IBV_WC_SUCCESS);
 	CHECK(write_through(rkey) == IBV_WC_SUCCESS);
 	printf("ok\n");
 	return 0;
