@@ -165,8 +165,7 @@ def ssh(
 
 def status(as_json: AsJson = False) -> None:
     """List running testbeds and the state of their nodes."""
-    from rich.table import Table
-
+    from rocelab.terminal import grid
     from rocelab.testbed import by_name
     from rocelab.testbed.qemu.state_folder import State
 
@@ -174,10 +173,8 @@ def status(as_json: AsJson = False) -> None:
     if not found and not as_json:
         console.out().print("no testbed is up; boot one with `rocelab up`")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("testbed", "provider", "line", "accelerator", "node", "state", "ssh port")
-    for column in (*columns, "data address", "used by"):
-        table.add_column(column, no_wrap=column == "testbed")
+    columns = ("testbed", "node", "state", "provider", "line", "accelerator", "ssh port")
+    rows: list[tuple[str, ...]] = []
     listed: list[dict[str, str | int | None]] = []
     for state in found:
         if not state.alive():
@@ -203,22 +200,27 @@ def status(as_json: AsJson = False) -> None:
             machine = next((m for m in spec.machines if m.name == node), spec.nodes[0])
             cells: dict[str, str | int | None] = {
                 "testbed": spec.name,
+                "node": node,
+                "state": f"died ({died[machine.name]})" if machine.name in died else "up",
                 "provider": spec.provider,
                 "line": spec.line,
                 "accelerator": spec.accelerator,
-                "node": node,
-                "state": f"died ({died[machine.name]})" if machine.name in died else "up",
                 "ssh_port": machine.ssh_port,
                 "data_address": None if address == "-" else address,
                 "used_by": state.user,
             }
             listed.append(cells)
-            table.add_row(
-                *(str(value) for value in list(cells.values())[:7]),
-                address,
-                "" if state.user is None else str(state.user),
-            )
+            said = [str(value) for value in list(cells.values())[:7]]
+            used_by = "" if state.user is None else str(state.user)
+            rows.append((*said, address, used_by))
     if as_json:
         console.print_json({"schema": "rocelab.status/1", "nodes": listed})
         return
-    console.out().print(table)
+    heads = (*columns, "data address", "used by")
+    # a testbed says its name once
+    named = [row[0] for row in rows]
+    shown = [
+        ("" if at and named[at - 1] == row[0] else row[0], *row[1:]) for at, row in enumerate(rows)
+    ]
+    for table in grid.fitted(heads, shown, console.out().width, keys=2):
+        console.out().print(table)
