@@ -8,13 +8,13 @@ import shlex
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from rocelab.errors import TestbedError
+from rocelab.testbed.node import awake
 from rocelab.testbed.node.interface import MARK, Completed, DataLink
 
 # prints the PID, so that we can signal the command, then execs it
@@ -89,7 +89,7 @@ class CommandProcess:
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
         """Return the first line with `needle`; see rocelab.testbed.node.interface.Process."""
         timeout *= self._node.patience
-        deadline = time.monotonic() + timeout
+        limit = awake.slices(timeout)
         seen = 0
         with self._changed:
             while True:
@@ -102,11 +102,13 @@ class CommandProcess:
                         f"{self._describe()} ended before it printed {needle!r}",
                         cause=self._tail(),
                     )
-                if not self._changed.wait(deadline - time.monotonic()):
+                length = next(limit, None)
+                if length is None:
                     raise TestbedError(
                         f"{self._describe()} did not print {needle!r} within {timeout:.0f} s",
                         cause=self._tail(),
                     )
+                self._changed.wait(length)
 
     def _state(self) -> str:
         """Describe what the command is doing on the node, if the node still answers."""
@@ -136,7 +138,7 @@ class CommandProcess:
         """Wait for the end; see rocelab.testbed.node.interface.Process."""
         timeout *= self._node.patience
         try:
-            status = self._process.wait(timeout)
+            status = awake.wait(self._process, timeout)
         except subprocess.TimeoutExpired:
             state = self._state()
             self.kill()
@@ -203,14 +205,7 @@ class CommandNode:
     ) -> subprocess.CompletedProcess[bytes]:
         timeout *= self.patience
         try:
-            done = subprocess.run(
-                self.connection.command(argv),
-                input=stdin or b"",
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-                start_new_session=True,
-            )
+            done = awake.run(self.connection.command(argv), stdin=stdin or b"", seconds=timeout)
         except subprocess.TimeoutExpired:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
