@@ -82,7 +82,7 @@ def test_times_are_those_of_erf() -> None:
 
 def test_records_that_end_early(tmp_path: Path) -> None:
     """Within the ERF header nothing is told; behind it the packet is cut or snapped."""
-    (whole,) = (data for _, data in [record(0)])
+    whole = records(ERF)[0]
     counts = {}
     for length in (0, 15, 16, 24, 35, 36, len(whole)):
         path = tmp_path / f"{length}.pcap"
@@ -92,15 +92,6 @@ def test_records_that_end_early(tmp_path: Path) -> None:
     assert counts == {
         0: (0, 0), 15: (0, 0), 16: (0, 0), 24: (0, 1), 35: (0, 1), 36: (1, 0), len(whole): (1, 0)
     }  # fmt: skip
-
-
-def record(index: int) -> tuple[int, bytes]:
-    """A record of the corpus: its time in s, and its bytes."""
-    content, at = ERF.read_bytes(), 24
-    for _ in range(index):
-        at += 16 + int.from_bytes(content[at + 8 : at + 12], "little")
-    size = int.from_bytes(content[at + 8 : at + 12], "little")
-    return int.from_bytes(content[at : at + 4], "little"), content[at + 16 : at + 16 + size]
 
 
 def records(capture: Path) -> list[bytes]:
@@ -115,8 +106,7 @@ def records(capture: Path) -> list[bytes]:
 
 def test_a_file_of_records_without_a_header(tmp_path: Path) -> None:
     """As dagsnap writes it, with what its cards fill up with; numbers are Wireshark's."""
-    pad = bytes(8) + bytes([48, 0, 0, 24]) + bytes(12)
-    pad = records(ERF)[0][:8] + pad[8:]
+    pad = records(ERF)[0][:8] + bytes([48, 0, 0, 24]) + bytes(12)
     path = tmp_path / "dag.erf"
     path.write_bytes(pad.join(records(ERF)))
     found, expected = (json.dumps(analyze(each)) for each in (path, ERF))

@@ -41,15 +41,20 @@ fn outline(record: &Record) -> (i64, u64, u32, u32) {
 
 /// The excerpt of a capture has its records; another one, with a byte changed, is read or refused.
 fn excerpts(file: &[u8], piece: usize, seen: &[(i64, u64, u32, u32)]) {
-    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
-    let mut excerpt = Vec::new();
-    let written =
-        plain.and_then(|plain| write_excerpt(plain, &mut excerpt, &Ports::default(), true, piece));
-    assert!(written.is_ok());
+    let mut excerpt = excerpt_of(file, true, piece);
     assert_eq!(records_of(excerpt.clone()), seen);
     let at = piece * 2_654_435 % excerpt.len();
     excerpt[at] ^= 0x55;
     records_of(excerpt);
+}
+
+fn excerpt_of(file: &[u8], icrc: bool, piece: usize) -> Vec<u8> {
+    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
+    let mut excerpt = Vec::new();
+    let written =
+        plain.and_then(|plain| write_excerpt(plain, &mut excerpt, &Ports::default(), icrc, piece));
+    assert!(written.is_ok());
+    excerpt
 }
 
 fn records_of(excerpt: Vec<u8>) -> Vec<(i64, u64, u32, u32)> {
@@ -166,12 +171,7 @@ pub fn tracker(file: &[u8]) {
 
 /// An excerpt gives the sums and connections of its capture.
 fn followed_from_excerpt(file: &[u8], options: Options, found: &str) {
-    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
-    let mut excerpt = Vec::new();
-    let written = plain.and_then(|plain| {
-        write_excerpt(plain, &mut excerpt, &Ports::default(), options.icrc, piece(1))
-    });
-    assert!(written.is_ok());
+    let excerpt = excerpt_of(file, options.icrc, piece(1));
     let mut analyzer = Analyzer::of_excerpts(vec![Box::new(Cursor::new(excerpt))], options);
     while analyzer.step() {}
     let rows = analyzer.finish();

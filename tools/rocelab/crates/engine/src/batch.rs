@@ -147,10 +147,10 @@ impl Batch {
         // flows that alternate mostly differ in packet length
         let as_long = |next: &Record| (next.len, next.wire_len) == (record.len, record.wire_len);
         if whole && others.first().is_some_and(as_long) && all && icrc != Icrc::Bad {
-            let alike = others
+            let same_kind = others
                 .iter()
                 .take_while(|next| next.elided == 0 && next.verified == record.verified);
-            let frames = alike.map(|next| (next.link, block.frame(next), next.wire_len));
+            let frames = same_kind.map(|next| (next.link, block.frame(next), next.wire_len));
             count += cache.run(hit, frames, check);
         }
         if icrc == packet.icrc {

@@ -32,6 +32,7 @@ pub struct Erf {
 #[must_use]
 pub fn erf(record: &[u8]) -> Option<Erf> {
     let header: [u8; HEADER] = bytes::array(record, 0)?;
+    let time_ns = erf_time_ns(record)?;
     let mut offset = HEADER;
     let mut more = header[8] & MORE != 0;
     for _ in 0..MAX_EXTENSIONS {
@@ -54,12 +55,14 @@ pub fn erf(record: &[u8]) -> Option<Erf> {
     let wire_len = u16::from_be_bytes([header[14], header[15]]);
     // the record may be padded behind the frame
     let len = record.len().checked_sub(offset)?.min(usize::from(wire_len));
-    Some(Erf { link, offset, len, wire_len: wire_len.into(), time_ns: time_ns(&header)? })
+    Some(Erf { link, offset, len, wire_len: wire_len.into(), time_ns })
 }
 
-/// The time: 32 bits of seconds and 32 bits of their fraction, least significant byte first.
-fn time_ns(header: &[u8; HEADER]) -> Option<i64> {
-    let stamp = u64::from_le_bytes(bytes::array(header, 0)?);
+/// The time of an ERF record, ns since 1970: 32 bits of seconds and 32 bits of their fraction, least significant
+/// byte first.
+#[must_use]
+pub fn erf_time_ns(record: &[u8]) -> Option<i64> {
+    let stamp = u64::from_le_bytes(bytes::array(record, 0)?);
     let nanoseconds = ((stamp & 0xffff_ffff) * 1_000_000_000) >> 32;
     i64::try_from((stamp >> 32) * 1_000_000_000 + nanoseconds).ok()
 }

@@ -23,7 +23,7 @@ mod series;
 mod tunnel;
 
 pub use decode::{Frame, Kind, Link, Ports, ROCE_PORT, decode, decode_into};
-pub use erf::{Erf, erf};
+pub use erf::{Erf, erf, erf_time_ns};
 pub use header::{BTH_LEN, GRH_LEN, Header, ICRC_LEN, LRH_LEN, UDP_LEN};
 pub use header_cache::{HeaderCache, Hit, Varying};
 pub use histogram::Histogram;

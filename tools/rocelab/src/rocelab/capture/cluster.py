@@ -142,10 +142,9 @@ def _answer(task: Future) -> object:
 
 def _located(client: Client, names: Sequence[str]) -> list[Source]:
     """Ask every worker which of the captures it can open."""
-    sources = [Source(name, name, number) for number, name in enumerate(names)]
     sources = [
-        source if source.is_url else replace(source, path=str(Path(source.name).absolute()))
-        for source in sources
+        Source(name, name if "://" in name else str(Path(name).absolute()), number)
+        for number, name in enumerate(names)
     ]
     paths = ["" if source.is_url else source.path for source in sources]
     seen: dict[str, list[bool]] = client.run(_opens, paths)
@@ -185,8 +184,8 @@ def _answers(
 def _parts(sources: Sequence[Source], threads: int) -> Iterator[list[Source]]:
     """Captures that the same workers can open, a few to a task: a task costs some milliseconds."""
     most = max(1, len(sources) // (_TASKS_PER_THREAD * max(1, threads)))
-    for _, alike in groupby(sources, key=lambda source: source.holders):
-        while part := list(islice(alike, most)):
+    for _, group in groupby(sources, key=lambda source: source.holders):
+        while part := list(islice(group, most)):
             yield part
 
 

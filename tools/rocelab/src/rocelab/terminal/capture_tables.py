@@ -217,7 +217,7 @@ _ADDRESS = 12
 def connections(result: dict[str, Any], columns: int, most: int = 20) -> RenderableType:
     """A table of connections, one row per direction.
 
-    Where that would cut a number, the ends of a connection get a line of their own.
+    Where that would cut a number, a line above the directions names the ends.
     """
     rows = result["connections"][:most]
     cells = [(str(row["id"]), *_numbers(way)) for row in rows for way in row["directions"]]

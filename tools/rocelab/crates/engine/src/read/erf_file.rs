@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Files of ERF records without any header, as dagsnap writes them. They have no magic number: a file is one if
-//! its first records could be nothing else.
+//! Files of ERF records without a file header, as dagsnap writes them. They have no magic number: a file
+//! is one if its first records could be nothing else.
 
-use roce::{Erf, Link, erf};
+use roce::{Link, erf_time_ns};
 
 use super::parse_step::Step;
 use super::read_error::ReadError;
-use super::record_block::{NO_COMMENT, Record};
+use super::record_block::Record;
 
 const HEADER: usize = 16;
 /// So many records, one behind the other, are no coincidence.
@@ -54,16 +54,9 @@ pub(super) fn guess(bytes: &[u8], all: bool) -> Guess {
 fn plausible(header: &[u8; HEADER]) -> Option<i64> {
     let kind = kind(header);
     let known = (1..=LAST_TYPE).contains(&kind) || kind == PAD;
-    let Erf { time_ns, .. } = erf(&plain(header))?;
+    let time_ns = erf_time_ns(header)?;
     let in_years = YEARS.contains(&(u64::try_from(time_ns).ok()? / 1_000_000_000));
     (known && in_years && len(header) >= HEADER).then_some(time_ns)
-}
-
-/// The header of a record without extensions and with nothing in it.
-fn plain(header: &[u8; HEADER]) -> [u8; HEADER] {
-    let mut plain = *header;
-    plain[8] = 21;
-    plain
 }
 
 fn kind(header: &[u8; HEADER]) -> u8 {
@@ -98,14 +91,11 @@ pub(super) fn step(
             offset: at as u32,
             len: len as u32,
             wire_len: len as u32,
-            comment: NO_COMMENT,
             file,
-            epoch: 0,
             link: Link::Erf,
-            elided: 0,
-            verified: false,
-            time_ns: erf(&plain(header)).map_or(0, |found| found.time_ns),
+            time_ns: erf_time_ns(header).unwrap_or(0),
             number: *packets,
+            ..Record::PLAIN
         };
         records.push(record.unwrapped(bytes, at));
     }

@@ -2,9 +2,10 @@
 //! Writes an excerpt of a capture: what following its connections needs, without payloads whose ICRCs
 //! were found to be correct. Whoever reads it gets the blocks and records that the capture gives.
 //!
-//! An excerpt is [`MAGIC`], then blocks; numbers are little-endian. A block is three numbers of 32 bits (its
-//! records, the bytes of them, the bytes of a text), the records, and the text, which says what is
-//! wrong with the capture from there on. The last block is empty. A record is [`RECORD`] bytes and the bytes that were kept:
+//! An excerpt is [`MAGIC`], then blocks; numbers are little-endian. A block is three numbers of 32 bits
+//! (its records, their bytes, the bytes of a text), the records, and the text, which says what is wrong
+//! with the capture from there on. The last block is empty. A record is [`RECORD`] bytes, and the bytes
+//! of the frame that were kept:
 //!
 //! | bytes | |
 //! |---|---|
@@ -32,8 +33,8 @@ pub(super) const RECORD: usize = 40;
 /// Payloads of fewer bytes are kept: a record is not much shorter without them.
 const SHORT: u32 = 64;
 
-/// Reads a capture, `piece` bytes at a time, and writes its excerpt. ICRCs are verified if `icrc` is set;
-/// the excerpt then must be analysed with ICRCs, else without.
+/// Reads a capture, `piece` bytes at a time, and writes its excerpt. ICRCs are verified if `icrc` is
+/// set; the excerpt then must be analysed with ICRCs, else without.
 ///
 /// # Errors
 /// If the excerpt cannot be written. What is wrong with the capture is in the excerpt.
@@ -83,7 +84,7 @@ impl Excerpt<'_> {
         let verified =
             kind == Kind::Roce && self.icrc && self.verifier.check(&packet, frame) == Icrc::Ok;
         let ((start, end), link) = match kind {
-            // whatever it is, there is nothing in it for the analysis
+            // the analysis needs nothing of it
             Kind::Other => ((&frame[..0], &frame[..0]), Link::Other),
             Kind::Roce if verified || !self.icrc => (without_payload(&packet, frame), record.link),
             _ => ((frame, &frame[..0]), record.link),

@@ -9,7 +9,7 @@ use super::decompress::Input;
 use super::excerpt::{MAGIC, RECORD};
 use super::pcap::MAX_RECORD;
 use super::read_error::ReadError;
-use super::record_block::{Block, NO_COMMENT, Record};
+use super::record_block::{Block, Record};
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 256 << 10;
@@ -109,14 +109,13 @@ fn take<'a>(rest: &'a [u8], file: u16, block: &mut Block) -> Option<&'a [u8]> {
         offset: offset as u32,
         len,
         wire_len,
-        comment: NO_COMMENT,
         file,
-        epoch: 0,
         link: Link::from_number(number(32)?),
         elided,
         verified: number(36)? == 1,
         time_ns: long(0)? as i64,
         number: long(8)?,
+        ..Record::PLAIN
     });
     Some(rest)
 }

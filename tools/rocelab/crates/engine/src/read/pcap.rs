@@ -4,7 +4,7 @@
 use roce::Link;
 
 use super::read_error::ReadError;
-use super::record_block::{NO_COMMENT, Record};
+use super::record_block::Record;
 
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
@@ -96,14 +96,11 @@ impl Pcap {
                 len,
                 // some writers leave 0 here
                 wire_len: wire_len.max(len),
-                comment: NO_COMMENT,
                 file,
-                epoch: 0,
                 link,
-                elided: 0,
-                verified: false,
                 time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * scale,
                 number,
+                ..Record::PLAIN
             })
         };
         let new = std::iter::from_fn(&mut whole);

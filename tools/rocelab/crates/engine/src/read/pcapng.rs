@@ -209,12 +209,10 @@ impl PcapNg {
             wire_len: wire_len.max(len),
             comment,
             file,
-            epoch: 0,
             link: interface.link,
-            elided: 0,
-            verified: false,
             time_ns: interface.time_ns(u64::from(high) << 32 | u64::from(low)),
             number: packets,
+            ..Record::PLAIN
         }))
     }
 
@@ -238,14 +236,11 @@ impl PcapNg {
             offset: (at + 4) as u32,
             len,
             wire_len,
-            comment: NO_COMMENT,
             file,
-            epoch: 0,
             link: interface.link,
-            elided: 0,
-            verified: false,
             time_ns: self.last_ns,
             number: packets,
+            ..Record::PLAIN
         }))
     }
 }

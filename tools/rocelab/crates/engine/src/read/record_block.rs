@@ -34,11 +34,24 @@ pub struct Record {
 }
 
 impl Record {
+    /// What most records have in common: no comment, and nothing left out.
+    pub(super) const PLAIN: Self = Self {
+        offset: 0,
+        len: 0,
+        wire_len: 0,
+        comment: NO_COMMENT,
+        file: 0,
+        epoch: 0,
+        link: Link::Other,
+        elided: 0,
+        verified: false,
+        time_ns: 0,
+        number: 0,
+    };
+
     /// The frame in a record of `LINKTYPE_ERF`, at the time in it, which is more exact; other records
-    /// as they are.
+    /// as they are. `data` has the bytes from offset `base` of the block on.
     #[must_use]
-    ///
-    /// `data` has the bytes from offset `base` of the block on.
     pub(super) fn unwrapped(self, data: &[u8], base: usize) -> Self {
         if self.link != Link::Erf {
             return self;
