@@ -242,7 +242,7 @@ def test_a_flap_is_survived(testbed: QemuTestbed, steps: dict[str, Step]) -> Non
 
 
 def test_faults_by_time(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
-    """They come at their times, to whatever packet is under way, and what they take is mended."""
+    """They meet the next packet at their times, and what they take is sent again."""
     del testbed
     step = steps["send_lat"]
     times = [each.time_ns for each in step.events if each.fault == "timed"]

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 
 	end = time(NULL) + atoi(argv[2]);
 	for (int round = 1; time(NULL) < end; round++) {
-		uint32_t rkey = (mw->rkey & ~0xffU) | ((mw->rkey + 1) & 0xff);
+		uint32_t rkey = ibv_inc_rkey(mw->rkey);
 		struct ibv_mr *registered;
 		enum ibv_wc_status status;
 

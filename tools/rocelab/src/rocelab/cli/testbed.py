@@ -195,6 +195,7 @@ def status(as_json: AsJson = False) -> None:
         addresses = {node.name: node.link.ipv4 for node in testbed.nodes}
         if spec.switch is not None:
             addresses[spec.switch.name] = "-"
+        name = spec.name
         for node, address in addresses.items():
             # all ends of a layout are in one machine
             machine = next((m for m in spec.machines if m.name == node), spec.nodes[0])
@@ -210,17 +211,12 @@ def status(as_json: AsJson = False) -> None:
                 "used_by": state.user,
             }
             listed.append(cells)
-            said = [str(value) for value in list(cells.values())[:7]]
-            used_by = "" if state.user is None else str(state.user)
-            rows.append((*said, address, used_by))
+            said = [str(value) for value in list(cells.values())[1:7]]
+            rows.append((name, *said, address, "" if state.user is None else str(state.user)))
+            name = ""
     if as_json:
         console.print_json({"schema": "rocelab.status/1", "nodes": listed})
         return
     heads = (*columns, "data address", "used by")
-    # a testbed says its name once
-    named = [row[0] for row in rows]
-    shown = [
-        ("" if at and named[at - 1] == row[0] else row[0], *row[1:]) for at, row in enumerate(rows)
-    ]
-    for table in grid.fitted(heads, shown, console.out().width, keys=2):
+    for table in grid.fitted(heads, rows, console.out().width, keys=2):
         console.out().print(table)

@@ -23,6 +23,8 @@ _ONE_SECOND = 1_000_000
 _LATEST_US = 3600 * _ONE_SECOND
 _BTH_BITS = 8 * 12
 _LARGEST_BITS = 8 * 4096
+_BY_TIME = {"why": "a fault by time meets any packet", "action": "Remove it, or at_us."}
+_BY_PLACE = {"why": "the fault does not begin at a time", "action": "Give at_us, too."}
 _ONLY_REQUESTS = (Action.CNP, Action.RNR_NAK)
 
 
@@ -46,7 +48,7 @@ def _fault(name: str, table: Table) -> FaultPlan:
         table.fail("direction", f"{action} answers a request", action='Use "to_server".')
     at_us = table.integer("at_us", default=0, low=0, high=_LATEST_US)
     by_place = at_us == 0
-    message = _by_place(table, "message", by_place, 2, 1, _MOST_MESSAGES)
+    message = _of(table, "message", by_place, 2, 1, _MOST_MESSAGES, **_BY_TIME)
     if action in _ONLY_REQUESTS and by_place and message < 2:
         table.fail(
             "message",
@@ -58,11 +60,11 @@ def _fault(name: str, table: Table) -> FaultPlan:
         action=action,
         direction=direction,
         message=message,
-        packet=_by_place(table, "packet", by_place, 0, LAST, (1 << 23) - 1),
+        packet=_of(table, "packet", by_place, 0, LAST, (1 << 23) - 1, **_BY_TIME),
         times=table.integer("times", default=1, low=1, high=1000),
-        every=_by_place(table, "every", by_place, 0, 0, _MOST_MESSAGES),
+        every=_of(table, "every", by_place, 0, 0, _MOST_MESSAGES, **_BY_TIME),
         at_us=at_us,
-        every_us=_every_us(table, by_place),
+        every_us=_of(table, "every_us", not by_place, 0, 0, _LATEST_US, **_BY_PLACE),
         bit=_of(table, "bit", action == Action.CORRUPT, _BTH_BITS, 0, _LARGEST_BITS - 1),
         duration_us=_of(table, "duration_us", action in TIMED, 1000, 1, 10 * _ONE_SECOND),
         count=_of(table, "count", action in COUNTED, 1, 1, 1000),
@@ -72,26 +74,20 @@ def _fault(name: str, table: Table) -> FaultPlan:
     return fault
 
 
-def _by_place(table: Table, key: str, by_place: bool, default: int, low: int, high: int) -> int:
-    """Return a number that chooses a packet by its place. run.json holds 0 for faults by time."""
-    if by_place:
-        return table.integer(key, default=default, low=low, high=high)
-    if table.integer(key, default=0, low=min(low, 0), high=high):
-        table.fail(key, "a fault by time meets any packet", action="Remove it, or at_us.")
-    return 0
-
-
-def _every_us(table: Table, by_place: bool) -> int:
-    every = table.integer("every_us", default=0, low=0, high=_LATEST_US)
-    if by_place and every:
-        table.fail("every_us", "the fault does not begin at a time", action="Give at_us, too.")
-    return every
-
-
-def _of(table: Table, key: str, used: bool, default: int, low: int, high: int) -> int:
-    """Return a number that only some actions use. run.json holds it for all of them, as 0."""
+def _of(
+    table: Table,
+    key: str,
+    used: bool,
+    default: int,
+    low: int,
+    high: int,
+    *,
+    why: str = "the action does not use it",
+    action: str = "Remove it.",
+) -> int:
+    """Return a number that only some faults use. run.json holds it for all of them, as 0."""
     if used:
         return table.integer(key, default=default, low=low, high=high)
-    if table.integer(key, default=0, low=0, high=high):
-        table.fail(key, "the action does not use it", action="Remove it.")
+    if table.integer(key, default=0, low=min(low, 0), high=high):
+        table.fail(key, why, action=action)
     return 0
