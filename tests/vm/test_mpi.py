@@ -7,6 +7,8 @@ import itertools
 import json
 import statistics
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -182,6 +184,24 @@ def test_both_ranks_on_one_node_are_an_error(
     outcome = only_cell(rig, bench("latency", '["rxe-v2"]'), tmp_path)
     assert outcome.record["error"] is not None
     assert outcome.record["error"]["kind"] == "proof"
+
+
+def test_why_messages_differ(rig: Rig, tmp_path: Path) -> None:
+    """By mpibench's own times of each, without the check before them and the warm-up."""
+    text = bench("latency", '["rxe-v2"]', "sweep = false", "[64]").replace("= 10\n", "= 100\n")
+    (cell,) = plan_file.from_toml(HEAD + text, "vm.toml").cells()
+    folder = tmp_path / cell.name
+    folder.mkdir()
+    outcome = measure(cell, rig, folder, observe=["rxedump"])
+    assert outcome.error is None, outcome.record
+    (row,) = json.loads((folder / "64/mpirun.out").read_text())["results"]
+    assert len(row["each_ns"]) == 99
+    words = (sys.executable, "-m", "rocelab", "join", "--json", str(folder))
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    (place,) = json.loads(done.stdout)["places"]
+    (varied,) = [each for each in place["variations"] if each["by"] == "mpibench"]
+    assert varied["round_trips"] <= 99
+    assert sum(part["share"] for part in varied["parts"]) == pytest.approx(1)
 
 
 def messages(path: Path, size: int) -> list[tuple[float, bytes]]:

@@ -31,6 +31,7 @@ struct run {
 	unsigned char *send, *recv; /* room for `size` times the ranks, each */
 	MPI_Request *requests;	    /* room for two windows */
 	int *counts;		    /* [ranks]: elements of each rank, reduce_scatter only */
+	double *began;		    /* room for when each timed operation began, or NULL */
 };
 
 /* The minimum that crosses the link between nodes when a test runs once. */

@@ -32,8 +32,10 @@ static double measure(const struct test *test, struct run *run, struct counts *c
 	for (int i = 0; i < BARRIERS; i++)
 		MPI_Barrier(MPI_COMM_WORLD);
 	began = MPI_Wtime();
-	for (long i = 0; i < counts->iterations; i++)
+	for (long i = 0; i < counts->iterations; i++) {
+		stamp(run, i);
 		test->once(run);
+	}
 	return (MPI_Wtime() - began) / counts->iterations;
 }
 

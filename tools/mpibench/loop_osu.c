@@ -28,6 +28,7 @@ static double pairs(const struct test *test, struct run *run, const struct count
 	for (long i = -counts->warmup; i < counts->iterations; i++) {
 		if (!i)
 			began = MPI_Wtime();
+		stamp(run, i);
 		test->once(run);
 	}
 	return (MPI_Wtime() - began) / counts->iterations;

@@ -66,6 +66,7 @@ static double measure(const struct test *test, struct run *run, struct counts *c
 
 			MPI_Barrier(MPI_COMM_WORLD);
 			began = MPI_Wtime();
+			stamp(run, done);
 			test->once(run);
 			times[done] = MPI_Wtime() - began;
 		}

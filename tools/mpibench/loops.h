@@ -7,6 +7,13 @@
 
 extern const struct method OSU, IMB, SKAMPI;
 
+/* Call before each operation; warm-ups have numbers below 0. */
+static inline void stamp(struct run *run, long operation)
+{
+	if (run->began && operation >= 0)
+		run->began[operation] = MPI_Wtime();
+}
+
 double mean_of(const double *all, int number);
 double largest_of(const double *all, int number);
 

@@ -66,9 +66,11 @@ static bool measure(const struct options *options, const struct placement *at,
 			good = right_for_all_roots(test, &run);
 			if (!good)
 				break;
-			method_run(options->method, test, &run, &options->counts, &result);
+			method_run(options->method, test, &run, &options->counts, options->each,
+				   &result);
 			if (!at->rank)
 				output_row(output, test, &run, &result);
+			free(result.began);
 		}
 	}
 	free(run.send);

@@ -62,7 +62,7 @@ static int taking_part(const struct test *test, int ranks)
 }
 
 void method_run(const struct method *method, const struct test *test, struct run *run,
-		const struct counts *asked, struct result *result)
+		const struct counts *asked, bool each, struct result *result)
 {
 	double mine, *all = memory_get(run->at->ranks, sizeof(*all));
 	int number = taking_part(test, run->at->ranks);
@@ -80,9 +80,16 @@ void method_run(const struct method *method, const struct test *test, struct run
 		counts.warmup = asked->warmup;
 
 	result->seconds = 0;
+	result->began = NULL;
+	if (each && test->shape == PAIRS && !run->at->rank)
+		result->began = memory_get(counts.iterations, sizeof(*result->began));
+	run->began = result->began;
 	for (int i = 0; i < counts.trials; i++) {
 		result->counts = counts;
 		mine = method->measure(test, run, &result->counts);
+		if (!i)
+			result->stamped = result->counts.iterations;
+		run->began = NULL;
 		MPI_Gather(&mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 		if (run->at->rank)
 			continue;

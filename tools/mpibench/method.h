@@ -20,6 +20,8 @@ struct result {
 	double seconds;		       /* one `once` as the suite reports it; mean of the trials */
 	double fastest, mean, slowest; /* of the ranks that take part, first trial */
 	double trial[MOST_TRIALS];     /* seconds, each */
+	double *began;		       /* [stamped]: operations of the first trial, or NULL */
+	long stamped;
 };
 
 struct method {
@@ -35,8 +37,11 @@ struct method {
 const struct method *method_find(const char *name);
 extern const char METHOD_NAMES[];
 
-/* Collective; the result is good at rank 0. */
+/*
+ * Collective; the result is good at rank 0. With `each` it has the begins of a pair test's
+ * operations; free(3) them.
+ */
 void method_run(const struct method *method, const struct test *test, struct run *run,
-		const struct counts *asked, struct result *result);
+		const struct counts *asked, bool each, struct result *result);
 
 #endif /* MPIBENCH_METHOD_H */

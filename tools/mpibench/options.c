@@ -26,6 +26,7 @@ static const char HELP[] =
 	"  -W, --window N         messages in flight in streaming tests (default 64)\n"
 	"  -t, --trials N         repeat each measurement N times (default 1), each in the JSON\n"
 	"  -j, --json             rocelab.mpibench/1 instead of a table\n"
+	"  -e, --each             with --json: the times between the operations of pair tests, too\n"
 	"  -l, --list             list the tests\n"
 	"  -V, --version\n"
 	"  -h, --help\n"
@@ -120,6 +121,9 @@ static int read_option(struct options *options, int letter)
 	case 'j':
 		options->json = true;
 		return GO_ON;
+	case 'e':
+		options->each = true;
+		return GO_ON;
 	case 'l':
 		for (int i = 0; loud && test_at(i); i++)
 			puts(test_at(i)->name);
@@ -157,6 +161,7 @@ int options_read(struct options *options, int argc, char **argv, bool speaks)
 		{"window", required_argument, NULL, 'W'},
 		{"trials", required_argument, NULL, 't'},
 		{"json", no_argument, NULL, 'j'},
+		{"each", no_argument, NULL, 'e'},
 		{"list", no_argument, NULL, 'l'},
 		{"version", no_argument, NULL, 'V'},
 		{"help", no_argument, NULL, 'h'},
@@ -169,7 +174,7 @@ int options_read(struct options *options, int argc, char **argv, bool speaks)
 	*options = (struct options){.method = method_find("osu"), .counts = {-1, -1, 1}};
 	for (size_t size = 4; size <= 16384; size *= 4)
 		options->sizes[options->number_of_sizes++] = size;
-	while ((letter = getopt_long(argc, argv, "s:m:i:w:W:t:jlVh", longs, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, "s:m:i:w:W:t:jelVh", longs, NULL)) != -1) {
 		status = read_option(options, letter);
 		if (status != GO_ON)
 			return status;

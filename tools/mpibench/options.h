@@ -16,6 +16,7 @@ struct options {
 	struct counts counts;
 	int window;
 	bool json;
+	bool each; /* JSON: the time of each operation, too */
 };
 
 enum { GO_ON = -1 };

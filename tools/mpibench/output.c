@@ -45,6 +45,15 @@ static void begin_json(const struct output *output)
 	printf(",\"results\":[");
 }
 
+/* from the begin of each operation to that of the next, first trial */
+static void each_json(const struct result *result)
+{
+	printf(",\"each_ns\":[");
+	for (long i = 1; i < result->stamped; i++)
+		printf("%s%.0f", i > 1 ? "," : "", (result->began[i] - result->began[i - 1]) * NS);
+	putchar(']');
+}
+
 static void row_json(struct output *output, const struct test *test, const struct run *run,
 		     const struct result *result)
 {
@@ -72,7 +81,10 @@ static void row_json(struct output *output, const struct test *test, const struc
 	printf(",\"trials_ns\":[");
 	for (int i = 0; i < result->counts.trials; i++)
 		printf("%s%.9g", i ? "," : "", result->trial[i] / test->ways * NS);
-	printf("],\"across\":{\"bytes\":%llu,\"messages\":%llu}}",
+	putchar(']');
+	if (result->began)
+		each_json(result);
+	printf(",\"across\":{\"bytes\":%llu,\"messages\":%llu}}",
 	       (unsigned long long)(done * floor.bytes),
 	       (unsigned long long)(done * floor.messages));
 }

@@ -72,12 +72,22 @@ def test_if_no_stage_varies_it_is_the_rest() -> None:
 def test_the_benchmark_s_times_are_used_if_they_are_of_the_same_messages() -> None:
     messages = ping_pong(queue=300, icrc=100, rest=200)
     times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
-    [ours] = variations(messages, [time + 40 for time in times], "perftest")
+    [ours] = variations(messages, [[1.0], [time + 40 for time in times]], "perftest")
     assert ours.by == "perftest"
     assert ours.mean == pytest.approx(variations(messages)[0].mean + 40)
     shuffled = random.Random(2).sample(times, len(times))
-    assert variations(messages, shuffled, "perftest")[0].by == "driver"
-    assert variations(messages, times[:-1], "perftest")[0].by == "driver"
+    assert variations(messages, [shuffled], "perftest")[0].by == "driver"
+    assert variations(messages, [[*times, 1.0]], "perftest")[0].by == "driver"
+
+
+def test_what_the_benchmark_did_not_time_is_left_out() -> None:
+    """A check and a warm-up come before, a farewell after."""
+    messages = ping_pong(queue=300, icrc=100, rest=200)
+    times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
+    [ours] = variations(messages, [times[201:-3]], "mpibench")
+    assert (ours.by, ours.of) == ("mpibench", int(0.99 * len(times[201:-3])) + 1)
+    sums = sorted(times[201:-3])[: ours.of]
+    assert ours.mean == pytest.approx(sum(sums) / ours.of)
 
 
 def test_a_read_is_a_round_trip_with_its_answer() -> None:

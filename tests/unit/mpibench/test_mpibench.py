@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from requirements import need_program
+from rocelab.plans.benchmarks.mpi import mpibench
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +70,7 @@ def document(program: Path, ranks: int, *words: str) -> dict[str, Any]:
     return found
 
 
+WAYS = {"latency": 2, "bw": 1}
 METHODS, RANKS = ("osu", "imb", "skampi"), (2, 3, 4)
 EVERY_TEST = [
     # each method and each number once; every pair of them in `make test`
@@ -105,6 +107,22 @@ def test_sizes_that_divide_among_no_ranks(program: Path) -> None:
     """A vector with fewer elements than ranks, and empty messages."""
     document(program, 3, "-i", "2", "-s", "4,8", "reduce_scatter")
     document(program, 2, "-i", "2", "-s", "0", "latency", "bw", "bcast", "alltoall", "allgather")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_time_of_each_operation(program: Path, method: str) -> None:
+    """Of the first trial, without warm-up, at rank 0; collectives have none."""
+    words = ("-m", method, "-i", "9", "-t", "2", "-s", "4,64", "-e", "latency", "bw", "bcast")
+    text = run(program, 2, "--json", *words).stdout
+    rows = json.loads(text)["results"]
+    assert [len(row.get("each_ns", ())) for row in rows][4:] == [0, 0]
+    for row in rows[:4]:
+        if method != "skampi":  # the second trial may have had fewer
+            assert len(row["each_ns"]) == row["iterations"] - 1
+            # all but the last operation are between the begins
+            assert sum(row["each_ns"]) <= row["trials_ns"][0] * WAYS[row["test"]] * 9 * 1.01
+        assert min(row["each_ns"]) > 0
+    assert mpibench.round_trips(text) == [row["each_ns"] for row in rows[:2]]
 
 
 def across(program: Path, test: str, size: int, iterations: int = 10) -> tuple[int, int]:

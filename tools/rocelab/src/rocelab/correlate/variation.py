@@ -29,6 +29,8 @@ SLOWEST = 0.01
 REST = "rest"
 _SAME = 0.99
 """Correlation from which on two lists of times are of the same messages."""
+_AFTER = 64
+"""Most round trips of the same size after those that the benchmark timed, such as a farewell."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,14 @@ class Variation:
 
 
 def variations(
-    messages: pl.DataFrame, samples: Sequence[float] = (), benchmark: str = ""
+    messages: pl.DataFrame, samples: Sequence[Sequence[float]] = (), benchmark: str = ""
 ) -> list[Variation]:
     """Return the variation of each size of which there are enough undisturbed round trips.
 
-    `messages` is the table of `rocelab.correlate.messages`. `samples` are the times that the
-    benchmark stamped from one send to the next, ns, in order. They are used if they agree with the
-    driver's stamps; otherwise the driver's are.
+    `messages` is the table of `rocelab.correlate.messages`. `samples` are lists of the times that
+    the benchmark stamped from one send to the next, ns, in order. One that agrees with successive
+    stamps of the driver is used instead of them, and round trips that the benchmark did not time,
+    such as a warm-up, are left out.
     """
     found = []
     sent = messages.filter(~pl.col("opcode_name").str.starts_with("UD_")).sort("first_frame")
@@ -80,10 +83,13 @@ def variations(
         if len(trips) < FEWEST:
             continue
         by, times = "driver", [_between(*pair) for pair in pairwise(trips)]
-        if _agree(times, samples):
-            by, times = benchmark, list(samples)
+        for stamped in samples:
+            at = _place(times, stamped)
+            if at is not None:
+                by, times, trips = benchmark, list(stamped), trips[at:]
+                break
         # the last has no next
-        trips = [trip | {"time": time} for trip, time in zip(trips[:-1], times, strict=True)]
+        trips = [trip | {"time": time} for trip, time in zip(trips, times, strict=False)]
         one = _variation(int(size or 0), by, trips)
         if one is not None:
             found.append(one)
@@ -145,10 +151,17 @@ def _between(one: _Trip, following: _Trip) -> float | None:
     return float(following["at"] - one["at"]) if known else None
 
 
+def _place(ours: Sequence[float | None], samples: Sequence[float]) -> int | None:
+    """Return where the round trips that the driver stamped with `ours` are those of `samples`."""
+    last = len(ours) - len(samples)
+    for at in range(last, max(last - _AFTER, 0) - 1, -1):
+        if _agree(ours[at : at + len(samples)], samples):
+            return at
+    return None
+
+
 def _agree(ours: Sequence[float | None], samples: Sequence[float]) -> bool:
     """Say whether `samples` are of the round trips that the driver stamped with `ours`."""
-    if len(samples) != len(ours):
-        return False
     pairs = [(mine, one) for mine, one in zip(ours, samples, strict=True) if mine is not None]
     try:
         return statistics.correlation(*zip(*pairs, strict=True)) >= _SAME if pairs else False

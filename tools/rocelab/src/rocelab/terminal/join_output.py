@@ -18,13 +18,16 @@ from rocelab.correlate.messages import messages
 from rocelab.correlate.variation import variations
 from rocelab.directory import Directory
 from rocelab.plans.benchmarks import perftest
+from rocelab.plans.benchmarks.mpi import mpibench
 from rocelab.plans.catalog import TESTS
 from rocelab.record import layout, results_table
 from rocelab.record.captures import Place
 from rocelab.terminal.join_tables import Shown
 
-_CELL = re.compile(r"perftest-([a-z_]+)[.-]", re.ASCII)
+_CELL = re.compile(r"(perftest|mpibench)-([a-z_]+)[.-]", re.ASCII)
 """A cell's folder is named by its benchmark, a label and the transport."""
+_PROGRAM = {"perftest": "client", "mpibench": "mpirun"}
+"""Whose output has the times of messages."""
 
 
 def examine(
@@ -51,16 +54,21 @@ def examine(
     return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows), varied)
 
 
-def _stamped(place: Place) -> tuple[list[float], str]:
-    """The times of a step's messages in the output of its benchmark, and the benchmark's name."""
+def _stamped(place: Place) -> tuple[list[list[float]], str]:
+    """The times of a step's messages by its benchmark, for each size, and the benchmark's name."""
+    named = _CELL.match(place.wire.resolve().parent.parent.name)
+    test = TESTS.get((named[1], named[2])) if named else None
+    if test is None:
+        return [], ""
     try:
         with Directory.open(place.wire.parent) as step:
-            text = step.read(layout.output("client"), limit=layout.LARGEST_OUTPUT).decode("utf-8")
+            name = layout.output(_PROGRAM[test.tool])
+            text = step.read(name, limit=layout.LARGEST_OUTPUT).decode("utf-8")
     except (OSError, UnicodeError):
         return [], ""
-    named = _CELL.match(place.wire.resolve().parent.parent.name)
-    test = TESTS.get(("perftest", named[1])) if named else None
-    return ([], "") if test is None else (perftest.round_trips(test, text), "perftest")
+    if test.tool == "mpibench":
+        return mpibench.round_trips(text), test.tool
+    return [perftest.round_trips(test, text)], test.tool
 
 
 def _write(folder: Directory, parts: Sequence[str], tables: Mapping[str, pl.DataFrame]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
 from rocelab import accelerators
@@ -19,6 +19,7 @@ from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Suite
 from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.benchmarks.tool import Measurement
+from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import layout
 from rocelab.testbed.node import Completed, Node
@@ -70,7 +71,9 @@ def measure(
 
     Raises what rocelab.measure.pair_step.measure raises.
     """
-    job, suite = job_of(cell, sizes), SUITES[cell.test.tool]
+    # the join tells from these why messages differ; then the driver's events cost more anyway
+    each = cell.transport.is_rxe and Probe.RXEDUMP in observe
+    job, suite = replace(job_of(cell, sizes), each=each), SUITES[cell.test.tool]
     places = rig.places(cell.transport)
     settings = settings_of(cell, rig, places)
     control = rig.testbed.control

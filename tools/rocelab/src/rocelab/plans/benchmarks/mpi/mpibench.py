@@ -21,13 +21,17 @@ def argv(job: MpiJob) -> Argv:
     return (
         *(PROGRAM, "--json", "--method", job.mpi.method, "--iterations", str(job.iterations)),
         *("--window", str(job.mpi.window), "--sizes", ",".join(map(str, job.sizes))),
+        *(("--each",) if job.each else ()),
         job.test.name,
     )
 
 
 def parse(job: MpiJob, stdout: str) -> Sweep:
     """Parse the results by size. Raises CellError."""
-    document = _document(job, stdout)
+    try:
+        document = _document(stdout)
+    except ValueError as error:
+        bad_output(job, str(error))
     try:
         if (document["method"], document["ranks"]) != (job.mpi.method, job.mpi.ranks):
             bad_output(job, "it has another method or number of ranks than requested")
@@ -54,6 +58,16 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         bad_output(job, f"its JSON has no valid {error!a:.60}")
 
 
+def round_trips(stdout: str) -> list[list[float]]:
+    """Return the times from each ping-pong to the next, ns, for each size; [] without `--each`."""
+    try:
+        rows = _document(stdout)["results"]
+        each = [row["each_ns"] for row in rows if row["test"] == "latency" and "each_ns" in row]
+        return [[float(time) for time in times] for times in each]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return []
+
+
 def _sent(row: dict[str, Any]) -> int:
     """`across` counts the timed messages and those of the check, but not the warm-up."""
     timed = int(row["iterations"]) * len(row["trials_ns"]) + 1
@@ -62,17 +76,20 @@ def _sent(row: dict[str, Any]) -> int:
     return messages // timed * (timed + warm_up)
 
 
-def _document(job: MpiJob, stdout: str) -> dict[str, Any]:
-    """Return the JSON document, a single line. An MPI library may print warnings around it."""
+def _document(stdout: str) -> dict[str, Any]:
+    """Return the JSON document, a single line. An MPI library may print warnings around it.
+
+    Raises ValueError, which says what is wrong.
+    """
     lines = [line for line in stdout.splitlines() if line.startswith('{"schema":')]
     if len(lines) != 1:
-        bad_output(job, f"{len(lines)} documents")
+        raise ValueError(f"{len(lines)} documents")
     try:
         document = json.loads(lines[0])
     except (ValueError, RecursionError):
-        bad_output(job, "its JSON is incomplete")
+        raise ValueError("its JSON is incomplete") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        bad_output(job, f"its JSON does not have the schema {SCHEMA}")
+        raise ValueError(f"its JSON does not have the schema {SCHEMA}")
     return document
 
 

@@ -27,6 +27,8 @@ class MpiJob:
     """Bytes, as the suite counts them."""
     iterations: int
     mpi: MpiPlan
+    each: bool = False
+    """Whether the time of each operation is wanted, from a suite that can tell it."""
 
 
 @dataclass(frozen=True)
