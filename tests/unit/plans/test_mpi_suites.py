@@ -28,9 +28,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocelab.errors import CellError, UsageError
-from rocelab.measure.mpi import launch
+from rocelab.measure.mpi import launch, optional_suites
 from rocelab.plans import plan_file
-from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.benchmarks.mpi import mpibench, recipe
 from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Sweep
 from rocelab.plans.benchmarks.mpi.suites import SUITES
@@ -69,6 +69,7 @@ def test_mpibench() -> None:
     assert found.messages == 21 * 2 * 2
     assert found.facts["nodes"] == [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
     assert found.facts["cvars"]["pml"] == "ob1"
+    assert mpibench.round_trips(text) == []
     streams = read(job("mpibench", "bw", 4, 1024), "mpibench-0.1.0-bw.json")
     assert set(figures(streams, 1024)) == {"bandwidth", "message_rate"}
     assert streams.payload_bytes == 21 * 64 * (4 + 1024)
@@ -368,6 +369,32 @@ class Local:
             argv, input=stdin, capture_output=True, text=True, env=env, check=check
         )
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def test_a_plan_can_do_without_a_suite(tmp_path: Path) -> None:
+    """An optional benchmark is left out where a node lacks it; the others never are."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "osu_bw").write_text("")
+    (tmp_path / "bin" / "osu_bw").chmod(0o755)
+    nodes = [Local("n1", tmp_path), Local("n2", tmp_path)]
+
+    def suite(tool: str, test: str, optional: str) -> str:
+        return f'[[benchmark]]\ntool = "{tool}"\ntest = "{test}"\nsizes = [4]\n{optional}\n'
+
+    start = HEAD[: HEAD.index("[[benchmark]]")]
+    omb = suite("omb", "bw", "optional = true") + suite("omb", "latency", "optional = true")
+    plan = plan_file.from_toml(start + omb + suite("imb", "latency", ""), "p.toml")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    left, why = optional_suites.installed(plan, nodes)
+    assert [f"{b.tool} {b.test}" for b in left.benchmarks] == ["omb bw", "imb latency"]
+    [said] = why
+    assert said == "omb latency: OSU Micro-Benchmarks: no osu_latency on n1 and n2"
+    assert list(tmp_path.iterdir()) == [tmp_path / "bin"]
+    plan = plan_file.from_toml(start + suite("omb", "latency", "optional = true"), "p.toml")
+    with pytest.raises(UsageError, match="none of the plan's benchmarks"):
+        optional_suites.installed(plan, nodes)
+    with pytest.raises(UsageError, match="mpibench is on every node"):
+        plan_file.from_toml(start + suite("mpibench", "bw", "optional = true"), "p.toml")
 
 
 def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:

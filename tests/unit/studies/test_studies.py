@@ -249,6 +249,26 @@ def test_cpu_utilization_falls_with_size(shares: dict[int, float], verdict: Verd
     assert "emulated (tcg)" in emulated.because
 
 
+def test_counted_instructions_are_no_time() -> None:
+    """What a processor worked is answered by their number where that was counted."""
+
+    def answer(marginal: float, accelerator: str, unit: str) -> Verdict:
+        lines = [
+            Line("send_lat", "rxe-v1", metric, {64: value}, kind, unit, tool="perftest")
+            for metric, kind, value in (
+                ("cpu.per_message", "kernel", 10_000.0),
+                ("encapsulation.mean", "SEND", marginal),
+            )
+        ]
+        name = "encapsulation-is-marginal-work"
+        return judged("subramoni2009", name, lines, accelerator=accelerator).verdict
+
+    assert answer(500, "icount", "instructions") is HOLDS
+    assert answer(2000, "icount", "instructions") is DOES_NOT_HOLD
+    assert answer(500, "native", "ns") is HOLDS
+    assert answer(500, "tcg", "ns") is UNTESTED
+
+
 def test_a_broadcast_that_switches_its_algorithm() -> None:
     def answer(at_1_mib: float, top: int = 1 << 20) -> Answer:
         sizes = {1 << 18: 1e6, 1 << 19: 2e6, top: at_1_mib}

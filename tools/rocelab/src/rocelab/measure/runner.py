@@ -15,6 +15,7 @@ from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
+from rocelab.measure.mpi import optional_suites
 from rocelab.measure.pace import Pace
 from rocelab.measure.progress import Estimate, Progress, Silent
 from rocelab.measure.rig import Rig
@@ -79,8 +80,9 @@ def run(
     progress = progress or Silent()
     described = _describe(testbed)
     if resume is None:
+        plan, lacking = optional_suites.installed(plan, testbed.nodes)
         folder = RunFolder.create(out_dir, plan)
-        meta = _new_meta(folder, plan, described)
+        meta = _new_meta(folder, plan, described) | ({"left_out": lacking} if lacking else {})
     else:
         folder = RunFolder.open(resume)
         plan = folder.plan()
@@ -119,6 +121,8 @@ class _Run:
         )
         for warning in self._plan.warnings():
             self._progress.note(warning)
+        for lacking in self._meta.get("left_out", ()):
+            self._progress.note(f"left out: {lacking}")
         status, error, ended_by = "complete", None, ""
         try:
             self._cells(testbed, cells, pending)

@@ -143,6 +143,8 @@ class Benchmark:
     """Messages per size above 8 KiB, as OSU's benchmarks have it; None: `iterations`."""
     volume: int | None = None
     """The most bytes of messages per size, as IMB has it: fewer iterations; None: no limit."""
+    optional: bool = False
+    """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
 
     def iterations_of(self, size: int) -> int:
         """Return the number of messages of a size, if the tool counts messages."""

@@ -232,6 +232,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         faults=_faults(table, test, transports, testbed),
         large_iterations=_optional(table, "large_iterations", FEWEST_ITERATIONS, 10_000_000),
         volume=_optional(table, "volume", 1, 1 << 50),
+        optional=_may_lack(table, tool),
     )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
@@ -262,6 +263,17 @@ def _service(table: Table, key: str, tool: str, high: int) -> int | None:
     if tool != "perftest" and tool not in MPI_TOOLS:
         table.fail(key, f"{tool} cannot set it", action="Only perftest and MPI over verbs do.")
     return table.integer(key, low=0, high=high)
+
+
+def _may_lack(table: Table, tool: str) -> bool:
+    optional = table.flag("optional")
+    if optional and tool not in (name for name in MPI_TOOLS if name != "mpibench"):
+        table.fail(
+            "optional",
+            f"{tool} is on every node",
+            action="Only suites that a site may lack are optional: omb, imb, skampi, npb, hpcc.",
+        )
+    return optional
 
 
 def _optional(table: Table, key: str, low: int, high: int) -> int | None:

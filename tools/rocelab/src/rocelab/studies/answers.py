@@ -4,8 +4,8 @@
 A claim about a quantity is judged by the confidence interval of the ratio or the difference between
 the same repetitions of both sides (rocelab.studies.evidence), against the claim's bounds and their
 tolerance (rocelab.studies.zone), at the sizes that the study asked about (rocelab.studies.judging).
-Emulated nodes have no real time, so they answer only claims about counts. What a switch adds takes
-two runs (rocelab.studies.switches).
+Emulated nodes have no real time, so they answer only claims about counts and, where they count
+instructions, about work. What a switch adds takes two runs (rocelab.studies.switches).
 """
 
 from __future__ import annotations

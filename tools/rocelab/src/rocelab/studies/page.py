@@ -89,8 +89,8 @@ claims compare what a switch adds to one transport with what it adds to another.
 between the runs and might be the reason. Two runs do not interleave, so any drift between them is part of the difference. `rocelab report` writes
 the first run's report again without the second run.
 
-**Emulated nodes have no real time.** Runs on them answer only claims about counts; all other claims cannot be tested
-there. The report of a run in real time shows published figures next to measured ones, and never next to emulated ones.
+**Emulated nodes have no real time.** Runs on them answer only claims about counts and, where they count instructions,
+about work; all other claims cannot be tested there. The report of a run in real time shows published figures next to measured ones, and never next to emulated ones.
 
 Any run answers a study's claims if its plan sets `study = "gaiser2010"` and gives its benchmarks the same tool, test
 and label as the study's plan. Tools are never mixed: `mpibench latency` and `omb latency` are two benchmarks.

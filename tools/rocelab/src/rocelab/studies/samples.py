@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from rocelab import metrics
-from rocelab.accelerators import is_emulated
+from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.studies.claims import Operand
 
 _TIMES = frozenset({"ns", "bytes/s", "1/s"})
-_SMALLER_IS_BETTER = frozenset({"ns"})
+_SMALLER_IS_BETTER = frozenset({"ns", INSTRUCTIONS})
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class Results:
         for size, repetition, value in means.iter_rows():
             by_size.setdefault(int(size), {})[int(repetition)] = float(value)
         unit = str(rows["unit"][0])
-        is_time = unit in _TIMES or metrics.is_share_of_time(operand.metric)
+        is_time = unit in _TIMES or (
+            unit != INSTRUCTIONS and metrics.is_share_of_time(operand.metric)
+        )
         return Samples(by_size, unit, is_time)
 
     def hung(self, tool: str, test: str, transport: str) -> int:
