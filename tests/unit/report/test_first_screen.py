@@ -16,7 +16,9 @@ import pytest
 import report_page
 from html_tree import Element
 from rocelab import stage_table, units
-from rocelab.report import palette
+from rocelab.plans.catalog import Kind
+from rocelab.report import palette, render, wording
+from rocelab.report.figure import Column, Document, Note, Section, Table
 from synthetic_run import Synthetic
 
 pytestmark = pytest.mark.slow
@@ -198,3 +200,62 @@ def test_a_run_without_numbers_has_no_answer(tmp_path: Path) -> None:
     page = report_page.page(tmp_path)
     assert not page.all("section", id="answer")
     assert "no results" in page.all("section", id="findings")[0].text
+
+
+def test_mpirun_s_start_is_not_hidden(tmp_path: Path) -> None:
+    """It is among the work of an MPI message, so another benchmark comes first."""
+    mpi = Synthetic(tool="mpibench", tests=("write_lat",), sizes=(64,), timed=True)
+    said = report_page.page(mpi.write(tmp_path / "mpi")).all("section")[0].all("p")[0].text
+    assert "message of mpibench write_lat, with its share of mpirun's start, costs" in said
+    both = tmp_path / "both"
+    Synthetic(tests=("write_lat",), sizes=(64,), timed=True).write(both)
+    rows = [pl.read_parquet(tmp_path / name / "results.parquet") for name in ("mpi", "both")]
+    pl.concat(rows).write_parquet(both / "results.parquet")
+    said = report_page.page(both).all("section")[0].all("p")[0].text
+    assert "message of perftest write_lat costs" in said
+
+
+def test_every_kind_has_words() -> None:
+    assert wording.KINDS.keys() == set(Kind)
+
+
+def test_commands_in_a_text_are_code() -> None:
+    """What a run folder says is escaped within them, too."""
+    said = "run `a <b>` and <i>"
+    table = Table("t", (Column("because"),), ((said,),))
+    page = render.page(
+        Document("t", "", (), (), (Section("s", "S", notes=(Note(said),), tables=(table,)),), "")
+    )
+    assert page.count("run <code>a &lt;b&gt;</code> and &lt;i&gt;") == 2
+
+
+def test_a_message_s_packet_is_the_most_frequent_one(tmp_path: Path) -> None:
+    """UCX sends one RDMA WRITE to connect, which costs something else than a message's SEND."""
+    run = Synthetic(transports=("rxe-v2",), tests=("send_lat",), sizes=(64,)).write(tmp_path)
+    results = pl.read_parquet(run / "results.parquet")
+    stage = pl.col("metric").str.starts_with("stage.")
+    sends = results.filter(stage, kind="SEND")
+    assert not sends.is_empty()
+    once = sends.with_columns(
+        pl.lit("RDMA_WRITE").alias("kind"),
+        pl.when(pl.col("metric").str.ends_with(".count")).then(1.0).otherwise(pl.col("value") * 9)
+        .alias("value"),
+    )  # fmt: skip
+    for rows in ([once, results], [results, once]):
+        pl.concat(rows).write_parquet(run / "results.parquet")
+        assert "One SEND packet of that message" in report_page.page(run).all("section")[0].text
+
+
+def test_an_emulated_latency_does_not_come_first(tmp_path: Path) -> None:
+    """Where nothing but stages was counted, they do; in real time the latency leads."""
+    for accelerator, begins in (
+        ("icount", "The driver's work on the packet of an 8 KiB message of perftest send_lat is"),
+        ("native", "An 8 KiB message of perftest send_lat takes"),
+    ):
+        run = Synthetic(
+            transports=("rxe-v2",), tests=("send_lat",), sizes=(64, 8192), accelerator=accelerator
+        )
+        page = report_page.page(run.write(tmp_path / accelerator))
+        said = page.all("section")[0].all("p")[0].text.replace("\u202f", " ")
+        assert said.startswith(begins)
+        assert "emulated instructions" not in page.text

@@ -9,11 +9,14 @@ absent it was not seen, not skipped.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rocelab import metrics, stage_table
 from rocelab.record.read import Series
+
+_SENT = metrics.Stage("tx", "bth", "count").name
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,19 @@ def packet_name(opcode_class: str) -> str:
 def is_packet_cost(series: Series) -> bool:
     """Say whether a series is what `bars` is made of."""
     return any(family.parse(series.metric) for family in (metrics.Stage, metrics.Capsule))
+
+
+def packets_by_class(series: Iterable[Series]) -> Counter[str]:
+    """How many data packets of each opcode class were sent, in all repetitions.
+
+    The most frequent ones carry the messages. To connect, an MPI library also sends a few of other
+    classes, whose costs say nothing about a message's.
+    """
+    sent = Counter[str]()
+    for item in series:
+        if item.metric == _SENT and not is_acknowledgement(item.kind):
+            sent[item.kind] += round(sum(item.values))
+    return sent
 
 
 def bars(series: Sequence[Series]) -> dict[Place, list[Bar]]:

@@ -21,7 +21,7 @@ def latency(run: Run) -> Section:
     figures: list[Figure] = []
     groups = group_by(run.by_size(metrics.LATENCY), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, unit), series in groups.items():
-        same = (accelerator, kind, unit)
+        same, words = (accelerator, kind, unit), wording.KINDS.get(kind, kind)
         percentiles = [
             (
                 f"{name} of messages",
@@ -37,11 +37,11 @@ def latency(run: Run) -> Section:
             curves.figure(
                 series,
                 slug=series_order.slug("latency", kind, accelerator),
-                title=_LATENCY_TITLES.get(kind, f"Latency, {kind}"),
+                title=_LATENCY_TITLES.get(kind, f"Latency, {words}"),
                 quantity="mean latency",
                 caption=(
                     "Mean over the messages of a repetition, the only figure that every tool "
-                    f"reports; {wording.KINDS.get(kind, kind)}.",
+                    f"reports; {words}.",
                 ),
                 extra=percentiles,
                 is_time=True,
@@ -61,6 +61,7 @@ def bandwidth(run: Run) -> Section:
     figures: list[Figure] = []
     groups = group_by(run.by_size(metrics.BANDWIDTH), lambda i: (i.accelerator, i.kind, i.unit))
     for (accelerator, kind, _), series in groups.items():
+        words = wording.KINDS.get(kind, kind)
         rates = [
             item
             for item in run.by_size(metrics.MESSAGE_RATE)
@@ -70,11 +71,9 @@ def bandwidth(run: Run) -> Section:
             curves.figure(
                 series,
                 slug=series_order.slug("bandwidth", kind, accelerator),
-                title="Bandwidth" if kind == "one_way" else f"Bandwidth, {kind}",
+                title="Bandwidth" if kind == "one_way" else f"Bandwidth, {words}",
                 quantity="bandwidth",
-                caption=(
-                    f"Message bytes per second, without headers; {wording.KINDS.get(kind, kind)}.",
-                ),
+                caption=(f"Message bytes per second, without headers; {words}.",),
                 extra=[("messages", rates)],
                 is_time=True,
             )

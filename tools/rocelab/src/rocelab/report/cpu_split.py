@@ -10,6 +10,7 @@ from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.group_by import group_by
 from rocelab.metrics import CPU_UTILIZATION, Account, CpuPer
 from rocelab.plans.benchmarks.perftest import PROC_STAT
+from rocelab.plans.catalog import MPI_TOOLS
 from rocelab.record.read import Run, Series
 from rocelab.report import charts, palette, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
@@ -21,8 +22,12 @@ _MEANING = (
     "Soft RoCE driver, and the network stack. A program that polls counts its wait as user mode, "
     "so user mode is a number next to the bars. Divided by the messages on the wire in both "
     "directions, or, for an mpirun over many sizes, by the packets that the node sent and "
-    "received, including the mpirun's start. Other owners (timers, the probes, ssh) are only in "
-    "the table. All include the probe's cost."
+    "received. Other owners (timers, the probes, ssh) are only in the table. All include the "
+    "probe's cost."
+)
+_MPI_START = (
+    "Work of an MPI benchmark includes the start of mpirun and of the MPI library, divided by the "
+    "messages: with few iterations, that is most of it."
 )
 _OF = {"message": "message on the wire", "packet": "packet that the node sent or received"}
 LABELS = {
@@ -68,7 +73,8 @@ def section(run: Run) -> Section | None:
     if not figures:
         return None
     ticks = any(item.metric == CPU_UTILIZATION and item.kind == PROC_STAT for item in run.series)
-    notes = (_MEANING, _TICKS) if ticks else (_MEANING,)
+    mpi = any(item.tool in MPI_TOOLS for item in found)
+    notes = (_MEANING, *((_MPI_START,) if mpi else ()), *((_TICKS,) if ticks else ()))
     return Section("cpu", _TITLE, notes=tuple(map(Note, notes)), figures=figures)
 
 

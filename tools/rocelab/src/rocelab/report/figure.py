@@ -27,6 +27,10 @@ class Column:
     transport: str = ""
 
 
+_SENTENCE = 48
+"""Characters; what is longer is no number or name."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of finished text, one list per row, as wide as `columns`.
@@ -38,6 +42,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     folded: bool = False
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether it holds sentences, which need the width of a narrow screen."""
+        return any(len(cell) > _SENTENCE for row in self.rows for cell in row)
 
 
 @dataclass(frozen=True)

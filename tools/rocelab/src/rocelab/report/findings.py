@@ -146,7 +146,7 @@ def _encapsulation(run: Run) -> Iterator[str]:
             if not stage_costs.is_acknowledgement(i.kind)
         )
         for series in _leading(found):
-            same = next(iter(group_by(series, lambda i: (i.kind, i.node)).values()))
+            same = next(iter(group_by(_of_messages(run, series), lambda i: i.node).values()))
             first, last = min(same, key=lambda i: i.size), max(same, key=lambda i: i.size)
             if first is last or transport_comparison.compare(last.spread, first.spread) != "higher":
                 continue
@@ -161,6 +161,19 @@ def _encapsulation(run: Run) -> Iterator[str]:
             )
 
 
+def _of_messages(run: Run, series: Sequence[Series]) -> list[Series]:
+    """Those of the packets that carry the messages: the most frequent class that was measured."""
+    [first, *_] = series
+    counts = stage_costs.packets_by_class(
+        i
+        for i in run.series
+        if (i.accelerator, i.benchmark, i.transport)
+        == (first.accelerator, first.benchmark, first.transport)
+    )
+    most = max((i.kind for i in series), key=lambda kind: counts[kind])
+    return [i for i in series if i.kind == most]
+
+
 def _largest_stage(run: Run) -> Iterator[str]:
     """Name the largest stage, on real processors only: emulated costs give no ranking."""
     found = (
@@ -170,7 +183,8 @@ def _largest_stage(run: Run) -> Iterator[str]:
         and not stage_costs.is_acknowledgement(item.kind)
         and not is_emulated(item.accelerator)
     )
-    for series in _leading(found):
+    for each in _leading(found):
+        series = _of_messages(run, each)
         subject = f"{series[0].benchmark} over {series[0].transport}"
         clauses = []
         for place, bars in list(stage_costs.bars(series).items())[:2]:

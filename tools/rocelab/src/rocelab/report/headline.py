@@ -6,12 +6,14 @@ One benchmark at one size, in three sentences and two charts; the sections below
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocelab import metrics, stage_table, units
+from rocelab import accelerators, metrics, stage_table, units
 from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.group_by import group_by
+from rocelab.plans.catalog import MPI_TOOLS
 from rocelab.record.read import Run, Series
 from rocelab.record.stage_costs import (
     Bar,
@@ -20,6 +22,7 @@ from rocelab.record.stage_costs import (
     is_acknowledgement,
     is_packet_cost,
     packet_name,
+    packets_by_class,
 )
 from rocelab.report import charts, cpu_split, findings, palette, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
@@ -36,6 +39,7 @@ class _Subject:
     """A benchmark at a size, and what of it was measured over each transport."""
 
     accelerator: str
+    tool: str
     benchmark: str
     size: int
     accounts: Mapping[str, Sequence[Series]]
@@ -47,6 +51,22 @@ class _Subject:
     def message(self) -> str:
         """What is sent."""
         return f"{units.size(self.size)} message of {self.benchmark}"
+
+    @property
+    def is_mpi(self) -> bool:
+        """Whether mpirun started the benchmark."""
+        return self.tool in MPI_TOOLS
+
+    @property
+    def leads_with_latency(self) -> bool:
+        """Whether it comes first: an emulated one depends on the host, so stages do if known."""
+        counts = accelerators.of(self.accelerator).counts_instructions
+        return bool(self.latencies) and not (counts and self.packets)
+
+    @property
+    def start(self) -> str:
+        """What else is among the costs of a message."""
+        return ", with its share of mpirun's start" if self.is_mpi else ""
 
 
 def section(run: Run) -> Section | None:
@@ -88,39 +108,46 @@ def _subject(run: Run) -> _Subject | None:
         order = sorted(here, key=series_order.transport_rank)
         found = _Subject(
             accelerator,
+            series[0].tool,
             benchmark,
             size,
             {t: some for t in order if (some := [i for i in here[t] if id(i) in accounts])},
             {t: i for t in order for i in here[t] if i.metric == metrics.LATENCY},
             {t: pair for t in order if (pair := _both_ends(here[t]))},
         )
-        if best is None or _shows(found) > _shows(best):
+        if best is None or _preference(found) > _preference(best):
             best = found
     return best
 
 
-def _shows(subject: _Subject) -> int:
-    return bool(subject.accounts) + bool(subject.packets)
+def _preference(subject: _Subject) -> tuple[int, bool]:
+    """What shows more comes first, then what has no mpirun's start among its costs."""
+    return bool(subject.accounts) + bool(subject.packets), not subject.is_mpi
 
 
 def _both_ends(series: Iterable[Series]) -> tuple[tuple[Place, Bar], ...]:
-    """A data packet where it is sent first, and where it arrives; nothing unless both are known."""
+    """The most frequent data packet, where it is sent first and where it arrives.
+
+    Nothing unless both are known.
+    """
+    series = list(series)
+    counts = packets_by_class(series)
     drawn = bars([i for i in series if is_packet_cost(i) and not is_acknowledgement(i.kind)])
-    for sent, of_sent in drawn.items():
-        for received, of_received in drawn.items():
-            if (
-                (sent.direction, received.direction) == ("tx", "rx")
-                and sent.opcode_class == received.opcode_class
-                and sent.node != received.node
-            ):
-                return (sent, of_sent[0]), (received, of_received[0])
-    return ()
+    pairs = [
+        ((sent, of_sent[0]), (received, of_received[0]))
+        for sent, of_sent in drawn.items()
+        for received, of_received in drawn.items()
+        if (sent.direction, received.direction) == ("tx", "rx")
+        and sent.opcode_class == received.opcode_class
+        and sent.node != received.node
+    ]
+    return max(pairs, key=lambda pair: counts[pair[0][0].opcode_class], default=())
 
 
 def _costs(subject: _Subject) -> Iterator[Figure]:
     if subject.accounts:
         yield _kernel_work(subject)
-    elif subject.latencies:
+    elif subject.leads_with_latency:
         yield _latency(subject)
 
 
@@ -153,7 +180,7 @@ def _kernel_work(subject: _Subject) -> Figure:
     return Figure(
         slug=series_order.slug("answer-cost", subject.accelerator),
         title=f"{what} in the kernel, by transport",
-        caption=(f"One {subject.message}, both nodes together, mean.",),
+        caption=(f"One {subject.message}{subject.start}, both nodes together, mean.",),
         panels=(Panel("", chart, _words(f"{what} of a {subject.message}", names, rows)),),
         legend=cpu_split.legend(parts),
         tables=(
@@ -286,16 +313,18 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
             name: sum(cpu_split.kernel(some).values()) for name, some in subject.accounts.items()
         }
         factor, unit = wording.work_scale(list(costs.values()), subject.accelerator)
+        start = f"{subject.start}," if subject.is_mpi else ""
         verb = "costs the kernels of both nodes"
-    elif subject.latencies:
+    elif subject.leads_with_latency:
         costs = {name: item.spread.median for name, item in subject.latencies.items()}
         factor, unit = wording.time_scale(list(costs.values()), subject.accelerator)
-        verb = "takes"
+        start, verb = "", "takes"
     else:
         return
     said = [f"{units.number(value / factor)} over {name}" for name, value in costs.items()]
     said[0] = said[0].replace(" over ", f" {unit} over ", 1)
-    yield f"A {subject.message} {verb} {units.listing(said)}."
+    article = _article(subject.message).capitalize()
+    yield f"{article} {subject.message}{start} {verb} {units.listing(said)}."
 
 
 def _stage_sentence(subject: _Subject) -> Iterator[str]:
@@ -312,4 +341,14 @@ def _stage_sentence(subject: _Subject) -> Iterator[str]:
             text += f" (headers and checks: {units.number(headers / factor)})"
         said.append(text)
     said[0] = said[0].replace(" to send", f" {unit} to send", 1)
-    yield f"Of that, the driver's work on its packet is {units.listing(said)}."
+    what = "The driver's work on its packet"
+    if subject.accounts and not subject.is_mpi:
+        what = "Of that, the driver's work on its packet"
+    elif not subject.accounts and not subject.leads_with_latency:
+        what = f"The driver's work on the packet of {_article(subject.message)} {subject.message}"
+    yield f"{what} is {units.listing(said)}."
+
+
+def _article(text: str) -> str:
+    """Before a number: 8, 11 and 18 begin with a vowel, also where units or digits follow."""
+    return "an" if re.match(r"8|1[18](?!\d)", text) else "a"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rocelab.report import charts, palette, svg, wording
 from rocelab.report.figure import Document, Figure, Legend, Panel
@@ -22,6 +23,7 @@ from rocelab.version import VERSION
 
 _TONES = {"proven": "good", "ok": "good", "not proven": "bad", "missing": "bad"}
 """Verdicts that tables colour; the word carries the same meaning."""
+_CODE = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class _Once:
         found = tuple(dict.fromkeys(note for note in notes if note not in self._said))
         self._said.update(found)
         return found
+
+
+def _with_code(text: str) -> Markup:
+    """Escape a text, and set what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def _owner(text: str, transports: Sequence[str]) -> str:
@@ -75,6 +82,7 @@ def page(document: Document) -> str:
         trim_blocks=False,
         lstrip_blocks=True,
     )
+    environment.filters["with_code"] = _with_code
     once = _Once()
     return environment.get_template("report.html.j2").render(
         document=document,

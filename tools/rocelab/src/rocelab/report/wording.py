@@ -18,6 +18,10 @@ KINDS = {
     "one_way_half_rtt": "one way, as half of a round trip",
     "round_trip": "whole round trip",
     "one_way": "one way",
+    "both_ways": "both ways together",
+    "all_pairs": "all pairs at once",
+    "collective": "collective",
+    "application": "application",
     "whole_file": "a file, from the start of the client's program to its end",
 }
 
@@ -33,8 +37,9 @@ def accelerator_caption(accelerator: str) -> str:
 
 
 def time_unit(unit: str, accelerator: str) -> str:
-    """Return a unit of time as an axis names it: `µs`, or `emulated µs`."""
-    return f"emulated {unit}" if is_emulated(accelerator) else unit
+    """Return a unit as an axis names it: `µs`, `emulated µs`, or `instructions`, which are real."""
+    real = unit == accelerators.INSTRUCTIONS or not is_emulated(accelerator)
+    return unit if real else f"emulated {unit}"
 
 
 def time_scale(ns: Sequence[float], accelerator: str) -> tuple[float, str]:

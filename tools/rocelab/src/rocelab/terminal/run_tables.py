@@ -131,8 +131,11 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
         if kind == "per_packet":  # where there is no single message size
             rows = rows.filter(pl.col("size").is_null())
         found: list[tuple[str, ...]] = []
+        how = "at all nodes together, mean"
         for benchmark in plan.benchmarks:
             of = rows.filter(tool=benchmark.tool, test=benchmark.title)
+            if benchmark.mpi and not of.is_empty():
+                how = "at all nodes together, mean; MPI with mpirun's start"
             for size in (*benchmark.sizes, None):
                 name = _name(benchmark)
                 if size is not None:
@@ -148,7 +151,6 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
                         found.append((name, transport, *map(_count, values)))
                         name = ""
         if found:
-            how = "at all nodes together, mean"
             yield grid.heading(f"Instructions per {amount}", how, columns)
             heads = ("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
             yield from grid.fitted(heads, found, columns, keys=2)
