@@ -44,10 +44,21 @@ def boot(
             at_once(lambda node: complaints.list_modules(node, image), testbed.nodes)
             prepare(testbed.nodes, artifacts.driver(line), artifacts.probes(line))
             testbed.state.mark_prepared()
-        yield testbed
-        at_once(complaints.check, testbed.nodes)
+        with explained(testbed):
+            yield testbed
+            at_once(complaints.check, testbed.nodes)
     finally:
         testbed.down()
+
+
+@contextmanager
+def explained(testbed: qemu.QemuTestbed) -> Iterator[None]:
+    """If a machine died, say that instead of what failed because of it, and what it said last."""
+    try:
+        yield
+    except TestbedError:
+        testbed.alive()
+        raise
 
 
 @contextmanager
@@ -56,13 +67,11 @@ def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
     testbed = _up(name, line, provider="veth", vcpus=vcpus)
     try:
         (machine,) = testbed.nodes
-        complaints.list_modules(machine, artifacts.image(line))
-        install_driver(machine, artifacts.driver(line))
-        yield machine
-        complaints.check(machine)
-    except TestbedError:
-        testbed.alive()  # if the machine died, say that instead, and what it said last
-        raise
+        with explained(testbed):
+            complaints.list_modules(machine, artifacts.image(line))
+            install_driver(machine, artifacts.driver(line))
+            yield machine
+            complaints.check(machine)
     finally:
         testbed.down()
 
@@ -70,14 +79,24 @@ def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
 def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
     """Boot nodes whose clocks run true."""
     testbed = _boot(name, line, **options)
-    if all(at_once(node_clock.runs_true, testbed.nodes)):
-        return testbed
-    testbed.down()
-    # not a warning: pytest makes an error of those
-    print("a node took a wrong frequency for its TSC's: booted again")
-    testbed = _boot(name, line, **options)
-    assert all(at_once(node_clock.runs_true, testbed.nodes)), "a node's clock runs wrong"
+    if not all(at_once(node_clock.runs_true, testbed.nodes)):
+        testbed.down()
+        # not a warning: pytest makes an error of those
+        print("a node took a wrong frequency for its TSC's: booted again")
+        testbed = _boot(name, line, **options)
+        assert all(at_once(node_clock.runs_true, testbed.nodes)), "a node's clock runs wrong"
+    at_once(_keep_neighbours, testbed.nodes)
     return testbed
+
+
+def _keep_neighbours(node: Node) -> None:
+    """Let a neighbour take a minute to answer ARP, not three seconds.
+
+    A peer on a loaded host may not run for longer than that. Its entry then becomes invalid, and
+    the next packet waits behind the driver until ARP has an answer: its record has no `xmit`.
+    """
+    files = "/proc/sys/net/ipv[46]/neigh/*/ucast_solicit"
+    node.run(["sh", "-c", f"echo 60 | tee {files}"])
 
 
 def _boot(name: str, line: str, **options: Any) -> qemu.QemuTestbed:

@@ -51,7 +51,10 @@ def testbed(
     shared_testbed: qemu.QemuTestbed, request: pytest.FixtureRequest
 ) -> Iterator[qemu.QemuTestbed]:
     """Two prepared nodes. Leave them as found: driver loaded, rxe0 there, nothing running."""
-    with vmlab.healthy(shared_testbed.nodes, request.node.name):
+    with (
+        vmlab.explained(shared_testbed),
+        vmlab.healthy(shared_testbed.nodes, request.node.name),
+    ):
         yield shared_testbed
 
 
