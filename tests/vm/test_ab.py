@@ -5,68 +5,61 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import planted
 import vmlab
 from command_line import in_process as rocelab
+from planted import Edit, dearer, nops, plan
 from requirements import missing
 from rocelab.errors import ExitCode
+from rocelab.measure import driver_turns
+from rocelab.plans.plan import Plan
 from rocelab.testbed import artifacts
+from rocelab.testbed.by_name import VirtualTestbed
 
-PLAN = """
-[plan]
-name = "ab"
-repetitions = 1
-transports = ["rxe-v2"]
-probes = ["rxestat"]
-[testbed]
-provider = "veth"
-line = "LINE"
-icount = true
-mtu = 4200
-[[benchmark]]
-tool = "perftest"
-test = "send_lat"
-sizes = [64]
-iterations = 300
-qp_timeout = 18
-events = true
-"""
 PLANTED = 100
-_FUNCTION = "void rxe_icrc_generate("
+ICRC = ("tx", "icrc")
 
 
-def patch(file: Path, line: str, earlier: Sequence[str]) -> None:
-    """Write a patch that adds a line to the function that makes ICRCs, after those added so far."""
-    source = artifacts.driver(vmlab.LINE).module.parent / "tree/drivers/infiniband/sw/rxe"
-    lines = (source / "rxe_icrc.c").read_text().splitlines()
-    at = next(i for i, text in enumerate(lines) if text.startswith(_FUNCTION))
-    here = lines.index("", at) + 1  # behind the declarations
-    lines[here:here] = [f"\t{text}" for text in earlier]
-    here += len(earlier)
-    context = [f" {text}" for text in lines[here - 3 : here + 3]]
-    path = "drivers/infiniband/sw/rxe/rxe_icrc.c"
-    head = (f"--- a/{path}", f"+++ b/{path}", f"@@ -{here - 2},6 +{here - 2},7 @@")
-    file.write_text("\n".join((*head, *context[:3], f"+\t{line}", *context[3:], "")))
+class Shared(driver_turns.Machines):
+    """Machines that outlive a command, so that the next one need not boot them."""
+
+    def __init__(self, plan: Plan, say: driver_turns.Say) -> None:
+        super().__init__(plan, say)
+        self._up, self._locks = POOL, LOCKS
+
+    def down(self) -> None:
+        """They stay until the last test has ended."""
 
 
-def in_icrc(folder: Path, *lines: str) -> Path:
-    """Write a folder with a patch for each line."""
-    folder.mkdir()
-    for number, line in enumerate(lines, start=1):
-        patch(folder / f"{number:04}-Step.patch", line, lines[: number - 1])
-    return folder
+POOL: dict[tuple[str, int], VirtualTestbed] = {}
+LOCKS = ExitStack()
 
 
-def compared(folder: Path, base: str, change: str, *options: str) -> tuple[int, dict[str, Any]]:
+@pytest.fixture(scope="module", autouse=True)
+def machines() -> Iterator[None]:
+    """All commands of this file use the same machines."""
+    with pytest.MonkeyPatch.context() as patch, LOCKS:
+        patch.setattr(driver_turns, "Machines", Shared)
+        yield
+        while POOL:
+            POOL.popitem()[1].down()
+
+
+def compared(
+    folder: Path, base: str, change: str, *options: str, transports: tuple[str, ...] = ("rxe-v2",)
+) -> tuple[int, dict[str, Any]]:
     """Exit code and document of the command."""
-    plan = folder / "small.toml"
-    plan.write_text(PLAN.replace("LINE", vmlab.LINE))
-    words = ["ab", base, change, "--plan", str(plan), "--out", str(folder), "--json", *options]
+    file = plan(folder, *transports)
+    words = ["ab", base, change, "--plan", str(file), "--out", str(folder), "--json", *options]
     done = rocelab(*words)
     if done.returncode == ExitCode.MISSING:
         missing(done.stderr)
@@ -78,30 +71,43 @@ def compared(folder: Path, base: str, change: str, *options: str) -> tuple[int, 
     return done.returncode, document
 
 
-NOPS = f'asm volatile(".rept {PLANTED}; nop; .endr");'
+def moved(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The stages that moved."""
+    return [stage for stage in document["stages"] if stage["moved"]]
 
 
-def test_a_planted_cost_is_located_and_sized(tmp_path: Path) -> None:
+def check_icrc(document: dict[str, Any], transports: tuple[str, ...] = ("rxe-v2",)) -> None:
     """Only the ICRC of sent packets moved, of SENDs and their ACKs, at both ends."""
-    mine = in_icrc(tmp_path / "mine", NOPS)
-    code, found = compared(tmp_path, "instrumented", str(mine), "--threshold", "5")
-    assert code == ExitCode.FINDINGS
-    moved = [stage for stage in found["stages"] if stage["moved"]]
-    assert {(s["direction"], s["stage"], s["opcode"], s["node"]) for s in moved} == {
-        ("tx", "icrc", opcode, node) for opcode in ("SEND", "ACKNOWLEDGE") for node in ("n1", "n2")
+    found = moved(document)
+    assert {
+        (s["direction"], s["stage"], s["opcode"], s["node"], s["transport"]) for s in found
+    } == {
+        ("tx", "icrc", opcode, node, transport)
+        for opcode in ("SEND", "ACKNOWLEDGE")
+        for node in ("n1", "n2")
+        for transport in transports
     }
-    for stage in moved:
+    for stage in found:
         assert stage["unit"] == "instructions"
         assert abs(stage["difference"] - PLANTED) <= PLANTED / 100
     sentence = r"icrc of sent packets \+100 instructions \(.* %\); nothing else moved"
-    assert re.fullmatch(sentence, found["sentence"])
+    assert re.fullmatch(sentence, document["sentence"])
+    assert document["counters"] == []
+
+
+def test_a_planted_cost_is_located_and_sized(tmp_path: Path) -> None:
+    """100 instructions more in one stage."""
+    mine = planted.write(tmp_path / "mine", [dearer(ICRC, PLANTED)])
+    code, found = compared(tmp_path, "instrumented", str(mine), "--threshold", "5")
+    assert code == ExitCode.FINDINGS
+    check_icrc(found)
     assert found["beyond"] == found["moved"] == 4
 
 
 @pytest.mark.long
 def test_a_patch_that_changes_nothing(tmp_path: Path) -> None:
     """Two builds of the same code cost the same, to the instruction."""
-    mine = in_icrc(tmp_path / "mine", "/* nothing */")
+    mine = planted.write(tmp_path / "mine", [dearer(ICRC, 0)])
     code, found = compared(tmp_path, "instrumented", str(mine))
     assert code == ExitCode.OK
     assert re.fullmatch(r"no difference in any of \d+ stages", found["sentence"])
@@ -110,8 +116,101 @@ def test_a_patch_that_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_first_patch_of_a_series(tmp_path: Path) -> None:
     """The second of three patches is found; the base is measured once."""
-    mine = in_icrc(tmp_path / "mine", "/* one */", NOPS, "/* three */")
+    steps = [[dearer(ICRC, count)] for count in (0, PLANTED, 0)]
+    mine = planted.write(tmp_path / "mine", *steps)
     code, found = compared(tmp_path, "instrumented", str(mine), "--bisect", "--threshold", "5")
     assert code == ExitCode.FINDINGS
     assert found["first"] == "0002-Step.patch"
     assert len(list(tmp_path.glob("*-ab/*-base"))) == 1
+
+
+@pytest.mark.long
+def test_a_commit_of_a_git_tree(tmp_path: Path) -> None:
+    """Two commits of the kernel's own source, over both RoCE versions; the series comes on top."""
+    tree, both = tmp_path / "linux", ("rxe-v1", "rxe-v2")
+    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / planted.FOLDER
+    shutil.copytree(pristine, tree / planted.FOLDER)
+    git(tree, "init", "-q", "-b", "main")
+    commit(tree)
+    file = tree / planted.FOLDER / "rxe_icrc.c"
+    text = file.read_text()
+    head, anchor, rest = text.partition("void rxe_icrc_generate(")
+    first, assignment, rest = rest.partition("\ticrcp = (")
+    assert assignment
+    file.write_text(f"{head}{anchor}{first}\t{nops(PLANTED)}\n{assignment}{rest}")
+    commit(tree)
+    sides = (f"tree:{tree}@main~1", f"tree:{tree}@main")
+    code, found = compared(tmp_path, *sides, transports=both)
+    assert code == ExitCode.FINDINGS
+    check_icrc(found, both)
+
+
+def git(tree: Path, *words: str) -> None:
+    """Run git there, as somebody."""
+    who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    subprocess.run(["git", "-C", str(tree), *who, *words], check=True, capture_output=True)
+
+
+def commit(tree: Path) -> None:
+    """Commit all that there is."""
+    git(tree, "add", ".")
+    git(tree, "commit", "-q", "-m", "a commit")
+
+
+DELAY_NS = 100_000
+
+
+@pytest.mark.long
+def test_a_delay_by_a_module_parameter(tmp_path: Path) -> None:
+    """A machine that counts executes an instruction in each ns."""
+    change = f"delay+parameter:delay_stage=tx.icrc+parameter:delay_ns={DELAY_NS}"
+    code, found = compared(tmp_path, "delay", change)
+    assert code == ExitCode.FINDINGS
+    assert {(stage["direction"], stage["stage"]) for stage in moved(found)} == {ICRC}
+    for stage in moved(found):
+        assert abs(stage["difference"] - DELAY_NS) <= DELAY_NS / 100
+
+
+@pytest.mark.long
+def test_a_lost_ack(tmp_path: Path) -> None:
+    """The responder forgets each 50th ACK of a queue pair: the requester sends again."""
+    forget = "if (pkt->psn % 50 == 25) return RESPST_CLEANUP;"
+    edit = Edit("rxe_resp.c", "if (qp->resp.aeth_syndrome != AETH_ACK", forget, " acknowledge(")
+    mine = planted.write(tmp_path / "mine", [edit])
+    code, found = compared(tmp_path, "instrumented", str(mine))
+    assert code == ExitCode.FINDINGS
+    counted = {(c["node"], c["counter"]): c["difference"] for c in found["counters"]}
+    # of 300 messages, whatever the first PSN is
+    names = ("completer_retry_err", "duplicate_request", "sent SEND")
+    assert counted == {(node, name): 300 / 50 for node in ("n1", "n2") for name in names}
+    assert "the driver counts completer_retry_err +12, duplicate_request +12" in found["sentence"]
+
+
+@pytest.mark.long
+def test_another_kernel_line(tmp_path: Path) -> None:
+    """Each has its own machine; 7.x computes the ICRC by crc32_le(), not by the crypto API."""
+    code, found = compared(tmp_path, f"line:{vmlab.LINE}", "line:7.x")
+    assert code == ExitCode.FINDINGS
+    assert ICRC in {(stage["direction"], stage["stage"]) for stage in moved(found)}
+
+
+@pytest.mark.long
+def test_costs_side_by_side(tmp_path: Path) -> None:
+    """`rocelab lines` with two drivers of one line: table, figure and numbers."""
+    file = plan(tmp_path, "rxe-v1", "rxe-v2")
+    words = ["--plan", str(file), "--rounds", "1", "--out", str(tmp_path), "--json"]
+    done = rocelab("lines", "instrumented", "delay", *words)
+    assert done.returncode == ExitCode.OK, done.stderr
+    found = json.loads(done.stdout)
+    folder = next(tmp_path.glob("*-lines"))
+    assert json.loads((folder / "lines.json").read_text()) == found
+    assert "<svg" in (folder / "lines.svg").read_text()
+    assert found["unit"] == "instructions"
+    assert [one["side"] for one in found["drivers"]] == ["instrumented", "delay"]
+    for one in found["drivers"]:
+        v1, v2 = (packet["stages"] for packet in one["packets"])
+        assert v1["tx.icrc"] > 100
+        assert v1["tx.route"] < v2["tx.route"], "v1 finds no route"
+        assert "rx.queue" not in v1
+        row = f"| tx icrc | {v1['tx.icrc']:,.0f} |"
+        assert row in (folder / "lines.md").read_text() or one["side"] == "delay"

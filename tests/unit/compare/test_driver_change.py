@@ -174,3 +174,58 @@ def test_packets_of_one_side(tmp_path: Path) -> None:
     base = runs(tmp_path / "base", QUIET)
     with pytest.raises(CellError, match="no stage in common"):
         judge(base, runs(tmp_path / "change", QUIET, opcode="RDMA_WRITE"))
+
+
+def counted(folder: Path, values: dict[str, Sequence[float]], kind: str) -> list[Path]:
+    """A run for each round with these metrics, and one stage."""
+    rounds = len(next(iter(values.values())))
+    found = []
+    for number in range(rounds):
+        lines = [
+            Line("send_lat", "rxe-v2", name, {64: of_rounds[number]}, kind=kind, unit="1",
+                 exact=True)
+            for name, of_rounds in values.items()
+        ]  # fmt: skip
+        for figure in ("min", "mean", "count"):
+            name = f"stage.tx.icrc.{figure}"
+            lines.append(
+                Line("send_lat", "rxe-v2", name, {64: 300}, kind="SEND", unit="ns", exact=True)
+            )
+        found.append(
+            write_run(folder / str(number), table(lines, repetitions=1, accelerator="icount"))
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "said"),
+    [
+        ((0, 0), (3, 4), "the driver counts duplicate_request +4"),
+        ((0, 2), (1, 3), ""),
+        ((5, 6), (0, 0), "the driver counts duplicate_request \N{MINUS SIGN}6"),
+    ],
+)
+def test_more_trouble(
+    tmp_path: Path, base: Sequence[float], change: Sequence[float], said: str
+) -> None:
+    """A counter moved if every round of one side exceeds every round of the other."""
+    name = "driver.duplicate_request"
+    sides = (counted(tmp_path / "base", {name: base}, "counter"),
+             counted(tmp_path / "change", {name: change}, "counter"))  # fmt: skip
+    found = judge(*sides)
+    assert found.sentence == "no difference in any of 1 stages" + (f"; {said}" if said else "")
+    assert found.is_beyond(100) == (said.endswith("+4"))
+    with console.out().capture() as printed:
+        console.out().print(ab_tables.render(found, "a", "b", ()))
+    assert ("rxe-v2 send_lat 64" in printed.get()) == bool(said)
+
+
+def test_a_lost_ack(tmp_path: Path) -> None:
+    """Another number of packets is said where it repeats; it is neither dearer nor cheaper."""
+    base = counted(tmp_path / "base", {"packets.tx": (300, 300)}, "ACKNOWLEDGE")
+    change = counted(tmp_path / "change", {"packets.tx": (294, 294)}, "ACKNOWLEDGE")
+    found = judge(base, change)
+    assert found.sentence.endswith("; the driver counts sent ACKNOWLEDGE \N{MINUS SIGN}6")
+    assert not found.is_beyond(0)
+    varying = counted(tmp_path / "varying", {"packets.tx": (294, 295)}, "ACKNOWLEDGE")
+    assert judge(base, varying).counters == ()

@@ -68,13 +68,14 @@ def ab(
     line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
     machines. Emulated ones count instructions, which repeat exactly, but for stages whose rounds
     show that they do not; in real time the rounds are paired. The folder in --out has the runs,
-    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold.
+    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold, or
+    if the driver counts more lost, repeated or refused packets.
     """
     console.say("reading the plan")
     from rocelab.measure import driver_turns
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
-    from rocelab.record import ab_folder
+    from rocelab.record import drivers_folder
     from rocelab.record.folder import check_out_dir
     from rocelab.terminal import ab_tables
 
@@ -93,7 +94,7 @@ def ab(
         "beyond": len(beyond),
         **({"first": patch} if bisect else {}),
     }
-    ab_folder.write(comparison.folder, document, _figure(answer))
+    drivers_folder.write(comparison.folder, "ab", document, _figure(answer))
     if as_json:
         console.print_json(document)
     else:
@@ -102,7 +103,7 @@ def ab(
             said = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
             console.out().print(console.clean(said), markup=False)
         console.out().print(str(comparison.folder), markup=False)
-    raise typer.Exit(int(ExitCode.FINDINGS if beyond else ExitCode.OK))
+    raise typer.Exit(int(ExitCode.FINDINGS if answer.is_beyond(threshold) else ExitCode.OK))
 
 
 class _Comparison:
@@ -132,13 +133,13 @@ class _Comparison:
         from rocelab import accelerators
         from rocelab.compare.driver_change import judge
         from rocelab.measure import driver_turns
-        from rocelab.record import ab_folder
+        from rocelab.record import drivers_folder
 
         if change not in self._answers:
             sides = (self._base, change)
             built = driver_turns.drivers(self._plan, sides, console.say)
             if not self._answers:
-                self.folder = ab_folder.create(self._out)
+                self.folder = drivers_folder.create(self._out, "ab")
             known = next(
                 (
                     found.base
@@ -163,8 +164,8 @@ class _Comparison:
         return answer
 
     def is_beyond(self, change: Side) -> bool:
-        """Say whether a change costs more than the threshold allows."""
-        return bool(self.answer(change).beyond(self._threshold))
+        """Say whether a change is worse than the threshold allows."""
+        return self.answer(change).is_beyond(self._threshold)
 
 
 def _first_beyond(comparison: _Comparison, bad: Side) -> tuple[Side, str]:

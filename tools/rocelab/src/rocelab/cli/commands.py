@@ -51,6 +51,9 @@ _PLACES = {
         "ab",
         "Say whether a change of the driver makes packets dearer, where, and by how much.",
     ),
+    "lines": _Place(
+        "lines", "lines", "Say what a packet costs in each stage, kernel line by kernel line."
+    ),
     "doctor": _Place(
         "doctor", "doctor", "Check what this machine has and say how to get what it lacks."
     ),

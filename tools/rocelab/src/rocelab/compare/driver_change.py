@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from rocelab import accelerators, metrics, stage_table
+from rocelab.compare import driver_counters
 from rocelab.errors import CellError
 from rocelab.record import results_table
 from rocelab.record.folder import RunFolder
@@ -86,6 +87,8 @@ class Answer:
     """The largest difference first, those that did not move last."""
     only: tuple[tuple[str, ...], tuple[str, ...]]
     """Packets that only base, or only change, has: stages by opcode."""
+    counters: tuple[driver_counters.Moved, ...]
+    """Numbers of packets, and the driver's counters of trouble, that moved."""
 
     @property
     def moved(self) -> tuple[Stage, ...]:
@@ -100,9 +103,19 @@ class Answer:
             if stage.difference > 0 and (stage.percent is None or stage.percent > threshold)
         )
 
+    def is_beyond(self, threshold: float) -> bool:
+        """Whether a stage costs more than that allows, or the driver counts more trouble."""
+        more = any(counter.is_worse for counter in self.counters)
+        return more or bool(self.beyond(threshold))
+
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
+        counted = driver_counters.sentence(self.counters)
+        return f"{self._of_stages}; the driver counts {counted}" if counted else self._of_stages
+
+    @property
+    def _of_stages(self) -> str:
         if not self.moved:
             return f"no difference in any of {len(self.stages)} stages"
         groups: dict[str, list[Stage]] = {}
@@ -178,7 +191,15 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
             )
         )
     ordered = sorted(found, key=lambda stage: (not stage.moved, -abs(stage.difference)))
-    return Answer(accelerator, len(base), tuple(ordered), (_alone(tables), _alone(tables[::-1])))
+    # in real time, one round says nothing of chance
+    enough = counts or len(base) > 1
+    return Answer(
+        accelerator,
+        len(base),
+        tuple(ordered),
+        (_alone(tables), _alone(tables[::-1])),
+        driver_counters.moved(base, change, exact=counts) if enough else (),
+    )
 
 
 _Pairs = dict[str, tuple[list[float], list[float]]]

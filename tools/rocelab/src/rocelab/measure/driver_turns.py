@@ -191,6 +191,29 @@ def measure(
     return Sides(tuple(found[0]), tuple(found[1]))
 
 
+def measure_one(
+    plan: Plan,
+    side: Side,
+    driver: Driver,
+    made: Machines,
+    *,
+    name: str,
+    out: Path,
+    rounds: int | None,
+    progress: Progress,
+) -> tuple[Path, ...]:
+    """Measure one side several times. Run folders go into `out`. Raises as `measure` does."""
+    found: list[Path] = []
+    total = 1
+    with made.carrying(side, driver) as testbed:
+        while len(found) < total:
+            total = rounds_of(plan, testbed, rounds)
+            number = len(found) + 1
+            progress.note(f"round {number} of {total}: {side.text}")
+            found.append(_once(plan, name, number, testbed, out, progress))
+    return tuple(found)
+
+
 def _once(
     plan: Plan, name: str, number: int, testbed: VirtualTestbed, out: Path, progress: Progress
 ) -> Path:

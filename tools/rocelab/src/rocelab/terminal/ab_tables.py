@@ -14,6 +14,8 @@ from rich.text import Text
 
 from rocelab import units
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
+from rocelab.compare.driver_counters import Moved
+from rocelab.stats.summary import median
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.ab/1"
@@ -29,6 +31,8 @@ def render(answer: Answer, base: str, change: str, beyond: Sequence[Stage]) -> R
         parts += ["", _table(answer.moved[:_MOST])]
     if len(answer.moved) > _MOST:
         parts += _lines(f"and {len(answer.moved) - _MOST} more: --json has all")
+    if answer.counters:
+        parts += ["", _counters(answer.counters[:_MOST])]
     for name, only in zip(("base", "change"), answer.only, strict=True):
         if only:
             parts += _lines(f"Only {name} has {', '.join(only)}.")
@@ -38,7 +42,8 @@ def render(answer: Answer, base: str, change: str, beyond: Sequence[Stage]) -> R
             f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
             f"take --rounds {needed}."
         )
-    style = "red" if beyond else "green"
+    worse = any(counter.is_worse for counter in answer.counters)
+    style = "red" if beyond or worse else "green"
     parts += [Text(""), *_lines(answer.sentence, style=f"bold {style}")]
     return Group(*parts)
 
@@ -54,6 +59,9 @@ def document(answer: Answer, base: str, change: str, runs: dict[str, list[str]])
         "sentence": answer.sentence,
         "moved": len(answer.moved),
         "stages": [_record(stage) for stage in answer.stages],
+        "counters": [
+            {**asdict(counter), "difference": counter.difference} for counter in answer.counters
+        ],
     }
 
 
@@ -77,6 +85,23 @@ def _table(stages: Sequence[Stage]) -> Table:
             units.number(stage.before + stage.difference),
             f"{stage.difference:+,.1f}",
             "" if share is None else f"{share:+.1f}",
+        )
+    return grid
+
+
+def _counters(counters: Sequence[Moved]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    grid.add_column("counter", overflow="fold")
+    grid.add_column("benchmark", overflow="fold")
+    for column in ("base", "change"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for counter in counters:
+        place = f"{counter.transport} {counter.test} {units.size(counter.size)}, {counter.node}"
+        grid.add_row(
+            printable(counter.counter),
+            printable(place),
+            units.number(median(counter.base)),
+            units.number(median(counter.change)),
         )
     return grid
 

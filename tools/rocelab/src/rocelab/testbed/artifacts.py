@@ -100,6 +100,12 @@ class Driver:
     patch_id: str
     """First 12 hexadecimal digits of the patch series' hash; empty for a stock build."""
 
+    @property
+    def crc_by(self) -> str:
+        """What computes the ICRC, by what the module imports: the crypto API, or crc32_le()."""
+        imports = self.module.read_bytes()
+        return "crypto API" if b"crypto_alloc_shash" in imports else "crc32_le()"
+
 
 def image(line: str) -> Path:
     """Return the folder of a kernel line's node image (tools/node/build.py)."""

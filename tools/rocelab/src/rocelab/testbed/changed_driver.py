@@ -6,16 +6,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from rocelab.errors import MissingError, RocelabError, UsageError
-from rocelab.testbed import artifacts
+from rocelab.testbed import artifacts, git_driver
 from rocelab.testbed.artifacts import Driver
 
-_DRIVER = "drivers/infiniband/sw/rxe"
 _BUILD_SECONDS = 1800
 
 
@@ -33,7 +31,7 @@ def build(
     built once. Raises UsageError if the patches do not apply or the result does not compile.
     """
     chosen = files(patches)
-    found = _resolved(tree, commit) if tree else ""
+    found = git_driver.resolve(tree, commit) if tree else ""
     digest = hashlib.sha256(f"{line} {variant} {found}\n".encode())
     for file in chosen:
         digest.update(f"{file.name} {hashlib.sha256(_read(file)).hexdigest()}\n".encode())
@@ -75,17 +73,6 @@ def _read(file: Path) -> bytes:
         ) from error
 
 
-def _resolved(tree: Path, commit: str) -> str:
-    done = _run(["git", "-C", str(tree), "rev-parse", "--verify", "-q", f"{commit}:{_DRIVER}"])
-    if done.returncode:
-        raise UsageError(
-            f"{tree} has no {_DRIVER} at {commit!a}",
-            cause=done.stderr.strip() or "no such commit, or another kind of tree",
-            action="Name a repository of the kernel and one of its commits.",
-        )
-    return done.stdout.strip()
-
-
 def _fill(out: Path, patches: Sequence[Path], tree: Path | None, found: str) -> None:
     """Put patches and source into the folder to build in, whole or not at all."""
     if out.exists():
@@ -98,17 +85,7 @@ def _fill(out: Path, patches: Sequence[Path], tree: Path | None, found: str) -> 
         for number, file in enumerate(patches, start=1):
             (part / "patches" / f"{number:04}-{file.name}").write_bytes(_read(file))
         if tree:
-            archive = part / "source.tar"
-            command = ["git", "-C", str(tree), "archive", "-o", str(archive), found]
-            if (done := _run(command)).returncode:
-                raise UsageError(
-                    f"git cannot take the driver from {tree}",
-                    cause=done.stderr.strip(),
-                    action="Name a repository that has all of its objects.",
-                )
-            with tarfile.open(archive) as packed:
-                packed.extractall(part / "source", filter="data")
-            archive.unlink()
+            git_driver.write(tree, found, part / "source")
         part.chmod(0o755)
         part.rename(out)
     finally:

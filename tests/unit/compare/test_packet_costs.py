@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab lines`: the stages of several drivers side by side, as table, figure and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rocelab.compare import packet_costs
+from rocelab.compare.packet_costs import Costs, Measured, Packet
+from rocelab.errors import CellError
+from rocelab.report import lines_figure
+from rocelab.terminal import console, lines_tables
+from study_results import Line, table, write_run
+
+SMALL, LARGE = (Packet("rxe-v2", "send_lat", "SEND", size) for size in (64, 4096))
+
+
+def run(
+    folder: Path, stages: Mapping[str, Mapping[int, float]], accelerator: str = "icount"
+) -> Path:
+    """A run whose cheapest packets cost that in each stage, and whose mean is 100 more."""
+    lines = [
+        Line(
+            *("send_lat", "rxe-v2", f"stage.{name}.{figure}"),
+            {size: value + more for size, value in by_size.items()},
+            kind=kind,
+            unit="ns",
+            exact=True,
+        )
+        for name, by_size in stages.items()
+        for figure, more in (("min", 0), ("mean", 100))
+        for kind in ("SEND", "ACKNOWLEDGE")
+    ]
+    return write_run(folder, table(lines, repetitions=1, accelerator=accelerator))
+
+
+def driver(
+    folder: Path, name: str, crc: float, *, crc_by: str = "crypto API", accelerator: str = "icount"
+) -> Measured:
+    """Two rounds of a driver; the first one was disturbed."""
+    runs = []
+    for number, more in enumerate((9, 0)):
+        stages = {
+            "tx.bth": {64: 100 + more, 4096: 100},
+            "tx.icrc": {64: crc, 4096: 10 * crc},
+            "rx.icrc": {64: crc, 4096: 10 * crc},
+            "rx.queue": {64: 5000, 4096: 5000},
+        }
+        runs.append(run(folder / f"{name}{number}", stages, accelerator))
+    return Measured(name, crc_by, tuple(runs))
+
+
+def two(folder: Path) -> Costs:
+    """Drivers of two lines."""
+    old, new = driver(folder, "6.1", 900), driver(folder, "7.x", 400, crc_by="crc32_le()")
+    return packet_costs.of([old, new])
+
+
+def test_the_cheapest_packet_of_all_rounds(tmp_path: Path) -> None:
+    """Waiting and acknowledgements are no part of it."""
+    costs = two(tmp_path)
+    assert costs.packets == (SMALL, LARGE)
+    assert costs.places == (("tx", "bth"), ("tx", "icrc"), ("rx", "icrc"))
+    assert costs.unit == "instructions"
+    assert costs.drivers[0].costs[SMALL][("tx", "bth")] == 100
+    assert costs.drivers[0].total(SMALL, "tx") == 1000
+    assert costs.drivers[1].total(SMALL, "rx") == 400
+    share, moves = costs.sentences
+    assert "6.1 18,000 of 18,100 (99 %, crypto API: crc32-pclmul" in share
+    assert "7.x 8,000 of 8,100 (99 %, crc32_le())" in share
+    assert "64 bytes -1,000" in moves
+    assert "4096 bytes -10,000" in moves
+
+
+def test_in_real_time_the_mean(tmp_path: Path) -> None:
+    """Of the cheapest packet nobody can say that it repeats."""
+    costs = packet_costs.of([driver(tmp_path, "a", 900, accelerator="kvm")])
+    assert costs.unit == "ns"
+    assert costs.drivers[0].costs[SMALL][("tx", "icrc")] == 1000
+    assert len(costs.sentences) == 1
+
+
+def test_a_driver_without_stages(tmp_path: Path) -> None:
+    """It cannot be compared."""
+    path = run(tmp_path / "r", {"rx.queue": {64: 5}})
+    with pytest.raises(CellError, match="a has no stages"):
+        packet_costs.of([Measured("a", "crypto API", (path,))])
+
+
+def test_what_is_written(tmp_path: Path) -> None:
+    """Terminal, Markdown, JSON and figure have the same numbers."""
+    costs = two(tmp_path)
+    with console.out().capture() as printed:
+        console.out().print(lines_tables.render(costs))
+    text = printed.get()
+    assert "SEND over rxe-v2 (send_lat), instructions for each packet" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Instructions are no time" in text
+    page = lines_tables.markdown(costs)
+    assert "| tx icrc | 900 | 400 | 9,000 | 4,000 |" in page
+    assert "| **sent, all stages** | **1,000** | **500** | **9,100** | **4,100** |" in page
+    document = lines_tables.document(costs, {"6.1": ["a"], "7.x": ["b"]})
+    assert json.loads(json.dumps(document)) == document
+    assert document["drivers"][1]["packets"][0]["stages"]["tx.icrc"] == 400
+    figure = lines_figure.draw(costs, caption=costs.sentences)
+    assert ElementTree.fromstring(figure).tag.endswith("svg")
+    assert "SEND sent, rxe-v2" in figure
+    assert "4,100" in figure
+
+
+def test_a_name_that_is_markup(tmp_path: Path) -> None:
+    """A side is a user's path: Markdown and figure show it as text."""
+    costs = packet_costs.of([driver(tmp_path, "a", 900), driver(tmp_path, "<b>|x", 800)])
+    page = lines_tables.markdown(costs)
+    assert "<b>" not in page
+    assert "&lt;b&gt;\\|x" in page
+    assert "<b>" not in lines_figure.draw(costs, caption=costs.sentences)

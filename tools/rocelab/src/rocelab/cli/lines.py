@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab lines`: what does a packet cost in each stage, kernel by kernel?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocelab.cli.run import Lines
+from rocelab.kernel_lines import LINES
+from rocelab.terminal import console
+
+
+def lines(
+    sides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Drivers to measure, by default line:LINE of every kernel line; as for `rocelab "
+            "ab`, such as line:7.x+tree:REPOSITORY@COMMIT.",
+            metavar="SIDE",
+        ),
+    ] = None,
+    plan: Annotated[
+        str, typer.Option(help="What to measure: a built-in plan or a TOML file.", metavar="PLAN")
+    ] = "lines",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Measure each driver so often; by default as the plan says: twice where "
+            "instructions are counted, else 15 times.",
+            min=1,
+            max=99,
+            metavar="N",
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
+    ] = Path("runs"),
+    icount: Annotated[
+        bool,
+        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead (docs/formats/lines.md).")
+    ] = False,
+) -> None:
+    """Say what a packet costs in each stage, kernel line by kernel line.
+
+    Each driver is loaded on virtual machines with its kernel, one after the other, and measured
+    with the same plan: SENDs of 64 B, 1 KiB and 4 KiB over RoCE v1 and v2. Emulated machines count
+    instructions. The folder in --out has the runs, the table as lines.json and lines.md, and the
+    figure lines.svg.
+    """
+    console.say("reading the plan")
+    from rocelab.compare import packet_costs
+    from rocelab.compare.packet_costs import Measured
+    from rocelab.measure import driver_turns
+    from rocelab.measure.testbed_for_plan import move_plan
+    from rocelab.plans import plan_file, side
+    from rocelab.record import drivers_folder
+    from rocelab.record.folder import check_out_dir
+    from rocelab.report import lines_figure
+    from rocelab.terminal import lines_tables
+
+    chosen = move_plan(plan_file.load(plan), None, icount=icount, native=False)
+    driver_turns.check(chosen)
+    wanted = [side.parse(text) for text in dict.fromkeys(sides or (f"line:{x}" for x in LINES))]
+    check_out_dir(out)
+    # before hours of measuring: one that cannot be built ends the command
+    built = driver_turns.drivers(chosen, wanted, console.say)
+    folder = drivers_folder.create(out, "lines")
+    measured = []
+    for number, (one, driver) in enumerate(zip(wanted, built, strict=True), start=1):
+        # one after the other: each kernel has machines of its own
+        with driver_turns.Machines(chosen, console.say) as machines:
+            runs = driver_turns.measure_one(
+                *(chosen, one, driver, machines),
+                name=f"driver{number}",
+                out=folder,
+                rounds=rounds,
+                progress=Lines(),
+            )
+        measured.append(Measured(one.text.removeprefix("line:"), driver.crc_by, runs))
+    costs = packet_costs.of(measured)
+    document = lines_tables.document(
+        costs, {one.name: [path.name for path in one.runs] for one in measured}
+    )
+    caption = (*costs.sentences, lines_tables.CAVEAT)
+    drivers_folder.write(
+        *(folder, "lines", document, lines_figure.draw(costs, caption=caption)),
+        table=lines_tables.markdown(costs),
+    )
+    if as_json:
+        console.print_json(document)
+    else:
+        console.out().print(lines_tables.render(costs))
+        console.out().print(str(folder), markup=False)

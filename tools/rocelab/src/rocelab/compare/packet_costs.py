@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a packet costs in each stage of several drivers, side by side.
+
+On a clock that counts instructions, of the cheapest packet in each stage, which repeats; in real
+time, the median of the rounds' means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rocelab import accelerators, metrics, stage_table
+from rocelab.errors import CellError
+from rocelab.record import results_table
+from rocelab.record.folder import RunFolder
+from rocelab.record.read import Json
+from rocelab.record.stage_costs import is_acknowledgement
+from rocelab.stats.summary import median
+
+CRC = "icrc"
+SUM = "all stages"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One driver: how it was named, and its run folders, one for each round."""
+
+    name: str
+    crc_by: str
+    """What computes its ICRC: the crypto API or crc32_le()."""
+    runs: tuple[Path, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Packet:
+    """What a column of numbers is about."""
+
+    transport: str
+    test: str
+    opcode: str
+    size: int
+
+
+Place = tuple[str, str]
+"""Direction and stage."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What packets cost in one driver."""
+
+    name: str
+    kernel: str
+    crc_by: str
+    costs: Mapping[Packet, Mapping[Place, float]]
+
+    def total(self, packet: Packet, direction: str) -> float:
+        """Return the sum of the stages that are work on the packet."""
+        stages = self.costs.get(packet, {}).items()
+        return sum(cost for (way, _), cost in stages if way == direction)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Several drivers, in the order in which they were given."""
+
+    accelerator: str
+    unit: str
+    rounds: int
+    drivers: tuple[Driver, ...]
+
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """The packets that any driver has, in order."""
+        return tuple(sorted({packet for driver in self.drivers for packet in driver.costs}))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The stages that any driver has, in the order in which a packet passes them."""
+        found = {
+            place for driver in self.drivers for stages in driver.costs.values() for place in stages
+        }
+        order = [(stage.direction, stage.name) for stage in stage_table.STAGES]
+        return tuple(place for place in order if place in found)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the first and the last driver differ in, and what the ICRC's part is."""
+        first, last = self.drivers[0], self.drivers[-1]
+        found = []
+        for packet in self.packets[-1:]:
+            parts = []
+            for driver in self.drivers:
+                crc = sum(cost for (_, stage), cost in driver.costs[packet].items() if stage == CRC)
+                total = sum(driver.total(packet, way) for way in ("tx", "rx"))
+                parts.append(
+                    f"{driver.name} {crc:,.0f} of {total:,.0f} ({100 * crc / total:.0f} %, "
+                    f"{driver.crc_by})"
+                )
+            found.append(
+                f"ICRC, sent and received, {packet.opcode} of {packet.size} bytes over "
+                f"{packet.transport}, in {self.unit}: {'; '.join(parts)}."
+            )
+        if last is not first:
+            moves = [
+                f"{packet.transport} {packet.size} bytes {after - before:+,.0f}"
+                for packet in self.packets
+                if packet in first.costs and packet in last.costs
+                for before, after in [
+                    [sum(one.total(packet, way) for way in ("tx", "rx")) for one in (first, last)]
+                ]
+            ]
+            found.append(
+                f"A packet, sent and received, from {first.name} to {last.name}: "
+                f"{', '.join(moves)} {self.unit}."
+            )
+        return tuple(found)
+
+
+def of(measured: Sequence[Measured]) -> Costs:
+    """Read what each driver's runs measured. Raises CellError if one has no stages."""
+    metas = [Json(RunFolder(one.runs[0]).meta()) for one in measured]
+    accelerator = metas[0].text("accelerator")
+    counts = accelerators.of(accelerator).counts_instructions
+    drivers = []
+    unit = ""
+    for one, meta in zip(measured, metas, strict=True):
+        costs, unit = _costs(one.runs, counts)
+        if not costs:
+            raise CellError(
+                f"{one.name} has no stages",
+                cause="the probe saw no packets",
+                action=f"Look at its run with `rocelab show {one.runs[0]}`.",
+            )
+        _, node = next(iter(meta.object("nodes").items()))
+        crc = ", ".join(node.texts("crc32_drivers")[:1])
+        by = f"{one.crc_by}: {crc}" if crc and "API" in one.crc_by else one.crc_by
+        kernel = node.text("kernel").partition(" ")[0]
+        drivers.append(Driver(one.name, kernel, by, costs))
+    return Costs(accelerator, unit, len(measured[0].runs), tuple(drivers))
+
+
+def _costs(runs: Sequence[Path], counts: bool) -> tuple[dict[Packet, dict[Place, float]], str]:
+    figure = "min" if counts else "mean"
+    found: dict[Packet, dict[Place, list[float]]] = {}
+    unit = ""
+    for run in runs:
+        table = results_table.load(run).filter(pl.col("size").is_not_null())
+        for row in table.iter_rows(named=True):
+            stage = metrics.Stage.parse(row["metric"])
+            if stage is None or stage.stage in stage_table.APART or is_acknowledgement(row["kind"]):
+                continue
+            if stage.figure == "mean":
+                unit = row["unit"]
+            if stage.figure != figure:
+                continue
+            packet = Packet(row["transport"], row["test"], row["kind"], row["size"])
+            stages = found.setdefault(packet, {})
+            stages.setdefault((stage.direction, stage.stage), []).append(row["value"])
+    chosen = min if counts else median
+    return {
+        packet: {place: float(chosen(values)) for place, values in stages.items()}
+        for packet, stages in found.items()
+    }, unit

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print what a packet costs in several drivers: in the terminal, as Markdown, or as JSON."""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rocelab import units
+from rocelab.compare.packet_costs import SUM, Costs, Packet
+from rocelab.terminal.capture_tables import printable
+
+SCHEMA = "rocelab.lines/1"
+WIDTH = 80
+CAVEAT = (
+    "Instructions are no time: a cache miss, a CRC by PCLMUL and a copy by `rep movs` count like "
+    "any other instruction. They serve differences, not shares of time (docs/limitations.md)."
+)
+_MARKDOWN = re.compile(r"[\\|\[\]`*_]")
+_SENT = {"tx": "sent", "rx": "received"}
+
+Section = tuple[str, list[Packet]]
+
+
+def _sections(costs: Costs) -> Iterator[Section]:
+    """Packets that share a heading, in the order of their sizes."""
+
+    def heading(packet: Packet) -> str:
+        return f"{packet.opcode} over {packet.transport} ({packet.test})"
+
+    for title, packets in groupby(costs.packets, heading):
+        yield title, list(packets)
+
+
+def _rows(costs: Costs, packets: list[Packet]) -> Iterator[tuple[str, list[str]]]:
+    """Name and numbers of each row: sizes from left to right, each with all drivers."""
+    for direction, stages in groupby(costs.places, lambda place: place[0]):
+        for place in stages:
+            values = [
+                driver.costs.get(packet, {}).get(place)
+                for packet in packets
+                for driver in costs.drivers
+            ]
+            yield f"{direction} {place[1]}", [_number(value) for value in values]
+        totals = [
+            driver.total(packet, direction) if packet in driver.costs else None
+            for packet in packets
+            for driver in costs.drivers
+        ]
+        yield f"{_SENT[direction]}, {SUM}", [_number(total) for total in totals]
+
+
+def _number(value: float | None) -> str:
+    return units.ABSENT if value is None else units.grouped(round(value))
+
+
+def _headings(costs: Costs, packets: list[Packet]) -> list[str]:
+    return [f"{units.size(packet.size)} {one.name}" for packet in packets for one in costs.drivers]
+
+
+def render(costs: Costs) -> RenderableType:
+    """A table for each kind of packet, and what it says."""
+    parts: list[RenderableType] = []
+    for title, packets in _sections(costs):
+        grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+        grid.add_column("", overflow="fold")
+        for text in _headings(costs, packets):
+            grid.add_column(printable(text), justify="right", overflow="fold")
+        for name, numbers in _rows(costs, packets):
+            style = "bold" if name.endswith(SUM) else ""
+            grid.add_row(printable(name), *numbers, style=style)
+        parts += [Text(printable(f"{title}, {costs.unit} for each packet"), style="bold"), grid, ""]
+    for text in (*costs.sentences, CAVEAT):
+        parts.append(Text(textwrap.fill(printable(text), WIDTH, break_on_hyphens=False)))
+    return Group(*parts)
+
+
+def markdown(costs: Costs) -> str:
+    """The same for a page of documentation."""
+    lines = []
+    for title, packets in _sections(costs):
+        headings = ["", *map(_escaped, _headings(costs, packets))]
+        lines += [f"{_escaped(title)}, {costs.unit} for each packet:", ""]
+        lines += [_row(headings), _row(["---", *["---:"] * (len(headings) - 1)])]
+        for name, numbers in _rows(costs, packets):
+            mark = "**" if name.endswith(SUM) else ""
+            lines.append(_row([f"{mark}{_escaped(cell)}{mark}" for cell in (name, *numbers)]))
+        lines.append("")
+    for text in costs.sentences:
+        lines += [textwrap.fill(_escaped(text), 120, break_on_hyphens=False), ""]
+    kernels = [f"{one.name} is {one.kernel or 'unknown'}" for one in costs.drivers]
+    lines.append(textwrap.fill(f"Kernels: {_escaped(', '.join(kernels))}.", 120))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Names of sides are a user's, and may hold what Markdown or HTML read."""
+    shown = html.escape(printable(text), quote=False)
+    return _MARKDOWN.sub(r"\\\g<0>", shown)
+
+
+def document(costs: Costs, runs: dict[str, list[str]]) -> dict[str, Any]:
+    """All numbers as JSON (docs/formats/lines.md)."""
+    return {
+        "schema": SCHEMA,
+        "accelerator": costs.accelerator,
+        "unit": costs.unit,
+        "rounds": costs.rounds,
+        "drivers": [
+            {
+                "side": one.name,
+                "kernel": one.kernel,
+                "crc32": one.crc_by,
+                "runs": runs[one.name],
+                "packets": [
+                    {
+                        "transport": packet.transport,
+                        "test": packet.test,
+                        "opcode": packet.opcode,
+                        "size": packet.size,
+                        "stages": {f"{way}.{stage}": cost for (way, stage), cost in stages.items()},
+                    }
+                    for packet, stages in sorted(one.costs.items())
+                ],
+            }
+            for one in costs.drivers
+        ],
+        "sentences": list(costs.sentences),
+    }
