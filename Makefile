@@ -13,13 +13,13 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
+demo: can-enter setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
 test: develop probes module-variants others  ## every test, including those in virtual machines
@@ -72,7 +72,7 @@ OTHER_DEBIAN := $(if $(shell grep -s '^VERSION_CODENAME=trixie' /etc/os-release)
 
 tshark: apt  ## the tshark of the other Debian release, for tests
 	@mkdir -p $(BUILD)/tshark
-	@ln -sfn "$$(tests/tshark/root $(OTHER_DEBIAN) $(CACHE)/tshark)" $(BUILD)/tshark/$(OTHER_DEBIAN)
+	@root=$$(tests/tshark/root $(OTHER_DEBIAN) $(CACHE)/tshark) && ln -sfn "$$root" $(BUILD)/tshark/$(OTHER_DEBIAN)
 
 probes-%: apt
 	@$(MAKE) --no-print-directory probes LINE=$* VARIANT=instrumented SKIP_APT=1
@@ -111,9 +111,12 @@ pip_install := $(BIN)/pip --disable-pip-version-check -q install
 lock: develop  ## choose the newest Python dependencies that pyproject.toml permits
 	@$(BIN)/python tools/setup/lock.py
 
-image: apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv), cached by its recipe's hash
+can-enter:
+	@tools/setup/can-enter
+
+image: can-enter apt  ## the nodes' image for LINE (the default of tables/kernel_lines.csv), cached by its recipe's hash
 	@mkdir -p $(BUILD)/image
-	@ln -sfn "$$(tools/node/build.py --line $(LINE) --cache $(CACHE)/image)" $(BUILD)/image/$(LINE)
+	@image=$$(tools/node/build.py --line $(LINE) --cache $(CACHE)/image) && ln -sfn "$$image" $(BUILD)/image/$(LINE)
 
 # Driver and probes are built within the image's files, with the compiler and headers of its kernel:
 # no network, and only the output is writable. (Not --unshare-all: root in a chroot may have no user

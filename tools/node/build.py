@@ -17,6 +17,7 @@ import hashlib
 import json
 import lzma
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,7 @@ def packages() -> list[str]:
 
 def bootstrap(recipe: dict[str, Any], tar: Path) -> None:
     """Make the root as a tar with mmdebstrap."""
+    tests = "yes" if recipe["rdma_core_tests"] else "no"
     command = [
         "mmdebstrap",
         "--variant=minbase",
@@ -84,7 +86,9 @@ def bootstrap(recipe: dict[str, Any], tar: Path) -> None:
         "--dpkgopt=path-exclude=*/lib/modules/*/kernel/sound/*",
         *(f"--dpkgopt=path-include=*/lib/modules/*/kernel/drivers/{name}*" for name in DRIVERS),
         f"--include={','.join([*recipe['kernel'], *packages()])}",
-        f'--customize-hook={HERE}/customize "$1" {"yes" if recipe["rdma_core_tests"] else "no"}',
+        # Copied first: what runs in a user namespace may not enter its user's home.
+        f"--customize-hook=copy-in {shlex.join([f'{HERE}/customize', f'{HERE}/files'])} /usr/src",
+        f'--customize-hook=sh "$1/usr/src/customize" "$1" {tests}',
         recipe["suite"],
         str(tar),
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from requirements import missing, need_program
 
-PROGRAM = Path(__file__).resolve().parents[3] / "tools/setup/bwrap-anywhere"
+PROGRAMS = Path(__file__).resolve().parents[3] / "tools/setup"
 _IN_CHROOT = """
     set -e
     mount --rbind /usr usr && mount -t proc proc proc && mount --rbind /dev dev
@@ -31,7 +31,8 @@ def chroot(tmp_path: Path) -> list[str]:
         (root / name).mkdir(parents=True)
     for name in ("bin", "lib", "lib64", "sbin"):
         (root / name).symlink_to(f"usr/{name}")
-    shutil.copy(PROGRAM, root)
+    for name in ("bwrap-anywhere", "can-enter"):
+        shutil.copy(PROGRAMS / name, root)
     return ["unshare", "--mount", "--wd", str(root), "sh", "-c", _IN_CHROOT, "sh"]
 
 
@@ -49,3 +50,13 @@ def test_a_command_runs_and_gives_its_status(chroot: list[str], tmp_path: Path) 
     done = run(chroot, *inside, "echo it runs; exit 7")
     assert (done.stdout, done.returncode) == ("it runs\n", 7), done.stderr
     assert not list((tmp_path / "root/tmp").iterdir())
+
+
+def test_who_cannot_build_the_image_hears_of_it_first(chroot: list[str]) -> None:
+    """The kernel gives a plain user in a chroot no user namespace; root needs none."""
+    assert run(chroot, "/can-enter").returncode == 0
+    plain = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/can-enter")
+    done = run(chroot, *plain)
+    assert done.returncode == 3
+    assert "this is a chroot" in done.stderr
+    assert "run make as root" in done.stderr
