@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -167,9 +167,12 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module mpibench  ## rxestat, rxedump, rxecpu, and what provider veth and bench need
+probes: module mpibench lockstep  ## rxestat, rxedump, rxecpu, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
+
+lockstep: apt  ## QEMU's plugin for plans with lockstep = true
+	@$(MAKE) --no-print-directory -s -C tools/lockstep O=$(BUILD)/lockstep
 
 selftests: image  ## the kernel's own tests of rxe, where LINE's source has some
 	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) --out $(BUILD)/selftests/$(LINE) \

@@ -18,6 +18,8 @@ OPTIONS = {
     "kvm": "-cpu host -accel kvm -smp",
     "icount": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=on -seed 1 "
     "-rtc base=2026-01-01,clock=vm -smp",
+    "lockstep": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=off -seed 1 "
+    "-rtc base=2026-01-01,clock=vm -smp",
     "tcg": "-cpu max -accel tcg -smp",
 }
 
@@ -33,16 +35,31 @@ def test_qemu_gets_the_options_of_the_row(name: accelerators.Name) -> None:
     assert OPTIONS[name] in line
 
 
+def test_machines_in_lockstep_send_by_virtual_timers_to_the_plugin() -> None:
+    nodes = (NodeSpec(1, 2201, 1024, 4200), NodeSpec(2, 2202, 1024, 4200))
+    spec = replace(SPEC, accelerator="lockstep", nodes=nodes, lockstep="/so,1")
+    for node in nodes:
+        argv = machine_spec.qemu_argv(spec, node, Path("/state"))
+        assert argv[argv.index("-plugin") + 1] == (
+            f"file=/so,,1,end={node.index},quantum=20000,shared=/state/lockstep,"
+            f"stream=/state/data{node.index}.sock"
+        )
+        (data,) = (word for word in argv if "netdev=data" in word)
+        assert "tx=timer,x-txtimer=1000,ioeventfd=off" in data
+        (link,) = (word for word in argv if word.startswith("stream,id=data"))
+        assert link.endswith(f"server=on,addr.type=unix,addr.path=/state/data{node.index}.sock")
+
+
 def test_processors_run_in_parallel_only_where_they_can() -> None:
     pair = replace(SPEC, provider="veth")
-    assert [replace(pair, accelerator=name).vcpus for name in OPTIONS] == [3, 1, 1]
-    assert [replace(SPEC, accelerator=name).vcpus for name in OPTIONS] == [1, 1, 1]
+    assert [replace(pair, accelerator=name).vcpus for name in OPTIONS] == [3, 1, 1, 1]
+    assert [replace(SPEC, accelerator=name).vcpus for name in OPTIONS] == [1, 1, 1, 1]
 
 
 def test_only_instructions_of_emulated_nodes_are_counted() -> None:
     rows = accelerators.ACCELERATORS.values()
     assert {row.name for row in rows if row.is_real_time} == {"native", "kvm"}
-    assert {row.name for row in rows if row.counts_instructions} == {"icount"}
+    assert {row.name for row in rows if row.counts_instructions} == {"icount", "lockstep"}
     assert {row.name for row in rows if row.mpi_launch_seconds == 20} == {"native", "kvm"}
 
 

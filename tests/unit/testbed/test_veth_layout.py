@@ -62,6 +62,9 @@ PLAN = '[plan]\nname = "p"\ntransports = ["tcp"]\n[testbed]\n{}\n[[benchmark]]\n
     ("keys", "message"),
     [
         ('provider = "ssh"\nicount = true', "hosts cannot count their instructions"),
+        ('provider = "veth"\nlockstep = true', "only two virtual machines"),
+        ("nodes = 3\nswitches = 1\nlockstep = true", "only two virtual machines"),
+        ("lockstep = true\n[testbed.link]\ndelay_us = 1", "only two virtual machines"),
         ('provider = "veth"\nicount = 1', "neither true nor false"),
         ("native = true", "only provider veth can run on this machine"),
         ('provider = "veth"\nnative = true\nicount = true', "only without icount"),

@@ -108,6 +108,7 @@ class Machines:
                 line=line,
                 mtu=mtu,
                 icount=where.icount,
+                lockstep=where.lockstep,
                 nodes=where.nodes,
                 switches=where.switches or 0,
                 lifeline=True,

@@ -117,6 +117,7 @@ def measure(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
             ),
             timed(rig, (tool.client(job), tool.server(job)), into, observe),
+            rig.one_clock(),
         ):
             done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep)
             moved = rig.settled(before)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from rocelab.errors import CellError, TestbedError
@@ -16,7 +17,7 @@ from rocelab.plans.benchmarks.tool import End
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.plans.plan import UNSHAPED, LinkPlan
 from rocelab.testbed import verbs, verbs_ports
-from rocelab.testbed.interface import Testbed
+from rocelab.testbed.interface import HasVirtualClock, Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.verbs_ports import Ports
@@ -103,6 +104,11 @@ class Rig:
             return ""
         port = self.ports[i].of(transport) if transport.by == "adapter" else None
         return pinning.near(self.nodes[i], port.device if port else "")
+
+    def one_clock(self) -> AbstractContextManager[None]:
+        """Keep the nodes on one virtual clock meanwhile, where the testbed can."""
+        testbed = self.testbed
+        return testbed.one_clock() if isinstance(testbed, HasVirtualClock) else nullcontext()
 
     def counters(self) -> list[Counters]:
         """Read the counters of all nodes. Raises CellError."""

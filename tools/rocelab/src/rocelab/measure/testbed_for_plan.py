@@ -68,6 +68,8 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             action="Leave out the option that chooses another testbed.",
         )
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
+    if where.lockstep and not where.may_lockstep:
+        where = replace(where, lockstep=False)
     if where.lacks_switch:
         raise UsageError(
             f"{where.nodes} nodes need a switch, but the plan asks for none",
@@ -92,6 +94,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
     fits = (
         found == (asked.provider, asked.line, asked.mtu)
         and (counts or not asked.icount)
+        and bool(asked.lockstep) == (spec.accelerator == "lockstep")
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
     )
@@ -100,8 +103,8 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         return None
     if not fits:
         say(
-            f"testbed {name} differs from the plan in provider, line, MTU, icount, nodes or "
-            "switches; booting another"
+            f"testbed {name} differs from the plan in provider, line, MTU, icount, lockstep, "
+            "nodes or switches; booting another"
         )
         return None
     held.enter_context(testbed.state.held())
@@ -159,6 +162,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         line=where.line,
         mtu=where.mtu,
         icount=where.icount,
+        lockstep=where.lockstep,
         nodes=where.nodes,
         switches=where.switches or 0,
         lifeline=True,

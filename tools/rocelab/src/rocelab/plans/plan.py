@@ -50,6 +50,8 @@ class TestbedPlan:
     """MTU of the data link in bytes."""
     icount: bool = False
     """Whether the clock counts instructions (provider `veth` only)."""
+    lockstep: bool = False
+    """Whether both machines run on one virtual clock (provider `qemu`, two nodes)."""
     native: bool = False
     """Whether both ends are on this machine itself, without a VM (provider `veth` only)."""
     nodes: int = 2
@@ -63,6 +65,12 @@ class TestbedPlan:
     """Whether each repetition runs on machines booted for it (virtual machines only)."""
     pin: bool | None = None
     """Whether processes keep to their adapter's NUMA node; None: on hosts of your own."""
+
+    @property
+    def may_lockstep(self) -> bool:
+        """Whether this is what can run on one virtual clock."""
+        two = self.provider == Provider.QEMU and self.nodes == 2 and not self.switches
+        return two and not self.faults and not self.link.is_shaped
 
     @property
     def is_pinned(self) -> bool:

@@ -131,6 +131,7 @@ def _testbed(table: Table) -> TestbedPlan:
         line=table.choice("line", kernel_lines.LINES, default=kernel_lines.DEFAULT_LINE),
         mtu=table.integer("mtu", default=4200, low=LEAST_MTU, high=MOST_MTU),
         icount=table.flag("icount"),
+        lockstep=table.flag("lockstep"),
         native=table.flag("native"),
         nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
         switches=_switches(table, provider),
@@ -156,6 +157,12 @@ def _testbed(table: Table) -> TestbedPlan:
             "icount",
             "hosts cannot count their instructions, only emulated machines can",
             action='Set provider = "qemu" or "veth", or remove icount.',
+        )
+    if testbed.lockstep and not testbed.may_lockstep:
+        table.fail(
+            "lockstep",
+            "only two virtual machines without a switch, faults or shaping run in lockstep",
+            action='Set provider = "qemu" with two nodes, or remove lockstep.',
         )
     if testbed.native and (testbed.provider != Provider.VETH or testbed.icount):
         table.fail(

@@ -140,6 +140,11 @@ def mpibench(line: str = DEFAULT_LINE) -> Path:
     return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
 
 
+def lockstep() -> Path:
+    """Return QEMU's plugin that keeps two machines on one virtual clock."""
+    return _existing(build_dir() / "lockstep" / "lockstep.so", "lockstep")
+
+
 def programs(line: str = DEFAULT_LINE) -> list[Path]:
     """Return the programs that are installed on every node: `Probe` and mpibench."""
     return [*probes(line), mpibench(line)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rocelab.plans.catalog import Provider
 from rocelab.testbed.qemu import qemu_testbed as qemu
@@ -29,6 +30,7 @@ def up(
     line: str,
     mtu: int,
     icount: bool = False,
+    lockstep: bool = False,
     nodes: int = 2,
     switches: int = 0,
     memory_mb: int = MEMORY_MB,
@@ -37,7 +39,8 @@ def up(
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
     """Make a testbed; for parameters and errors see `qemu_testbed.up`."""
-    boot = veth.up if provider == Provider.VETH else qemu.up
+    boot: Callable[..., VirtualTestbed]
+    boot = veth.up if provider == Provider.VETH else partial(qemu.up, lockstep=lockstep)
     return boot(
         name,
         line=line,

@@ -74,6 +74,14 @@ class Testbed(Protocol):
 
 
 @runtime_checkable
+class HasVirtualClock(Protocol):
+    """A testbed that may keep its nodes on one virtual clock while something is measured."""
+
+    def one_clock(self) -> AbstractContextManager[None]:
+        """Keep the nodes on one clock while the context lasts, if they are made for it."""
+
+
+@runtime_checkable
 class CanFail(Protocol):
     """A testbed whose data link can have faults."""
 

@@ -37,6 +37,9 @@ PEER = "peer0"
 """The interface on the control network between the nodes: it never carries benchmark traffic."""
 PEER_NETWORK = "172.31.0.0/24"
 _PREFIX = 24
+LOCKSTEP = "lockstep"
+"""The file in the state folder that the machines in lockstep share."""
+_TIMED = ",tx=timer,x-txtimer=1000,ioeventfd=off"
 MEMORY_MB = 1024
 """Memory of a node: enough for bpftrace and pyverbs."""
 
@@ -108,6 +111,8 @@ class TestbedSpec:
     """The machine that contains all switches (provider `qemu`)."""
     processors: int | None = None
     """Number per machine; None: the best number for measuring."""
+    lockstep: str = ""
+    """QEMU's plugin that keeps two machines on one clock; empty: each has its own."""
 
     @property
     def machines(self) -> tuple[NodeSpec, ...]:
@@ -182,6 +187,7 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
     }
     argv = [
         "qemu-system-x86_64",
+        *(_lockstep(spec, node, state) if spec.lockstep else ()),
         *("-name", f"rocelab-{spec.name}-{node.name}"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
@@ -239,19 +245,39 @@ def _links(spec: TestbedSpec, node: NodeSpec, state: Path) -> Iterator[str]:
         return
     listens = spec.switch is None and node.index == 1
     end = node if spec.switch else None
-    yield from _stream("data", state / _socket("data", end), node.link.mac, listens, node.mtu)
+    if spec.lockstep:
+        # Sent by a timer, and so at the same virtual time in every run; to the plugin, which the
+        # other machine's plugin gives it to.
+        yield from _stream("data", _plugins_end(node, state), node.link.mac, True, node.mtu, _TIMED)
+    else:
+        yield from _stream("data", state / _socket("data", end), node.link.mac, listens, node.mtu)
     yield from _stream("peer", state / _socket("peer", end), node.peer_mac, listens)
 
 
+def _lockstep(spec: TestbedSpec, node: NodeSpec, state: Path) -> tuple[str, ...]:
+    words = {
+        "file": spec.lockstep,
+        "end": node.index,
+        "quantum": accelerators.QUANTUM_NS,
+        "shared": state / LOCKSTEP,
+        "stream": _plugins_end(node, state),
+    }
+    return ("-plugin", ",".join(f"{key}={_escape(Path(str(words[key])))}" for key in words))
+
+
+def _plugins_end(node: NodeSpec, state: Path) -> Path:
+    return state / _socket("data", node)
+
+
 def _stream(
-    name: str, socket: Path, mac: str, listens: bool, mtu: int | None = None
+    name: str, socket: Path, mac: str, listens: bool, mtu: int | None = None, more: str = ""
 ) -> tuple[str, ...]:
     side = "on" if listens else "off"
     address = f"server={side},addr.type=unix,addr.path={_escape(socket)}"
     size = f",host_mtu={mtu}" if mtu else ""
     return (
         *("-netdev", f"stream,id={name},{address}"),
-        *("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}"),
+        *("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}{more}"),
     )
 
 

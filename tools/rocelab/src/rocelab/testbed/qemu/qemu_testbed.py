@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 from rocelab.testbed.qemu import accelerator_probe, filter_dump, filter_redirector
 from rocelab.testbed.qemu.machine_spec import (
+    LOCKSTEP,
     MEMORY_MB,
     PEER,
     NodeSpec,
@@ -158,6 +160,21 @@ class QemuTestbed:
         with filter_redirector.inserted(qmp, "data", link):
             yield link
 
+    @contextmanager
+    def one_clock(self) -> Iterator[None]:
+        """Keep the machines on one virtual clock meanwhile, if they can (`lockstep`)."""
+        if not self.spec.lockstep:
+            yield
+            return
+        with (self.state.path / LOCKSTEP).open("r+b", buffering=0) as shared:
+            # greater than any number before
+            shared.write(struct.pack("=I", time.monotonic_ns() // 1_000_000 % 2**32 or 1))
+            try:
+                yield
+            finally:
+                shared.seek(0)
+                shared.write(struct.pack("=I", 0))
+
     def take_over(self) -> None:
         """Remove the captures and faults that a killed run left. Raises TestbedError."""
         for machine in self.spec.machines:
@@ -215,6 +232,11 @@ class QemuTestbed:
 
 
 def _data_link(spec: TestbedSpec) -> str:
+    if spec.lockstep:
+        return (
+            f"QEMU stream and memory that both machines share; frames arrive every "
+            f"{accelerators.QUANTUM_NS:,} ns of virtual time (lossless), virtio-net"
+        )
     stream = "QEMU stream over a Unix socket (lossless), virtio-net"
     if not spec.switches:
         return stream
@@ -385,6 +407,7 @@ def up(
     mtu: int,
     provider: Provider = Provider.QEMU,
     icount: bool = False,
+    lockstep: bool = False,
     emulation: accelerators.Name = "icount",
     nodes: int = 2,
     switches: int = 0,
@@ -401,10 +424,11 @@ def up(
     Provider `veth` has one machine. Provider `qemu` has one for each of `nodes`, and one more for
     the `switches` between them; more than two nodes need a switch. The last node runs the kernel
     line `last_line`, if given. Where KVM does not work, or with `icount`, machines are emulated and
-    count instructions; `emulation` is for tests whose machines need no count, or processors in
-    parallel. With `lifeline` the testbed ends with this process, else with `down`. `patience`
-    multiplies every time limit. Raises UsageError for a name in use, MissingError when this machine
-    lacks resources, TestbedError when a node fails.
+    count instructions, with `lockstep` on one clock (two nodes without a switch); `emulation` is
+    for tests whose machines need no count, or processors in parallel. With `lifeline` the testbed
+    ends with this process, else with `down`. `patience` multiplies every time limit. Raises
+    UsageError for a name in use, MissingError when this machine lacks resources, TestbedError when
+    a node fails.
     """
     state = State(name)
     if state.alive():
@@ -419,9 +443,11 @@ def up(
     image = artifacts.image(line)
     last = str(artifacts.image(last_line)) if last_line else ""
     ports = _ports(machines + between, ssh_port)
-    accelerator: accelerators.Name = (
-        "icount" if icount else accelerator_probe.choose(image, emulation)
-    )
+    accelerator: accelerators.Name
+    if lockstep:
+        accelerator = "lockstep"
+    else:
+        accelerator = "icount" if icount else accelerator_probe.choose(image, emulation)
     spec = TestbedSpec(
         name,
         line,
@@ -436,6 +462,7 @@ def up(
         switches=switches,
         switch=NodeSpec(machines + 1, ports[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
+        lockstep=str(artifacts.lockstep()) if lockstep else "",
     )
     what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""

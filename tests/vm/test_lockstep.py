@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Latency between two emulated machines on one virtual clock repeats, next to other work."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import traffic
+import vmlab
+from rocelab.testbed import artifacts
+from rocelab.testbed.node.prepare_node import DEVICE, prepare
+from rocelab.testbed.qemu import qemu_testbed as qemu
+
+pytestmark = pytest.mark.long
+
+RUNS = 4
+TOLERANCE = 0.01
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Keep this machine's processors busy."""
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def median_us(testbed: qemu.QemuTestbed) -> float:
+    """Median of half a round trip of ib_write_lat, in virtual time."""
+    n1, n2 = testbed.nodes
+    common = ["ib_write_lat", "-d", DEVICE, "-s", "64", "-m", "4096", "-F", "-u", "21", "-n", "500"]
+    with traffic.server(n2, [*common, "-x", traffic.gid_index(n2)]):
+        client = [*common, "-x", traffic.gid_index(n1), n2.link.ipv4]
+        with testbed.one_clock():
+            out = n1.run(client, timeout=600).stdout
+    row = re.search(r"^ 64 +500 +\S+ +\S+ +(\S+)", out, re.MULTILINE)
+    assert row, out
+    return float(row[1])
+
+
+def test_medians_repeat_whatever_the_host_does() -> None:
+    testbed = qemu.up(
+        f"lockstep-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, lockstep=True, lifeline=True
+    )
+    try:
+        prepare(testbed.nodes, artifacts.driver(vmlab.LINE), ())
+        with vmlab.healthy(testbed.nodes, "lockstep"):
+            medians = [median_us(testbed) for _ in range(RUNS // 2)]
+            with busy_loops(2):
+                medians += [median_us(testbed) for _ in range(RUNS // 2)]
+    finally:
+        testbed.down()
+    assert max(medians) <= (1 + TOLERANCE) * min(medians), medians
