@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "capability.h"
 #include "msg.h"
 #include "rdma_dev.h"
 
@@ -26,12 +26,10 @@ static int keep_warning(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-int load_begin(void)
+int load_begin(bool of_module)
 {
 	libbpf_set_print(keep_warning);
-	return geteuid() == 0 ? 0
-			      : msg_error(EXIT_MISSING, NULL, "run it with sudo",
-					  "BPF programs on kernel events need root");
+	return capability_check(of_module);
 }
 
 int load_check_driver(const struct driver *driver)

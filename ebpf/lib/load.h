@@ -15,8 +15,11 @@ struct bpf_program;
  * Functions that return int return 0, or print the error and return the exit status.
  */
 
-/* Check for root. From here on, libbpf's messages are kept for load_error(). */
-int load_begin(void);
+/*
+ * Check for capabilities, with or without those for a module's events. From here on, libbpf's
+ * messages are kept for load_error().
+ */
+int load_begin(bool of_module);
 /* Check that the driver is loaded and has types. */
 int load_check_driver(const struct driver *driver);
 /* err: libbpf's error, negative */

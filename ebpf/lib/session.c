@@ -15,9 +15,9 @@ void session_init(struct session *s, const struct session_options *options)
 	s->stats_fd = -1;
 }
 
-int session_inspect(struct session *s)
+int session_inspect(struct session *s, bool needs_driver)
 {
-	int status = load_begin();
+	int status = load_begin(needs_driver);
 
 	if (!status)
 		driver_inspect(&s->driver);

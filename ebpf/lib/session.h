@@ -28,9 +28,11 @@ struct session {
 
 /* Call before anything that can fail. */
 void session_init(struct session *s, const struct session_options *options);
-/* Check for root and find the driver. Returns 0, or prints the error and returns the exit status.
+/*
+ * Check for the capabilities that the kernel's events need, or also the driver's, and find the
+ * driver. Returns 0, or prints the error and returns the exit status.
  */
-int session_inspect(struct session *s);
+int session_inspect(struct session *s, bool needs_driver);
 /* Enable statistics if wanted, then attach the programs; see attach_backwards(). */
 int session_attach(struct session *s, const struct bpf_object *object,
 		   bool (*wanted)(const struct bpf_program *program, const void *context),

@@ -12,13 +12,16 @@
 
 #include "msg.h"
 
+/* a server closes connections that say nothing: look at it this often */
+#define SERVE_MS 1000
+
 int watch_open(struct watch *w, char **command)
 {
 	sigset_t ours, old;
 	int err = 0;
 
 	memset(w, 0, sizeof(*w));
-	w->command.go = w->timer = -1;
+	w->command.go = w->timer = w->server = -1;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
@@ -35,6 +38,13 @@ void watch_go(struct watch *w)
 {
 	if (w->command.pid > 0)
 		command_go(&w->command);
+}
+
+void watch_serve(struct watch *w, int fd, int (*serve)(void *context), void *context)
+{
+	w->server = fd;
+	w->serve = serve;
+	w->serve_context = context;
 }
 
 void watch_on_signal(struct watch *w)
@@ -76,12 +86,13 @@ int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context)
 	struct pollfd fds[] = {
 		{.fd = w->signals, .events = POLLIN},
 		{.fd = w->timer, .events = POLLIN},
+		{.fd = w->server, .events = POLLIN},
 	};
 	uint64_t expirations;
 	int status = 0;
 
 	while (!w->ended && !status) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		if (poll(fds, 3, w->serve ? SERVE_MS : -1) < 0 && errno != EINTR)
 			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
 					 strerror(errno));
 		if (fds[0].revents)
@@ -89,6 +100,8 @@ int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context)
 		if (fds[1].revents &&
 		    read(w->timer, &expirations, sizeof(expirations)) == sizeof(expirations))
 			status = on_tick(context);
+		if (!status && w->serve)
+			status = w->serve(w->serve_context);
 	}
 	return status;
 }

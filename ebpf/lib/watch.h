@@ -14,6 +14,10 @@ struct watch {
 	struct command command;
 	int signals; /* readable: call watch_on_signal() */
 	int timer;
+	/* a server in the same thread: its fd, -1: none */
+	int server;
+	int (*serve)(void *context);
+	void *serve_context;
 	bool ended;
 	int status; /* of the command; 0 without one */
 };
@@ -25,6 +29,8 @@ struct watch {
 int watch_open(struct watch *w, char **command);
 /* The probes are attached: release the command. */
 void watch_go(struct watch *w);
+/* Call serve() when fd is readable, and once a second. An exit status ends the loop. */
+void watch_serve(struct watch *w, int fd, int (*serve)(void *context), void *context);
 void watch_on_signal(struct watch *w);
 /* Tick every ns from now on (0: never). 0 or a negative errno. */
 int watch_set_timer(struct watch *w, unsigned long long ns);

@@ -15,7 +15,7 @@ static const struct command_line line = {
 	.purpose =
 		"What the CPUs do, and for whom: benchmark, rdma_rxe, network stack, others; until\n"
 		"COMMAND, which is the benchmark, ends or SIGINT arrives.",
-	.missing = "root, types, events, device",
+	.missing = "capabilities, types, events, device",
 	.rows = rows,
 	.nrows = sizeof(rows) / sizeof(rows[0]),
 };

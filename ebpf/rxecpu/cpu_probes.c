@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calibrate.h"
+#include "capability.h"
 #include "msg.h"
 #include "owner_targets.h"
 
@@ -16,6 +17,8 @@ static void tell_absence(const struct report *report)
 {
 	if (report->session.driver.kind == DRIVER_ABSENT)
 		msg("rdma_rxe is not loaded: nothing is the driver's");
+	else if (!capability_has(CAP_SYS_ADMIN))
+		msg("without cap_sys_admin the kernel does not let us attach to the driver");
 	for (int i = 0; i < FEATURES; i++) {
 		bool of_driver = i == FEATURE_RXE_TASKS || i == FEATURE_RXE_RECEIVE;
 
@@ -52,7 +55,7 @@ static int begin(struct probes *p)
 int probes_start(struct probes *p, const struct config *config, struct report *report,
 		 pid_t command)
 {
-	int status = session_inspect(&report->session), err;
+	int status = session_inspect(&report->session, false), err;
 
 	status = status ?: load(p, config, report);
 	if (status)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capability.h"
 #include "load.h"
 #include "msg.h"
 
@@ -95,8 +96,11 @@ static int check(const struct rxecpu_bpf *skel)
 int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool has[FEATURES])
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *module = kernel && driver->has_btf ? btf__load_module_btf("rdma_rxe", kernel)
-						       : NULL;
+	/* everybody may read a module's types, but not attach to what they name: lib/capability.h
+	 */
+	struct btf *module = kernel && driver->has_btf && capability_has(CAP_SYS_ADMIN)
+				     ? btf__load_module_btf("rdma_rxe", kernel)
+				     : NULL;
 
 	choose(skel, driver, kernel, module);
 	btf__free(module);

@@ -17,7 +17,7 @@ static const struct command_line line = {
 	.purpose =
 		"Each packet as rdma_rxe saw it, with what each stage took, until COMMAND ends or\n"
 		"SIGINT arrives.",
-	.missing = "root, driver, types, device",
+	.missing = "capabilities, driver, types, device",
 	.rows = rows,
 	.nrows = sizeof(rows) / sizeof(rows[0]),
 };

@@ -95,7 +95,7 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 
 	memset(p, 0, sizeof(*p));
 	p->quiesce.inner = p->quiesce.outer = -1;
-	status = session_inspect(session);
+	status = session_inspect(session, true);
 	status = status ?: load_check_driver(&session->driver);
 	status = status ?: configure(p, config, &session->driver);
 	if (status)

@@ -15,6 +15,7 @@
 #include "calibrate.bpf.h"
 #include "cells.bpf.h"
 #include "xmit.bpf.h"
+#include "losses.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -120,13 +121,13 @@ static __always_inline void on_rx(const struct rxe_rx_stamps *r)
 		on_done(r, &cell->done, flags);
 }
 
-static __always_inline void on_xmit(__u32 slot, __u32 ns)
+static __always_inline void on_xmit(__u32 slot, __u64 ns)
 {
 	struct xmit_cell *cell = cell_of(&xmit_cells, slot);
 
 	if (cell)
 		account(cell, &cell->sum[0], __builtin_offsetof(struct xmit_cell, bucket),
-			bucket_table, ns);
+			bucket_table, ns >> 32 ? ~0u : ns);
 }
 
 /* 6.12 and later: to the verifier, arguments of a module's tracepoint may be NULL */

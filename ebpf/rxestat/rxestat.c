@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rxestat: where the time of each packet goes inside rdma_rxe. Manual: docs/man/rxestat.8.md */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "exporter.h"
 #include "stat_options.h"
 #include "msg.h"
 #include "outfile.h"
@@ -14,6 +16,8 @@
 
 /* the cells have 32-bit counters: add them up long before they overflow */
 #define FOLD_MS 60000
+/* the maps are read at most once in this time, however many scrape */
+#define SCRAPE_NS 100000000ull
 
 struct run {
 	struct config config;
@@ -21,6 +25,8 @@ struct run {
 	struct report report;
 	struct watch watch;
 	struct outfile out;
+	struct exporter exporter;
+	__u64 collected_ns;    /* for a scrape */
 	struct groups *groups; /* of this interval, or of the session */
 	unsigned int folds;    /* ticks of an interval; 0: there are no intervals */
 	unsigned int folded;   /* of this one */
@@ -45,6 +51,28 @@ static void print(struct run *run)
 	fflush(run->out.stream);
 }
 
+/* a scraper asks; who asks often gets the same again */
+static int on_scrape(void *context, FILE *out, bool openmetrics)
+{
+	struct run *run = context;
+	__u64 now = clock_now(CLOCK_MONOTONIC);
+	int status = 0;
+
+	if (now - run->collected_ns >= SCRAPE_NS) {
+		status = collect(run);
+		run->collected_ns = now;
+		probes_account(&run->probes, &run->report);
+	}
+	if (!status)
+		print_metrics(out, &run->report, run->groups, openmetrics);
+	return status;
+}
+
+static int serve(void *context)
+{
+	return exporter_serve(context);
+}
+
 /* the timer: an interval has ended, or the cells must be added up */
 static int on_tick(void *context)
 {
@@ -59,6 +87,7 @@ static int on_tick(void *context)
 	run->report.session.start_ns = run->report.session.end_ns;
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	sample_restart(&run->report.sample);
+	probes_restart(&run->probes);
 	groups_clear(run->groups);
 	/* a signal may have ended it in the same round */
 	if (run->config.report.count && run->report.interval == run->config.report.count)
@@ -109,12 +138,22 @@ static int begin(struct run *run)
 		tick_ns = run->config.report.interval_ms * 1000000ull / run->folds;
 	}
 	run->report.histograms = run->config.histograms;
+	run->report.device = run->config.filter.device;
+	if (run->config.openmetrics) {
+		/* after the fork: the command keeps its own handling of a broken pipe */
+		signal(SIGPIPE, SIG_IGN);
+		status = exporter_open(&run->exporter, run->config.openmetrics, on_scrape, run);
+		if (status)
+			return status;
+		watch_serve(&run->watch, run->exporter.fd, serve, &run->exporter);
+	}
 	err = run->groups ? watch_set_timer(&run->watch, tick_ns) : -ENOMEM;
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err)) : 0;
 }
 
 static void finish(struct run *run)
 {
+	exporter_close(&run->exporter);
 	watch_close(&run->watch);
 	if (run->groups)
 		groups_clear(run->groups);

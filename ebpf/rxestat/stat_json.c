@@ -119,6 +119,25 @@ static void put_cost(struct json *j, const struct report *r)
 	json_u64(j, "lost_nested", packets_missed(r));
 }
 
+static void put_losses(struct json *j, const struct report *r)
+{
+	char name[RDMA_DEV_NAME_LEN];
+	struct loss loss;
+
+	if (!r->losses.known)
+		return;
+	json_open_array(j, "losses");
+	for (int at = 0; losses_next(&r->losses, &at, &loss);) {
+		json_open_object(j, NULL);
+		json_string(j, "dev", loss_dev_name(r, loss.place, name));
+		json_string(j, "event", loss.event);
+		json_string(j, "reason", loss.reason);
+		json_u64(j, "count", loss.count);
+		json_close_object(j);
+	}
+	json_close_array(j);
+}
+
 static void each_group(struct json *j, const struct report *r, const struct groups *groups,
 		       void (*put)(struct json *, const struct report *, const struct group *))
 {
@@ -152,6 +171,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 	put_head(&j, r);
 	put_sample(&j, r);
 	put_cost(&j, r);
+	put_losses(&j, r);
 	json_open_array(&j, "packets");
 	each_group(&j, r, groups, put_group_packets);
 	json_close_array(&j);

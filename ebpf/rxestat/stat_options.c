@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "msg.h"
+
 static const struct option_row rows[] = {
 #define OPTION(letter, name, argument, help) {letter, name, argument, help},
 #include "stat_option_table.h"
@@ -12,7 +14,7 @@ static const struct option_row rows[] = {
 static const struct command_line line = {
 	.purpose = "Where the time of each packet goes inside rdma_rxe, until COMMAND ends or\n"
 		   "SIGINT arrives.",
-	.missing = "root, driver, types, device",
+	.missing = "capabilities, driver, types, device",
 	.rows = rows,
 	.nrows = sizeof(rows) / sizeof(rows[0]),
 };
@@ -24,6 +26,9 @@ static int config_take(void *into, int letter, char *value)
 	switch (letter) {
 	case 'x':
 		config->xmit = true;
+		return OPTION_TAKEN;
+	case OPT_OPENMETRICS:
+		config->openmetrics = value;
 		return OPTION_TAKEN;
 	case 'H':
 		config->histograms = true;
@@ -54,5 +59,10 @@ int config_parse(struct config *config, int argc, char **argv)
 	packet_filter_init(&config->filter);
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);
-	return status == -1 ? report_options_check(&config->report) : status;
+	if (status != -1)
+		return status;
+	if (config->openmetrics && config->report.interval_ms)
+		return msg_error(EXIT_USAGE, NULL, "leave out one of them",
+				 "--openmetrics counts from the start, --interval does not");
+	return report_options_check(&config->report);
 }

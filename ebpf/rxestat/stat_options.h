@@ -9,10 +9,13 @@
 
 #define SAMPLE_MAX 4096
 
+enum { OPT_OPENMETRICS = 512 };
+
 struct config {
-	bool xmit;	 /* follow sent packets to the device */
-	bool histograms; /* in tables; JSON always has them */
-	__u32 one_of;	 /* look at one of so many packets */
+	bool xmit;		 /* follow sent packets to the device */
+	bool histograms;	 /* in tables; JSON always has them */
+	const char *openmetrics; /* where to serve them; NULL: nowhere */
+	__u32 one_of;		 /* look at one of so many packets */
 	struct packet_filter filter;
 	struct report_options report;
 	struct session_options session;

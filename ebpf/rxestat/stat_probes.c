@@ -106,6 +106,8 @@ static bool wanted(const struct bpf_program *program, const void *context)
 {
 	const struct config *config = context;
 
+	if (losses_are_counted_by(bpf_program__name(program)))
+		return true;
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
 }
 
@@ -218,7 +220,7 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 
 	memset(p, 0, sizeof(*p));
 	p->collector.quiesce.inner = p->collector.quiesce.outer = -1;
-	status = session_inspect(session);
+	status = session_inspect(session, true);
 	status = status ?: load_check_driver(&session->driver);
 	status = status ?: configure(p, config, report);
 	status = status ?: load(p, config, report);
@@ -234,8 +236,15 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 void probes_account(const struct probes *p, struct report *report)
 {
 	report->lost = p->skel->bss->lost;
+	report->losses.known = report->session.driver.kind == DRIVER_INSTRUMENTED;
+	losses_since(&report->losses, p->skel->bss->losses, p->losses_before);
 	collector_devices(&p->collector, report->dev_index);
 	session_account(&report->session, p->skel->obj);
+}
+
+void probes_restart(struct probes *p)
+{
+	memcpy(p->losses_before, p->skel->bss->losses, sizeof(p->losses_before));
 }
 
 void probes_close(struct probes *p)

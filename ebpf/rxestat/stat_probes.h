@@ -10,6 +10,7 @@
 struct probes {
 	struct rxestat_bpf *skel;
 	struct collector collector;
+	struct loss_place losses_before[LOSS_PLACES]; /* the interval */
 };
 
 /*
@@ -17,8 +18,10 @@ struct probes {
  * printed. report gets what does not change: driver, cost, classes.
  */
 int probes_start(struct probes *p, const struct config *config, struct report *report);
-/* What changes: lost, the programs' own counts, devices seen. */
+/* What changes: lost, the programs' own counts, devices seen, and losses since the last restart. */
 void probes_account(const struct probes *p, struct report *report);
+/* An interval begins. */
+void probes_restart(struct probes *p);
 /* After session_close(). */
 void probes_close(struct probes *p);
 

@@ -35,6 +35,14 @@ static void counts_add(struct counts *into, const struct counts *from)
 	into->loopback += from->loopback;
 }
 
+void group_add(struct group *into, const struct group *from)
+{
+	counts_add(&into->seen, &from->seen);
+	counts_add(&into->done, &from->done);
+	for (int i = 0; i < stage_count[from->dir]; i++)
+		hist_merge(&into->stage[i], &from->stage[i]);
+}
+
 int groups_merge(struct groups *into, const struct groups *from)
 {
 	for (int dir = 0; dir < DIRECTIONS; dir++) {
@@ -47,19 +55,16 @@ int groups_merge(struct groups *into, const struct groups *from)
 			sum = groups_get(into, dir, key);
 			if (!sum)
 				return -1;
-			counts_add(&sum->seen, &g->seen);
-			counts_add(&sum->done, &g->done);
-			for (int i = 0; i < stage_count[dir]; i++)
-				hist_merge(&sum->stage[i], &g->stage[i]);
+			group_add(sum, g);
 		}
 	}
 	return 0;
 }
 
-/* a miss of net_dev_start_xmit costs a packet only its xmit */
+/* a miss of net_dev_start_xmit costs a packet only its xmit, one of a rare event nothing */
 static bool costs_a_packet(const char *program)
 {
-	return strcmp(program, "net_dev_start_xmit") != 0;
+	return strcmp(program, "net_dev_start_xmit") != 0 && !losses_are_counted_by(program);
 }
 
 __u64 packets_missed(const struct report *r)
@@ -81,10 +86,9 @@ const char *net_name(unsigned int net)
 	}
 }
 
-const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
+static const char *name_of_index(__u32 index, char name[RDMA_DEV_NAME_LEN])
 {
 	struct rdma_dev devs[64];
-	__u32 index = r->dev_index[place] - 1;
 	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
 
 	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);
@@ -93,4 +97,14 @@ const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_
 			memcpy(name, devs[i].name, RDMA_DEV_NAME_LEN);
 	}
 	return name;
+}
+
+const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
+{
+	return name_of_index(r->dev_index[place] - 1, name);
+}
+
+const char *loss_dev_name(const struct report *r, int place, char name[RDMA_DEV_NAME_LEN])
+{
+	return r->losses.at[place].tag ? name_of_index(r->losses.at[place].tag - 1, name) : NULL;
 }

@@ -13,6 +13,7 @@
 #include "rxestat.h"
 #include "session.h"
 #include "stage.h"
+#include "stat_losses.h"
 #include "stat_sample.h"
 
 struct counts {
@@ -37,6 +38,8 @@ struct groups {
 
 /* made when new; NULL: out of memory */
 struct group *groups_get(struct groups *groups, enum direction dir, __u32 key);
+/* of the same direction */
+void group_add(struct group *into, const struct group *from);
 void groups_clear(struct groups *groups);
 int groups_merge(struct groups *into, const struct groups *from);
 
@@ -44,10 +47,12 @@ struct report {
 	struct session session;
 	unsigned int interval; /* its number, from 1; 0: the whole session */
 	bool histograms;       /* in the tables */
+	const char *device;    /* the only one; NULL: all */
 	struct calibration cost;
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */
 	__u64 lost;		     /* events without a cell */
+	struct losses losses;
 	/* of class numbers in keys */
 	__u8 service[MAX_CLASSES], class[MAX_CLASSES];
 	__u32 dev_index[DEV_PLACES]; /* + 1; 0: none */
@@ -81,7 +86,13 @@ const char *net_name(unsigned int net);
 /* the device's name, or "ib<index>" if it was deleted; in the caller's buffer */
 const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
 
+/* the same of a place of losses; NULL: of no device, or of one of those that have no place */
+const char *loss_dev_name(const struct report *r, int place, char name[RDMA_DEV_NAME_LEN]);
+
 void print_table(FILE *out, const struct report *r, const struct groups *groups);
+/* all of these since the session began */
+void print_metrics(FILE *out, const struct report *r, const struct groups *groups,
+		   bool openmetrics);
 void print_json(FILE *out, const struct report *r, const struct groups *groups);
 
 #endif /* STAT_REPORT_H */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,12 +15,21 @@
 
 #define PARAMETER "/sys/module/rdma_rxe/parameters/stamp_one_of"
 
+/* only root may write it, who need not if it is as wanted */
 static int set_parameter(int fd, __u32 one_of)
 {
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%u", one_of);
+	char now[16] = "", text[16];
+	int length = snprintf(text, sizeof(text), "%u", one_of), err = 0, writable;
 
-	return pwrite(fd, text, length, 0) == length ? 0 : -errno;
+	if (pread(fd, now, sizeof(now) - 1, 0) > 0 && strtoul(now, NULL, 10) == one_of)
+		return 0;
+	writable = open(PARAMETER, O_WRONLY | O_CLOEXEC);
+	if (writable < 0)
+		return -errno;
+	if (pwrite(writable, text, length, 0) != length)
+		err = -errno;
+	close(writable);
+	return err;
 }
 
 int sample_begin(struct sample *s, __u32 one_of, const char *device)
@@ -27,7 +37,7 @@ int sample_begin(struct sample *s, __u32 one_of, const char *device)
 	int err = 0;
 
 	*s = (struct sample){.one_of = one_of, .device = device};
-	s->fd = open(PARAMETER, O_RDWR | O_CLOEXEC);
+	s->fd = open(PARAMETER, O_RDONLY | O_CLOEXEC);
 	if (s->fd < 0)
 		return msg_error(EXIT_MISSING, "the driver is older than this program",
 				 "build and load it again: make module", "cannot open %s: %s",
@@ -40,8 +50,13 @@ int sample_begin(struct sample *s, __u32 one_of, const char *device)
 				 "let it end first",
 				 "the driver chooses packets for one program only");
 	err = err ?: set_parameter(s->fd, one_of);
-	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot write %s: %s", PARAMETER,
-			       strerror(-err))
+	return err ? msg_error(EXIT_RUN,
+			       err == -EACCES
+				       ? "only root, or who has cap_dac_override, may choose "
+					 "packets"
+				       : NULL,
+			       err == -EACCES ? "run it with sudo, or without --sample" : NULL,
+			       "cannot write %s: %s", PARAMETER, strerror(-err))
 		   : 0;
 }
 

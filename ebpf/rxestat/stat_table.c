@@ -189,6 +189,28 @@ static void print_capsule(FILE *out, const char *name, enum direction dir)
 	}
 }
 
+/* what went wrong, a number a line */
+static void print_losses(FILE *out, const struct report *r)
+{
+	char name[RDMA_DEV_NAME_LEN];
+	struct loss loss;
+	int at = 0;
+
+	if (!r->losses.known)
+		return;
+	fprintf(out, "\nlosses");
+	if (!losses_next(&r->losses, &at, &loss)) {
+		fprintf(out, ": none\n");
+		return;
+	}
+	fputc('\n', out);
+	do {
+		fprintf(out, "  %-16s %-12s %-16s %11" PRIu64 "\n",
+			loss_dev_name(r, loss.place, name) ?: "-", loss.event, loss.reason ?: "",
+			(uint64_t)loss.count);
+	} while (losses_next(&r->losses, &at, &loss));
+}
+
 static void print_foot(FILE *out, const struct report *r)
 {
 	const struct calibration *c = &r->cost;
@@ -226,5 +248,6 @@ void print_table(FILE *out, const struct report *r, const struct groups *groups)
 	}
 	if (!any)
 		fprintf(out, "\nno packet was seen\n");
+	print_losses(out, r);
 	print_foot(out, r);
 }

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The driver's rare events, counted by device and reason. */
+#ifndef LOSSES_BPF_H
+#define LOSSES_BPF_H
+
+#include "cells.bpf.h"
+#include "loss.h"
+
+struct loss_place losses[LOSS_PLACES] = {};
+
+static __noinline struct loss_place *loss_place_of(__u32 dev)
+{
+	struct loss_place *place = &losses[bounded(dev, DEV_PLACES - 1)];
+	__u32 tag = dev + 1; /* 0: no device */
+
+	if (!tag || (place->tag != tag && __sync_val_compare_and_swap(&place->tag, 0, tag)))
+		place = &losses[DEV_PLACES];
+	return place;
+}
+
+static __always_inline void count_loss(__u32 dev, __u32 qpn, enum loss_event event, __u32 reason)
+{
+	if ((!filtered || passes(dev, qpn)) && reason < LOSS_REASONS)
+		__sync_fetch_and_add(
+			&loss_place_of(dev)->count[event][bounded(reason, LOSS_REASONS - 1)], 1);
+}
+
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
+	     __u32 reason)
+{
+	if (class_shifted[bounded(opcode, 0xff)] != CLASS_IGNORED << KEY_SIZE_BITS)
+		count_loss(dev, qpn, LOSS_DROP, reason);
+	return 0;
+}
+
+SEC("tp_btf/rxe_retransmit")
+int BPF_PROG(rxe_retransmit, __u32 dev, __u32 qpn, __u32 psn, __u32 next_psn, __u32 reason)
+{
+	count_loss(dev, qpn, LOSS_RETRANSMIT, reason);
+	return 0;
+}
+
+SEC("tp_btf/rxe_timeout")
+int BPF_PROG(rxe_timeout, __u32 dev, __u32 qpn)
+{
+	count_loss(dev, qpn, LOSS_TIMEOUT, 0);
+	return 0;
+}
+
+SEC("tp_btf/rxe_nak")
+int BPF_PROG(rxe_nak, __u32 dev, __u32 qpn, __u32 psn, __u32 syndrome, __u32 dir)
+{
+	count_loss(dev, qpn, LOSS_NAK, dir);
+	return 0;
+}
+
+SEC("tp_btf/rxe_rnr")
+int BPF_PROG(rxe_rnr, __u32 dev, __u32 qpn, __u32 psn, __u32 timer, __u32 step)
+{
+	count_loss(dev, qpn, LOSS_RNR, step);
+	return 0;
+}
+
+SEC("tp_btf/rxe_cq_error")
+int BPF_PROG(rxe_cq_error, __u32 dev)
+{
+	count_loss(dev, 0, LOSS_CQ_ERROR, 0);
+	return 0;
+}
+
+#endif /* LOSSES_BPF_H */
