@@ -308,7 +308,7 @@ def config(*, legend: bool) -> dict[str, Any]:
             "tickColor": palette.AXIS.light,
             "tickSize": 4,
         },
-        "axisX": {"grid": False, "labelOverlap": "greedy"},
+        "axisX": {"grid": False, "labelOverlap": "greedy", "labelSeparation": 6},
         "axisY": {"domain": False, "ticks": False, "labelPadding": 6},
         "legend": {
             "disable": not legend,
