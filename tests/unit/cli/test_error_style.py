@@ -12,7 +12,7 @@ import pytest
 import rocelab
 
 PACKAGE = Path(rocelab.__file__).parent
-NAMES = ("Open MPI", "QEMU", "SHA-256", "Wireshark")
+NAMES = ("Open MPI", "QEMU", "SHA-256", "Slurm", "Wireshark")
 """What a clause may begin with in capitals."""
 
 

@@ -12,6 +12,7 @@ from rocelab.errors import UsageError
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
+    from rocelab.plans.plan import Plan
     from rocelab.testbed.ssh.inventory import Host
 
 app = typer.Typer(
@@ -51,6 +52,33 @@ def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Hos
                 action=f"Choose from {', '.join(known)}.",
             )
     return tuple(host for host in hosts if not names or host.name in names)
+
+
+def hosts_of(plan: Plan, path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
+    """Load the hosts that a plan runs on, if an inventory lists them. Raises UsageError."""
+    from rocelab.plans.catalog import Provider
+
+    # a job's allocation says which nodes there are
+    listed = plan.testbed.provider == Provider.SSH or (
+        plan.testbed.provider == Provider.SLURM and path is not None
+    )
+    return select_hosts(path, names) if listed else ()
+
+
+@app.command()
+def slurm(
+    netdev: Annotated[
+        str | None,
+        typer.Option(help="The data interface of each node; found by default.", metavar="NAME"),
+    ] = None,
+) -> None:
+    """Print an inventory of the nodes of the Slurm allocation that this runs in."""
+    from rocelab.testbed.slurm import allocation, slurm_testbed
+    from rocelab.testbed.ssh import inventory
+
+    job = allocation.current()
+    text = inventory.written(slurm_testbed.find_hosts(job, job.nodes, netdev or ""))
+    console.out().print(text, end="", markup=False)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.hosts import File, hosts_of
 from rocelab.cli.options import AsJson
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import RocelabError, UsageError
@@ -89,7 +89,7 @@ def carry_out(
     from rocelab.report import build
     from rocelab.terminal import run_tables
 
-    hosts = select_hosts(inventory, nodes) if plan.testbed.provider == Provider.SSH else ()
+    hosts = hosts_of(plan, inventory, nodes)
     outcome = run_plan(
         plan, out=out, name=name, progress=Lines(each_step=each_step), hosts=hosts, resume=resume
     )
@@ -130,7 +130,7 @@ def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
     if repeated and plan.counted_repetitions not in (None, plan.repetitions):
         if plan.testbed.icount:
             cases = {"": (plan.where_counted(), True)}
-        elif plan.testbed.provider != Provider.SSH and not plan.testbed.native:
+        elif not plan.testbed.provider.own_hosts and not plan.testbed.native:
             cases = {"with KVM": (plan, False), "emulated": (plan.where_counted(), True)}
     found = {
         case: Forecast.of(one, earlier_cells.seconds(out, counted=counted))
@@ -168,6 +168,42 @@ def _said(one: Forecast, out: Path) -> Iterator[str]:
         yield f"time: about {minutes} min, as in earlier runs in {out}, and the time to boot"
 
 
+def _submit(
+    chosen: Plan, plan: str | None, *, resume: Path | None, out: Path, inventory: Path | None
+) -> None:
+    """Submit the run as a batch job, and say how to follow it."""
+    import sys
+
+    from rocelab.record.folder import check_out_dir
+    from rocelab.testbed.slurm.submit import submit
+
+    if chosen.testbed.provider != Provider.SLURM:
+        raise UsageError(
+            f"--submit needs provider slurm, and the plan's is {chosen.testbed.provider}",
+            cause="only Slurm takes batch jobs",
+            action="Add --provider slurm.",
+        )
+    check_out_dir(out)
+    out = out.absolute()
+    # Slurm makes no folder for the job's log
+    out.mkdir(parents=True, exist_ok=True)
+    words = ["--resume", str(resume.absolute())] if resume else ["--provider", "slurm"]
+    if inventory:
+        words += ["--inventory", str(inventory.absolute())]
+    if plan is not None:
+        words += ["--", str(Path(plan).absolute()) if Path(plan).is_file() else plan]
+    command = (sys.executable, "-m", "rocelab", "run", "--out", str(out), *words)
+    job, log = submit(command, nodes=chosen.testbed.nodes, log=out)
+    lines = (
+        f"submitted job {job}",
+        f"its state: squeue --jobs={job}",
+        f"its progress: tail -F {log}",
+        f"to end it: scancel {job}",
+    )
+    for line in lines:
+        console.out().print(console.clean(line), markup=False)
+
+
 def run(
     plan: Annotated[
         str | None,
@@ -199,6 +235,10 @@ def run(
             "--native", help="Run provider veth on this machine, without a VM; needs root."
         ),
     ] = False,
+    as_a_job: Annotated[
+        bool,
+        typer.Option("--submit", help="With provider slurm: submit the run as a batch job."),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say what would run, how much it sends and how long."),
@@ -214,9 +254,10 @@ def run(
     """Carry out a plan and report.
 
     Uses a testbed that is up (`rocelab up`) and fits the plan, or boots one and takes it down
-    afterwards. With provider ssh it uses the first hosts of the inventory. A finished cell is kept
-    even if a later one fails. Prints tables; the last line on stdout is the report's path. With
-    --dry-run it boots and measures nothing; its time comes from earlier runs in --out.
+    afterwards. With provider ssh it uses the first hosts of the inventory, with provider slurm the
+    first nodes of the job that it runs in; --submit makes that job. A finished cell is kept even if
+    a later one fails. Prints tables; the last line on stdout is the report's path. With --dry-run
+    it boots and measures nothing; its time comes from earlier runs in --out.
     """
     if quiet:
         if verbose:
@@ -248,6 +289,9 @@ def run(
     )
     if dry_run:
         _forecast(chosen, out, repeated=resume is None, as_json=as_json)
+        return
+    if as_a_job:
+        _submit(chosen, plan, resume=resume, out=out, inventory=inventory)
         return
     outcome = carry_out(
         chosen,

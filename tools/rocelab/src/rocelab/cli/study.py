@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.hosts import File, hosts_of, select_hosts
 from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
@@ -124,11 +124,11 @@ def run(
                 action="Leave out --provider, or use --provider ssh.",
             )
         provider = Provider.SSH
-    if provider not in (None, Provider.SSH):
+    if provider is not None and not provider.own_hosts:
         plan = more_nodes.extend(plan, library.study(study), 2)
     plan = move_plan(plan, provider, icount=False, native=False)
     if boots is not None:
-        if plan.testbed.provider == Provider.SSH:
+        if plan.testbed.provider.own_hosts:
             raise UsageError(
                 "--boots takes virtual machines, and the plan runs on hosts of your own",
                 cause="rocelab does not boot them",
@@ -145,7 +145,7 @@ def run(
     if transports is not None:
         plan = _only(plan, transports.split(","))
     elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:
-        hosts = select_hosts(inventory, names) if plan.testbed.provider == Provider.SSH else ()
+        hosts = hosts_of(plan, inventory, names)
         if not any(host.verbs for host in hosts):
             why = "no host of the inventory has a `verbs` device"
             console.err().print(f"left out: {listed(adapters)}: {why}", markup=False)

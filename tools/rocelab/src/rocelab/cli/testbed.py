@@ -78,7 +78,7 @@ def up(
     from rocelab.testbed.prepare_testbed import prepare_testbed
     from rocelab.testbed.qemu.state_folder import State
 
-    if provider is Provider.SSH:
+    if provider.own_hosts:
         raise UsageError(
             "`rocelab up` boots virtual machines, not your own hosts",
             cause="hosts of your own are up already",

@@ -14,7 +14,6 @@ from rocelab import accelerators
 from rocelab.errors import CellError, ExitCode, RocelabError, UsageError
 from rocelab.measure import runner
 from rocelab.measure.progress import Progress
-from rocelab.plans.catalog import Provider
 from rocelab.plans.plan import Plan
 from rocelab.plans.side import Side
 from rocelab.testbed import artifacts, by_name, changed_driver
@@ -40,7 +39,7 @@ class Sides:
 
 def check(plan: Plan) -> None:
     """Raise UsageError unless the plan can be measured on machines whose driver is exchanged."""
-    if plan.testbed.provider == Provider.SSH or plan.testbed.native:
+    if plan.testbed.provider.own_hosts or plan.testbed.native:
         raise UsageError(
             "an A/B comparison exchanges the driver of virtual machines only",
             cause="the plan runs on hosts of your own",

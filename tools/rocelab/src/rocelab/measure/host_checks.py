@@ -295,7 +295,7 @@ def capture(nodes: Sequence[Node]) -> str:
 
 def both_ways(testbed: SshTestbed) -> str:
     """MPI's daemons reach mpirun, and mpirun's host reaches them."""
-    first, ends = testbed.nodes[0], testbed.control
+    first, ends = testbed.nodes[0], testbed.control or ()
     for node, end in zip(testbed.nodes[1:], ends[1:], strict=True):
         if said := control_network.reaches(first, end.address):
             raise TestbedError(

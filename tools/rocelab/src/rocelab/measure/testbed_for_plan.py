@@ -17,8 +17,10 @@ from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
 from rocelab.testbed.node.prepare_node import offer_roce_v1
 from rocelab.testbed.prepare_testbed import prepare_testbed
 from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.slurm import slurm_testbed
 from rocelab.testbed.ssh import ssh_testbed
 from rocelab.testbed.ssh.inventory import Host
+from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 from rocelab.testbed.veth import native as native_testbed
 
 Say = Callable[[str], None]
@@ -36,9 +38,9 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             cause="both options choose the testbed",
             action="Leave out --native, or the other option.",
         )
-    if icount and provider == Provider.SSH:
+    if icount and provider is not None and provider.own_hosts:
         raise UsageError(
-            "--icount cannot be used with --provider ssh",
+            f"--icount cannot be used with --provider {provider}",
             cause="only emulated machines count their instructions",
             action="Leave out --icount or --provider.",
         )
@@ -46,13 +48,13 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
     chosen = asked
     if native:
         chosen = Provider.VETH
-    elif icount and asked == Provider.SSH:
+    elif icount and asked.own_hosts:
         chosen = Provider.QEMU
-    counting = icount or (plan.testbed.icount and chosen != Provider.SSH and not native)
+    counting = icount or (plan.testbed.icount and not chosen.own_hosts and not native)
     here = native or (plan.testbed.native and chosen == Provider.VETH and not icount)
     # your own hosts are cabled already: a plan for another provider cannot say how
-    if chosen == Provider.SSH:
-        between = plan.testbed.switches if plan.testbed.provider == Provider.SSH else None
+    if chosen.own_hosts:
+        between = plan.testbed.switches if plan.testbed.provider.own_hosts else None
     else:
         between = plan.testbed.switches or 0
     if plan.testbed.faults and chosen != Provider.QEMU:
@@ -61,7 +63,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             cause="they happen on the link between two virtual machines",
             action="Leave out the option that chooses another testbed.",
         )
-    if plan.testbed.fresh and (here or chosen == Provider.SSH):
+    if plan.testbed.fresh and (here or chosen.own_hosts):
         raise UsageError(
             "the plan boots machines for each repetition, which only virtual machines allow",
             cause="hosts and this machine itself are not rocelab's to boot",
@@ -85,7 +87,8 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
     It is locked until `held` closes, and what a killed run left there is removed. Raises
     UsageError when another process uses it, or when it was brought up bare.
     """
-    if plan.testbed.native or plan.testbed.provider == Provider.SSH or not State(name).alive():
+    where = plan.testbed
+    if where.native or where.provider.own_hosts or not State(name).alive():
         return None
     testbed = by_name.attach(name)
     spec, asked = testbed.spec, plan.testbed
@@ -125,7 +128,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
 def make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     """Make the plan's testbed; a virtual one gets `name` and ends with this process.
 
-    `hosts` are those of the inventory, for provider ssh.
+    `hosts` are those of the inventory: for provider ssh, and for slurm where one was given.
     """
     testbed = _make(plan, name, hosts, say)
     try:
@@ -139,12 +142,8 @@ def make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
 
 def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     where = plan.testbed
-    if where.provider == Provider.SSH:
-        say(f"logging in to {' and '.join(host.name for host in hosts[: where.nodes])}")
-        transports = {cell.transport for cell in plan.cells()}
-        testbed = ssh_testbed.up(
-            hosts, transports=transports, nodes=where.nodes, root_for=root_needs(plan)
-        )
+    if where.provider.own_hosts:
+        testbed = _own_hosts(plan, hosts, say)
         if testbed.missing:
             say(f"nothing captures the link: {testbed.missing}; counters prove the transport")
         return testbed
@@ -170,6 +169,15 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
     )
     prepare_testbed(virtual, where.line, say)
     return virtual
+
+
+def _own_hosts(plan: Plan, hosts: Sequence[Host], say: Say) -> SshTestbed:
+    nodes, needs = plan.testbed.nodes, root_needs(plan)
+    transports = {cell.transport for cell in plan.cells()}
+    if plan.testbed.provider == Provider.SLURM:
+        return slurm_testbed.up(hosts, transports=transports, nodes=nodes, root_for=needs, say=say)
+    say(f"logging in to {' and '.join(host.name for host in hosts[:nodes])}")
+    return ssh_testbed.up(hosts, transports=transports, nodes=nodes, root_for=needs)
 
 
 def _add_roce_v1(plan: Plan, testbed: AnyTestbed) -> None:

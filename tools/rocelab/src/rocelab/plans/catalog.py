@@ -106,11 +106,22 @@ class Provider(StrEnum):
     """One machine, virtual or this one, with a veth pair for each node."""
     SSH = "ssh"
     """Hosts of your own."""
+    SLURM = "slurm"
+    """The nodes of a Slurm job's allocation."""
+
+    @property
+    def own_hosts(self) -> bool:
+        """Whether its nodes are machines that exist, and are not rocelab's to boot or to cable."""
+        return self in OWN_HOSTS
 
     @property
     def one_clock(self) -> bool:
         """Whether nodes and capture share one machine, and so one clock."""
         return self is Provider.VETH
+
+
+OWN_HOSTS = (Provider.SSH, Provider.SLURM)
+"""Providers of machines of the user's own."""
 
 
 class Probe(StrEnum):

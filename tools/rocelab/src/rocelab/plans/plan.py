@@ -75,12 +75,12 @@ class TestbedPlan:
     @property
     def is_pinned(self) -> bool:
         """Whether processes keep to their adapter's NUMA node."""
-        return self.provider == Provider.SSH if self.pin is None else self.pin
+        return self.provider.own_hosts if self.pin is None else self.pin
 
     @property
     def lacks_switch(self) -> bool:
         """Whether there are more than two nodes and no switch; your own hosts bring theirs."""
-        return self.provider != Provider.SSH and self.nodes > 2 and not self.switches
+        return not self.provider.own_hosts and self.nodes > 2 and not self.switches
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
     COLLECTIVES,
     MPI_TOOLS,
+    OWN_HOSTS,
     TESTS,
     TOOLS,
     TRANSPORTS,
@@ -152,7 +153,7 @@ def _testbed(table: Table) -> TestbedPlan:
             "a shaped link drops or delays packets before a fault can meet them",
             action="Remove [testbed.link], or the faults.",
         )
-    if testbed.icount and testbed.provider == Provider.SSH:
+    if testbed.icount and testbed.provider.own_hosts:
         table.fail(
             "icount",
             "hosts cannot count their instructions, only emulated machines can",
@@ -170,7 +171,7 @@ def _testbed(table: Table) -> TestbedPlan:
             "only provider veth can run on this machine itself, and only without icount",
             action='Set provider = "veth", and remove icount.',
         )
-    if testbed.fresh and (testbed.provider == Provider.SSH or testbed.native):
+    if testbed.fresh and (testbed.provider.own_hosts or testbed.native):
         table.fail(
             "fresh",
             "rocelab boots only virtual machines",
@@ -188,7 +189,7 @@ def _testbed(table: Table) -> TestbedPlan:
 
 def _switches(table: Table, provider: str) -> int | None:
     """Return the number of switches to make; for your own hosts, how many exist, if known."""
-    if provider == Provider.SSH and not table.has("switches"):
+    if provider in OWN_HOSTS and not table.has("switches"):
         return None
     return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rocelab import units
-from rocelab.plans.catalog import Provider
+from rocelab.plans.catalog import OWN_HOSTS
 from rocelab.record.read import Json, Run
 from rocelab.record.text import one_line
 from rocelab.report import wording
@@ -68,13 +68,13 @@ def switches(run: Run) -> int | None:
     """Switches between the first node and the others; None if not recorded, on your own hosts."""
     testbed = run.meta.object("plan").object("testbed")
     found = testbed.integer("switches")
-    return 0 if found is None and testbed.text("provider") != Provider.SSH else found
+    return 0 if found is None and testbed.text("provider") not in OWN_HOSTS else found
 
 
 def _link(run: Run, testbed: Json) -> Iterator[tuple[str, str]]:
     """The link between the nodes, as the plan made it or describes it."""
     between = switches(run)
-    theirs = testbed.text("provider") == Provider.SSH
+    theirs = testbed.text("provider") in OWN_HOSTS
     if between or (theirs and between is not None):
         yield (
             "Switches between the nodes",

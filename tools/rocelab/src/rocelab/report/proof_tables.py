@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rocelab import units
-from rocelab.plans.catalog import TRANSPORTS, Provider
+from rocelab.plans.catalog import OWN_HOSTS, TRANSPORTS, Provider
 from rocelab.record.read import Cell, Json, Run
 from rocelab.report import adapter_tables
 from rocelab.report.figure import Column, Note, Section, Table
@@ -190,7 +190,7 @@ def _lost(run: Run) -> Iterator[Note]:
 
 def _where_captured(run: Run) -> str:
     provider = run.meta.object("testbed").text("provider")
-    if provider == Provider.SSH:
+    if provider in OWN_HOSTS:
         return "on the hosts themselves"
     if provider == Provider.VETH:
         return "on the machine that hosts both nodes, where frames arrive"

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocelab.plans.catalog import Provider
 from rocelab.plans.plan import Plan
 from rocelab.stats import paired, sample_size
 from rocelab.stats.summary import CONFIDENCE
@@ -41,7 +40,7 @@ def need(study: Study, plan: Plan) -> Need | None:
     Claims of differences in ns are left out: what they take depends on the latency. On emulated
     nodes no repetitions decide a ratio.
     """
-    if plan.testbed.provider is not Provider.SSH:
+    if not plan.testbed.provider.own_hosts:
         return None
     found = list(_needs(study, plan))
     return min(found, key=lambda one: (one.difference, -one.sizes), default=None)

@@ -82,6 +82,14 @@ class HasVirtualClock(Protocol):
 
 
 @runtime_checkable
+class StartsRanks(Protocol):
+    """A testbed that can start the ranks of MPI jobs without mpirun."""
+
+    def rank_starter(self, ranks_per_node: int) -> tuple[Node, tuple[str, ...]] | None:
+        """Return where to run which command line before that of a rank; None for mpirun."""
+
+
+@runtime_checkable
 class CanFail(Protocol):
     """A testbed whose data link can have faults."""
 

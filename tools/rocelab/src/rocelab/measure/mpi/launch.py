@@ -57,13 +57,17 @@ _RANK = f"""#!/bin/sh
 per_node=$1 here=$2
 shift 2
 set -a
-. "$here/node.$((OMPI_COMM_WORLD_RANK / per_node))"
+# a job step has no number from mpirun
+rank=${{OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}}
+. "$here/node.$((rank / per_node))"
 {_PATH}
-[ "$OMPI_COMM_WORLD_RANK" != 0 ] || echo "{_RANK_MARK}" >&2
+[ "$rank" != 0 ] || echo "{_RANK_MARK}" >&2
 cd "$here" && exec ${{ROCELAB_CPUS:+taskset --cpu-list "$ROCELAB_CPUS"}} "$@"
 """
 
 Keep = Callable[[Completed], None]
+Starter = tuple[Node, tuple[str, ...]]
+"""Where to run which command line, before that of a rank, to start all ranks without mpirun."""
 
 
 @contextmanager
@@ -127,10 +131,12 @@ def run(
     timeout: int,
     launch_seconds: int,
     keep: Keep = lambda _: None,
+    starter: Starter | None = None,
 ) -> Completed:
     """Run `program` as the ranks of an MPI job and return the completed mpirun.
 
-    `control[i]` is where the daemon of `nodes[i]` talks. `keep` gets mpirun's output first, even if
+    `control[i]` is where the daemon of `nodes[i]` talks. With a `starter` there is neither mpirun
+    nor a daemon. `keep` gets mpirun's output first, even if
     it failed. Raises CellError when no rank starts within `launch_seconds`, or when mpirun fails or
     takes longer than `timeout` seconds, TestbedError when a node does not answer.
     """
@@ -139,24 +145,30 @@ def run(
     _check_host_names(hosts)
     ends = tuple(control or ())[: len(hosts)] if len(hosts) > 1 else ()
     settings = job_settings(mpi, f"{folder}/agent", ends)
+    launcher = (
+        *recipe.mpirun(mpi, names),
+        *(("--leave-session-attached",) if len(hosts) > 1 else ()),
+    )
+    where, launcher = starter or (hosts[0], launcher)
     command = (
         *("env", *(f"{name}={value}" for name, value in settings.items())),
         *("timeout", "--kill-after=5", str(timeout)),
-        *recipe.mpirun(mpi, names),
-        *(("--leave-session-attached",) if len(hosts) > 1 else ()),
+        *launcher,
         *(f"{folder}/rank", str(mpi.ranks_per_node), folder, *program),
     )
     with ExitStack() as stack:
-        process = stack.enter_context(_running(hosts[0], command))
+        process = stack.enter_context(_running(where, command))
         if ends:
             _start_daemons(process, hosts, ends, launch_seconds, stack)
+        elif starter:
+            _wait_for_a_rank(process, launcher, launch_seconds)
         try:
             done = process.wait(timeout=timeout + 60)
         except TestbedError as error:
-            raise CellError(f"mpirun: {error.what}", cause=error.cause) from error
+            raise CellError(f"{launcher[0]}: {error.what}", cause=error.cause) from error
     keep(done)
     if done.returncode:
-        _raise_failed(done, timeout)
+        _raise_failed(launcher[0], done, timeout)
     return done
 
 
@@ -217,6 +229,21 @@ def _start_daemons(
         ) from error
 
 
+def _wait_for_a_rank(process: Process, launcher: Sequence[str], seconds: int) -> None:
+    deadline = time.monotonic() + seconds
+    try:
+        process.wait_for_line(_RANK_MARK, timeout=seconds)
+    except TestbedError as error:
+        if time.monotonic() < deadline:
+            return  # it ended early: its own output says why
+        raise CellError(
+            f"no MPI rank started within {seconds} s: {launcher[0]} waits",
+            cause=error.cause,
+            action="Try `srun --overlap --mpi=pmix hostname` in the allocation; "
+            "SLURM_MPI_TYPE=none has mpirun start the ranks.",
+        ) from error
+
+
 def _left(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
@@ -270,7 +297,7 @@ def _running(node: Node, argv: Sequence[str]) -> Iterator[Process]:
         process.kill()
 
 
-def _raise_failed(done: Completed, timeout: int) -> NoReturn:
+def _raise_failed(launcher: str, done: Completed, timeout: int) -> NoReturn:
     stalled = done.returncode == _TIMED_OUT
     what = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
     lines = [
@@ -279,7 +306,7 @@ def _raise_failed(done: Completed, timeout: int) -> NoReturn:
         if line.strip(" -") and _AGENT_MARK not in line and line != _RANK_MARK
     ]
     raise (StallError if stalled else CellError)(
-        f"mpirun {what}",
+        f"{launcher} {what}",
         cause="\n".join(lines[-12:])[-1500:],
         action="Run `rocelab doctor --mpi`: it says which setting to change.",
     )

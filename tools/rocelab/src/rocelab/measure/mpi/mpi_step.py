@@ -22,6 +22,7 @@ from rocelab.plans.benchmarks.tool import Measurement
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import layout
+from rocelab.testbed.interface import StartsRanks
 from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machine_of, machines
 
@@ -76,7 +77,7 @@ def measure(
     job, suite = replace(job_of(cell, sizes), each=each), SUITES[cell.test.tool]
     places = rig.places(cell.transport)
     settings = settings_of(cell, rig, places)
-    control = rig.testbed.control
+    control, starter = rig.testbed.control, _starter(rig, job.mpi.ranks_per_node)
     capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, sizes)
 
     ports: set[int] = set(rig.testbed.control_ports)
@@ -108,6 +109,7 @@ def measure(
                 timeout=timeout,
                 launch_seconds=accelerators.of(rig.testbed.accelerator).mpi_launch_seconds,
                 keep=keep,
+                starter=starter,
             )
             moved = rig.settled(before)
         if suite.report:
@@ -132,6 +134,7 @@ def measure(
             "program": list(program),
             "settings": dict(zip(names, settings, strict=True)),
             "job": launch.job_settings(job.mpi, "agent", control),
+            "launcher": " ".join(starter[1]) if starter else "mpirun",
             **results.facts,
         },
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
@@ -142,6 +145,12 @@ def measure(
         "probe": [asdict(check) for check in checks],
     }
     return Step(record, proof, checks, results.values)
+
+
+def _starter(rig: Rig, ranks_per_node: int) -> launch.Starter | None:
+    if not isinstance(rig.testbed, StartsRanks):
+        return None
+    return rig.testbed.rank_starter(ranks_per_node)
 
 
 def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str, str]]:

@@ -38,6 +38,9 @@ class Connection(Protocol):
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed, and not the command."""
 
+    def noise(self, line: str) -> bool:
+        """Whether a line of stderr is the connection's, and says nothing that matters."""
+
     def as_root(self) -> Connection:
         """The connection for root's commands; itself if all commands run as root."""
 
@@ -72,7 +75,7 @@ class CommandProcess:
                 with self._changed:
                     if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
                         self._pid = int(line.split()[1])
-                    else:
+                    elif name == "stdout" or not self._node.connection.noise(line):
                         self._text[name].append(line)
                         self._lines.append(line.rstrip("\n"))
                     self._changed.notify_all()
@@ -230,11 +233,12 @@ class CommandNode:
     ) -> Completed:
         """Run a command to its end; see rocelab.testbed.node.interface.Node."""
         raw = self._run(argv, timeout, None if stdin is None else stdin.encode())
+        said = raw.stderr.decode(errors="replace").splitlines(keepends=True)
         done = Completed(
             tuple(argv),
             raw.returncode,
             raw.stdout.decode(errors="replace"),
-            raw.stderr.decode(errors="replace"),
+            "".join(line for line in said if not self.connection.noise(line)),
         )
         if check and done.returncode:
             raise TestbedError(

@@ -33,6 +33,11 @@ class LocalConnection:
         del done
         return False
 
+    def noise(self, line: str) -> bool:
+        """Return False: there is no connection to say anything."""
+        del line
+        return False
+
     def as_root(self) -> LocalConnection:
         """Return the same with sudo, unless we are root."""
         return self if self.is_root else LocalConnection(is_root=True)

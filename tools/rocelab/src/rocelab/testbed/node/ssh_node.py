@@ -10,20 +10,18 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from rocelab.errors import TestbedError
-from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import DataLink
-from rocelab.testbed.node.sudo import sudo
+from rocelab.testbed.node.user_connection import UserNode, UserRights
 
 # ssh(1) exits with this status when the connection fails, not the command
 _SSH_FAILED = 255
 
 
 @dataclass(frozen=True)
-class SshTarget:
+class SshTarget(UserRights):
     """How to reach a node; ssh(1) decides where a field is None."""
 
     host: str
@@ -35,14 +33,11 @@ class SshTarget:
     known_hosts: Path | None = None
     configured: bool = True
     """Whether ssh(1) reads its configuration files."""
-    sudo: bool = False
-    """Whether commands run through sudo(8)."""
-    is_root: bool = True
-    """Whether `user` is root."""
-    no_root: str = ""
-    """Why commands cannot run as root; empty if they can."""
-    environment: tuple[str, ...] = ()
-    """Variables of all commands but those of sudo, as `NAME=value`."""
+
+    @property
+    def place(self) -> str:
+        """The machine, for error messages."""
+        return self.host
 
     def options(self) -> list[str]:
         """Return options for ssh(1): only known host keys, and never a prompt."""
@@ -69,26 +64,16 @@ class SshTarget:
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the local command line that runs `argv` on the node, quoted for its shell."""
-        words: Sequence[str] = argv
-        if self.sudo:
-            words = sudo(argv)
-        elif self.environment:
-            words = ("env", *self.environment, *argv)
-        return ["ssh", *self.options(), "--", self.host, shlex.join(words)]
-
-    def as_root(self) -> SshTarget:
-        """Return the same with sudo, unless root logs in. Raises TestbedError without root."""
-        if self.no_root:
-            raise TestbedError(
-                f"a command needs root on {self.host}",
-                cause=self.no_root,
-                action="Let this user run sudo without a password; docs/root.md lists what for.",
-            )
-        return self if self.is_root or self.sudo else replace(self, sudo=True)
+        return ["ssh", *self.options(), "--", self.host, shlex.join(self.words(argv))]
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""
         return done.returncode == _SSH_FAILED
+
+    def noise(self, line: str) -> bool:
+        """Return False: ssh(1) is silent unless it fails."""
+        del line
+        return False
 
 
 def option_value(path: Path) -> str:
@@ -97,17 +82,12 @@ def option_value(path: Path) -> str:
     return f'"{text}"'
 
 
-class SshNode(CommandNode):
+class SshNode(UserNode):
     """A node reached over SSH."""
 
     def __init__(self, name: str, link: DataLink, target: SshTarget, patience: float = 1) -> None:
         super().__init__(name, link, target, patience)
         self.target = target
-
-    @property
-    def has_root(self) -> bool:
-        """Whether commands can run as root."""
-        return not self.target.no_root
 
     def connect(self, *, timeout: float) -> bool:
         """Open the shared connection; return whether the node answered.

@@ -6,15 +6,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
+from rocelab.testbed.node.user_connection import UserNode, UserRights
 from rocelab.testbed.ssh import data_interface, site_environment
 from rocelab.testbed.ssh.inventory import Host
 
@@ -29,6 +31,8 @@ for path; do timeout 20 ssh -F none -o "ControlPath=$path" -O exit -- host; done
 rm -rf -- "$folder"
 """
 _UNKNOWN_LINK = DataLink("", "", "", 0)
+_N = TypeVar("_N", bound=UserNode)
+_R = TypeVar("_R", bound=UserRights)
 
 
 def target_of(host: Host, control_path: Path) -> SshTarget:
@@ -69,7 +73,9 @@ def connected(
     def one(host: Host) -> SshNode:
         target = targets[host.name]
         _open(host, target)
-        return _checked(host, target, root_for)
+        return checked(
+            host, target, lambda link, target: SshNode(host.name, link, target), root_for
+        )
 
     with _disconnecting(sockets, targets.values()):
         yield at_once(one, hosts)
@@ -126,9 +132,13 @@ def _open(host: Host, target: SshTarget) -> None:
         )
 
 
-def _checked(host: Host, target: SshTarget, root_for: str) -> SshNode:
-    """Return the node with its data interface; look whether commands can run as root."""
-    bare = SshNode(host.name, _UNKNOWN_LINK, target)
+def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_for: str) -> _N:
+    """Return the node with its data interface; look whether commands can run as root.
+
+    `node_at` makes the node from its interface and the way to it. `root_for` says what needs root;
+    if it is empty, the host may refuse it. Raises TestbedError.
+    """
+    bare = node_at(_UNKNOWN_LINK, target)
     is_root = bare.run(["id", "-u"]).stdout.strip() == "0"
     target = replace(target, is_root=is_root)
     link = data_interface.parse(
@@ -137,7 +147,7 @@ def _checked(host: Host, target: SshTarget, root_for: str) -> SshNode:
         host=host.name,
     )
     target = replace(target, environment=site_environment.of(bare, host))
-    node = SshNode(host.name, link, target)
+    node = node_at(link, target)
     refused = "" if is_root else _refused(node, host)
     if refused and root_for:
         raise TestbedError(
@@ -146,10 +156,10 @@ def _checked(host: Host, target: SshTarget, root_for: str) -> SshNode:
             action='Let this user run sudo without a password, or set user = "root" in the '
             "inventory. Plans of tcp, hw-*, ib and ipoib with probes = [] need no root.",
         )
-    return SshNode(host.name, link, replace(target, no_root=refused)) if refused else node
+    return node_at(link, replace(target, no_root=refused)) if refused else node
 
 
-def _refused(node: SshNode, host: Host) -> str:
+def _refused(node: UserNode, host: Host) -> str:
     """Say why a user who is not root cannot become root; empty if they can."""
     if not host.root:
         return "the inventory says root = false"

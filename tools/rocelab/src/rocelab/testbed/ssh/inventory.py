@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
@@ -102,6 +104,20 @@ def from_dict(values: Mapping[str, Any], source: str) -> tuple[Host, ...]:
             table.fail("name", f"{host.name!r} appears twice")
         hosts.append(host)
     return tuple(hosts)
+
+
+def written(hosts: Sequence[Host]) -> str:
+    """Return an inventory of hosts of which only names and interfaces are known.
+
+    Raises UsageError if it could not be read again.
+    """
+    text = "".join(
+        f'[[host]]\nname = "{host.name}"\nhost = "{host.host}"\n'
+        f"netdev = {json.dumps(host.netdev)}\n"
+        for host in hosts
+    )
+    from_dict(tomllib.loads(text), "the inventory to be written")
+    return text
 
 
 def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:

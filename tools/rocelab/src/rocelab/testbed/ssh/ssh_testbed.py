@@ -25,7 +25,7 @@ from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version
-from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
 from rocelab.testbed.ssh.connect import DRIVER_AND_PROBES, connected
 from rocelab.testbed.ssh.inventory import Host, Uses, key_of
@@ -52,6 +52,8 @@ class SshTestbed:
     `networks` (CIDR): where the inventory wants MPI's daemons to talk. `others`: the nodes as a
     transport uses them, by its key in the inventory, where that differs from `nodes`.
     """
+
+    provider = Provider.SSH
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class SshTestbed:
         return self._accelerator
 
     @cached_property
-    def control(self) -> Sequence[ControlEnd]:
+    def control(self) -> Sequence[ControlEnd] | None:
         """The interfaces over which MPI's daemons talk; see `control_network`. Raises CellError."""
         hosts = [_addresses(node) for node in self._nodes]
         return control_network.choose(self._nodes, hosts, self._networks)
@@ -145,7 +147,7 @@ class SshTestbed:
     def environment(self) -> dict[str, Any]:
         """Describe the testbed for run.json."""
         return {
-            "provider": Provider.SSH,
+            "provider": self.provider,
             "accelerator": self._accelerator,
             "data_link": "the hosts' own network",
             "witness": self._witness,
@@ -181,12 +183,12 @@ def up(
     with ExitStack() as stack:
         hosts = hosts[:nodes]
         logged_in = stack.enter_context(connected(hosts, root_for=root_for))
-        ends, others = _set_up(logged_in, hosts, transports, stack)
+        ends, others = set_up(logged_in, hosts, transports, stack)
         return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
 
 
 def on(
-    nodes: Sequence[SshNode],
+    nodes: Sequence[UserNode],
     hosts: Sequence[Host],
     transports: Collection[Transport],
     stack: ExitStack,
@@ -195,17 +197,20 @@ def on(
 
     Raises TestbedError like `up`.
     """
-    ends, others = _set_up(nodes, hosts, transports, stack)
+    ends, others = set_up(nodes, hosts, transports, stack)
     return SshTestbed(ends, ExitStack(), hosts[0].control, others)
 
 
-def _set_up(
-    nodes: Sequence[SshNode],
+def set_up(
+    nodes: Sequence[UserNode],
     hosts: Sequence[Host],
     transports: Collection[Transport],
     stack: ExitStack,
 ) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
-    """Return the hosts' ends of the data link, and those of transports with another."""
+    """Return the hosts' ends of the data link, and those of transports with another.
+
+    `stack` undoes the setup. Raises TestbedError like `up`.
+    """
     stack.enter_context(lease.held(nodes))
     pairs = list(zip(nodes, hosts, strict=True))
 
@@ -283,7 +288,7 @@ def _check_tap(node: Endpoint) -> None:
         )
 
 
-def _endpoint(node: SshNode, host: Host, key: str) -> Endpoint:
+def _endpoint(node: UserNode, host: Host, key: str) -> Endpoint:
     """Return the host with its rxe device's name and its adapter, as the transport `key` uses them.
 
     If the host has no rxe device there, the name is that of the one to be added.

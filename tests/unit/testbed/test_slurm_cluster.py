@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider slurm on a real cluster: a slurmctld and two slurmd on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slurm_cluster
+from slurm_cluster import Cluster
+
+PLAN = """
+[plan]
+name = "slurm"
+repetitions = 1
+probes = []
+transports = ["tcp"]
+[testbed]
+provider = "slurm"
+[[benchmark]]
+tool = "qperf"
+test = "tcp_lat"
+sizes = [64]
+seconds = {seconds}
+[[benchmark]]
+tool = "mpibench"
+test = "latency"
+sizes = [4, 4096]
+iterations = 10
+timeout = 120
+"""
+ROCELAB = (sys.executable, "-m", "rocelab")
+ALLOCATED = ("salloc", "--quiet", "--nodes=2")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with slurm_cluster.running() as found:
+        yield found
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(seconds=1))
+    return path
+
+
+def cells(out: Path) -> dict[str, dict[str, Any]]:
+    """The cells of the one run in a folder, by tool."""
+    found = [json.loads(path.read_text()) for path in out.glob("*-slurm/cells/*/cell.json")]
+    return {cell["cell"].partition("-")[0]: cell for cell in found}
+
+
+def proven(out: Path, launcher: str) -> None:
+    """Both cells are ok and proven by a capture; `launcher` started the ranks."""
+    found = cells(out)
+    assert set(found) == {"qperf", "mpibench"}
+    for cell in found.values():
+        assert cell["status"] == "ok", cell["error"]
+        (step,) = cell["steps"]
+        assert step["proof"]["ok"]
+        assert step["frames"]["tcp"] > 0
+        assert set(step["ends"]) == {"s1", "s2"}
+    assert found["mpibench"]["steps"][0]["mpi"]["launcher"].split()[0] == launcher
+
+
+def refused(done: subprocess.CompletedProcess[str], what: str, action: str, began: float) -> None:
+    """The command ended within 20 s with an error in three parts."""
+    assert time.monotonic() - began < 20
+    assert done.returncode in (2, 3, 4), done.stderr
+    assert what in done.stderr
+    assert "likely cause: " in done.stderr
+    assert action in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_in_an_allocation(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
+    """Commands and ranks by srun; the data link is found; the capture proves both cells."""
+    done = cluster.run(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "data link: s1 data0, s2 data0" in done.stderr
+    proven(tmp_path, "srun")
+    (meta,) = tmp_path.glob("*-slurm/run.json")
+    assert json.loads(meta.read_text())["testbed"]["provider"] == "slurm"
+    left = cluster.run(*ALLOCATED, "srun", "sh", "-c", "ls -d /tmp/rocelab-* /run/rocelab-lease")
+    assert "rocelab" not in left.stdout
+
+
+@pytest.mark.long
+def test_a_user_without_root(cluster: Cluster) -> None:
+    """Nothing is captured, counters prove both cells, and nothing is left."""
+    plan, out = cluster.home / "plan.toml", cluster.home / "runs"
+    plan.write_text(PLAN.format(seconds=1))
+    done = cluster.as_user(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "nothing captures the link" in done.stderr
+    for cell in cells(out).values():
+        (step,) = cell["steps"]
+        assert step["frames"] is None
+        assert step["proof"]["ok"]
+        found = {check["check"]: check["found"] for check in step["proof"]["checks"]}
+        assert found["TCP segments sent"] > 0
+    assert {path.name for path in cluster.home.iterdir()} == {"plan.toml", "runs"}
+    plan.write_text(plan.read_text().replace("probes = []", 'probes = ["rxecpu"]'))
+    began = time.monotonic()
+    done = cluster.as_user(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(out))
+    refused(done, "cannot become root on s1, as needed for rxecpu", "without a password", began)
+
+
+def test_wrong_set_ups(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
+    run = (*ROCELAB, "run", str(plan), "--out", str(tmp_path))
+    began = time.monotonic()
+    done = cluster.run(*run)
+    refused(done, "not in a Slurm allocation", "salloc --nodes=2", began)
+    began = time.monotonic()
+    done = cluster.run("salloc", "--quiet", "--nodes=1", *run)
+    refused(done, "needs 2 nodes", "salloc --nodes=2", began)
+    began = time.monotonic()
+    done = cluster.run(*run, SLURM_JOB_ID="4711")
+    refused(done, "job 4711 does not run", "new allocation", began)
+    began = time.monotonic()
+    done = cluster.run(*run, SLURM_JOB_ID="--help")
+    refused(done, "not in a Slurm allocation", "--submit", began)
+    began = time.monotonic()
+    done = cluster.run(*ALLOCATED, "--time=1", *run)
+    refused(done, "s left", "longer --time", began)
+    began = time.monotonic()
+    done = cluster.run(*run, PATH="/usr/sbin")
+    refused(done, "srun is not installed", "slurm-client", began)
+    began = time.monotonic()
+    done = cluster.run(*run, "--submit", SBATCH_PARTITION="absent")
+    refused(done, "Slurm does not take the job", "SBATCH_PARTITION", began)
+    assert not list(tmp_path.glob("*-slurm"))
+
+
+@pytest.mark.long
+def test_a_batch_job(cluster: Cluster) -> None:
+    """The job runs the plan; its number and its log are said."""
+    # where the nodes see the same files
+    plan, out = cluster.here / "batch.toml", cluster.here / "a b%j"
+    plan.write_text(PLAN.format(seconds=1))
+    done = cluster.run(*ROCELAB, "run", str(plan), "--submit", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.split()[2]
+    log = out / f"slurm-{job}.log"
+    assert f"tail -F {log}" in done.stdout
+    deadline = time.monotonic() + 240
+    while cluster.run("squeue", "--noheader", f"--jobs={job}").stdout.strip():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(1)
+    assert "report.html" in log.read_text()
+    proven(out, "srun")
+
+
+@pytest.mark.long
+def test_mpirun_and_an_inventory(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
+    """Where srun has no plugin for it, mpirun starts the ranks, and srun its daemons."""
+    hosts = tmp_path / "hosts.toml"
+    done = cluster.run(*ALLOCATED, *ROCELAB, "hosts", "slurm")
+    hosts.write_text(done.stdout)
+    assert 'host = "s2"\nnetdev = "data0"' in done.stdout, done.stderr
+    words = ("run", str(plan), "--out", str(tmp_path), "--inventory", str(hosts))
+    done = cluster.run(*ALLOCATED, *ROCELAB, *words, SLURM_MPI_TYPE="none")
+    assert done.returncode == 0, done.stderr
+    proven(tmp_path, "mpirun")
+
+
+def cut_short(cluster: Cluster, tmp_path: Path) -> subprocess.Popen[str]:
+    """Start a run whose first cell takes long; return it when that cell runs."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.format(seconds=100))
+    run = (*ROCELAB, "run", str(plan), "--out", str(tmp_path), "--verbose")
+    process = subprocess.Popen(
+        cluster.command(*ALLOCATED, "--no-kill", *run),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "cell 1/2" in line:
+            return process
+    raise AssertionError("the run ended before its first cell")
+
+
+@pytest.mark.long
+def test_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
+    process = cut_short(cluster, tmp_path)
+    began = time.monotonic()
+    (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
+    cluster.run("scancel", job)
+    _, said = process.communicate(timeout=120)
+    assert time.monotonic() - began < 60
+    assert process.returncode
+    assert "Traceback" not in said
+    assert "--resume" in said
+
+
+@pytest.mark.long
+def test_a_node_that_vanishes(tmp_path: Path) -> None:
+    """A lost node is told from a failed command, before a run and in it."""
+    with slurm_cluster.running() as cluster:
+        process = cut_short(cluster, tmp_path)
+        cluster.kill_node("s2")
+        _, said = process.communicate(timeout=180)
+        assert process.returncode
+        assert "s2" in said
+        assert "Traceback" not in said

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider slurm without a cluster: command lines, and what Slurm 22.05 says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rocelab.errors import MissingError, UsageError
+from rocelab.testbed.control_network import addresses
+from rocelab.testbed.node.local import LocalConnection
+from rocelab.testbed.slurm import allocation, data_network, mpi_ranks, submit
+from rocelab.testbed.slurm.job_step import JobStep
+from rocelab.testbed.ssh import inventory
+from rocelab.testbed.ssh.inventory import Host
+
+STEP = JobStep(job="7", node="s2")
+ENDED = "srun: error: s2: task 0: Exited with exit code 3"
+REMARK = "srun: cluster configuration lacks support for cpu binding"
+
+
+def test_a_command_is_words_and_never_shell_text() -> None:
+    words = STEP.command(["echo", "$(id); rm -rf /"])
+    assert words[0] == "srun"
+    assert "--overlap" in words
+    assert "--nodelist=s2" in words
+    assert words[-2:] == ["echo", "$(id); rm -rf /"]
+
+
+def test_root_by_sudo() -> None:
+    assert JobStep(job="7", node="s2", is_root=False).as_root().command(["true"])[-4:] == [
+        *("sudo", "-n", "--", "true"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "lost"),
+    [
+        ("", 0, False),
+        (f"{REMARK}\n", 0, False),
+        (f"{REMARK}\n{ENDED}\n", 3, False),
+        ("srun: error: s2: task 0: Killed\n", 137, False),
+        ("grep: no such file\nsrun: error: s2: task 0: Exited with exit code 2\n", 2, False),
+        (
+            "srun: error: Unable to confirm allocation for job 7: Invalid job id specified\n",
+            1,
+            True,
+        ),
+        ("srun: error: Node failure on s2\n", 143, True),
+        (
+            "slurmstepd-s2: error: *** STEP 7.1 ON s2 CANCELLED AT 2026-11-24T23:36:54 ***\n"
+            "srun: error: s2: task 0: Terminated\n",
+            143,
+            True,
+        ),
+    ],
+)
+def test_slurms_failure_is_told_from_the_commands(said: str, status: int, lost: bool) -> None:
+    assert STEP.lost(subprocess.CompletedProcess([], status, b"", said.encode())) is lost
+
+
+def test_only_remarks_are_left_out() -> None:
+    assert STEP.noise(ENDED)
+    assert STEP.noise(REMARK)
+    assert not STEP.noise("srun: error: Node failure on s2")
+    assert not STEP.noise("a command's own words")
+    assert not LocalConnection(is_root=True).noise(REMARK)
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds"),
+    [("57", None), ("0:57", 57), ("1:02:03", 3723), ("2-00:00:00", 172800), ("UNLIMITED", None)],
+)
+def test_the_time_left(left: str, seconds: int | None) -> None:
+    assert allocation._seconds(left) == seconds
+
+
+def test_no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingError, match="srun is not installed"):
+        allocation.current({"SLURM_JOB_ID": "7"})
+    with pytest.raises(MissingError, match="sbatch is not installed"):
+        submit.submit(["true"], nodes=2, log=tmp_path)
+
+
+def _listing(*pairs: tuple[str, str]) -> data_network.Interfaces:
+    return addresses(
+        json.dumps([
+            {
+                "ifname": netdev,
+                "flags": ["UP"],
+                "addr_info": [{"local": ip, "prefixlen": 24, "scope": "global"}],
+            }
+            for netdev, ip in pairs
+        ])
+    )  # fmt: skip
+
+
+def test_networks_that_all_nodes_share() -> None:
+    listed = [
+        _listing(("eth0", "10.0.0.1"), ("ib0", "10.1.0.1"), ("docker0", "172.17.0.1")),
+        _listing(("ens1", "10.0.0.2"), ("ib1", "10.1.0.2"), ("docker0", "172.17.0.1")),
+    ]
+    assert data_network.shared(listed) == {
+        "10.0.0.0/24": ["eth0", "ens1"],
+        "10.1.0.0/24": ["ib0", "ib1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("offered", "ompi_info", "plugin"),
+    [
+        (["pmix", "pmi2", "pmix_v4"], 'mca:pmix:ext3x:version:"component:4.1.4"\n', "pmix"),
+        (["pmi2"], 'mca:pmix:ext3x:version:"component:4.1.4"\n', ""),
+        (["pmi2"], 'mca:pmix:s2:version:"component:4.1.4"\n', "pmi2"),
+        (["pmix"], "ompi:version:full:5.0.7\n", "pmix"),
+        (["pmix"], "", ""),
+    ],
+)
+def test_which_plugin_starts_ranks(offered: list[str], ompi_info: str, plugin: str) -> None:
+    assert mpi_ranks.chosen(offered, ompi_info) == plugin
+
+
+def test_an_inventory_can_be_read_again(tmp_path: Path) -> None:
+    hosts = (Host("s1", "s1.example", "ib0"), Host("n2", "S_2", "ib0"))
+    path = tmp_path / "hosts.toml"
+    path.write_text(inventory.written(hosts))
+    assert inventory.load(path) == hosts
+    with pytest.raises(UsageError):
+        inventory.written((Host("s1", "s1", "ib0 --help"),))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Provider `slurm`: the nodes of a job's allocation, reached by srun(1)."""
