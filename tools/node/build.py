@@ -37,7 +37,8 @@ DRIVERS = (
     "block/loop", "block/null_blk", "block/virtio_blk", "char/hw_random", "firmware/qemu_fw_cfg",
     "infiniband/core", "infiniband/sw", "infiniband/ulp", "net/bonding", "net/dummy",
     "net/geneve", "net/ifb", "net/ipvlan", "net/macvlan", "net/net_failover", "net/netdevsim",
-    "net/tun", "net/veth", "net/virtio_net", "net/vrf", "net/vxlan", "virtio",
+    "net/tun", "net/veth", "net/virtio_net", "net/vrf", "net/vxlan", "nvme/common", "nvme/host",
+    "nvme/target", "virtio",
 )  # fmt: skip
 
 

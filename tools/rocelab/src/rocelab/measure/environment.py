@@ -28,7 +28,7 @@ SYSCTLS = (
 )
 PACKAGES = (
     *("perftest", "qperf", "iperf3", "rdma-core", "libibverbs1", "ibverbs-providers"),
-    *("iproute2", "ethtool", "rdmacm-utils", "vsftpd", "curl"),
+    *("iproute2", "ethtool", "rdmacm-utils", "vsftpd", "curl", "fio"),
 )
 _DPKG = ("dpkg-query", "-W", "-f", r"${Package}\t${Version}\n")
 _MODULE = "/sys/module/rdma_rxe"

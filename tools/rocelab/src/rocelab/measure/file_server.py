@@ -8,14 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from rocelab.errors import CellError
+from rocelab.measure import rdma_cm_mode
 from rocelab.plans.benchmarks.file_copy import CONFIG, EMPTY, SOURCE, TARGET
-from rocelab.plans.benchmarks.tool import End, Job, Transfer
+from rocelab.plans.benchmarks.tool import Job, Transfer
 from rocelab.plans.catalog import Transport
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
-
-_MODES = "/sys/kernel/config/rdma_cm"
-_WRITE = 'printf %s "$2" > "$1"'
 
 
 @contextmanager
@@ -36,7 +34,7 @@ def prepared(
                 for node, end in ((client, job.client), (server, job.server)):
                     stack.enter_context(_rdma_cm(node))
                     if transport.gid_type:
-                        stack.enter_context(_roce_mode(node, end, transport.gid_type))
+                        stack.enter_context(rdma_cm_mode.set_to(node, end, transport.gid_type))
             _make_folders(ready, transfer, client, server)
             yield ready
     finally:
@@ -123,22 +121,3 @@ def _rdma_cm(node: Node) -> Iterator[None]:
     finally:
         if not was_loaded:
             node.root.run(("modprobe", "-r", "rdma_ucm"), check=False)
-
-
-@contextmanager
-def _roce_mode(node: Node, end: End, gid_type: str) -> Iterator[None]:
-    """Set the RoCE version that rdma_cm uses by default, because rcopy cannot choose one."""
-    device = f"{_MODES}/{end.device}"
-    mode = f"{device}/ports/{end.port}/default_roce_mode"
-    existed = not node.run(("test", "-d", device), check=False).returncode
-    node.root.run(("mkdir", "-p", device))
-    try:
-        before = node.run(("cat", mode)).stdout.strip()
-        node.root.run(("sh", "-c", _WRITE, "sh", mode, gid_type))
-        try:
-            yield
-        finally:
-            node.root.run(("sh", "-c", _WRITE, "sh", mode, before), check=False)
-    finally:
-        if not existed:
-            node.root.run(("rmdir", device), check=False)

@@ -46,20 +46,17 @@ def run(
 ) -> Completed:
     """Start the server, wait until it listens, run the client, and wait for the server to end.
 
-    Returns the completed client. `keep` gets each process (`client`, `server`) as soon as it has
-    ended, even if it failed, to save its output. Raises CellError when either fails or the client
-    takes longer than `timeout` seconds, TestbedError when a node does not answer.
+    Where the kernel serves, there is only the client. Returns the completed client. `keep` gets
+    each process (`client`, `server`) as soon as it has ended, even if it failed, to save its
+    output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
+    TestbedError when a node does not answer.
     """
+    if tool.server is None:
+        return _run_client(tool, job, client, timeout, keep)
     process = _start(tool, job, server)
     try:
         _wait_until_listening(process, tool, job, server)
-        # timeout(1) runs on the node, so that nothing keeps running there
-        near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
-        limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
-        done = client.run(marked(limited), timeout=timeout + 60, check=False)
-        keep("client", done)
-        if done.returncode:
-            _raise_failed(job, done, timeout)
+        done = _run_client(tool, job, client, timeout, keep)
         ended = _wait_for_end(process, tool, job, server)
         keep("server", ended)
         if ended.returncode and not tool.transfer:
@@ -73,12 +70,25 @@ def run(
         process.kill()
 
 
+def _run_client(
+    tool: Tool, job: Job, client: Node, timeout: int, keep: Callable[[str, Completed], None]
+) -> Completed:
+    # timeout(1) runs on the node, so that nothing keeps running there
+    near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
+    limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
+    done = client.run(marked(limited), timeout=timeout + 60, check=False)
+    keep("client", done)
+    if done.returncode:
+        _raise_failed(job, done, timeout)
+    return done
+
+
 def _start(tool: Tool, job: Job, server: Node) -> Process:
     """Start the server; file servers start as root and then drop to another user.
 
     A server with a configuration file does that itself; for others setpriv(1) does.
     """
-    command = (*pinning.on(job.server.cpus), *tool.server(job))
+    command = (*pinning.on(job.server.cpus), *tool.server_argv(job))
     if tool.transfer is None:
         return server.start(command)
     become: tuple[str, ...] = ()
@@ -91,7 +101,7 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:
     by_rdma_cm = tool.transfer is not None and tool.transfer.by == "rdma_cm"
     script = _UNTIL_LISTENING.format(_LISTENS_BY_RDMA_CM if by_rdma_cm else _LISTENS_BY_TCP)
-    port, program = str(job.tcp_port), PurePosixPath(tool.server(job)[0]).name
+    port, program = str(job.tcp_port), PurePosixPath(tool.server_argv(job)[0]).name
     waited = server.run(
         ("timeout", str(_LISTEN_TIMEOUT), "sh", "-c", script, "sh", port, program),
         timeout=_LISTEN_TIMEOUT + 60,

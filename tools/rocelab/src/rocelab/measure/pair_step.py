@@ -11,7 +11,15 @@ from typing import Any
 
 from rocelab.directory import Directory
 from rocelab.errors import CellError
-from rocelab.measure import fault_step, file_server, pair, snaplen, transport_proof, witness
+from rocelab.measure import (
+    fault_step,
+    file_server,
+    pair,
+    remote_disk,
+    snaplen,
+    transport_proof,
+    witness,
+)
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
 from rocelab.measure.probes.probe_process import ProbeError
@@ -76,13 +84,19 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     Raises what `measure` raises.
     """
     tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
-    short = replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
+    if tool.remote_disk:
+        return ()  # each disk is warmed up when it is there
+    short = _short(job)
     with _ready(tool, short, cell, rig) as ready:
         done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
         try:
             return tool.parse(ready, done.stdout).values
         except CellError:
             return ()
+
+
+def _short(job: Job) -> Job:
+    return replace(job, iterations=min(job.iterations, _WARM_UP_ITERATIONS), seconds=1)
 
 
 def measure(
@@ -116,7 +130,7 @@ def measure(
             observed(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
             ),
-            timed(rig, (tool.client(job), tool.server(job)), into, observe),
+            timed(rig, (tool.client(job), tool.server_argv(job)), into, observe),
             rig.one_clock(),
         ):
             done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep)
@@ -132,7 +146,7 @@ def measure(
     record = {
         "size": size,
         "client": list(tool.client(job)),
-        "server": list(tool.server(job)),
+        "server": list(tool.server_argv(job)),
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": results.path_mtu,
         **same,
@@ -163,6 +177,7 @@ def job_of(
         events=cell.benchmark.events,
         traffic_class=cell.benchmark.traffic_class,
         service_level=cell.benchmark.service_level,
+        depth=cell.benchmark.depth or 1,
     )
 
 
@@ -182,10 +197,15 @@ def _pair(tool: Tool, cell: Cell, rig: Rig) -> tuple[Node, Node]:
 @contextmanager
 def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
     """Set up what the job needs on its nodes, and yield the job."""
+    nodes = _pair(tool, cell, rig)
+    if tool.remote_disk:
+        with remote_disk.prepared(job, cell.transport, *nodes) as ready:
+            pair.run(tool, _short(ready), *nodes, timeout=cell.benchmark.timeout)
+            yield ready
+        return
     if tool.transfer is None:
         yield job
         return
-    nodes = _pair(tool, cell, rig)
     with file_server.prepared(tool.transfer, job, cell.transport, *nodes) as ready:
         yield ready
 
@@ -214,7 +234,7 @@ def timed(
     if Probe.RXECPU not in observe:
         yield
         return
-    programs = sorted({Path(argv[0]).name for argv in commands})
+    programs = sorted({Path(argv[0]).name for argv in commands if argv})
     with run_rxecpu.rxecpu(rig.nodes, programs, folder):
         yield
 

@@ -40,6 +40,8 @@ class Kind(StrEnum):
     """Several pairs at once: the latency of one of them, the bandwidth of all together."""
     COLLECTIVE = "collective"
     """From the call of a collective to its return, mean over the ranks."""
+    REQUEST = "request"
+    """A request of a disk, from its submission to its completion; several may be in flight."""
     APPLICATION = "application"
     """Figures of an application benchmark, which chooses its own messages."""
 
@@ -76,8 +78,8 @@ class Test:
     name: str
     quantity: Quantity
     kind: Kind
-    family: Family | Literal["mpi"]
-    """What it needs; MPI runs over every transport."""
+    family: Family | Literal["mpi", "any"]
+    """What it needs; MPI and `any` run over every transport."""
     sizes: tuple[int, int]
     """Smallest and largest message in bytes."""
     tcp_counterpart: tuple[str, str] | None = None
@@ -150,6 +152,8 @@ _ATOMIC_SIZES = (8, 8)
 _QPERF_SIZES = (1, 1 << 24)
 _IPERF3_SIZES = (4, 1 << 20)  # its MAX_BLOCKSIZE
 _FILE_SIZES = (1, 1 << 28)  # both ends hold the file in memory
+_SECTOR = 512
+_BLOCK_SIZES = (_SECTOR, 1 << 20)  # the largest that NVMe and NFS carry in one request
 
 
 def _ping_pong(name: str, opcode_class: str) -> Test:
@@ -208,6 +212,16 @@ def _application(tool: str, name: str) -> Test:
     return Test(tool, name, "application", Kind.APPLICATION, "mpi", (0, 0))
 
 
+def _disk_tests() -> Iterator[Test]:
+    """Yield fio's tests, named by protocol and by fio's `rw`."""
+    for protocol in ("nvme", "nfs"):
+        for access in ("read", "write", "randread", "randwrite"):
+            yield Test(
+                *("fio", f"{protocol}_{access}", "latency", Kind.REQUEST, "any", _BLOCK_SIZES),
+                element=_SECTOR,
+            )
+
+
 COLLECTIVES = (
     *("bcast", "scatter", "gather", "reduce", "allreduce", "allgather", "alltoall"),
     *("reduce_scatter", "barrier"),
@@ -237,6 +251,7 @@ TESTS = {
         Test("rcopy", "get", "bandwidth", Kind.WHOLE_FILE, "verbs", _FILE_SIZES, ("ftp", "get")),
         Test("ftp", "put", "bandwidth", Kind.WHOLE_FILE, "tcp", _FILE_SIZES),
         Test("ftp", "get", "bandwidth", Kind.WHOLE_FILE, "tcp", _FILE_SIZES),
+        *_disk_tests(),
         *_mpi_tests("mpibench", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("omb", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("imb", _IMB_TESTS),
@@ -251,7 +266,7 @@ TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
 
 def measured_by(test: Test, transport: Transport) -> Test | None:
     """Return what measures `test`'s quantity over `transport`: itself, its counterpart or None."""
-    if test.family in ("mpi", transport.family):
+    if test.family in ("mpi", "any", transport.family):
         return test
     if transport.family == "tcp" and test.tcp_counterpart is not None:
         return TESTS[test.tcp_counterpart]

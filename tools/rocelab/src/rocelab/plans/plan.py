@@ -151,6 +151,8 @@ class Benchmark:
     """Messages per size above 8 KiB, as OSU's benchmarks have it; None: `iterations`."""
     volume: int | None = None
     """The most bytes of messages per size, as IMB has it: fewer iterations; None: no limit."""
+    depth: int | None = None
+    """Requests that fio keeps in flight; None: one."""
     optional: bool = False
     """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
 

@@ -213,6 +213,12 @@ def _link(table: Table) -> LinkPlan:
 def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedPlan) -> Benchmark:
     tool = table.choice("tool", TOOLS)
     names = [name for of_tool, name in TESTS if of_tool == tool]
+    if tool == "fio" and testbed.provider == Provider.VETH:
+        table.fail(
+            "tool",
+            "one kernel cannot be both ends of a remote disk",
+            action='Set provider = "qemu", or "ssh".',
+        )
     test = TESTS[tool, table.choice("test", names)]
     transports = table.choices("transports", TRANSPORTS, default=plan_transports)
     measuring = [_carried(table, test, transport) for transport in transports]
@@ -240,6 +246,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         faults=_faults(table, test, transports, testbed),
         large_iterations=_optional(table, "large_iterations", FEWEST_ITERATIONS, 10_000_000),
         volume=_optional(table, "volume", 1, 1 << 50),
+        depth=_depth(table, tool),
         optional=_may_lack(table, tool),
     )
     _refuse_parts(table, test, benchmark.sizes)
@@ -271,6 +278,13 @@ def _service(table: Table, key: str, tool: str, high: int) -> int | None:
     if tool != "perftest" and tool not in MPI_TOOLS:
         table.fail(key, f"{tool} cannot set it", action="Only perftest and MPI over verbs do.")
     return table.integer(key, low=0, high=high)
+
+
+def _depth(table: Table, tool: str) -> int | None:
+    depth = _optional(table, "depth", 1, 1024)
+    if depth is not None and tool != "fio":
+        table.fail("depth", f"{tool} has none", action="Only fio keeps several requests in flight.")
+    return depth
 
 
 def _may_lack(table: Table, tool: str) -> bool:

@@ -21,7 +21,7 @@ def root_needs(plan: Plan) -> str:
     needs |= {
         f"{cell.benchmark.tool}'s server": None
         for cell in cells
-        if cell.benchmark.mpi is None and TOOLS[cell.test.tool].transfer
+        if cell.benchmark.mpi is None and TOOLS[cell.test.tool].serves_as_root
     }
     if plan.testbed.link.is_shaped:
         needs["the shaped link"] = None

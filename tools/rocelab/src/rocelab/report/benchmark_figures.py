@@ -10,9 +10,11 @@ from rocelab.report import curves, series_order, wording
 from rocelab.report.figure import Figure, Note, Section
 
 _PERCENTILES = ("p50", "p99")
+_BANDWIDTH_TITLES = {"one_way": "Bandwidth", "request": "Bandwidth of remote storage"}
 _LATENCY_TITLES = {
     "one_way_half_rtt": "Latency, one way (half of a round trip)",
     "round_trip": "Latency, whole round trip",
+    "request": "Latency of remote storage",
 }
 
 
@@ -71,10 +73,10 @@ def bandwidth(run: Run) -> Section:
             curves.figure(
                 series,
                 slug=series_order.slug("bandwidth", kind, accelerator),
-                title="Bandwidth" if kind == "one_way" else f"Bandwidth, {words}",
+                title=_BANDWIDTH_TITLES.get(kind, f"Bandwidth, {words}"),
                 quantity="bandwidth",
                 caption=(f"Message bytes per second, without headers; {words}.",),
-                extra=[("messages", rates)],
+                extra=[("IOPS" if kind == "request" else "messages", rates)],
                 is_time=True,
             )
         )

@@ -22,6 +22,7 @@ KINDS = {
     "all_pairs": "all pairs at once",
     "collective": "collective",
     "application": "application",
+    "request": "a request of remote storage, from its submission to its completion",
     "whole_file": "a file, from the start of the client's program to its end",
 }
 

@@ -11,7 +11,7 @@ import polars as pl
 from rich.console import Console, Group, RenderableType
 
 from rocelab import accelerators, metrics, stage_table
-from rocelab.plans.catalog import TESTS, Test
+from rocelab.plans.catalog import TESTS, Kind, Test
 from rocelab.plans.plan import Benchmark, Plan
 from rocelab.record import results_table, suite_versions
 from rocelab.record.folder import RunFolder
@@ -54,6 +54,9 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
         parts += _instructions(table, plan, columns)
     parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3, columns)
     parts += _comparison(table, plan, "bandwidth", f"Bandwidth, {unreal}MB/s", 1e-6, columns)
+    requests = table.filter(kind=Kind.REQUEST)
+    title = f"IOPS{', emulated time' if unreal else ''}"
+    parts += _comparison(requests, plan, metrics.MESSAGE_RATE, title, 1, columns)
     parts += _applications(table, plan, unreal, columns)
     parts += _comparison(
         table, plan, metrics.HEADER_BYTES, "Header bytes per data frame", 1, columns

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from rocelab.plans.benchmarks.file_copy import FTP, RCOPY
+from rocelab.plans.benchmarks.fio import FIO
 from rocelab.plans.benchmarks.iperf3 import IPERF3
 from rocelab.plans.benchmarks.perftest import PERFTEST
 from rocelab.plans.benchmarks.qperf import QPERF
@@ -15,4 +16,5 @@ TOOLS: dict[str, Tool] = {
     "iperf3": IPERF3,
     "rcopy": RCOPY,
     "ftp": FTP,
+    "fio": FIO,
 }

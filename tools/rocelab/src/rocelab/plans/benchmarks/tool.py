@@ -48,8 +48,10 @@ class Job:
     traffic_class: int | None = None
     """Of RoCE and InfiniBand packets; None: the tool's choice."""
     service_level: int | None = None
+    depth: int = 1
+    """Requests that fio keeps in flight."""
     folder: str = ""
-    """The folder of a transferred file, on both nodes."""
+    """The folder of a transferred file or of a disk, on both nodes."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,23 @@ class Transfer:
 class Tool:
     """The functions of a tool."""
 
-    server: Callable[[Job], Argv]
+    server: Callable[[Job], Argv] | None
+    """None: the kernel of the second node serves."""
     client: Callable[[Job], Argv]
     parse: Callable[[Job, str], Measurement]
     """Parses the client's standard output. Raises CellError if it is not valid."""
     transfer: Transfer | None = None
+    remote_disk: bool = False
+    """Whether the client needs a disk of the other node; its server is then that node's kernel."""
+
+    def server_argv(self, job: Job) -> Argv:
+        """Return the server's command line; empty if the kernel serves."""
+        return self.server(job) if self.server else ()
+
+    @property
+    def serves_as_root(self) -> bool:
+        """Whether root must start, or set up, the server."""
+        return self.transfer is not None or self.remote_disk
 
 
 def bad_output(job: Job, problem: str) -> NoReturn:
