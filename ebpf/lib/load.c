@@ -87,9 +87,12 @@ static int check_stock(struct bpf_object *object, struct bpf_program *arrival, b
 		status = msg_error(EXIT_MISSING, NULL, NULL,
 				   "cannot read the types of rdma_rxe: %s", strerror(errno));
 	} else {
-		*no_arrival = !can_probe(module, arrival);
-		if (*no_arrival)
+		bool inlined = arrival && !can_probe(module, arrival);
+
+		if (inlined)
 			bpf_program__set_autoload(arrival, false);
+		if (no_arrival)
+			*no_arrival = inlined;
 	}
 	bpf_object__for_each_program (program, object) {
 		if (status || !load_has_prefix(bpf_program__name(program), "stock_") ||

@@ -28,7 +28,7 @@ bool load_has_prefix(const char *text, const char *prefix);
 /*
  * Of the programs that watch packets, load those for the loaded driver: those that need its events,
  * or those named stock_…, each of which needs its function in the module's types. Of these, only
- * `arrival` may be missing; it is then left out and *no_arrival is set.
+ * `arrival` (NULL: none) may be missing; it is then left out and *no_arrival is set.
  */
 int load_choose_driver(struct bpf_object *object, const struct driver *driver,
 		       bool (*needs_events)(const char *program), struct bpf_program *arrival,

@@ -17,33 +17,8 @@
 #include <bpf/bpf_tracing.h>
 
 #include "rxe_record.h"
+#include "rxe_types.bpf.h"
 #include "xmit.bpf.h"
-
-struct ib_device {
-	__u32 index;
-} ROCELAB_CORE;
-
-struct rxe_dev {
-	struct ib_device ib_dev;
-} ROCELAB_CORE;
-
-struct ib_qp {
-	__u32 qp_num;
-} ROCELAB_CORE;
-
-struct rxe_qp {
-	struct ib_qp ibqp;
-} ROCELAB_CORE;
-
-struct rxe_pkt_info {
-	struct rxe_dev *rxe;
-	struct rxe_qp *qp;
-	unsigned char *hdr;
-	__u32 mask;
-	__u32 psn;
-	__u16 paylen;
-	__u8 opcode;
-} ROCELAB_CORE;
 
 enum rxe_hdr_mask { RXE_LOOPBACK_MASK = 1 };
 

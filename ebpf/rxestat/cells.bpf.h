@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bounded.bpf.h"
+#include "loglin.bpf.h"
 #include "stamp_clock.h"
 #include "rxestat.h"
 
@@ -20,7 +21,6 @@ const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
 /* filled before loading, from lib/bth.c, lib/loglin.h and size_class.h */
 const volatile __u16 class_shifted[256] = {};
 const volatile __u8 size_table[SIZE_TABLE_LEN] = {};
-const volatile __u8 bucket_table[LOGLIN_TABLE_LEN] = {};
 const volatile __u32 slots = 0; /* cells in a half */
 
 /* ns of a stamp: lib/stamp_clock.h; a longer time than the limit has no place in bucket_table */
@@ -97,18 +97,6 @@ static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 ne
 /* id: of a record of the driver or of our own */
 #define SLOT_OF(id, kind) \
 	slot_of((id).dev, (id).qpn, (id).opcode, (id).net, (id).payload, kind##_slot, &kind##_used)
-
-static __noinline __u32 bucket_beyond_table(__u32 ns)
-{
-	__u32 above = 0;
-
-	while (ns >= 1 << LOGLIN_TABLE_BITS) { /* twice at most */
-		ns >>= LOGLIN_STEP_BITS;
-		above += LOGLIN_STEP_BUCKETS;
-	}
-	ns = bounded(ns >> LOGLIN_UNIT_BITS, LOGLIN_TABLE_LEN - 1);
-	return bucket_table[ns] + above;
-}
 
 /*
  * Add a value to the histogram at bucket_offset of the cell. The two sums are written in asm

@@ -14,6 +14,7 @@
 #include "rxestat.h"
 #include "calibrate.bpf.h"
 #include "cells.bpf.h"
+#include "work_cells.bpf.h"
 #include "xmit.bpf.h"
 #include "losses.bpf.h"
 

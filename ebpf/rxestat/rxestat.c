@@ -34,7 +34,7 @@ struct run {
 
 static int collect(struct run *run)
 {
-	int err = collector_poll(&run->probes.collector, run->groups);
+	int err = probes_collect(&run->probes, &run->report, run->groups);
 
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot read the BPF maps: %s", strerror(-err))
 		   : 0;
@@ -89,6 +89,7 @@ static int on_tick(void *context)
 	sample_restart(&run->report.sample);
 	probes_restart(&run->probes);
 	groups_clear(run->groups);
+	work_clear(&run->report.work);
 	/* a signal may have ended it in the same round */
 	if (run->config.report.count && run->report.interval == run->config.report.count)
 		run->watch.ended = true;
@@ -138,6 +139,8 @@ static int begin(struct run *run)
 		tick_ns = run->config.report.interval_ms * 1000000ull / run->folds;
 	}
 	run->report.histograms = run->config.histograms;
+	run->report.work.wanted = run->config.work_requests;
+	run->report.work.one_of = run->config.one_of;
 	run->report.device = run->config.filter.device;
 	if (run->config.openmetrics) {
 		/* after the fork: the command keeps its own handling of a broken pipe */
@@ -158,6 +161,7 @@ static void finish(struct run *run)
 	if (run->groups)
 		groups_clear(run->groups);
 	free(run->groups);
+	work_clear(&run->report.work);
 	session_close(&run->report.session);
 	sample_end(&run->report.sample);
 	probes_close(&run->probes);

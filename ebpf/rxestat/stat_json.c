@@ -8,6 +8,7 @@
 #include "json.h"
 #include "session_print.h"
 #include "size_class.h"
+#include "stat_hist.h"
 
 static void put_key(struct json *j, const struct report *r, const struct group *g)
 {
@@ -28,31 +29,14 @@ static void put_row(struct json *j, const struct report *r, const struct group *
 	json_open_object(j, NULL);
 	put_key(j, r, g);
 	json_string(j, "stage", stages[g->dir][stage].name);
-	json_u64(j, "count", h->count);
-	json_u64(j, "sum_ns", h->sum);
-	json_u64(j, "min_ns", h->min);
-	json_u64(j, "max_ns", h->max);
-	json_double(j, "mean_ns", hist_mean(h));
+	put_sums(j, h);
 	/* the stock driver's stages contain probes of unknown cost: no netted mean */
 	json_double(j, "netted_mean_ns",
 		    r->session.driver.kind == DRIVER_INSTRUMENTED ? hist_mean(h) - r->cost.clock
 								  : NAN);
 	if (r->sample.one_of > 1)
 		json_double(j, "mean_error_ns", hist_mean_error(h));
-	json_u64(j, "p50_ns", hist_quantile(h, 0.5));
-	json_u64(j, "p99_ns", hist_quantile(h, 0.99));
-	json_u64(j, "p999_ns", hist_quantile(h, 0.999));
-	json_u64(j, "p9999_ns", hist_quantile(h, 0.9999));
-	json_open_array(j, "buckets");
-	for (int b = 0; b < LOGLIN_BUCKETS; b++) {
-		if (!h->bucket[b])
-			continue;
-		json_open_array(j, NULL);
-		json_u64(j, NULL, loglin_upper(b));
-		json_u64(j, NULL, h->bucket[b]);
-		json_close_array(j);
-	}
-	json_close_array(j);
+	put_quantiles(j, h);
 	json_close_object(j);
 }
 
@@ -178,6 +162,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 	json_open_array(&j, "rows");
 	each_group(&j, r, groups, put_group_rows);
 	json_close_array(&j);
+	put_work_json(&j, &r->work);
 	json_close_object(&j);
 	json_end(&j);
 }

@@ -7,6 +7,7 @@
 OPTION('S', "sample", "N", "only one of N packets, a power of 2, chosen by its PSN")
 OPTION('x', "xmit", NULL, "follow sent packets to the device: the stage xmit")
 OPTION(OPT_OPENMETRICS, "openmetrics", "[ADDR]:PORT", "serve metrics for Prometheus over HTTP")
+OPTION('w', "work-requests", NULL, "from post to completion, by queue pair and opcode")
 OPTION('H', "histograms", NULL, "tables with a histogram of each stage, p99.9 and p99.99")
 #include "report_option_table.h"
 #include "session_option_table.h"

@@ -30,6 +30,9 @@ static int config_take(void *into, int letter, char *value)
 	case OPT_OPENMETRICS:
 		config->openmetrics = value;
 		return OPTION_TAKEN;
+	case 'w':
+		config->work_requests = true;
+		return OPTION_TAKEN;
 	case 'H':
 		config->histograms = true;
 		return OPTION_TAKEN;

@@ -5,14 +5,14 @@
 
 #include "packet_filter.h"
 #include "report_options.h"
+#include "sample.h"
 #include "session_options.h"
-
-#define SAMPLE_MAX 4096
 
 enum { OPT_OPENMETRICS = 512 };
 
 struct config {
 	bool xmit;		 /* follow sent packets to the device */
+	bool work_requests;
 	bool histograms;	 /* in tables; JSON always has them */
 	const char *openmetrics; /* where to serve them; NULL: nowhere */
 	__u32 one_of;		 /* look at one of so many packets */

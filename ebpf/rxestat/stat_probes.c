@@ -106,7 +106,8 @@ static bool wanted(const struct bpf_program *program, const void *context)
 {
 	const struct config *config = context;
 
-	if (losses_are_counted_by(bpf_program__name(program)))
+	if (losses_are_counted_by(bpf_program__name(program)) ||
+	    load_has_prefix(bpf_program__name(program), "work_"))
 		return true;
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
 }
@@ -122,6 +123,12 @@ static int choose_times(const struct config *config, struct rxestat_bpf *skel,
 		bpf_program__set_autoload(skel->progs.net_dev_start_xmit, false);
 		bpf_program__set_autoload(skel->progs.calibrate_xmit, false);
 	}
+	if (!config->work_requests) {
+		bpf_program__set_autoload(skel->progs.work_post, false);
+		bpf_program__set_autoload(skel->progs.work_raise, false);
+		bpf_map__set_autocreate(skel->maps.work_cells, false);
+	}
+	skel->rodata->work_sample_mask = config->one_of - 1;
 	if (driver->kind == DRIVER_STOCK)
 		return 0;
 	status = stamp_clock_read(&mult);
@@ -230,7 +237,18 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 		status = msg_error(EXIT_MISSING, "the stock driver is loaded",
 				   "load the instrumented driver: make module",
 				   "only the instrumented driver can choose packets");
-	return status ?: session_attach(session, p->skel->obj, wanted, config);
+	status = status ?: session_attach(session, p->skel->obj, wanted, config);
+	if (!status)
+		p->skel->bss->work_ready = true;
+	return status;
+}
+
+int probes_collect(struct probes *p, struct report *report, struct groups *groups)
+{
+	bool half = p->skel->bss->half != 0;
+	int err = collector_poll(&p->collector, groups);
+
+	return err ?: work_poll(&report->work, p->skel, half);
 }
 
 void probes_account(const struct probes *p, struct report *report)
@@ -238,6 +256,7 @@ void probes_account(const struct probes *p, struct report *report)
 	report->lost = p->skel->bss->lost;
 	report->losses.known = report->session.driver.kind == DRIVER_INSTRUMENTED;
 	losses_since(&report->losses, p->skel->bss->losses, p->losses_before);
+	work_account(&report->work, p->skel);
 	collector_devices(&p->collector, report->dev_index);
 	session_account(&report->session, p->skel->obj);
 }

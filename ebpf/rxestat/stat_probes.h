@@ -18,6 +18,11 @@ struct probes {
  * printed. report gets what does not change: driver, cost, classes.
  */
 int probes_start(struct probes *p, const struct config *config, struct report *report);
+/*
+ * Add to groups and report what was counted since the last time; see collector_poll(). 0 or a
+ * negative errno.
+ */
+int probes_collect(struct probes *p, struct report *report, struct groups *groups);
 /* What changes: lost, the programs' own counts, devices seen, and losses since the last restart. */
 void probes_account(const struct probes *p, struct report *report);
 /* An interval begins. */

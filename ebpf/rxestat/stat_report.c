@@ -61,10 +61,14 @@ int groups_merge(struct groups *into, const struct groups *from)
 	return 0;
 }
 
-/* a miss of net_dev_start_xmit costs a packet only its xmit, one of a rare event nothing */
+/*
+ * a miss of net_dev_start_xmit costs a packet only its xmit, one of a rare event nothing; requests
+ * are not packets
+ */
 static bool costs_a_packet(const char *program)
 {
-	return strcmp(program, "net_dev_start_xmit") != 0 && !losses_are_counted_by(program);
+	return strcmp(program, "net_dev_start_xmit") != 0 && !losses_are_counted_by(program) &&
+	       !load_has_prefix(program, "work_");
 }
 
 __u64 packets_missed(const struct report *r)
@@ -86,7 +90,7 @@ const char *net_name(unsigned int net)
 	}
 }
 
-static const char *name_of_index(__u32 index, char name[RDMA_DEV_NAME_LEN])
+const char *index_name(__u32 index, char name[RDMA_DEV_NAME_LEN])
 {
 	struct rdma_dev devs[64];
 	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
@@ -101,10 +105,10 @@ static const char *name_of_index(__u32 index, char name[RDMA_DEV_NAME_LEN])
 
 const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
 {
-	return name_of_index(r->dev_index[place] - 1, name);
+	return index_name(r->dev_index[place] - 1, name);
 }
 
 const char *loss_dev_name(const struct report *r, int place, char name[RDMA_DEV_NAME_LEN])
 {
-	return r->losses.at[place].tag ? name_of_index(r->losses.at[place].tag - 1, name) : NULL;
+	return r->losses.at[place].tag ? index_name(r->losses.at[place].tag - 1, name) : NULL;
 }

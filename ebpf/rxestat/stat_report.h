@@ -13,8 +13,9 @@
 #include "rxestat.h"
 #include "session.h"
 #include "stage.h"
+#include "sample.h"
 #include "stat_losses.h"
-#include "stat_sample.h"
+#include "stat_work.h"
 
 struct counts {
 	__u64 packets;	/* in the histograms */
@@ -51,6 +52,7 @@ struct report {
 	struct calibration cost;
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */
+	struct work_report work;
 	__u64 lost;		     /* events without a cell */
 	struct losses losses;
 	/* of class numbers in keys */
@@ -84,6 +86,7 @@ static inline unsigned int key_dev(__u32 key)
 
 const char *net_name(unsigned int net);
 /* the device's name, or "ib<index>" if it was deleted; in the caller's buffer */
+const char *index_name(__u32 index, char name[RDMA_DEV_NAME_LEN]);
 const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
 
 /* the same of a place of losses; NULL: of no device, or of one of those that have no place */

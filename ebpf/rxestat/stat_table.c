@@ -9,10 +9,9 @@
 #include "bth.h"
 #include "session_print.h"
 #include "size_class.h"
+#include "stat_hist.h"
 
-#define RULE	  "--------------------------------------------------------------------------------"
-#define STARS	  "**********************************"
-#define BAR_WIDTH ((int)sizeof(STARS) - 1)
+#define RULE "--------------------------------------------------------------------------------"
 
 static double seconds(__u64 ns)
 {
@@ -81,33 +80,6 @@ static void print_stage(FILE *out, const char *name, const struct hist *h)
 	fprintf(out, "  %-16s %11" PRIu64 " %11.0f %11" PRIu64 " %11" PRIu64 " %11u\n", name,
 		(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
 		(uint64_t)hist_quantile(h, 0.99), h->max);
-}
-
-/* A histogram of octaves as funclatency(8) prints it, and the quantiles of the tail. */
-static void print_histogram(FILE *out, const struct hist *h)
-{
-	__u64 octave[32] = {}, most = 0;
-	int first = 31, last = 0;
-
-	for (int b = 0; b < LOGLIN_BUCKETS; b++) {
-		int at = 63 - __builtin_clzll(loglin_upper(b) - 1);
-
-		if (!h->bucket[b])
-			continue;
-		octave[at] += h->bucket[b];
-		most = octave[at] > most ? octave[at] : most;
-		first = at < first ? at : first;
-		last = at;
-	}
-	fprintf(out, "    %23s : count      distribution\n", "ns");
-	for (int at = first; at <= last; at++) {
-		int stars = (octave[at] * BAR_WIDTH + most - 1) / most;
-
-		fprintf(out, "    %10u -> %-10u: %-10" PRIu64 " |%-*.*s|\n", at > 1 ? 1u << at : 0,
-			~0u >> (31 - at), (uint64_t)octave[at], BAR_WIDTH, stars, STARS);
-	}
-	fprintf(out, "    p99.9 %" PRIu64 ", p99.99 %" PRIu64 "\n",
-		(uint64_t)hist_quantile(h, 0.999), (uint64_t)hist_quantile(h, 0.9999));
 }
 
 static void print_sum(FILE *out, const char *name, double ns)
@@ -249,5 +221,6 @@ void print_table(FILE *out, const struct report *r, const struct groups *groups)
 	if (!any)
 		fprintf(out, "\nno packet was seen\n");
 	print_losses(out, r);
+	print_work_table(out, &r->work, r->histograms);
 	print_foot(out, r);
 }

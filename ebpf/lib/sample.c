@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only
-#include "stat_sample.h"
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,8 @@ int sample_begin(struct sample *s, __u32 one_of, const char *device)
 		err = -errno;
 	if (err == -EWOULDBLOCK)
 		return msg_error(EXIT_RUN,
-				 one_of > 1 ? "another rxestat runs" : "an rxestat --sample runs",
+				 one_of > 1 ? "another rxestat or rxetop runs"
+					    : "rxestat or rxetop runs with --sample",
 				 "let it end first",
 				 "the driver chooses packets for one program only");
 	err = err ?: set_parameter(s->fd, one_of);

@@ -1,12 +1,13 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which packets the driver takes times of, and how many there were in all. */
-#ifndef STAT_SAMPLE_H
-#define STAT_SAMPLE_H
+#ifndef ROCELAB_SAMPLE_H
+#define ROCELAB_SAMPLE_H
 
 #include <linux/types.h>
 #include <stdbool.h>
 
 #define SAMPLE_DEVICES 64
+#define SAMPLE_MAX     4096
 
 /* increments of sent_pkts and rcvd_pkts; unknown if a device came or went meanwhile */
 struct packet_totals {
@@ -34,4 +35,4 @@ struct packet_totals sample_totals(const struct sample *s);
 /* Also after an error, or without sample_begin(). */
 void sample_end(struct sample *s);
 
-#endif /* STAT_SAMPLE_H */
+#endif /* ROCELAB_SAMPLE_H */
