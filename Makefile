@@ -53,7 +53,7 @@ test-long: develop probes others  ## what `make test` leaves out: a machine as s
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay drop_monitors arrival forged_answers forged_requests v1 v1_netdevs fuzz_frames hostile_user \
-	peers selftests rxestat rxestat_paths rxedump rxecpu)
+	peers selftests rxestat rxestat_paths rxedump rxecpu rxetop)
 LINES := $(notdir $(wildcard kernel/patches/lines/*))
 
 test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line
@@ -171,7 +171,7 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module mpibench lockstep  ## rxestat, rxedump, rxecpu, and what provider veth and bench need
+probes: module mpibench lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 

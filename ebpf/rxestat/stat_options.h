@@ -11,7 +11,7 @@
 enum { OPT_OPENMETRICS = 512 };
 
 struct config {
-	bool xmit;		 /* follow sent packets to the device */
+	bool xmit; /* follow sent packets to the device */
 	bool work_requests;
 	bool histograms;	 /* in tables; JSON always has them */
 	const char *openmetrics; /* where to serve them; NULL: nowhere */

@@ -53,7 +53,7 @@ struct report {
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */
 	struct work_report work;
-	__u64 lost;		     /* events without a cell */
+	__u64 lost; /* events without a cell */
 	struct losses losses;
 	/* of class numbers in keys */
 	__u8 service[MAX_CLASSES], class[MAX_CLASSES];

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import PROBE_PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[3]
 
-each_probe = pytest.mark.parametrize("probe", Probe)
+each_probe = pytest.mark.parametrize("probe", PROBE_PROGRAMS)
 
 
 def page(probe: str) -> str:
@@ -75,7 +75,7 @@ def test_same_options_in_the_same_order(probe: str) -> None:
 def test_a_name_has_one_letter_and_p_is_the_pid() -> None:
     """-p is a PID in every probe, as in bcc's tools."""
     letters: dict[str, set[str]] = {}
-    for option in (option for probe in Probe for option in table(probe)):
+    for option in (option for probe in PROBE_PROGRAMS for option in table(probe)):
         letters.setdefault(option.name, set()).add(option.letter)
     assert {name for name, found in letters.items() if len(found) > 1} == set()
     assert {name for name, found in letters.items() if "-p" in found} == {"--pid"}

@@ -73,7 +73,7 @@ def test_packages_install_and_work(packages: list[Path]) -> None:
     copies = [f'copy-in "{path}" /tmp' for path in (*wanted, sample)]
     checks = (
         f"rocelab analyze /tmp/{sample.name}",
-        "rxestat --version && rxedump --version && rxecpu --version",
+        "rxestat --version && rxedump --version && rxecpu --version && rxetop --version",
         "modinfo -F version /lib/modules/*/updates/dkms/rdma_rxe.ko*",
         "ls /usr/share/man/man1/rocelab.1.gz /usr/share/man/man8/rxestat.8.gz",
         "ls /usr/lib/*/wireshark/extcap/rocelab",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rocelab import kernel_lines
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import (
@@ -97,6 +97,10 @@ class Lab:
         document: dict[str, object] = json.loads(self.machine.run(["cat", result]).stdout)
         return cost, document
 
+    def rxetop(self, size: int, *options: str) -> float:
+        """Count them with rxetop attached, which looks every two seconds."""
+        return self._run(("rxetop", "--json", *options, "--", *self._argv(size)))
+
     def rxedump(self, size: int) -> float:
         """Count them while rxedump writes the headers of every packet into memory."""
         words = ("rxedump", "--snapshot-length", "128", "--write", f"{_RESULT}/rxedump.pcapng")
@@ -147,7 +151,7 @@ def lab(unit: str) -> Iterator[Lab]:
         machine.run(["mkdir", "-p", _RESULT])
         for variant in ("stock", "fixes", "events", "instrumented"):
             machine.put(artifacts.driver(LINE, variant).module, f"{_RESULT}/{variant}.ko")
-        install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *Probe)])
+        install_probes(machine, [artifacts.probe(name, LINE) for name in (LOOP, *PROBE_PROGRAMS)])
         # brings in what the module depends on
         machine.run(["modprobe", "rdma_rxe"])
         yield Lab(testbed, unit)

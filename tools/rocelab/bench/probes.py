@@ -49,7 +49,7 @@ def measure_builds(bench: Lab, found: Found) -> None:
 
 
 def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
-    """Measure one load of our driver: events off, on unread, rxestat, rxedump."""
+    """Measure one load of our driver: events off, on unread, rxestat, rxetop, rxedump."""
     bench.load("instrumented", SIZES)
     documents: dict[int, dict[str, Any]] = {}
     for size in SIZES:
@@ -61,6 +61,9 @@ def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
         cost, documents[size] = bench.rxestat(size)
         found[size][costs.STAT].append(cost)
         found[size][costs.XMIT].append(bench.rxestat(size, "--xmit")[0])
+        found[size][costs.WORK].append(bench.rxestat(size, "--work-requests")[0])
+        found[size][costs.TOP].append(bench.rxetop(size))
+        found[size][costs.TOP_SAMPLED].append(bench.rxetop(size, "--sample", "16"))
         found[size][costs.SAMPLED].append(bench.rxestat(size, "--sample", "16")[0])
         found[size][costs.DUMP].append(bench.rxedump(size))
     return documents

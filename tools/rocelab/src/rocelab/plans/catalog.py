@@ -134,6 +134,10 @@ class Probe(StrEnum):
     RXECPU = "rxecpu"
 
 
+PROBE_PROGRAMS = (*Probe, "rxetop")
+"""Every program of ebpf/ that nodes have: those of `Probe`, and what people watch."""
+
+
 TRANSPORTS = {
     transport.name: transport
     for transport in (

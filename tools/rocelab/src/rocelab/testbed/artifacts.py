@@ -13,7 +13,7 @@ from typing import Any
 from rocelab.directory import read_named
 from rocelab.errors import MissingError
 from rocelab.kernel_lines import DEFAULT_LINE
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.record import json_text
 from rocelab.testbed.cache_folder import cache_dir
 
@@ -131,8 +131,8 @@ def probe(name: str, line: str = DEFAULT_LINE) -> Path:
 
 
 def probes(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return the programs of `Probe`, built in the image of a kernel line."""
-    return [probe(name, line) for name in Probe]
+    """Return `PROBE_PROGRAMS`, built in the image of a kernel line."""
+    return [probe(name, line) for name in PROBE_PROGRAMS]
 
 
 def mpibench(line: str = DEFAULT_LINE) -> Path:
@@ -146,5 +146,5 @@ def lockstep() -> Path:
 
 
 def programs(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return the programs that are installed on every node: `Probe` and mpibench."""
+    """Return the programs that are installed on every node: `PROBE_PROGRAMS` and mpibench."""
     return [*probes(line), mpibench(line)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed import artifacts
 from rocelab.testbed.by_name import VirtualTestbed
 from rocelab.testbed.node.prepare_node import device_of, prepare
@@ -20,6 +20,6 @@ def prepare_testbed(testbed: VirtualTestbed, line: str, say: Callable[[str], Non
     except BaseException:
         testbed.down()
         raise
-    probes = ", ".join(Probe)
+    probes = ", ".join(PROBE_PROGRAMS)
     devices = " and ".join(dict.fromkeys(device_of(node) for node in testbed.nodes))
     say(f"on each node: driver rocelab-{driver.patch_id}, device {devices}, {probes}")

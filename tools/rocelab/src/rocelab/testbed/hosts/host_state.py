@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 
 from rocelab.errors import TestbedError
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed import linktap
 from rocelab.testbed.node import Node
 
@@ -16,7 +16,7 @@ FOLDER = "/var/lib/rocelab"
 """On the host, readable by root only: the record, and copies of the files we overwrite."""
 _RECORD = f"{FOLDER}/before.json"
 _COPIES = f"{FOLDER}/files"
-PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*Probe, linktap.TAP))
+PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*PROBE_PROGRAMS, linktap.TAP))
 MPIBENCH = "/usr/local/bin/mpibench"
 _DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}")

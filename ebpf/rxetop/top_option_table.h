@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The option table: getopt, --help and the check of the man page all come from here.
+ * OPTION(letter, name, argument or NULL, help); a letter above 255 has no short form.
+ */
+OPTION('b', "batch", NULL, "print table after table; for pipes and files")
+OPTION('n', "iterations", "N", "end after N tables or documents")
+OPTION('I', "interval", "MS", "look every MS milliseconds (default: 2000)")
+OPTION('j', "json", NULL, "JSON instead of tables, a document a line")
+OPTION('d', "device", "NAME", "only this RDMA device")
+OPTION('f', "filter", "TEXT", "only where command or peer has it, or QPN or PID is it")
+OPTION('s', "sort", "KEY", "packets, bytes, requests, latency, stage, losses, ...")
+OPTION('T', "stage", "NAME", "the stage to look at (default: tx.icrc)")
+OPTION('v', "view", "NAME", "begin with latency, peer, stage or losses")
+OPTION('i', "idle", NULL, "queue pairs without packets in the interval, too")
+OPTION('S', "sample", "N", "only one of N packets and requests, a power of 2")
+OPTION(OPT_BPF_STATS, "bpf-stats", NULL, "make the kernel time each run of our programs")
+OPTION('h', "help", NULL, "print this help and exit")
+OPTION('V', "version", NULL, "print the version and exit")

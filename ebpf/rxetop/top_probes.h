@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Load, attach, choose a stage, count what was lost. */
+#ifndef TOP_PROBES_H
+#define TOP_PROBES_H
+
+#include "top_report.h"
+
+struct rxetop_bpf;
+
+struct probes {
+	struct rxetop_bpf *skel;
+	int map; /* of queue pairs */
+};
+
+/* Up to attached programs. Returns 0, or the status to exit with after the error was printed. */
+int probes_start(struct probes *p, const struct config *config, struct report *report);
+void probes_choose_stage(const struct probes *p, struct stage_choice choice);
+/* What the programs counted apart from queue pairs. */
+void probes_account(const struct probes *p, struct report *report);
+/* After session_close(). */
+void probes_close(struct probes *p);
+
+#endif /* TOP_PROBES_H */

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rxetop's lines: numbers are never cut, names are escaped, rows are selected and sorted. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "text.h"
+#include "top_columns.h"
+
+static void check_number(double value, const char *expected)
+{
+	char text[TEXT_NUMBER];
+
+	text_number(text, value);
+	CHECK(!strcmp(text, expected), "%f is '%s', not '%s'", value, text, expected);
+}
+
+static void check_time(__u64 ns, const char *expected)
+{
+	char text[TEXT_NUMBER];
+
+	text_time(text, ns);
+	CHECK(!strcmp(text, expected), "%llu is '%s', not '%s'", (unsigned long long)ns, text,
+	      expected);
+}
+
+/* what is printed is the number, to its last digit */
+static void check_precision(void)
+{
+	srand(1);
+	for (int i = 0; i < 200000; i++) {
+		double value = exp(rand() * (40.0 / RAND_MAX)), scale = 1;
+		char text[TEXT_NUMBER], *end;
+
+		text_number(text, value);
+		CHECK(strlen(text) <= 6, "'%s' of %f is too long", text, value);
+		double shown = strtod(text, &end);
+		for (const char *unit = "kMGTPE"; *end && *unit; unit++) {
+			scale *= 1000;
+			if (*unit == *end)
+				break;
+		}
+		CHECK(fabs(shown * scale - value) <= fmax(0.0051 * value, 0.051), "'%s' of %f",
+		      text, value);
+	}
+}
+
+static void check_escapes(void)
+{
+	char text[16];
+
+	text_escaped(text, sizeof(text), "a\033[2Jb");
+	CHECK(!strcmp(text, "a\\x1b[2Jb"), "'%s'", text);
+	text_escaped(text, sizeof(text), "\n\\\x7f\xff");
+	CHECK(!strcmp(text, "\\x0a\\x5c\\x7f"), "'%s': whole escapes only", text);
+	text_escaped(text, 4, "abcdef");
+	CHECK(!strcmp(text, "abc"), "'%s'", text);
+}
+
+static struct qp_entry entries[3];
+
+static void fill(struct qp_list *list)
+{
+	static struct qp_entry *at[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct qp_row *row = &entries[i].row;
+
+		*row = (struct qp_row){.key = {.qpn = 16777213 + i}, .listed = true};
+		row->info = (struct rdma_qp){.type = 2, .state = 3, .pid = 4194304 - i};
+		row->packets[SENT] = 1e6 * (3 - i) * (i != 2);
+		row->work = (struct quantiles){.count = 1, .p50 = 1, .p99 = i * 1000, .p999 = ~0u};
+		row->stage = row->work;
+		row->retransmits = 99999999;
+		row->dropped = row->drops[DROP_ICRC] = row->drops[DROP_SEQUENCE] = 99999999;
+		row->peer_qpn = 16777215;
+		snprintf(row->dev, sizeof(row->dev), "rxe_device_with_a_long_name");
+		snprintf(row->peer, sizeof(row->peer), "fe80:1111:2222:3333:4444:5555:6666:777%d",
+			 i);
+		snprintf(row->comm, sizeof(row->comm), i ? "ib_send_bw" : "\033]0;x\007\n");
+		at[i] = &entries[i];
+	}
+	*list = (struct qp_list){.at = at, .n = 3};
+}
+
+static __u32 first_of(const struct qp_list *list, const struct selection *selection, size_t count)
+{
+	size_t n;
+	const struct qp_row **rows = select_rows(list, selection, &n);
+	__u32 qpn = n ? rows[0]->key.qpn : 0;
+
+	CHECK(n == count, "%zu rows, not %zu", n, count);
+	free(rows);
+	return qpn;
+}
+
+static void check_selection(const struct qp_list *list)
+{
+	struct selection s = {};
+
+	CHECK(first_of(list, &s, 2) == 16777213, "the most packets first, idle ones not");
+	s.reverse = true;
+	CHECK(first_of(list, &s, 2) == 16777214, "reversed");
+	s = (struct selection){.idle = true, .sort = SORT_LATENCY};
+	CHECK(first_of(list, &s, 3) == 16777215, "the slowest first");
+	s.sort = SORT_PID;
+	CHECK(first_of(list, &s, 3) == 16777215, "the smallest PID first");
+	snprintf(s.filter, sizeof(s.filter), "send");
+	CHECK(first_of(list, &s, 2) == 16777215, "by command");
+	snprintf(s.filter, sizeof(s.filter), "4194304");
+	CHECK(first_of(list, &s, 1) == 16777213, "by PID");
+	snprintf(s.filter, sizeof(s.filter), "16777214");
+	CHECK(first_of(list, &s, 1) == 16777214, "by QPN");
+	snprintf(s.filter, sizeof(s.filter), ":7770");
+	CHECK(first_of(list, &s, 1) == 16777213, "by peer");
+}
+
+/* every line within the width, every number whole */
+static void check_lines(const struct qp_list *list, enum view view, int width)
+{
+	const struct qp_row *rows[] = {&list->at[0]->row, &list->at[1]->row};
+	struct columns columns;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	columns_choose(&columns, view, width, rows, 2);
+	columns_print_head(out, &columns);
+	fputc('\n', out);
+	columns_print_row(out, &columns, rows[0]);
+	fputc('\n', out);
+	fclose(out);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		CHECK(!width || (int)strlen(line) <= width, "view %d: %zu of %d: '%s'", view,
+		      strlen(line), width, line);
+	free(text);
+}
+
+static void check_widths(const struct qp_list *list)
+{
+	static const struct {
+		enum view view;
+		const char *in_80; /* the last of its own columns */
+	} views[] = {
+		{VIEW_LATENCY, " P99.9"},
+		{VIEW_PEER, " PKT/S"},
+		{VIEW_STAGE, " STG999"},
+		{VIEW_LOSSES, " REASONS"},
+	};
+
+	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+		const struct qp_row *rows[] = {&list->at[0]->row, &list->at[1]->row};
+		struct columns columns;
+		char *text = NULL;
+		size_t size = 0;
+		FILE *out = open_memstream(&text, &size);
+
+		columns_choose(&columns, views[i].view, 80, rows, 2);
+		columns_print_head(out, &columns);
+		fclose(out);
+		CHECK(strstr(text, views[i].in_80), "view %zu has no%s: '%s'", i, views[i].in_80,
+		      text);
+		free(text);
+		for (int width = 8; width < 300; width++)
+			check_lines(list, views[i].view, width);
+		check_lines(list, views[i].view, 0);
+	}
+}
+
+int main(void)
+{
+	struct qp_list list;
+
+	check_number(0, "0");
+	check_number(0.44, "0.4");
+	check_number(9.94, "9.9");
+	check_number(99999, "99999");
+	check_number(99999.5, "100k");
+	check_number(999499, "999k");
+	check_number(999500, "1.00M");
+	check_number(12.34e9, "12.3G");
+	check_number(NAN, "-");
+	check_time(0, "0ns");
+	check_time(999, "999ns");
+	check_time(1000, "1.00us");
+	check_time(999499, "999us");
+	check_time(999500, "1.00ms");
+	check_time(4294967295, "4.29s");
+	check_precision();
+	check_escapes();
+	fill(&list);
+	check_selection(&list);
+	check_widths(&list);
+	return check_end("top");
+}
