@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests mpibench lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -62,10 +62,10 @@ test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selfte
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest -n 2 --dist loadfile $(KERNEL_TESTS) || failed="$$failed $$line"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
-# The lines that `make test` only builds and loads, the other tshark, and Prometheus. In parallel, because an
+# The lines that `make test` only builds and loads, the other tshark, Prometheus and soft iWARP. In parallel, because an
 # image waits for the network half of the time.
 others: apt
-	@$(MAKE) --no-print-directory -j3 prometheus tshark $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
+	@$(MAKE) --no-print-directory -j3 prometheus tshark siw $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
 
 # the supported Debian that this machine is not
 OTHER_DEBIAN := $(if $(shell grep -s '^VERSION_CODENAME=trixie' /etc/os-release),bookworm,trixie)
@@ -181,6 +181,13 @@ lockstep: apt  ## QEMU's plugin for plans with lockstep = true
 selftests: image  ## the kernel's own tests of rxe, where LINE's source has some
 	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) --out $(BUILD)/selftests/$(LINE) \
 		tools/testing/selftests/rdma tools/testing/selftests/kselftest
+
+siw: image  ## soft iWARP for LINE's nodes, which Debian's kernels lack
+	@mkdir -p $(BUILD)/siw/$(LINE)
+	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) \
+		--out $(BUILD)/siw/$(LINE)/source drivers/infiniband/sw/siw
+	@$(call in_root,$(BUILD)/siw/$(LINE)) -C kernel/siw KVER="$(call of_image,kernel_release)" \
+		KSRC=/rocelab/build/source O=/rocelab/build
 
 mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)

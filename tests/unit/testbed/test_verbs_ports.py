@@ -64,6 +64,8 @@ def choose(tree: Tree, netdev: str, device: str = "", port: int = 0, soft: str =
         (MLX4, "ib0", "mlx4_0", 2, "hw-v2", ("mlx4_0", 2)),
         (BNXT, "enp65s0f0np0", "", 0, "hw-v2", ("bnxt_re0", 1)),
         (IRDMA, "ens1f0", "", 0, "hw-v2", ("rocep24s0f0", 1)),
+        (IRDMA, "ens1f1", "", 0, "iwarp", ("iwp24s0f1", 1)),
+        (SIW, "eth1", "", 0, "iwarp", ("siw0", 1)),
     ],
 )
 def test_the_port_of_a_transport(
@@ -98,6 +100,8 @@ NODE = Node()  # type: ignore[assignment]
         (MLX5_BOTH, "enp3s0f1", "mlx5_0", "hw-v2", "link layer is InfiniBand, not Ethernet"),
         (IRDMA, "ens1f1", "", "hw-v1", "link layer is iWARP, not Ethernet"),
         (SIW, "eth1", "", "hw-v2", "link layer is iWARP, not Ethernet"),
+        (IRDMA, "ens1f0", "", "iwarp", "link layer is Ethernet, not iWARP"),
+        (MLX5_BOTH, "enp3s0f1", "mlx5_0", "iwarp", "link layer is InfiniBand, not iWARP"),
         (EFA, "ens5", "efa_0", "hw-v2", "link layer is Unspecified, not Ethernet"),
         (EFA, "ens5", "efa_0", "ib", "link layer is Unspecified, not InfiniBand"),
     ],

@@ -39,7 +39,8 @@ class Counters:
     adapter: Mapping[str, int] = field(default_factory=dict)
     """All counters of a device that is not rxe: `hw.…`, `port.…` and `ethtool.…`."""
     tcp: Mapping[str, int] = field(default_factory=dict)
-    """Segments of the whole node; empty where a capture shows the benchmark's."""
+    """Segments of the whole node; empty where a capture shows the benchmark's, except for iWARP,
+    whose soft devices count nothing."""
 
     @property
     def dropped(self) -> int:
@@ -101,15 +102,20 @@ def _segments(listing: Iterable[str]) -> dict[str, int]:
 
 
 def read(
-    node: Node, port: VerbsPort | None, *, is_shaped: bool = False, by: Maker = "rxe"
+    node: Node,
+    port: VerbsPort | None,
+    *,
+    is_shaped: bool = False,
+    by: Maker = "rxe",
+    segments: bool = False,
 ) -> Counters:
     """Read the counters of a node's data interface and verbs port. Raises CellError.
 
-    `by` says what makes the cell's packets, and so which counters must exist.
+    `by` says what makes the cell's packets, and so which counters must exist. TCP's `segments` are
+    read where asked, and where there is no root to capture those of the benchmark.
     """
     # grep fails if it cannot read a single file, so we check its output instead
-    # root captures the benchmark's own segments
-    listed = command(node.link.netdev, port, segments=not node.has_root)
+    listed = command(node.link.netdev, port, segments=segments or not node.has_root)
     done = node.run(listed, check=False)
     counters = parse(done.stdout)
     lacks = by == "rxe" and port is not None and "sent_pkts" not in counters.rxe

@@ -99,7 +99,7 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 
 
 def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:
-    by_rdma_cm = tool.transfer is not None and tool.transfer.by == "rdma_cm"
+    by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
     script = _UNTIL_LISTENING.format(_LISTENS_BY_RDMA_CM if by_rdma_cm else _LISTENS_BY_TCP)
     port, program = str(job.tcp_port), PurePosixPath(tool.server_argv(job)[0]).name
     waited = server.run(

@@ -118,6 +118,7 @@ class Rig:
                 self.ports[i].of(self.transport),
                 is_shaped=self.link.is_shaped,
                 by=self.transport.by,
+                segments=self.transport.is_iwarp,
             ),
             self._each,
         )

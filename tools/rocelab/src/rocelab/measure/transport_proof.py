@@ -26,6 +26,8 @@ _FEW = 100
 _LARGEST_PATH_MTU = 4096
 _LARGEST_SEGMENT = 65535
 """Of TCP, before the adapter segments it."""
+_FPDU = 20
+"""The least that iWARP adds to a message: length and CRC of MPA, headers of DDP and RDMAP."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ def prove(
         return Proof(transport.name, tuple(_by_counters(transport, moved, measured)))
     few = [_at_most("frames that the capture lost", lost, 1 + frames.frames // _FEW)] * (lost > 0)
     if transport.by == "adapter":
+        if frames.iwarp and transport.is_iwarp:
+            return Proof(transport.name, (*_soft_iwarp(moved, frames, measured, lost), *few))
         rules = _ipoib if transport.family == "tcp" else _by_adapter
         return Proof(transport.name, (*rules(transport, moved, frames, measured), *few))
     if transport.family == "tcp":
@@ -146,7 +150,7 @@ def _roce(
             frames.roce_payload_bytes,
             max(measured.payload_bytes - lost * _LARGEST_PATH_MTU, 0),
         ),
-        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
+        _at_most("TCP payload bytes on the wire", frames.over_tcp, RENDEZVOUS_BYTES),
         _equal("undecoded frames", frames.undecoded, 0),
     ]
 
@@ -156,13 +160,38 @@ def _by_adapter(
 ) -> list[Check]:
     """Check an adapter's traffic, and that it did not cross the interface instead."""
     checks = _by_device(moved, measured)
-    checks.append(
-        _at_most("TCP payload bytes on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES)
-    )
+    checks.append(_at_most("TCP payload bytes on the wire", frames.over_tcp, RENDEZVOUS_BYTES))
+    if transport.is_iwarp:
+        seen = frames.roce_v1 + frames.roce_v2
+        checks.append(_equal("RoCE frames on the wire", seen, 0))
     if transport.roce:
         wrong = frames.roce_v2 if transport.roce == 1 else frames.roce_v1
         checks.append(_equal("RoCE frames of the other version on the wire", wrong, 0))
     return checks
+
+
+def _soft_iwarp(
+    moved: Mapping[str, Counters], frames: Frames, measured: Measurement, lost: int
+) -> list[Check]:
+    """Check what a soft iWARP device (siw) sends: its TCP connections, which MPA begins.
+
+    It counts nothing itself, but its segments are the kernel's.
+    """
+    least = measured.payload_bytes + _FPDU * measured.messages
+    return [
+        *(
+            _above(f"{node} {name}", counters.tcp.get(name, 0), 0)
+            for node, counters in moved.items()
+            for name in ("OutSegs", "InSegs")
+        ),
+        _at_least(
+            "iWARP bytes on the wire",
+            frames.iwarp_payload_bytes,
+            max(least - lost * _LARGEST_SEGMENT, 1),
+        ),
+        _at_most("other TCP payload on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
+        _equal("RoCE frames on the wire", frames.roce_v1 + frames.roce_v2, 0),
+    ]
 
 
 def _by_device(moved: Mapping[str, Counters], measured: Measurement) -> list[Check]:

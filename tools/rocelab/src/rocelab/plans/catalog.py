@@ -59,13 +59,18 @@ class Transport:
     as on InfiniBand."""
     by: Maker = "kernel"
     """What makes the packets: a capture sees only those from the kernel or rxe."""
-    link_layer: Literal["", "Ethernet", "InfiniBand"] = ""
+    link_layer: Literal["", "Ethernet", "InfiniBand", "iWARP"] = ""
     """What its port, or its interface, must be; empty: anything."""
 
     @property
     def is_rxe(self) -> bool:
         """Whether the transport uses rxe, and so has driver stages."""
         return self.by == "rxe"
+
+    @property
+    def is_iwarp(self) -> bool:
+        """Whether its verbs run over TCP, so that only rdma_cm connects them."""
+        return self.link_layer == "iWARP"
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ TRANSPORTS = {
         Transport("hw-v2", "verbs", 2, "RoCE v2", "adapter", "Ethernet"),
         Transport("ib", "verbs", by="adapter", link_layer="InfiniBand"),
         Transport("ipoib", "tcp", by="adapter", link_layer="InfiniBand"),
+        Transport("iwarp", "verbs", by="adapter", link_layer="iWARP"),
     )
 }
 
@@ -269,7 +275,12 @@ TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
 
 
 def measured_by(test: Test, transport: Transport) -> Test | None:
-    """Return what measures `test`'s quantity over `transport`: itself, its counterpart or None."""
+    """Return what measures `test`'s quantity over `transport`: itself, its counterpart or None.
+
+    iWARP has no atomic operations, and of the verbs tools only perftest is run over it.
+    """
+    if transport.is_iwarp and (test.tool != "perftest" or test.name.startswith("atomic")):
+        return None
     if test.family in ("mpi", "any", transport.family):
         return test
     if transport.family == "tcp" and test.tcp_counterpart is not None:

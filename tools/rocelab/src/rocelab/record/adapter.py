@@ -26,15 +26,17 @@ class Moved:
     sent_bytes: int | None
 
 
-# mlx5's vPorts; rxe; bnxt_re and efa; irdma; hfi1; the port counters of InfiniBand (IBTA vol. 1,
-# 16.1.3.5), which RoCE adapters have, too, if they have any
+# mlx5's vPorts; rxe; bnxt_re and efa; irdma; cxgb4; hfi1; the port counters of InfiniBand (IBTA
+# vol. 1, 16.1.3.5), which RoCE adapters have, too, if they have any
 _SENT = (
     *("ethtool.tx_vport_rdma_unicast_packets", "hw.sent_pkts", "hw.tx_pkts"),
-    *("hw.ip4OutPkts", "hw.ip6OutPkts", "hw.TxPkt", "port.port_xmit_packets"),
+    *("hw.ip4OutPkts", "hw.ip6OutPkts", "hw.ip4OutSegs", "hw.ip6OutSegs"),
+    *("hw.TxPkt", "port.port_xmit_packets"),
 )
 _RECEIVED = (
     *("ethtool.rx_vport_rdma_unicast_packets", "hw.rcvd_pkts", "hw.rx_pkts"),
-    *("hw.ip4InPkts", "hw.ip6InPkts", "hw.RxPkt", "port.port_rcv_packets"),
+    *("hw.ip4InPkts", "hw.ip6InPkts", "hw.ip4InSegs", "hw.ip6InSegs"),
+    *("hw.RxPkt", "port.port_rcv_packets"),
 )
 _SENT_BYTES = (
     ("ethtool.tx_vport_rdma_unicast_bytes", 1),

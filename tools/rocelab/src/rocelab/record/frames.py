@@ -22,6 +22,9 @@ _IPV4, _IPV6, _VLAN, _QINQ, _ROCE_V1 = 0x0800, 0x86DD, 0x8100, 0x88A8, 0x8915
 _TCP, _UDP = 6, 17
 _ROCE_V2_PORT = 4791
 _BTH, _ICRC, _GRH = 12, 4, 40
+_SYN = 0x02
+# both frames that begin an iWARP connection (RFC 5044, 7.1.1): "MPA ID Req Frame", "… Rep Frame"
+_MPA = b"MPA ID Re"
 
 # Extended headers after the BTH, in bytes, by the five low bits of the opcode, for RC (and UC,
 # whose opcodes are a subset with the same meaning): InfiniBand Architecture Specification,
@@ -64,6 +67,10 @@ class Frames:
     tcp_data: int = 0
     tcp_data_bytes: int = 0
     tcp_payload_bytes: int = 0
+    iwarp: int = 0
+    iwarp_data: int = 0
+    iwarp_data_bytes: int = 0
+    iwarp_payload_bytes: int = 0
     control: int = 0
     control_payload_bytes: int = 0
     other: int = 0
@@ -74,6 +81,12 @@ class Frames:
     def __post_init__(self, control_ports: Collection[int]) -> None:
         """Keep the ports of TCP connections that are not the benchmark's."""
         self._control_ports = control_ports
+        self._mpa: set[bytes] = set()  # the connections that iWARP has begun
+
+    @property
+    def over_tcp(self) -> int:
+        """Bytes that TCP carried, with those of iWARP."""
+        return self.tcp_payload_bytes + self.iwarp_payload_bytes
 
     def add(self, frame: memoryview, length: int) -> None:
         """Count one frame: its captured bytes, and its length on the link."""
@@ -98,16 +111,25 @@ class Frames:
             # (a later fragment has no transport header, and counts as other)
             total = frame[offset + 2] << 8 | frame[offset + 3]
             header = (frame[offset] & 15) * 4
-            self._add_ip(frame, frame[offset + 9], offset + header, total - header, length)
+            ends = slice(offset + 12, offset + 20)
+            self._add_ip(frame, frame[offset + 9], ends, offset + header, total - header, length)
         elif ethertype == _IPV6:
             payload = frame[offset + 4] << 8 | frame[offset + 5]
-            self._add_ip(frame, frame[offset + 6], offset + 40, payload, length)
+            ends = slice(offset + 8, offset + 40)
+            self._add_ip(frame, frame[offset + 6], ends, offset + 40, payload, length)
         else:
             self.other += 1
 
     def _add_ip(
-        self, frame: memoryview, protocol: int, offset: int, payload: int, length: int
+        self,
+        frame: memoryview,
+        protocol: int,
+        ends: slice,
+        offset: int,
+        payload: int,
+        length: int,
     ) -> None:
+        """`ends`: of both addresses; `offset` and `payload`: of what follows the IP headers."""
         if protocol == _TCP:
             carried = payload - (frame[offset + 12] >> 4) * 4
             source = frame[offset] << 8 | frame[offset + 1]
@@ -115,6 +137,13 @@ class Frames:
             if source in self._control_ports or destination in self._control_ports:
                 self.control += 1
                 self.control_payload_bytes += carried
+                return
+            if self._is_iwarp(frame, ends, offset, carried):
+                self.iwarp += 1
+                if carried > 0:
+                    self.iwarp_data += 1
+                    self.iwarp_data_bytes += length
+                    self.iwarp_payload_bytes += carried
                 return
             self.tcp += 1
             if carried > 0:
@@ -126,6 +155,25 @@ class Frames:
             self._add_roce(frame, offset + 8, payload - 8, length)
         else:
             self.other += 1
+
+    def _is_iwarp(self, frame: memoryview, ends: slice, offset: int, carried: int) -> bool:
+        """Whether a segment, whose TCP header is at `offset`, is of a connection begun by MPA.
+
+        The handshake before it counts as TCP, which it is.
+        """
+        body = offset + (frame[offset + 12] >> 4) * 4
+        begins = carried > len(_MPA) and frame[body : body + len(_MPA)] == _MPA
+        if not (begins or self._mpa):
+            return False
+        addresses, ports = bytes(frame[ends]), bytes(frame[offset : offset + 4])
+        half = len(addresses) // 2
+        one, other = addresses[:half] + ports[:2], addresses[half:] + ports[2:]
+        connection = min(one, other) + max(one, other)
+        if frame[offset + 13] & _SYN:
+            self._mpa.discard(connection)
+        elif begins:
+            self._mpa.add(connection)
+        return connection in self._mpa
 
     def _add_roce(self, frame: memoryview, offset: int, payload: int, length: int) -> None:
         """`payload`: bytes from the BTH to the ICRC, both included."""

@@ -46,6 +46,7 @@ TRANSPORTS: dict[str, TransportStyle] = {
     "rxe-v2": TransportStyle(Colour("#00538f", "#4a9fe0"), "circle", (1, 0)),
     "hw-v1": TransportStyle(Colour("#35a98b", "#7fd8bd"), "triangle-down", (5, 3)),
     "hw-v2": TransportStyle(Colour("#00735a", "#2fb794"), "cross", (1, 0)),
+    "iwarp": TransportStyle(Colour("#5d5fef", "#8a7aff"), "triangle-left", (2, 2)),
     "ib": TransportStyle(Colour("#a3357a", "#e07bb9"), "triangle-right", (2, 2)),
 }
 

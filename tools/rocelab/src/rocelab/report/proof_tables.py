@@ -15,11 +15,12 @@ from rocelab.report.figure import Column, Note, Section, Table
 
 _UNCAPTURED = (
     "Nothing captured the link: {}. Only counters at both nodes prove the transport: the adapter "
-    "(hw-v1, hw-v2, ib), or the interface and TCP (tcp, ipoib), must have sent at least what the "
-    "benchmark did, and rxe nothing. These counters include the traffic of other programs."
+    "(hw-v1, hw-v2, ib, iwarp), or the interface and TCP (tcp, ipoib), must have sent at least "
+    "what the benchmark did, and rxe nothing. These counters include the traffic of other programs."
 )
 _BY_ADAPTER = (
-    "No capture on a host sees packets that an adapter makes (hw-v1, hw-v2, ib, ipoib). There the "
+    "No capture on a host sees packets that an adapter makes (hw-v1, hw-v2, ib, ipoib, iwarp); "
+    "those of soft iWARP, which counts nothing, it does see. There the "
     "proof is that the adapter's counters at both ends rose by at least what the benchmark sent, "
     "and that the host's network stack carried no more than the rendezvous. The columns of the "
     "driver and of the frames are empty or zero."

@@ -26,7 +26,7 @@ def end(node: Node, ports: Ports, transport: Transport) -> End:
         return End(node.link.ipv4)
     port = _port(node, ports, transport)
     if transport.gid_type is None:
-        return End(node.link.ipv4, port.device, port.port)
+        return End(node.link.ipv4, port.device, port.port, rdma_cm=transport.is_iwarp)
     gids = gid.gids_of(node, port.device, port.port)
     chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
     return End(node.link.ipv4, port.device, port.port, chosen.index)

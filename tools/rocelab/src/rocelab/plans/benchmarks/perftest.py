@@ -13,6 +13,7 @@ import re
 
 from rocelab import metrics
 from rocelab.plans.benchmarks.tool import (
+    End,
     Job,
     Measurement,
     Tool,
@@ -35,29 +36,29 @@ _LONGEST_SAMPLE_US = 1e9
 
 def server(job: Job) -> tuple[str, ...]:
     """Return the server's command line."""
-    return _common(job, job.server.device, job.server.port, job.server.gid_index)
+    return _common(job, job.server)
 
 
 def client(job: Job) -> tuple[str, ...]:
     """Return the command line of the client, which measures."""
-    end = job.client
     raw = ("-U",) if job.test.quantity == "latency" else ()
-    return (*_common(job, end.device, end.port, end.gid_index), *raw, job.server.ipv4)
+    return (*_common(job, job.client), *raw, job.server.ipv4)
 
 
-def _common(job: Job, device: str, port: int, gid_index: int) -> tuple[str, ...]:
+def _common(job: Job, end: End) -> tuple[str, ...]:
     # atomics have one size and no option for it
     size = () if job.test.name.startswith("atomic") else ("-s", str(job.size))
-    mtu = () if job.path_mtu is None else ("-m", str(job.path_mtu))
+    mtu = () if job.path_mtu is None or end.rdma_cm else ("-m", str(job.path_mtu))
     # perftest reads /proc/stat only in tests that run for a duration
     length = ("-D", str(job.seconds), "--cpu_util") if job.cpu_util else ("-n", str(job.iterations))
     events = ("-e",) if job.events else ()
     # without a GID, InfiniBand addresses the peer by its LID
-    gid = ("-x", str(gid_index)) if gid_index >= 0 else ()
+    gid = ("-x", str(end.gid_index)) if end.gid_index >= 0 else ()
+    by_cm = ("-R",) if end.rdma_cm else ()
     asked = {"--tclass": job.traffic_class, "--sl": job.service_level}
     priority = tuple(f"{name}={value}" for name, value in asked.items() if value is not None)
     return (
-        *(job.test.program, "-F", "-d", device, "-i", str(port), *gid, *priority),
+        *(job.test.program, "-F", "-d", end.device, "-i", str(end.port), *gid, *by_cm, *priority),
         *("-p", str(job.tcp_port), *length, *events),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )
@@ -68,8 +69,10 @@ def parse(job: Job, stdout: str) -> Measurement:
     found = _MTU.search(stdout)
     if found is None:
         bad_output(job, "no line with the MTU")
-    if job.path_mtu not in (None, int(found[1])):
-        bad_output(job, f"its MTU is {found[1]}, not {job.path_mtu}")
+    # over iWARP TCP divides the messages, whatever perftest prints
+    path_mtu = None if job.server.rdma_cm else int(found[1])
+    if path_mtu is not None and job.path_mtu not in (None, path_mtu):
+        bad_output(job, f"its MTU is {path_mtu}, not {job.path_mtu}")
     row = _summary(job, stdout)
     values = _latency(job, stdout, row) if job.test.quantity == "latency" else _bandwidth(job, row)
     # an atomic's eight bytes travel in its header, not as payload
@@ -78,7 +81,7 @@ def parse(job: Job, stdout: str) -> Measurement:
     # in a run for a duration, what was sent before and after it is not counted
     ways = 2 if job.test.kind is Kind.ONE_WAY_HALF_RTT else 1
     sent = 0 if job.cpu_util else messages * ways
-    return Measurement(values, payload, messages=messages, path_mtu=int(found[1]), sent=sent)
+    return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
 
 
 def _summary(job: Job, stdout: str) -> list[str]:

@@ -22,6 +22,8 @@ class End:
     gid_index: int = -1
     cpus: str = ""
     """The processors that the benchmark may use there, as taskset(1) lists them; empty: all."""
+    rdma_cm: bool = False
+    """Whether the connection is made by rdma_cm, the only way for iWARP."""
 
 
 @dataclass(frozen=True)
