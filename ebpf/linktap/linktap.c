@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * linktap -w FILE [-s SNAPLEN] [-Q in] INTERFACE...
+ * linktap -w FILE [-s SNAPLEN] [-C BYTES] [-Q in] INTERFACE...
  *
  * Capture what crosses a link, each frame once.
  *
@@ -12,7 +12,9 @@
  * what it receives, for a link whose ends are captured on their own machines.
  *
  * Writes until SIGINT or SIGTERM, and then all frames that arrived before the signal. Prints the
- * number of frames, and fails if the kernel dropped one.
+ * number of frames, and fails if the kernel dropped one. With -C the file holds at most so many
+ * bytes; the frames that come later are only counted, by what they are (count.h), and standard
+ * output has these counts at the end.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,6 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "count.h"
 #include "msg.h"
 #include "pcap.h"
 
@@ -51,6 +54,7 @@ struct vlan_tag {
 struct options {
 	const char *file;
 	uint32_t snaplen;
+	uint64_t most_bytes; /* 0: no limit */
 	int arriving;
 	unsigned int ifindex[MOST_ENDS];
 	int ends;
@@ -58,7 +62,7 @@ struct options {
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] [-Q in] INTERFACE...\n");
+	fprintf(stderr, "usage: linktap -w FILE [-s SNAPLEN] [-C BYTES] [-Q in] INTERFACE...\n");
 	return EXIT_USAGE;
 }
 
@@ -68,7 +72,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int c;
 
 	options->snaplen = WHOLE_FRAMES;
-	while ((c = getopt(argc, argv, "w:s:Q:")) != -1) {
+	while ((c = getopt(argc, argv, "w:s:C:Q:")) != -1) {
 		if (c == 'w') {
 			options->file = optarg;
 		} else if (c == 's') {
@@ -77,6 +81,10 @@ static int parse(int argc, char **argv, struct options *options)
 			if (*end || !snaplen || snaplen > LARGEST_FRAME)
 				return usage();
 			options->snaplen = snaplen;
+		} else if (c == 'C') {
+			options->most_bytes = strtoull(optarg, &end, 10);
+			if (*end || !options->most_bytes)
+				return usage();
 		} else if (c == 'Q' && !strcmp(optarg, "in")) {
 			options->arriving = 1;
 		} else {
@@ -173,8 +181,28 @@ static char *put_tag(char *frame, const struct vlan_tag *tag)
 	return frame - VLAN_TAG;
 }
 
+/* what has been captured */
+struct tally {
+	FILE *file;
+	uint64_t bytes; /* of the file */
+	bool full;	/* the rest is only counted */
+	struct counts later;
+};
+
+/* false: the file could not be written */
+static bool keep(struct tally *tally, const struct options *options, const struct timespec *when,
+		 const char *frame, uint32_t captured, uint32_t length)
+{
+	if (options->most_bytes) {
+		tally->bytes += PCAP_RECORD_BYTES + captured;
+		tally->full = tally->full || tally->bytes > options->most_bytes;
+		count_frame(&tally->later, (const uint8_t *)frame, captured, length, !tally->full);
+	}
+	return tally->full || pcap_frame(tally->file, when, frame, captured, length);
+}
+
 /* writes the queued frames; returns their number, or -1 */
-static long drain(int fd, const struct options *options, FILE *file)
+static long drain(int fd, const struct options *options, struct tally *tally)
 {
 	static char space[VLAN_TAG + LARGEST_FRAME];
 	static char control[CONTROL_BYTES] __attribute__((aligned(16)));
@@ -204,14 +232,14 @@ static long drain(int fd, const struct options *options, FILE *file)
 			if (captured > options->snaplen)
 				captured = options->snaplen;
 		}
-		if (!pcap_frame(file, &when, frame, captured, length))
+		if (!keep(tally, options, &when, frame, captured, length))
 			return -1;
 		frames++;
 	}
 }
 
 /* captures until a signal; returns the number of frames, or -1 */
-static long capture(int fd, int signals, const struct options *options, FILE *file)
+static long capture(int fd, int signals, const struct options *options, struct tally *tally)
 {
 	struct pollfd wait[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	long frames = 0;
@@ -221,7 +249,7 @@ static long capture(int fd, int signals, const struct options *options, FILE *fi
 
 		if (poll(wait, 2, -1) < 0 && errno != EINTR)
 			return -1;
-		more = drain(fd, options, file);
+		more = drain(fd, options, tally);
 		if (more < 0)
 			return -1;
 		frames += more;
@@ -230,14 +258,16 @@ static long capture(int fd, int signals, const struct options *options, FILE *fi
 	}
 }
 
-static int finish(int fd, long frames, FILE *file, const char *name)
+static int finish(int fd, long frames, const struct options *options, struct tally *tally)
 {
 	struct tpacket_stats stats = {};
 	socklen_t size = sizeof(stats);
 
-	if (frames < 0 || fclose(file))
+	if (frames < 0 || fclose(tally->file))
 		return msg_error(EXIT_RUN, "the disk is full, or an interface went down", NULL,
-				 "cannot write %s: %s", name, strerror(errno));
+				 "cannot write %s: %s", options->file, strerror(errno));
+	if (options->most_bytes)
+		count_print(&tally->later, stdout);
 	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size))
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot read what was lost: %s",
 				 strerror(errno));
@@ -253,8 +283,8 @@ int main(int argc, char **argv)
 {
 	struct options options = {};
 	sigset_t ends;
+	static struct tally tally = {.bytes = PCAP_FILE_BYTES};
 	int status, signals, fd;
-	FILE *file;
 
 	msg_program = "linktap";
 	status = parse(argc, argv, &options);
@@ -265,14 +295,14 @@ int main(int argc, char **argv)
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signals = signalfd(-1, &ends, SFD_CLOEXEC);
-	file = fopen(options.file, "we");
-	if (signals < 0 || !file || setvbuf(file, NULL, _IOFBF, FILE_BUFFER) ||
-	    !pcap_begin(file, options.snaplen))
+	tally.file = fopen(options.file, "we");
+	if (signals < 0 || !tally.file || setvbuf(tally.file, NULL, _IOFBF, FILE_BUFFER) ||
+	    !pcap_begin(tally.file, options.snaplen))
 		return msg_error(EXIT_RUN, "the folder is missing or not yours", NULL,
 				 "cannot write %s: %s", options.file, strerror(errno));
 	fd = open_socket(&options);
 	if (fd < 0)
 		return EXIT_RUN;
 	msg("listening");
-	return finish(fd, capture(fd, signals, &options, file), file, options.file);
+	return finish(fd, capture(fd, signals, &options, &tally), &options, &tally);
 }

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#define PCAP_FILE_BYTES	  24 /* the head of the file */
+#define PCAP_RECORD_BYTES 16 /* the head of a frame */
+
 /* both return false when the file could not be written; errno says why */
 bool pcap_begin(FILE *file, uint32_t snaplen);
 bool pcap_frame(FILE *file, const struct timespec *when, const void *frame, uint32_t captured,

@@ -44,7 +44,11 @@ test = "send_lat"
 sizes = [4096]
 iterations = 20
 """
-_ADD = "insmod /run/siw.ko && rdma link add siw0 type siw netdev data0"
+# as docs/howto/hosts.md says it
+_ADD = """
+cd /run && modprobe -a rdma_ucm $(modinfo -F depends ./siw.ko | tr , ' ') && insmod siw.ko &&
+rdma link add siw0 type siw netdev data0
+"""
 _REMOVE = "rdma link delete siw0; rmmod siw; rm /run/siw.ko"
 
 
@@ -58,7 +62,6 @@ def soft_iwarp(testbed: QemuTestbed) -> Iterator[None]:
     def add(node: SshNode) -> None:
         remove_device(node)
         node.root.put(module, "/run/siw.ko")
-        node.root.run(("modprobe", "rdma_ucm"))
         node.root.run(("sh", "-c", _ADD))
 
     def remove(node: SshNode) -> None:

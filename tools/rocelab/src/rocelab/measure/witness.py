@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.measure import snaplen
-from rocelab.record import frames
+from rocelab.record import frames, frames_beyond
 from rocelab.record.frames import Frames
 from rocelab.testbed.interface import Captured
 
 
 def count(path: Path, captured: Captured, control_ports: Collection[int]) -> Frames | None:
-    """Count the frames of a step's capture; None if there is none."""
-    return None if captured.missing else frames.count(path, control_ports=control_ports)
+    """Count a step's frames, those in its capture and those beyond; None if nothing captured."""
+    if captured.missing:
+        return None
+    seen = frames.count(path, control_ports=control_ports)
+    captured.not_kept = frames_beyond.add(seen, captured.beyond, control_ports)
+    return seen
 
 
 def record(kept: int, captured: Captured, seen: Frames | None) -> dict[str, Any]:
     """Return the entries of cell.json on a step's capture, which kept so much of each frame."""
     if seen is None:
         return {"capture": {"missing": captured.missing}, "frames": None}
-    return {"capture": snaplen.record(kept, captured.lost), "frames": asdict(seen)}
+    capture = snaplen.record(kept, captured.lost) | {"not_kept": captured.not_kept}
+    return {"capture": capture, "frames": asdict(seen)}

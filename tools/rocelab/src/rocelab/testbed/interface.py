@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,10 @@ class Captured:
 
     lost: int = 0
     """Frames that came faster than they could be written, and are missing in the file."""
+    beyond: list[str] = field(default_factory=list)
+    """What the capturing programs counted beyond the file's bound (docs/formats/run.md)."""
+    not_kept: int = 0
+    """How many frames those are."""
     missing: str = ""
     """Why there is no file, where nothing may capture the data link."""
 

@@ -14,6 +14,8 @@ from rocelab.testbed.node import Node
 
 TAP = "linktap"
 """The capturing program; built from ebpf/linktap."""
+MOST_BYTES = 512 << 20
+"""A capture's file grows up to this; later frames are counted where they are captured."""
 _START_TIMEOUT = 60
 _STOP_TIMEOUT = 60
 _LOST = re.compile(r"\b(\d{1,10}) frames were lost\b")
@@ -28,13 +30,15 @@ def capture(
     Given both ends of a veth pair, linktap captures frames where they arrive. Given one interface,
     it captures both directions, or with `arriving` only what the interface receives. We do not use
     tcpdump(8): when stopped, it drops the packets that it has not read yet, and does not count
-    them. Frames that it had to drop are counted in what this yields. Raises TestbedError
-    when the capture does not start or is not complete for another reason.
+    them. Frames that it had to drop are counted in what this yields, and so are those beyond
+    `MOST_BYTES`. Raises TestbedError when the capture does not start or is not complete for another
+    reason.
     """
     root = machine.root
     remote = root.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
     direction = ("-Q", "in") if arriving else ()
-    process = root.start((TAP, "-w", remote, "-s", str(snaplen), *direction, *netdevs))
+    bounds = ("-s", str(snaplen), "-C", str(MOST_BYTES))
+    process = root.start((TAP, "-w", remote, *bounds, *direction, *netdevs))
     try:
         process.wait_for_line(f"{TAP}: listening", timeout=_START_TIMEOUT)
         captured = Captured()
@@ -50,6 +54,7 @@ def capture(
                 cause=done.stderr.strip()[-500:],
                 action=f"On {machine.name}: look at the free space in /tmp, and at `ip link`.",
             )
+        captured.beyond.append(done.stdout)
         root.get(remote, path)
     finally:
         process.kill()

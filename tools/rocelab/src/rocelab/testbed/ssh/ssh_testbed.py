@@ -131,6 +131,7 @@ class SshTestbed:
                 ]
                 yield together
             together.lost = sum(captured.lost for captured in each)
+            together.beyond = [counted for captured in each for counted in captured.beyond]
             merge(parts, path)
 
     @property

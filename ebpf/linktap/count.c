@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "count.h"
+
+#include <string.h>
+
+#define ETHERTYPE_IPV4	  0x0800
+#define ETHERTYPE_IPV6	  0x86dd
+#define ETHERTYPE_VLAN	  0x8100
+#define ETHERTYPE_QINQ	  0x88a8
+#define ETHERTYPE_ROCE_V1 0x8915
+#define PROTOCOL_TCP	  6
+#define PROTOCOL_UDP	  17
+#define ROCE_V2_PORT	  4791
+#define TCP_SYN		  0x02
+
+#define ETHERNET_BYTES 14
+#define IPV6_BYTES     40
+#define GRH_BYTES      40
+#define BTH_BYTES      12
+#define ICRC_BYTES     4
+#define DETH_BYTES     8
+
+#define DATAGRAM 0x60
+#define CNP	 0x81
+
+/* both frames that begin an iWARP connection (RFC 5044, 7.1.1) */
+static const char mpa[] = "MPA ID Re";
+
+#define MPA_BYTES (sizeof(mpa) - 1)
+
+/* a frame that is read; `cut`: a byte was wanted that is not there */
+struct reader {
+	const uint8_t *frame;
+	size_t captured;
+	uint32_t length;
+	bool cut;
+};
+
+static unsigned int byte_at(struct reader *in, size_t at)
+{
+	if (at < in->captured)
+		return in->frame[at];
+	in->cut = true;
+	return 0;
+}
+
+static unsigned int word_at(struct reader *in, size_t at)
+{
+	return byte_at(in, at) << 8 | byte_at(in, at + 1);
+}
+
+/* bytes of headers after the BTH by the five low bits of the opcode; -1: no such opcode of RC */
+static int extended_bytes(unsigned int operation)
+{
+	static const int8_t bytes[] = {
+		[0x00] = 0,  [0x01] = 0,  [0x02] = 0,  [0x03] = 4,  [0x04] = 0,	 [0x05] = 4,
+		[0x06] = 16, [0x07] = 0,  [0x08] = 0,  [0x09] = 4,  [0x0a] = 16, [0x0b] = 20,
+		[0x0c] = 16, [0x0d] = 4,  [0x0e] = 0,  [0x0f] = 4,  [0x10] = 4,	 [0x11] = 4,
+		[0x12] = 12, [0x13] = 28, [0x14] = 28, [0x15] = -1, [0x16] = 4,	 [0x17] = 4,
+	};
+
+	return operation < sizeof(bytes) ? bytes[operation] : -1;
+}
+
+/* `payload`: bytes from the BTH to the ICRC */
+static void count_roce(struct counts *counts, struct reader *in, size_t offset, long payload)
+{
+	unsigned int opcode = byte_at(in, offset);
+	unsigned int transport = opcode & 0xe0, operation = opcode & 0x1f;
+	int extended = extended_bytes(operation);
+	unsigned int pad;
+
+	if (in->cut || opcode == CNP)
+		return;
+	pad = byte_at(in, offset + 1) >> 4 & 3;
+	if (in->cut)
+		return;
+	if (extended < 0 || (transport != 0x00 && transport != 0x20 && transport != DATAGRAM)) {
+		counts->undecoded++;
+		return;
+	}
+	/* requests for data and acknowledgements carry no message */
+	if (operation == 0x0c || operation == 0x11 || operation == 0x12)
+		return;
+	if (transport == DATAGRAM)
+		extended += DETH_BYTES;
+	payload -= BTH_BYTES + extended + pad + ICRC_BYTES;
+	counts->roce_data++;
+	counts->roce_data_bytes += in->length;
+	counts->roce_payload_bytes += payload > 0 ? payload : 0;
+}
+
+/* `addresses`: where both are, `size` bytes each */
+static struct connection connection_of(const struct reader *in, size_t addresses, size_t size,
+				       size_t ports)
+{
+	struct connection found = {.length = 2 * (size + 2)};
+	uint8_t one[LARGEST_KEY / 2], other[LARGEST_KEY / 2];
+	bool swap;
+
+	memcpy(one, in->frame + addresses, size);
+	memcpy(one + size, in->frame + ports, 2);
+	memcpy(other, in->frame + addresses + size, size);
+	memcpy(other + size, in->frame + ports + 2, 2);
+	swap = memcmp(one, other, size + 2) > 0;
+	memcpy(found.ends, swap ? other : one, size + 2);
+	memcpy(found.ends + size + 2, swap ? one : other, size + 2);
+	return found;
+}
+
+static bool is_iwarp(struct counts *counts, struct reader *in, size_t addresses, size_t size,
+		     size_t offset, long carried)
+{
+	size_t body = offset + (byte_at(in, offset + 12) >> 4) * 4, i;
+	bool begins = carried > (long)MPA_BYTES && body + MPA_BYTES <= in->captured &&
+		      !memcmp(in->frame + body, mpa, MPA_BYTES);
+	struct connection this;
+	unsigned int flags;
+
+	if (!begins && !counts->connections)
+		return false;
+	flags = byte_at(in, offset + 13);
+	if (in->cut || addresses + 2 * size > in->captured)
+		return false;
+	this = connection_of(in, addresses, size, offset);
+	for (i = 0; i < counts->connections; i++)
+		if (counts->mpa[i].length == this.length &&
+		    !memcmp(counts->mpa[i].ends, this.ends, this.length))
+			break;
+	if (flags & TCP_SYN) {
+		if (i < counts->connections)
+			counts->mpa[i] = counts->mpa[--counts->connections];
+		return false;
+	}
+	if (i == counts->connections && begins && i < MOST_CONNECTIONS)
+		counts->mpa[counts->connections++] = this;
+	return i < counts->connections;
+}
+
+static struct tcp_count *tcp_between(struct counts *counts, unsigned int one, unsigned int other,
+				     bool iwarp)
+{
+	unsigned int low = one < other ? one : other, high = one < other ? other : one;
+	struct tcp_count *last = &counts->tcp[MOST_PORTS - 1];
+	size_t i;
+
+	for (i = 0; i < counts->ports; i++) {
+		struct tcp_count *tcp = &counts->tcp[i];
+
+		if (tcp->low == low && tcp->high == high && tcp->iwarp == iwarp)
+			return tcp;
+	}
+	if (counts->ports < MOST_PORTS - 1) {
+		counts->tcp[counts->ports] =
+			(struct tcp_count){.low = low, .high = high, .iwarp = iwarp};
+		return &counts->tcp[counts->ports++];
+	}
+	counts->ports = MOST_PORTS;
+	return last;
+}
+
+static void count_tcp(struct counts *counts, struct reader *in, size_t addresses, size_t size,
+		      size_t offset, long payload, bool kept)
+{
+	long carried = payload - (long)(byte_at(in, offset + 12) >> 4) * 4;
+	unsigned int source = word_at(in, offset), destination = word_at(in, offset + 2);
+	struct tcp_count *tcp;
+	bool iwarp;
+
+	if (in->cut)
+		return;
+	iwarp = is_iwarp(counts, in, addresses, size, offset, carried);
+	if (in->cut || kept)
+		return;
+	tcp = tcp_between(counts, source, destination, iwarp);
+	tcp->frames++;
+	if (carried > 0) {
+		tcp->data++;
+		tcp->data_bytes += in->length;
+		tcp->payload_bytes += carried;
+	}
+}
+
+static void count_ip(struct counts *counts, struct reader *in, unsigned int protocol,
+		     size_t addresses, size_t size, size_t offset, long payload, bool kept)
+{
+	bool roce = false;
+
+	if (protocol == PROTOCOL_TCP) {
+		count_tcp(counts, in, addresses, size, offset, payload, kept);
+		return;
+	}
+	if (kept)
+		return;
+	if (protocol == PROTOCOL_UDP)
+		roce = word_at(in, offset + 2) == ROCE_V2_PORT;
+	if (in->cut)
+		return;
+	if (roce) {
+		counts->roce_v2++;
+		count_roce(counts, in, offset + 8, payload - 8);
+	} else {
+		counts->other++;
+	}
+}
+
+static void count_one(struct counts *counts, struct reader *in, bool kept)
+{
+	unsigned int type = word_at(in, 12), header, fragment, protocol;
+	size_t offset = ETHERNET_BYTES;
+	long payload;
+
+	while (!in->cut && (type == ETHERTYPE_VLAN || type == ETHERTYPE_QINQ)) {
+		type = word_at(in, offset + 2);
+		offset += 4;
+	}
+	if (in->cut)
+		return;
+	if (type == ETHERTYPE_ROCE_V1 && !kept) {
+		payload = word_at(in, offset + 4);
+		if (in->cut)
+			return;
+		counts->roce_v1++;
+		count_roce(counts, in, offset + GRH_BYTES, payload);
+		return;
+	}
+	if (type == ETHERTYPE_IPV4) {
+		/* a later fragment has no transport header */
+		fragment = byte_at(in, offset + 6) & 0x1f;
+		if (!fragment)
+			fragment = byte_at(in, offset + 7);
+		if (!in->cut && !fragment) {
+			payload = word_at(in, offset + 2);
+			header = (byte_at(in, offset) & 15) * 4;
+			protocol = byte_at(in, offset + 9);
+			if (!in->cut)
+				count_ip(counts, in, protocol, offset + 12, 4, offset + header,
+					 payload - header, kept);
+			return;
+		}
+	} else if (type == ETHERTYPE_IPV6) {
+		payload = word_at(in, offset + 4);
+		protocol = byte_at(in, offset + 6);
+		if (!in->cut)
+			count_ip(counts, in, protocol, offset + 8, 16, offset + IPV6_BYTES, payload,
+				 kept);
+		return;
+	}
+	if (!in->cut && !kept)
+		counts->other++;
+}
+
+void count_frame(struct counts *counts, const uint8_t *frame, size_t captured, uint32_t length,
+		 bool kept)
+{
+	struct reader in = {.frame = frame, .captured = captured, .length = length};
+
+	count_one(counts, &in, kept);
+	if (kept)
+		return;
+	counts->frames++;
+	counts->bytes += length;
+	if (in.cut)
+		counts->undecoded++;
+}
+
+static void print_number(FILE *out, const char *name, uint64_t number)
+{
+	fprintf(out, "\"%s\": %llu, ", name, (unsigned long long)number);
+}
+
+void count_print(const struct counts *counts, FILE *out)
+{
+	fputs("{\"schema\": \"rocelab.linktap/1\", ", out);
+	print_number(out, "frames", counts->frames);
+	print_number(out, "bytes", counts->bytes);
+	print_number(out, "roce_v1", counts->roce_v1);
+	print_number(out, "roce_v2", counts->roce_v2);
+	print_number(out, "roce_data", counts->roce_data);
+	print_number(out, "roce_data_bytes", counts->roce_data_bytes);
+	print_number(out, "roce_payload_bytes", counts->roce_payload_bytes);
+	print_number(out, "other", counts->other);
+	print_number(out, "undecoded", counts->undecoded);
+	fputs("\"tcp\": [", out);
+	for (size_t i = 0; i < counts->ports; i++) {
+		const struct tcp_count *tcp = &counts->tcp[i];
+
+		fprintf(out, "%s{\"ports\": [%u, %u], \"iwarp\": %s, ", i ? ", " : "", tcp->low,
+			tcp->high, tcp->iwarp ? "true" : "false");
+		print_number(out, "frames", tcp->frames);
+		print_number(out, "data", tcp->data);
+		print_number(out, "data_bytes", tcp->data_bytes);
+		fprintf(out, "\"payload_bytes\": %llu}", (unsigned long long)tcp->payload_bytes);
+	}
+	fputs("]}\n", out);
+}
