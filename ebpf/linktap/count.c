@@ -13,15 +13,15 @@
 #define ROCE_V2_PORT	  4791
 #define TCP_SYN		  0x02
 
-#define ETHERNET_BYTES 14
-#define IPV6_BYTES     40
-#define GRH_BYTES      40
-#define BTH_BYTES      12
-#define ICRC_BYTES     4
-#define DETH_BYTES     8
+#define ETHERNET_BYTES	  14
+#define IPV6_BYTES	  40
+#define GRH_BYTES	  40
+#define BTH_BYTES	  12
+#define ICRC_BYTES	  4
+#define DETH_BYTES	  8
 
-#define DATAGRAM 0x60
-#define CNP	 0x81
+#define DATAGRAM	  0x60
+#define CNP		  0x81
 
 /* both frames that begin an iWARP connection (RFC 5044, 7.1.1) */
 static const char mpa[] = "MPA ID Re";

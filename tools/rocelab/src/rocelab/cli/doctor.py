@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
 _ON_VIRTUAL_NODES = [name for name, known in TRANSPORTS.items() if known.by != "adapter"]
 
+_AT_ONCE = 6
+"""Checks that run at once: sshd allows ten sessions on a connection."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -30,6 +34,8 @@ class Check:
 
     name: str
     probe: Callable[[], str]
+    alone: bool = True
+    """Whether nothing else may run meanwhile."""
 
 
 def _program(name: str, package: str) -> Callable[[], str]:
@@ -97,32 +103,54 @@ def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
     from rocelab.measure import host_checks
 
     with host_checks.opened(select_hosts(file), TRANSPORTS[transport]) as checks:
-        yield (Check(check.name, check.run) for check in checks)
+        yield (Check(check.name, check.run, check.alone) for check in checks)
+
+
+def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]]:
+    """Yield each check with what it found or what is wrong, in order; many run at once.
+
+    One that must run alone begins when those before it have ended.
+    """
+
+    def found(check: Check) -> str | RocelabError:
+        try:
+            return check.probe()
+        except RocelabError as error:
+            return error
+
+    begun: list[tuple[Check, Future[str | RocelabError]]] = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for check in checks:
+            if not check.alone:
+                begun.append((check, pool.submit(found, check)))
+                continue
+            yield from ((each, future.result()) for each, future in begun)
+            begun.clear()
+            yield check, found(check)
+        yield from ((each, future.result()) for each, future in begun)
 
 
 def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:
     """Try each check; return what it found, or what is wrong with it."""
     answers: list[dict[str, Any]] = []
-    for check in checks:
-        try:
-            answers.append({"check": check.name, "ok": True, "found": check.probe()})
-        except RocelabError as error:
-            said = {"what": error.what, "cause": error.cause, "action": error.action}
+    for check, found in _tried(checks):
+        if isinstance(found, RocelabError):
+            said = {"what": found.what, "cause": found.cause, "action": found.action}
             answers.append({"check": check.name, "ok": False, **said})
+        else:
+            answers.append({"check": check.name, "ok": True, "found": found})
     return answers
 
 
 def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     """Try and print each check; return how many failed."""
     failed = 0
-    for check in checks:
-        try:
-            found = check.probe()
-        except RocelabError as error:
+    for check, found in _tried(checks):
+        if isinstance(found, RocelabError):
             failed += 1
             console.out().print(f"[red]{bad:8}[/red] {check.name}: ", end="")
-            console.out().print(console.clean(error.what), markup=False)
-            for text in (error.cause if causes else "", error.action):
+            console.out().print(console.clean(found.what), markup=False)
+            for text in (found.cause if causes else "", found.action):
                 if text:
                     console.out().print(f"         {console.clean(text)}", markup=False)
         else:

@@ -99,7 +99,7 @@ def _checks(
         (host, node) for host, node in zip(hosts, logins, strict=True) if isinstance(node, SshNode)
     ]
     nodes = [node for _, node in pairs]
-    yield LaunchCheck("clocks", lambda: clocks(nodes))
+    yield LaunchCheck("clocks", lambda: clocks(nodes), alone=True)
     if transport.is_rxe:
         yield LaunchCheck("driver", lambda: driver(nodes))
         yield LaunchCheck("probes", lambda: probes(nodes))
@@ -132,10 +132,10 @@ def _checks(
     for check in launch_checks(rig, transport):
         if check.name == "exchange":
             if transport.family == "verbs":
-                yield LaunchCheck("verbs exchange", exchange)
+                yield LaunchCheck("verbs exchange", exchange, alone=True)
             if broken:
                 return  # MPI would only wait longer for the same packets
-            yield LaunchCheck("MPI exchange", check.run)
+            yield LaunchCheck("MPI exchange", check.run, alone=True)
         elif check.name == "control network":
             yield LaunchCheck("control network", lambda: both_ways(testbed))
             yield LaunchCheck("control addresses", check.run)

@@ -166,7 +166,8 @@ def _watched_values(
     }
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
-    yield from join_values.values(raw)
+    if not step.get("capture", {}).get("not_kept"):  # what is not in the file joins with nothing
+        yield from join_values.values(raw)
     for machine, nodes, split in rxecpu_document.found(raw, tuple(step["counters"])):
         traffic = _traffic(cell, step, nodes, sent)
         yield from ((machine, value) for value in split.values(traffic))

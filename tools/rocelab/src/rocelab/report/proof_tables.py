@@ -143,6 +143,7 @@ def section(run: Run) -> Section:
             ),
             *((Note(_BY_ADAPTER),) if by_adapter and not uncaptured else ()),
             *_cut(run),
+            *_bounded(run),
             *_lost(run),
         ),
         tables=tuple(tables),
@@ -171,6 +172,22 @@ def _cut(run: Run) -> Iterator[Note]:
             f"In {units.plural(cells, 'cell')} with many bytes the capture keeps the first "
             f"{length} bytes of each RoCE frame. All frames are counted; their "
             "ICRCs cannot be verified."
+        )
+
+
+def _bounded(run: Run) -> Iterator[Note]:
+    """Say how many frames were counted beyond the bound of a capture's file."""
+    found = [
+        step.object("capture").integer("not_kept") or 0
+        for cell in run.cells
+        if cell.content
+        for step in cell.content.objects("steps")
+    ]
+    if beyond := sum(max(0, count) for count in found):
+        yield Note(
+            f"Captures of {units.plural(sum(count > 0 for count in found), 'step')} are bounded: "
+            f"{units.grouped(beyond)} later frames were counted where they were captured, and are "
+            "not in wire.pcap."
         )
 
 

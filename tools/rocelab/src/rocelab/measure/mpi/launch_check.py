@@ -18,6 +18,7 @@ from rocelab.plans.catalog import Transport
 from rocelab.testbed import control_network
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
+from rocelab.testbed.node.parallel import at_once
 
 _ENOUGH_LOCKED_KIB = 64 * 1024
 """UCX registers its buffers when it starts; Debian's default of 8 MiB is too small for them."""
@@ -45,6 +46,8 @@ class LaunchCheck:
 
     name: str
     run: Callable[[], str]
+    alone: bool = False
+    """Whether other checks must not run meanwhile."""
 
 
 def launch_checks(rig: Rig, transport: Transport) -> list[LaunchCheck]:
@@ -62,12 +65,12 @@ def launch_checks(rig: Rig, transport: Transport) -> list[LaunchCheck]:
         ]
     if len(hosts) > 1:
         checks.append(LaunchCheck("control network", lambda: _control(hosts, rig)))
-    checks.append(LaunchCheck("exchange", lambda: _exchange(rig, transport)))
+    checks.append(LaunchCheck("exchange", lambda: _exchange(rig, transport), alone=True))
     return checks
 
 
 def _each(hosts: list[Node], check: Callable[[Node], str]) -> str:
-    results = {host.name: check(host) for host in hosts}
+    results = dict(zip((host.name for host in hosts), at_once(check, hosts), strict=True))
     if len(set(results.values())) == 1:
         return next(iter(results.values()))
     return ", ".join(f"{name}: {text}" for name, text in results.items())
@@ -113,10 +116,11 @@ def _locked_memory(node: Node) -> str:
 
 
 def _mtu(rig: Rig) -> str:
-    mtus = {
-        node.name: node.run(("cat", f"/sys/class/net/{node.link.netdev}/mtu")).stdout.strip()
-        for node in rig.nodes
-    }
+
+    def one(node: Node) -> str:
+        return node.run(("cat", f"/sys/class/net/{node.link.netdev}/mtu")).stdout.strip()
+
+    mtus = dict(zip((node.name for node in rig.nodes), at_once(one, rig.nodes), strict=True))
     if len(set(mtus.values())) > 1:
         listed = ", ".join(f"{name}: {mtu[:10]}" for name, mtu in mtus.items())
         raise CellError(
@@ -137,7 +141,7 @@ def _gids(rig: Rig, transport: Transport) -> str:
 def _control(hosts: list[Node], rig: Rig) -> str:
     """Check that each node has its own address on the control network."""
     ends = (rig.testbed.control or ())[: len(hosts)]
-    has = {host.name: _addresses(host) for host in hosts}
+    has = dict(zip((host.name for host in hosts), at_once(_addresses, hosts), strict=True))
     for host, end in zip(hosts, ends, strict=True):
         if end.address not in has[host.name]:
             raise CellError(
