@@ -22,6 +22,7 @@ from fake_testbed import FakeProcess, pcap, roce_v2
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record import frames
+from rocelab.testbed import linktap
 from rocelab.testbed.hosts import source_archive
 from rocelab.testbed.hosts.host_state import HostState
 from rocelab.testbed.node import Completed, DataLink
@@ -85,12 +86,13 @@ def test_traffic_between_any_two_hosts_is_captured(tmp_path: Path, count: int) -
     assert [path.name for path in tmp_path.iterdir()] == ["wire.pcap"]
     seen = frames.count(tmp_path / "wire.pcap")
     started = [tap for host in hosts for tap in host.taps]
+    bounds = ("-s", "128", "-C", str(linktap.MOST_BYTES))
     if count == 2:
         assert seen.roce_v2 == 1
-        assert [tap[-3:] for tap in started] == [("-s", "128", "eth1")]
+        assert [tap[3:] for tap in started] == [(*bounds, "eth1")]
     else:
         assert seen.roce_v2 == sum(range(count + 1))
-        assert [tap[-5:] for tap in started] == [("-s", "128", "-Q", "in", "eth1")] * count
+        assert [tap[3:] for tap in started] == [(*bounds, "-Q", "in", "eth1")] * count
     assert ("every host" in testbed.environment()["witness"]) == (count > 2)
 
 
