@@ -29,6 +29,7 @@ struct capture {
 	struct output out;
 	struct interfaces interfaces;
 	struct links links;
+	struct follow follow; /* as config has it, and how far it is */
 	int described;	      /* interfaces that the file knows */
 	__u64 wall_ns;	      /* CLOCK_REALTIME - CLOCK_MONOTONIC, for the whole session */
 	__u64 packets;	      /* written */

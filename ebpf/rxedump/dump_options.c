@@ -31,6 +31,29 @@ static int take_snap_length(struct config *config, const char *value)
 						  "--snapshot-length takes 0 to 65549, not");
 }
 
+static int take_display_filter(struct config *config, const char *value)
+{
+	config->display_text = value;
+	return display_filter_parse(&config->display, value)
+		       ? OPTION_TAKEN
+		       : msg_error(
+				 EXIT_USAGE, config->display.error,
+				 "rxedump(8), DISPLAY FILTERS, lists what it knows; Wireshark reads "
+				 "the rest from a file",
+				 "--display-filter cannot be read: '%s'", value);
+}
+
+static int check_follow(struct config *config)
+{
+	if (!config->follow.qpn)
+		return -1;
+	if (config->filter.qpn && config->filter.qpn != config->follow.qpn)
+		return msg_error(EXIT_USAGE, NULL, "leave out --qpn",
+				 "--follow and --qpn name different queue pairs");
+	config->filter.qpn = config->follow.qpn;
+	return -1;
+}
+
 static int take(void *into, int letter, char *value)
 {
 	struct config *config = into;
@@ -40,6 +63,12 @@ static int take(void *into, int letter, char *value)
 		config->output = value;
 		return value[0] ? OPTION_TAKEN
 				: option_error("--write takes a file name, not", value);
+	case 'Y':
+		return take_display_filter(config, value);
+	case 'F':
+		return follow_parse(&config->follow, value)
+			       ? OPTION_TAKEN
+			       : option_error("--follow takes QPN:PSN or QPN:#NUMBER, not", value);
 	case 's':
 		return take_snap_length(config, value);
 	case 'S':
@@ -95,9 +124,11 @@ int config_parse(struct config *config, int argc, char **argv)
 	session_options_init(&config->session);
 	config->snap_length = DUMP_LARGEST;
 	config->whole = true;
+	config->display.root = -1;
 	config->sample = 1;
 	config->buffer_kib = 8192;
 	config->hold_ms = 1000;
 	status = options_parse(&line, parts, argc, argv, &config->session.command);
-	return status == -1 ? check(config) : status;
+	status = status == -1 ? check(config) : status;
+	return status == -1 ? check_follow(config) : status;
 }

@@ -3,12 +3,17 @@
 #ifndef DUMP_OPTIONS_H
 #define DUMP_OPTIONS_H
 
+#include "display_filter.h"
+#include "message_follow.h"
 #include "packet_filter.h"
 #include "session_options.h"
 
 struct config {
 	struct packet_filter filter;
 	struct session_options session;
+	struct display_filter display;
+	const char *display_text; /* NULL: all packets */
+	struct follow follow;
 	__u32 snap_length;  /* bytes of a frame, from its Ethernet header on */
 	bool whole;	    /* no limit was wanted */
 	__u32 sample;	    /* 1 in so many */

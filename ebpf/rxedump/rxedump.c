@@ -176,6 +176,19 @@ static void summarize(const struct run *run)
 	    strcmp(c->session->accelerator, "tcg") ? "" : " (emulated: not real time)");
 }
 
+static void tell_message(const struct follow *f)
+{
+	if (!f->qpn)
+		return;
+	if (f->found)
+		msg("message of queue pair %u, %s: PSN %u to %u%s", f->qpn,
+		    f->sent ? "sent" : "received", f->first,
+		    f->is_read && f->read ? f->read_last : f->last,
+		    f->complete && (!f->is_read || f->read) ? "" : ", its end was not seen");
+	else
+		msg("no such message of queue pair %u was seen", f->qpn);
+}
+
 static void print_program_statistics(const struct run *run)
 {
 	for (int i = 0; i < run->session.nprograms; i++) {
@@ -223,6 +236,7 @@ static int record(struct run *run)
 	drain(run);
 	status = finish_capture(run);
 	summarize(run);
+	tell_message(&run->capture.follow);
 	if (run->session.bpf_stats)
 		print_program_statistics(run);
 	return status ?: run->watch.status;
@@ -282,6 +296,7 @@ int main(int argc, char **argv)
 		return status;
 	run.capture.config = &run.config;
 	run.capture.session = &run.session;
+	run.capture.follow = run.config.follow;
 	run.capture.interfaces.node = run.config.session.node;
 	run.probes.quiesce.inner = run.probes.quiesce.outer = -1;
 	session_init(&run.session, &run.config.session);
