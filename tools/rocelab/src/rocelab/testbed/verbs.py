@@ -49,7 +49,8 @@ def place(node: Node, ports: Ports, transport: Transport) -> Place:
         if transport.is_rxe
         else gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
     )
-    return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
+    address = str(chosen.address) if chosen.address.is_link_local else ""
+    return Place(node.name, node.link.netdev, port.device, port.port, chosen.index, address)
 
 
 def _check_interface(node: Node, transport: Transport) -> None:

@@ -33,6 +33,8 @@ class Place:
     device: str = ""
     port: int = 0
     gid_index: int = -1
+    link_local: str = ""
+    """The address of that GID, if it is a link-local one."""
     cpus: str = ""
     """The processors that ranks may use there, as taskset(1) lists them; empty: all."""
 
