@@ -36,7 +36,7 @@ tc qdisc show | grep 4791:
 cat /sys/module/rdma_rxe/parameters/roce_v1
 ip -br link
 rdma link
-ls /sys/kernel/config/rdma_cm 2>/dev/null
+ls /sys/kernel/config/rdma_cm /sys/kernel/tracing/instances 2>/dev/null
 """
 _PROCESSES = "grep -lsz ^ROCELAB_PROCESS= /proc/[0-9]*/environ | cut -d/ -f3"
 
@@ -181,10 +181,15 @@ class Killed:
             check=False,
         )
 
-    def resume(self, run: Path) -> None:
-        """Continue a run; it completes, and counts what it should."""
+    def finish(self, run: Path) -> None:
+        """Continue a run until it is complete."""
         done = self._command("--resume", str(run))
         assert done.returncode == 0, done.stderr
+        assert json.loads((run / "run.json").read_text())["status"] == "complete"
+
+    def resume(self, run: Path) -> None:
+        """Continue a run; it completes, and counts what it should."""
+        self.finish(run)
         self.complete(run)
 
     def again(self, out: Path) -> None:

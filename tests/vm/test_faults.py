@@ -12,13 +12,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from killed_run import Killed, wait_until
 from rocelab import capture
 from rocelab.directory import Directory
 from rocelab.measure import runner
 from rocelab.plans import plan_file
 from rocelab.record import faults_document
 from rocelab.record.faults_document import Event
+from rocelab.testbed.qemu import filter_redirector
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testbed.qemu.qmp import execute
 
 PLAN = """
 [plan]
@@ -40,6 +43,9 @@ ack = { action = "drop", direction = "to_client", message = 160, packet = -1 }
 flap = { action = "flap", message = 10, packet = 7, duration_us = 300000 }
 answer = { action = "drop", direction = "to_client", message = 10, packet = 7 }
 timed = { action = "drop", at_us = 3000, every_us = 30000, times = 3 }
+killed = { action = "kill", message = 10, packet = 1 }
+gone = { action = "vanish", message = 10, packet = 1 }
+stopped = { action = "stop", message = 10, duration_us = 100000 }
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
@@ -73,6 +79,34 @@ iterations = 20
 path_mtu = 1024
 qp_timeout = 18
 faults = ["answer"]
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+label = "killed"
+sizes = [16384]
+iterations = 20
+qp_timeout = 14
+retry_count = 3
+faults = ["killed"]
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+label = "gone"
+sizes = [16384]
+iterations = 20
+qp_timeout = 14
+retry_count = 3
+faults = ["gone"]
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+label = "stopped"
+sizes = [16384]
+iterations = 40
+path_mtu = 1024
+qp_timeout = 18
+rx_depth = 2
+faults = ["stopped"]
 """
 CLIENT = "10.44.0.1"
 
@@ -253,3 +287,104 @@ def test_faults_by_time(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
         assert each.psn is not None
         assert step.on_wire(each.psn) == step.times("n2", "rx", each.psn) + 1
     assert all(each["recovered_ns"] for each in step.record["mended"])
+
+
+@pytest.mark.parametrize("fault", ["killed", "gone"])
+def test_a_server_that_ends_is_a_measurement(
+    testbed: QemuTestbed, steps: dict[str, Step], fault: str
+) -> None:
+    """The client tries four times; capture, its driver and the application agree on the end."""
+    del testbed
+    step = steps[f"send_lat-{fault}"]
+    event, ended, tried = step.event(fault), step.record["ended"], step.record["unanswered"]
+    assert (event.message, event.packet) == (10, 1)
+    assert event.psn is not None
+    # IBV_WC_RETRY_EXC_ERR, after the first try and three retries
+    assert ended["completion_status"] == 12
+    assert ended["exit_status"] != 0
+    assert step.record["driver"]["n1"]["retry_exceeded_err"] == 1
+    assert tried["psn"] == event.psn
+    assert tried["tries"] == step.on_wire(event.psn) == step.times("n1", "tx", event.psn) == 4
+    assert step.recovery(fault)["recovered_ns"] is None
+    # each try waits for 67 ms, on a clock that may be slow, and never less
+    assert ended["gave_up_ns"] > 4 * 4096 * 2**14
+    assert {each.done for each in step.events if each.fault == fault} == (
+        {"kill"} if fault == "killed" else {"vanish", "lost"}
+    )
+
+
+def test_a_killed_servers_machine_drops_what_still_comes(
+    testbed: QemuTestbed, steps: dict[str, Step]
+) -> None:
+    """Because the queue pair is gone: its driver says so of each try."""
+    del testbed
+    step = steps["send_lat-killed"]
+    tries = step.drivers["n2"].filter(pl.col("psn") == step.event("killed").psn)
+    assert tries.height == 4
+    assert tries["comment"].str.contains(" drop=qpn").all()
+
+
+def test_a_receiver_that_is_not_ready(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
+    """Its own driver refuses what comes while no receive is posted, and nothing is lost."""
+    del testbed
+    step = steps["send_bw-stopped"]
+    refused = step.wire.filter((pl.col("src") != CLIENT) & pl.col("syndrome").is_between(32, 63))
+    assert refused.height > 0
+    assert step.record["naks"]["rnr"] == refused.height
+    assert step.record["driver"]["n2"]["send_rnr_err"] == refused.height
+    assert step.record["driver"]["n1"]["rcvd_rnr_err"] == refused.height
+    for psn in refused["psn"]:
+        assert step.on_wire(psn) > 1
+    # after each RNR NAK rxe sends a sequence NAK for what followed: either may be the cause
+    causes = step.record["causes"]
+    assert causes.get("after_rnr", 0) + causes.get("after_nak", 0) > 0
+    assert [each.done for each in step.events] == ["stop"]
+    assert step.recovery("stopped")["recovered_ns"] > 100_000_000
+
+
+KILLED = """
+[plan]
+name = "kills"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = ["rxestat"]
+[testbed.faults]
+stopped = { action = "stop", message = 10, duration_us = 3000000 }
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [64]
+iterations = 20
+qp_timeout = 18
+faults = ["stopped"]
+"""
+_STOPPED = "grep -qs '^State:.T' /proc/[0-9]*/status"
+
+
+def test_a_killed_run_with_faults(
+    testbed: QemuTestbed, shared_testbed: QemuTestbed, tmp_path: Path
+) -> None:
+    """While its frames wait and the server's process is stopped: nothing stays, and it resumes."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(KILLED)
+    where = ("--name", shared_testbed.spec.name)
+    whole = Killed(testbed.nodes, plan, tmp_path, where)
+    whole.before = whole.traces()
+    server = testbed.nodes[1]
+    with whole.started("killed") as run:
+        wait_until(
+            "the server is stopped",
+            lambda: server.run(("sh", "-c", _STOPPED), check=False).returncode == 0,
+            seconds=300,
+        )
+        run.process.kill()
+        run.left_nothing()
+    assert run.folder is not None
+    whole.finish(run.folder)
+    (step,) = run.folder.glob("cells/*/64")
+    with Directory.open(step) as folder:
+        assert [each.done for each in faults_document.read(folder)] == ["stop"]
+    assert whole.traces() == whole.before
+    qmp = shared_testbed.state.path / f"{testbed.nodes[0].name}.qmp"
+    assert filter_redirector.PREFIX not in str(execute(qmp, "qom-list", {"path": "/objects"}))
+    assert not list(shared_testbed.state.path.glob(f"{filter_redirector.PREFIX}*"))

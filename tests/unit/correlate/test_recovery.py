@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from faulty_frames import ACK, CLIENT, READ, READ_FIRST, READ_LAST, frame, message
-from rocelab.correlate.recovery import recovery
+from rocelab.correlate.recovery import Unanswered, recovery
 from rocelab.record.faults_document import Event
 
 NAK = 0x60
@@ -83,3 +83,17 @@ def test_what_never_came_has_no_time(tmp_path: Path) -> None:
     never, elsewhere = recovery(wire, CLIENT, [event("drop", 13), event("drop", 99)]).mended
     assert (never.found, never.recovered_ns) == (True, None)
     assert (elsewhere.found, elsewhere.recovered_ns) == (False, None)
+
+
+def test_tries_that_nobody_answers(tmp_path: Path) -> None:
+    """They are counted by the fault's own packet, and everything that was sent since."""
+    first, second = message(10), message(14)
+    frames = [
+        *((at, each) for at, each in enumerate(first)),
+        (20, answer(13)),
+        *((100 * tries + at, each) for tries in (1, 2, 3) for at, each in enumerate(second)),
+    ]
+    wire = capture(tmp_path / "wire.pcap", frames)
+    found = recovery(wire, CLIENT, [event("kill", 15)]).unanswered
+    assert found == Unanswered(psn=15, tries=3, sent=11, span_ns=(303 - 101) * US)
+    assert recovery(wire, CLIENT, [event("drop", 11)]).unanswered is None

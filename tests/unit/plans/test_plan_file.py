@@ -304,6 +304,17 @@ def test_faults_belong_to_benchmarks() -> None:
     assert "faults" not in plan_file.from_toml(GOOD, "p.toml").to_dict()["testbed"]
 
 
+def test_faults_that_end_the_connection() -> None:
+    ending = FAULTY.replace('action = "drop"', 'action = "kill"')
+    ending = ending.replace('faults = ["b', 'retry_count = 3\nrx_depth = 2\nfaults = ["b')
+    plan = plan_file.from_toml(ending, "p.toml")
+    faulty, plain = plan.benchmarks
+    assert faulty.ends_with_error
+    assert (faulty.retry_count, faulty.rx_depth) == (3, 2)
+    assert (plain.ends_with_error, plain.retry_count, plain.rx_depth) == (False, None, None)
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+
+
 def test_faults_by_time() -> None:
     timed = FAULTY.replace("message = 3\npacket = 7", "at_us = 500\nevery_us = 40\ntimes = 9")
     plan = plan_file.from_toml(timed, "p.toml")
@@ -325,7 +336,21 @@ def test_faults_by_time() -> None:
         ("faults.seven", 'faults."a b"', "cannot name a fault"),
         ("faults.seven]", "faults]\nseven = 3\n[testbed.faults.six]", "is not a table"),
         ("rnr_timer = 0", "message = 1", "needs the client's queue pair number"),
-        ("rnr_timer = 0", 'direction = "to_client"', "rnr_nak answers a request"),
+        ("rnr_timer = 0", 'direction = "to_client"', "rnr_nak meets a request"),
+        ('action = "drop"', 'action = "kill"', "retries are unlimited with rxe"),
+        ('action = "drop"', 'action = "vanish"\ntimes = 2', "seven.times: 2 is out of range"),
+        (
+            'action = "drop"',
+            'action = "stop"\ndirection = "to_client"',
+            "stop meets a request",
+        ),
+        ('faults = ["busy", "seven"]', "retry_count = 7", "retry_count: 7 is out of range"),
+        ('faults = ["b', 'retry_count = 3\npath_mtu = 1024\nfaults = ["b', "takes the largest MTU"),
+        (
+            '"send_bw"\nsizes = [16384]\nfaults',
+            '"send_lat"\nrx_depth = 1\nsizes = [16384]\nfaults',
+            "perftest send_lat never outruns its receiver",
+        ),
         ('["busy", "seven"]', '["busy", "eight"]', "faults: unknown value 'eight'"),
         ('"perftest"\ntest = "send_bw"', '"mpibench"\ntest = "latency"', "several queue pairs"),
         ('"rxe-v2"]', '"rxe-v1"]', "they meet only RoCE v2"),

@@ -82,3 +82,21 @@ def test_other_values_are_absent(tmp_path: Path) -> None:
 def test_a_run_without_faults_has_no_section(tmp_path: Path) -> None:
     assert fault_tables.section(read.load(SMALL.write(tmp_path / "run"))) is None
     assert fault_tables.section(run_with(tmp_path, "none")) is None
+
+
+def test_a_connection_that_a_fault_ended(tmp_path: Path) -> None:
+    ended = {
+        **FAULTS,
+        "unanswered": {"psn": 39, "tries": 4, "sent": 30, "span_ns": 200_000_000},
+        "ended": {"exit_status": 17, "completion_status": 12, "gave_up_ns": 270_000_000},
+    }
+    section = fault_tables.section(run_with(tmp_path, ended))
+    assert section is not None
+    (row,) = section.tables[1].rows
+    saw = "IBV_WC_RETRY_EXC_ERR (no answer)"
+    assert row[1:] == ("270\u202fms", "4", "30", saw, "17")
+    strange = {**ended, "unanswered": [], "ended": {"completion_status": 99, "gave_up_ns": "x"}}
+    section = fault_tables.section(run_with(tmp_path, strange))
+    assert section is not None
+    absent = units.ABSENT
+    assert section.tables[1].rows[0][1:] == (absent,) * 3 + ("completion status 99", absent)

@@ -217,7 +217,7 @@ def test_the_client_is_told_of_congestion() -> None:
     assert int.from_bytes(one[47:50]) == CLIENT_QPN
     assert one[46] == 0x40
     assert roce_frame.icrc(one[14:-4]) == one[-4:]
-    assert link.altered == Altered(received=0, on_wire=3)
+    assert link.altered == Altered(received=0, on_wire=3, spoilt=3)
 
 
 def test_a_server_that_is_not_ready_takes_nothing_until_the_same_packet() -> None:
@@ -273,3 +273,61 @@ def test_other_frames_pass(odd: bytes) -> None:
     link = FaultyLink([fault("drop", message=1, packet=0)])
     assert [due.frame for due in through(link, [odd])] == [odd]
     assert not link.events
+
+
+@pytest.mark.parametrize("action", ["kill", "stop"])
+def test_the_link_waits_for_the_servers_process(action: str) -> None:
+    """No frame passes before it is done; then all do, in order, that of the fault first."""
+    link = FaultyLink([fault(action, message=2, packet=1)])
+    first, second = message(10), message(14)
+    through(link, first)
+    assert link.awaits is None
+    assert psns(through(link, second)) == [14]
+    assert link.awaits is not None
+    assert through(link, [frame(ACK, 13, to_client=True)], TO_CLIENT) == []
+    assert link.events == []
+    out = link.done(2000)
+    assert psns(out) == [15, 16, 17, 13]
+    assert [due.direction for due in out] == [TO_SERVER] * 3 + [TO_CLIENT]
+    assert link.awaits is None
+    ((event,), done) = link.events, link.done(3000)
+    assert done == []
+    assert (event.done, event.psn, event.message, event.packet) == (action, 15, 2, 1)
+    assert event.time_ns == 2000
+    assert link.altered == Altered()
+
+
+def test_what_waited_may_wait_again() -> None:
+    link = FaultyLink(
+        [fault("stop", name="a", message=1, packet=1), fault("kill", message=1, packet=3)]
+    )
+    assert psns(through(link, message(10))) == [10]
+    assert psns(link.done(2000)) == [11, 12]
+    assert link.awaits is not None
+    assert link.awaits.action is Action.KILL
+    assert psns(link.done(3000)) == [13]
+
+
+def test_a_server_that_vanishes_is_silent_for_good() -> None:
+    link = FaultyLink([fault("vanish", message=2, packet=1)])
+    assert psns(through(link, message(10) + message(14))) == [10, 11, 12, 13, 14]
+    late = 10**15
+    assert link.frame(TO_CLIENT, frame(ACK, 13, to_client=True), late) == []
+    assert link.frame(TO_SERVER, frame(ONLY, 99), late) == []
+    assert [each.done for each in link.events] == ["vanish", *["lost"] * 4]
+    assert link.altered == Altered(received=-5, on_wire=-1)
+
+
+def test_queue_pairs_before_are_left_alone() -> None:
+    """As that of perftest's rendezvous by rdma_cm; its answers count for nothing either."""
+    link = FaultyLink([fault("drop", message=1, packet=0)], pairs_before=1)
+    other = bytearray(frame(ONLY, 500))
+    other[42 + 5 : 42 + 8] = (7).to_bytes(3)
+    answer = bytearray(frame(ACK, 500, to_client=True))
+    answer[42 + 5 : 42 + 8] = (9).to_bytes(3)
+    assert len(through(link, [bytes(other)])) == 1
+    assert len(through(link, [bytes(answer)], TO_CLIENT)) == 1
+    assert psns(through(link, message(10))) == [11, 12, 13]
+    through(link, [frame(ACK, 13, to_client=True)], TO_CLIENT)
+    assert len(through(link, [bytes(other)])) == 1
+    assert [each.psn for each in link.events] == [10]

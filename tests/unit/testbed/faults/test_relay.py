@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from faulty_frames import message
 from rocelab.errors import TestbedError
-from rocelab.plans.fault import TO_CLIENT, TO_SERVER
+from rocelab.plans.fault import TO_CLIENT, TO_SERVER, Action, FaultPlan
 from rocelab.testbed.faults.link import Due, FaultyLink
-from rocelab.testbed.faults.relay import DIRECTIONS, Relay
+from rocelab.testbed.faults.relay import DIRECTIONS, Relay, Signal
 
 Ends = dict[tuple[str, str], socket.socket]
 
@@ -28,7 +32,15 @@ class Later(FaultyLink):
 @pytest.fixture
 def relay(tmp_path: Path) -> Iterator[tuple[Relay, Ends]]:
     """A relay, and QEMU's ends of its sockets."""
-    made = Relay(tmp_path, Later(()))
+    with joined(tmp_path, Later(()), lambda _: None) as (made, ends):
+        yield made, ends
+
+
+@contextmanager
+def joined(
+    folder: Path, link: FaultyLink, signal: Signal
+) -> Iterator[tuple[Relay, dict[tuple[str, str], socket.socket]]]:
+    made = Relay(folder, link, signal)
     ends: Ends = {}
     for key, path in made.paths.items():
         ends[key] = socket.socket(socket.AF_UNIX)
@@ -90,3 +102,71 @@ def test_qemu_may_close_first(relay: tuple[Relay, Ends]) -> None:
     for end in ends.values():
         end.close()
     made.close()
+
+
+KILL = FaultPlan(
+    name="it",
+    action=Action.KILL,
+    direction=TO_SERVER,
+    message=1,
+    packet=1,
+    times=1,
+    every=0,
+    at_us=0,
+    every_us=0,
+    bit=0,
+    duration_us=0,
+    count=0,
+    rnr_timer=0,
+)
+
+
+def test_frames_wait_until_the_signal_has_worked(tmp_path: Path) -> None:
+    """And pass afterwards."""
+    asked, may_work = threading.Event(), threading.Event()
+
+    def signal(name: str) -> None:
+        assert name == "KILL"
+        asked.set()
+        assert may_work.wait(20)
+
+    with joined(tmp_path, FaultyLink([KILL]), signal) as (made, ends):
+        frames = [framed(each) for each in message(10)]
+        ends[TO_SERVER, "out"].sendall(b"".join(frames))
+        assert received(ends[TO_SERVER, "into"], len(frames[0])) == frames[0]
+        assert asked.wait(20)
+        ends[TO_SERVER, "into"].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            ends[TO_SERVER, "into"].recv(1)
+        ends[TO_SERVER, "into"].settimeout(20)
+        may_work.set()
+        rest = b"".join(frames[1:])
+        assert received(ends[TO_SERVER, "into"], len(rest)) == rest
+        made.close()
+
+
+def test_a_stopped_process_continues_when_the_benchmark_ends(tmp_path: Path) -> None:
+    """However long it was to be stopped."""
+    sent: list[str] = []
+    stop = replace(KILL, action=Action.STOP, duration_us=3600 * 1_000_000)
+    with joined(tmp_path, FaultyLink([stop]), sent.append) as (made, ends):
+        frames = b"".join(framed(each) for each in message(10))
+        ends[TO_SERVER, "out"].sendall(frames)
+        assert received(ends[TO_SERVER, "into"], len(frames)) == frames
+        assert sent == ["STOP"]
+        made.close()
+    assert sent == ["STOP", "CONT"]
+
+
+def test_a_signal_that_fails_is_not_silent(tmp_path: Path) -> None:
+    def signal(_: str) -> None:
+        raise TestbedError("no such process")
+
+    with joined(tmp_path, FaultyLink([KILL]), signal) as (made, ends):
+        ends[TO_SERVER, "out"].sendall(b"".join(framed(each) for each in message(10)))
+        deadline = time.monotonic() + 20
+        while made.is_running:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        with pytest.raises(TestbedError, match="the faulty link failed"):
+            made.close()

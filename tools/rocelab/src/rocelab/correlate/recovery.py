@@ -43,6 +43,18 @@ class Mended:
 
 
 @dataclass(frozen=True)
+class Unanswered:
+    """The client's tries for the packet that a fault met and that never got a good answer."""
+
+    psn: int
+    tries: int
+    sent: int
+    """Packets that the client sent from the first try on."""
+    span_ns: int
+    """From the first try to the client's last packet."""
+
+
+@dataclass(frozen=True)
 class Recovery:
     """What a step's faults cost."""
 
@@ -55,6 +67,8 @@ class Recovery:
     """Why, as the analyzer says, with the number of packets."""
     naks: dict[str, int]
     """NAKs by kind, and `rnr`."""
+    unanswered: Unanswered | None = None
+    """None: every fault's packet was answered."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,7 @@ class _Sent:
     opcode: int
     psn: int
     answer: bool
+    dqpn: int
     good: bool
     """Its ICRC is right, and it is no NAK."""
 
@@ -76,6 +91,7 @@ def recovery(wire: Path, client: str, events: Sequence[Event]) -> Recovery:
             row["opcode"],
             row["psn"],
             row["src"] != client,
+            row["dqpn"],
             row["icrc_ok"] is not False and (row["syndrome"] or 0) < 0x20,
         )
         for row in _rows(found)
@@ -87,11 +103,31 @@ def recovery(wire: Path, client: str, events: Sequence[Event]) -> Recovery:
     told = [row for row in _rows(found) if row["opcode"] == _CNP]
     mended = tuple(_mended(event, requests, answers, marked, bool(told)) for event in _main(events))
     met = {event.psn for event in events}
-    return Recovery(mended, _usual(requests, answers, met), *_followed(found.result, client))
+    return Recovery(
+        mended,
+        _usual(requests, answers, met),
+        *_followed(found.result, client),
+        _unanswered(mended, requests),
+    )
+
+
+def _unanswered(mended: Iterable[Mended], requests: Sequence[_Sent]) -> Unanswered | None:
+    for each in mended:
+        tries = [sent for sent in requests if sent.psn == each.psn]
+        if each.recovered_ns is None and tries and each.direction == "to_server":
+            later = [
+                sent
+                for sent in requests
+                if sent.at_ns >= tries[0].at_ns and sent.dqpn == tries[0].dqpn
+            ]
+            return Unanswered(
+                tries[0].psn, len(tries), len(later), later[-1].at_ns - tries[0].at_ns
+            )
+    return None
 
 
 def _rows(found: capture.Analysis) -> Iterable[dict[str, Any]]:
-    columns = ["time_ns", "src", "opcode", "psn", "icrc_ok", "syndrome", "ecn"]
+    columns = ["time_ns", "src", "dqpn", "opcode", "psn", "icrc_ok", "syndrome", "ecn"]
     return pl.DataFrame(found.packets).select(columns).iter_rows(named=True)
 
 

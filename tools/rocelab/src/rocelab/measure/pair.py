@@ -43,22 +43,34 @@ def run(
     *,
     timeout: int,
     keep: Callable[[str, Completed], None] = lambda _name, _done: None,
+    must_fail: bool = False,
 ) -> Completed:
     """Start the server, wait until it listens, run the client, and wait for the server to end.
 
     Where the kernel serves, there is only the client. Returns the completed client. `keep` gets
     each process (`client`, `server`) as soon as it has ended, even if it failed, to save its
     output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
-    TestbedError when a node does not answer.
+    TestbedError when a node does not answer. With `must_fail`, the client has to fail by itself,
+    and the server is then killed.
     """
     if tool.server is None:
         return _run_client(tool, job, client, timeout, keep)
     process = _start(tool, job, server)
     try:
         _wait_until_listening(process, tool, job, server)
-        done = _run_client(tool, job, client, timeout, keep)
+        done = _run_client(tool, job, client, timeout, keep, must_fail=must_fail)
+        if done.returncode:
+            process.kill()
+            keep("server", process.wait(timeout=_END_TIMEOUT))
+            return done
         ended = _wait_for_end(process, tool, job, server)
         keep("server", ended)
+        if must_fail:
+            raise CellError(
+                f"{job.test.program}, {job.size} bytes: the client ended without an error",
+                cause="the fault that should have ended its connection met no packet",
+                action="Choose a message that the client sends: `iterations` limits them.",
+            )
         if ended.returncode and not tool.transfer:
             raise CellError(
                 f"{job.test.program}: the server on {server.name} exited with {ended.returncode}",
@@ -71,14 +83,21 @@ def run(
 
 
 def _run_client(
-    tool: Tool, job: Job, client: Node, timeout: int, keep: Callable[[str, Completed], None]
+    tool: Tool,
+    job: Job,
+    client: Node,
+    timeout: int,
+    keep: Callable[[str, Completed], None],
+    *,
+    must_fail: bool = False,
 ) -> Completed:
     # timeout(1) runs on the node, so that nothing keeps running there
     near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
     limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
-    if done.returncode:
+    expected = must_fail and done.returncode != _TIMED_OUT
+    if done.returncode and not expected:
         _raise_failed(job, done, timeout)
     return done
 
@@ -100,6 +119,7 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 
 def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:
     by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
+    by_rdma_cm = by_rdma_cm or job.retry_count is not None
     script = _UNTIL_LISTENING.format(_LISTENS_BY_RDMA_CM if by_rdma_cm else _LISTENS_BY_TCP)
     port, program = str(job.tcp_port), PurePosixPath(tool.server_argv(job)[0]).name
     waited = server.run(

@@ -21,12 +21,12 @@ from rocelab.measure import (
     witness,
 )
 from rocelab.measure.counters import Counters
-from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
+from rocelab.measure.probes import driver_events, run_rxecpu, run_rxedump, run_rxestat
 from rocelab.measure.probes.probe_process import ProbeError
 from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
-from rocelab.plans.benchmarks.tool import End, Job, Tool, Value
+from rocelab.plans.benchmarks.tool import End, Job, Measurement, Tool, Value
 from rocelab.plans.catalog import Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import layout, rxestat_document
@@ -125,7 +125,8 @@ def measure(
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
         before = rig.counters()
         with (
-            fault_step.faulty(rig, cell.benchmark.faults) as link,
+            fault_step.faulty(rig, cell) as link,
+            driver_events.recorded(rig.nodes, into, cell.benchmark.faults),
             rig.testbed.capture(capture, snaplen=kept) as captured,
             observed(
                 rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
@@ -133,13 +134,20 @@ def measure(
             timed(rig, (tool.client(job), tool.server_argv(job)), into, observe),
             rig.one_clock(),
         ):
-            done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep)
+            must_fail = cell.benchmark.ends_with_error
+            done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep, must_fail=must_fail)
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
-    results = tool.parse(job, done.stdout)
+    results = Measurement((), 0) if must_fail else tool.parse(job, done.stdout)
     seen = witness.count(capture, captured, rig.testbed.control_ports)
     proven = transport_proof.prove(
-        cell.transport, moved, seen, results, lost=captured.lost, altered=link.altered
+        cell.transport,
+        moved,
+        seen,
+        results,
+        lost=captured.lost,
+        altered=link.altered,
+        managed=fault_step.managed(capture) if must_fail else None,
     )
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
@@ -154,7 +162,7 @@ def measure(
         **witness.record(kept, captured, seen),
         "proof": {**asdict(proven), "ok": proven.ok},
         "probe": [asdict(check) for check in checks],
-        **fault_step.record(link, into, rig, moved),
+        **fault_step.record(link, into, rig, moved, done if must_fail else None),
     }
     return Step(record, proven, checks, {size: results.values})
 
@@ -178,6 +186,8 @@ def job_of(
         traffic_class=cell.benchmark.traffic_class,
         service_level=cell.benchmark.service_level,
         depth=cell.benchmark.depth or 1,
+        retry_count=cell.benchmark.retry_count,
+        rx_depth=cell.benchmark.rx_depth,
     )
 
 

@@ -131,6 +131,8 @@ def _measured(
     """What the benchmark said of each size, and how many messages it sent if they are of one."""
     if cell.benchmark.mpi is None:
         size = int(step["size"])
+        if cell.benchmark.ends_with_error:
+            return {size: ()}, 0
         said = _reparse(cell, size, raw)
         return {size: said.values}, said.sent
     sweep = _reparse_mpi(cell, step, raw)

@@ -26,12 +26,22 @@ class Action(StrEnum):
     """The client gets an RNR NAK instead of an answer, as if the server had no receive buffer."""
     FLAP = "flap"
     """The link is down for a while, in both directions and for everything."""
+    VANISH = "vanish"
+    """From the packet on, nothing reaches or leaves the server, as if its machine lost power."""
+    KILL = "kill"
+    """The server's process is killed before its machine gets the packet."""
+    STOP = "stop"
+    """The server's process is stopped before its machine gets the packet, and continues later."""
 
 
-TIMED = (Action.DELAY, Action.FLAP)
+TIMED = (Action.DELAY, Action.FLAP, Action.STOP)
 """Actions that last for `duration_us`."""
 COUNTED = (Action.REORDER, Action.CNP)
 """Actions of `count` packets."""
+ENDING = (Action.VANISH, Action.KILL)
+"""Actions after which the client's connection must end with an error: that is what is measured."""
+OF_PROCESS = (Action.KILL, Action.STOP)
+"""Actions on the server's process. The link waits until they are done."""
 TO_SERVER, TO_CLIENT = "to_server", "to_client"
 LAST = -1
 """As `packet`: the last one of its message."""

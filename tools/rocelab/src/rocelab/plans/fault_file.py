@@ -7,7 +7,9 @@ import re
 
 from rocelab.plans.fault import (
     COUNTED,
+    ENDING,
     LAST,
+    OF_PROCESS,
     TIMED,
     TO_CLIENT,
     TO_SERVER,
@@ -25,7 +27,8 @@ _BTH_BITS = 8 * 12
 _LARGEST_BITS = 8 * 4096
 _BY_TIME = {"why": "a fault by time meets any packet", "action": "Remove it, or at_us."}
 _BY_PLACE = {"why": "the fault does not begin at a time", "action": "Give at_us, too."}
-_ONLY_REQUESTS = (Action.CNP, Action.RNR_NAK)
+_ANSWERED = (Action.CNP, Action.RNR_NAK)
+_ONLY_REQUESTS = (*_ANSWERED, *ENDING, *OF_PROCESS)
 
 
 def read(table: Table) -> tuple[FaultPlan, ...]:
@@ -45,11 +48,11 @@ def _fault(name: str, table: Table) -> FaultPlan:
     action = Action(table.choice("action", tuple(map(str, Action))))
     direction = table.choice("direction", (TO_SERVER, TO_CLIENT), default=TO_SERVER)
     if action in _ONLY_REQUESTS and direction != TO_SERVER:
-        table.fail("direction", f"{action} answers a request", action='Use "to_server".')
+        table.fail("direction", f"{action} meets a request", action='Use "to_server".')
     at_us = table.integer("at_us", default=0, low=0, high=_LATEST_US)
     by_place = at_us == 0
     message = _of(table, "message", by_place, 2, 1, _MOST_MESSAGES, **_BY_TIME)
-    if action in _ONLY_REQUESTS and by_place and message < 2:
+    if action in _ANSWERED and by_place and message < 2:
         table.fail(
             "message",
             f"{action} needs the client's queue pair number, which the first answer tells",
@@ -61,7 +64,7 @@ def _fault(name: str, table: Table) -> FaultPlan:
         direction=direction,
         message=message,
         packet=_of(table, "packet", by_place, 0, LAST, (1 << 23) - 1, **_BY_TIME),
-        times=table.integer("times", default=1, low=1, high=1000),
+        times=table.integer("times", default=1, low=1, high=1 if action in ENDING else 1000),
         every=_of(table, "every", by_place, 0, 0, _MOST_MESSAGES, **_BY_TIME),
         at_us=at_us,
         every_us=_of(table, "every_us", not by_place, 0, 0, _LATEST_US, **_BY_PLACE),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
-from rocelab.plans.fault import FaultPlan
+from rocelab.plans.fault import ENDING, FaultPlan
 
 ENOUGH_REPETITIONS = 6
 """Fewest samples whose median has a 95 % confidence interval (rocelab.stats.summary)."""
@@ -153,8 +153,17 @@ class Benchmark:
     """The most bytes of messages per size, as IMB has it: fewer iterations; None: no limit."""
     depth: int | None = None
     """Requests that fio keeps in flight; None: one."""
+    retry_count: int | None = None
+    """Times that perftest sends a request again; None: its choice."""
+    rx_depth: int | None = None
+    """Receives that the server keeps posted; None: the tool's choice."""
     optional: bool = False
     """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
+
+    @property
+    def ends_with_error(self) -> bool:
+        """Whether one of its faults ends the client's connection, which is then measured."""
+        return any(fault.action in ENDING for fault in self.faults)
 
     def iterations_of(self, size: int) -> int:
         """Return the number of messages of a size, if the tool counts messages."""

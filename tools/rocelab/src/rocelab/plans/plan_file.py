@@ -247,8 +247,16 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         large_iterations=_optional(table, "large_iterations", FEWEST_ITERATIONS, 10_000_000),
         volume=_optional(table, "volume", 1, 1 << 50),
         depth=_depth(table, tool),
+        retry_count=_retry_count(table, test),
+        rx_depth=_rx_depth(table, test),
         optional=_may_lack(table, tool),
     )
+    if benchmark.ends_with_error and benchmark.retry_count is None:
+        table.fail(
+            "faults",
+            "one ends the connection, but perftest's 7 retries are unlimited with rxe",
+            action="Set retry_count to 1 to 6.",
+        )
     _refuse_parts(table, test, benchmark.sizes)
     return benchmark
 
@@ -285,6 +293,33 @@ def _depth(table: Table, tool: str) -> int | None:
     if depth is not None and tool != "fio":
         table.fail("depth", f"{tool} has none", action="Only fio keeps several requests in flight.")
     return depth
+
+
+def _retry_count(table: Table, test: Test) -> int | None:
+    if not table.has("retry_count"):
+        return None
+    if test.tool != "perftest":
+        table.fail("retry_count", f"{test.tool} cannot set it", action="Only perftest does.")
+    if table.has("path_mtu"):
+        table.fail(
+            "retry_count",
+            "perftest sets it by rdma_cm, which takes the largest MTU",
+            action="Remove path_mtu or retry_count.",
+        )
+    return table.integer("retry_count", low=1, high=6)
+
+
+def _rx_depth(table: Table, test: Test) -> int | None:
+    """Return how many receives the server posts, which only a stream of SENDs can outrun."""
+    if not table.has("rx_depth"):
+        return None
+    if (test.tool, test.name) != ("perftest", "send_bw"):
+        table.fail(
+            "rx_depth",
+            f"{test.tool} {test.name} never outruns its receiver",
+            action="Only perftest's send_bw does.",
+        )
+    return table.integer("rx_depth", low=1, high=16384)
 
 
 def _may_lack(table: Table, tool: str) -> bool:

@@ -12,7 +12,7 @@ from rocelab.directory import Directory
 from rocelab.record import json_text, layout
 
 SCHEMA = "rocelab.faults/1"
-_NEVER_THERE = ("drop", "flap", "rnr_nak", "lost")
+_NEVER_THERE = ("drop", "flap", "vanish", "rnr_nak", "lost")
 _NOT_RECEIVED = (*_NEVER_THERE, "corrupt")
 """What the receiving driver never counts: an ICRC that is wrong is not a received packet."""
 
@@ -43,10 +43,16 @@ class Altered:
     """Packets that both drivers together counted more than were sent; negative: fewer."""
     on_wire: int = 0
     """Frames at the client's card, behind the faults for its answers, before them for requests."""
+    spoilt: int = 0
+    """Packets that a driver drops on arrival for what is in them: wrong ICRCs, and CNPs."""
 
     def __add__(self, other: Altered) -> Altered:
         """Return what both changed together."""
-        return Altered(self.received + other.received, self.on_wire + other.on_wire)
+        return Altered(
+            self.received + other.received,
+            self.on_wire + other.on_wire,
+            self.spoilt + other.spoilt,
+        )
 
     @classmethod
     def by(cls, event: Event) -> Altered:
@@ -55,10 +61,11 @@ class Altered:
             return cls()
         twice = event.done == "duplicate"
         received = twice - (event.done in _NOT_RECEIVED) + (event.done == "sent rnr_nak")
+        spoilt = int(event.done in ("corrupt", "sent cnp"))
         if event.direction != "to_client":
-            return cls(received)
+            return cls(received, 0, spoilt)
         on_wire = twice - (event.done in _NEVER_THERE) + event.done.startswith("sent ")
-        return cls(received, on_wire)
+        return cls(received, on_wire, spoilt)
 
 
 UNALTERED = Altered()

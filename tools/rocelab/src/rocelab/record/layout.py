@@ -45,6 +45,11 @@ def is_trace(name: str) -> bool:
     return TRACE in name and not name.startswith(".")
 
 
+def events(node: str) -> str:
+    """What the driver's tracepoints at a node said of a step with faults."""
+    return f"events.{node}.txt"
+
+
 def output(program: str) -> str:
     """Standard output of `client`, `server` or `mpirun`."""
     return f"{program}.out"

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rocelab import units
 from rocelab.accelerators import is_emulated
-from rocelab.record.read import Cell, Json, Run
+from rocelab.record.read import Json, Run
 from rocelab.record.text import one_line
 from rocelab.report import facts, wording
 from rocelab.report.figure import Column, Note, Section, Table
@@ -18,6 +16,15 @@ _MEANING = (
     "client's card; the usual time is the median of the packets that no fault met. Causes are the "
     "analyzer's and, like NAKs and counters, of all faults of the size together."
 )
+_ENDS = (
+    "From the client's first request for the fault's packet until its queue pair was in error: the "
+    "capture's time until the last packet, then the driver's time until the error. Tries: how "
+    "often that packet was sent."
+)
+_STATUSES = {
+    12: "IBV_WC_RETRY_EXC_ERR (no answer)",
+    13: "IBV_WC_RNR_RETRY_EXC_ERR (receiver not ready)",
+}
 _CAUSES = {
     "after_nak": "NAK",
     "after_rnr": "RNR NAK",
@@ -30,15 +37,23 @@ _CAUSES = {
 
 def section(run: Run) -> Section | None:
     """Return the section; None without faults in any cell."""
-    rows = [row for cell in run.cells for row in _cell(cell)]
+    steps = [
+        (cell.name, step.object("faults"))
+        for cell in run.cells
+        if cell.content is not None
+        for step in cell.content.objects("steps")
+    ]
+    rows = [_row(cell, faults, each) for cell, faults in steps for each in faults.objects("mended")]
     if not rows:
         return None
+    ended = [_ended(cell, faults) for cell, faults in steps if faults.object("ended").data]
     emulated = [name for name in facts.accelerators(run) if is_emulated(name)]
     return Section(
         "faults",
         "Faults and recovery",
         notes=(
             Note(_MEANING),
+            *([Note(_ENDS)] if ended else []),
             *(Note(wording.accelerator_caption(name), "warning") for name in emulated),
         ),
         tables=(
@@ -59,17 +74,37 @@ def section(run: Run) -> Section | None:
                 ),
                 tuple(rows),
             ),
+            *([_table_of_ends(ended)] if ended else []),
         ),
     )
 
 
-def _cell(cell: Cell) -> Iterator[tuple[str, ...]]:
-    if cell.content is None:
-        return
-    for step in cell.content.objects("steps"):
-        faults = step.object("faults")
-        for mended in faults.objects("mended"):
-            yield _row(cell.name, faults, mended)
+def _table_of_ends(rows: list[tuple[str, ...]]) -> Table:
+    return Table(
+        "Connections that a fault ended, as it should",
+        (
+            Column("cell", name=True),
+            Column("gave up after", numeric=True),
+            Column("tries", numeric=True),
+            Column("packets sent", numeric=True),
+            Column("application saw"),
+            Column("exit status", numeric=True),
+        ),
+        tuple(rows),
+    )
+
+
+def _ended(cell: str, faults: Json) -> tuple[str, ...]:
+    ended, tried = faults.object("ended"), faults.object("unanswered")
+    status = ended.integer("completion_status")
+    return (
+        cell,
+        _time(ended.integer("gave_up_ns")),
+        _count(tried.integer("tries")),
+        _count(tried.integer("sent")),
+        units.ABSENT if status is None else _STATUSES.get(status, f"completion status {status}"),
+        _count(ended.integer("exit_status")),
+    )
 
 
 def _row(cell: str, faults: Json, mended: Json) -> tuple[str, ...]:

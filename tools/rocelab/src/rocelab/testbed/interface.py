@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from rocelab import accelerators
 from rocelab.plans.catalog import Transport
-from rocelab.plans.fault import FaultPlan
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.faults.link import FaultyLink
+from rocelab.testbed.faults.relay import Signal
 from rocelab.testbed.node.interface import Node
 
 WHOLE_FRAMES = 65535
@@ -97,8 +97,11 @@ class StartsRanks(Protocol):
 class CanFail(Protocol):
     """A testbed whose data link can have faults."""
 
-    def faulty(self, faults: Sequence[FaultPlan]) -> AbstractContextManager[FaultyLink]:
-        """Have faults happen on the data link while the context lasts. Raises TestbedError."""
+    def faulty(self, link: FaultyLink, signal: Signal) -> AbstractContextManager[None]:
+        """Have faults happen on the data link while the context lasts. Raises TestbedError.
+
+        `signal` sends the server's process a signal.
+        """
 
 
 Testbed.__test__ = False  # type: ignore[attr-defined]  # despite its name, not a pytest class

@@ -27,6 +27,7 @@ from rocelab.stats.summary import mean, median, nearest_rank, sample_stdev
 
 _MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
 _SAMPLE = re.compile(r"^(\d+), (\S+)$")
+_FAILED = re.compile(r"Failed status (\d{1,3})\b")
 _MIB = float(1 << 20)
 PROC_STAT = "proc_stat"
 """The kind of a CPU utilization computed from the ticks in /proc/stat (docs/howto/cpu.md)."""
@@ -36,7 +37,8 @@ _LONGEST_SAMPLE_US = 1e9
 
 def server(job: Job) -> tuple[str, ...]:
     """Return the server's command line."""
-    return _common(job, job.server)
+    depth = () if job.rx_depth is None else ("-r", str(job.rx_depth))
+    return (*_common(job, job.server), *depth)
 
 
 def client(job: Job) -> tuple[str, ...]:
@@ -54,11 +56,24 @@ def _common(job: Job, end: End) -> tuple[str, ...]:
     events = ("-e",) if job.events else ()
     # without a GID, InfiniBand addresses the peer by its LID
     gid = ("-x", str(end.gid_index)) if end.gid_index >= 0 else ()
-    by_cm = ("-R",) if end.rdma_cm else ()
+    by_cm = ("-R",) if end.rdma_cm or job.retry_count is not None else ()
     asked = {"--tclass": job.traffic_class, "--sl": job.service_level}
+    # only rdma_cm takes a number of retries; otherwise it is 7, which rxe takes as unlimited
+    retries = () if job.retry_count is None else (f"--retry_count={job.retry_count}",)
     priority = tuple(f"{name}={value}" for name, value in asked.items() if value is not None)
     return (
-        *(job.test.program, "-F", "-d", end.device, "-i", str(end.port), *gid, *by_cm, *priority),
+        *(
+            job.test.program,
+            "-F",
+            "-d",
+            end.device,
+            "-i",
+            str(end.port),
+            *gid,
+            *by_cm,
+            *priority,
+            *retries,
+        ),
         *("-p", str(job.tcp_port), *length, *events),
         *("-u", str(job.qp_timeout), *mtu, *size),
     )
@@ -82,6 +97,12 @@ def parse(job: Job, stdout: str) -> Measurement:
     ways = 2 if job.test.kind is Kind.ONE_WAY_HALF_RTT else 1
     sent = 0 if job.cpu_util else messages * ways
     return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
+
+
+def completion_error(said: str) -> int | None:
+    """Return the status of the work completion that ended a client (enum ibv_wc_status)."""
+    found = _FAILED.search(said)
+    return int(found[1]) if found else None
 
 
 def _summary(job: Job, stdout: str) -> list[str]:

@@ -52,6 +52,11 @@ class Job:
     service_level: int | None = None
     depth: int = 1
     """Requests that fio keeps in flight."""
+    retry_count: int | None = None
+    """Times that a request is sent again; the connection is then made by rdma_cm. None: the tool's
+    choice."""
+    rx_depth: int | None = None
+    """Receives that the server keeps posted; None: the tool's choice."""
     folder: str = ""
     """The folder of a transferred file or of a disk, on both nodes."""
 

@@ -6,7 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rocelab.plans.fault import LAST, TO_CLIENT, TO_SERVER, Action, FaultPlan
+from rocelab.plans.fault import (
+    LAST,
+    TO_CLIENT,
+    TO_SERVER,
+    Action,
+    FaultPlan,
+)
 from rocelab.record.faults_document import UNALTERED, Altered, Event
 from rocelab.testbed.faults import roce_frame
 from rocelab.testbed.faults.messages import Messages, Place
@@ -15,6 +21,7 @@ from rocelab.testbed.faults.roce_frame import Packet
 _HOLD_NS = 200_000_000
 """A held packet goes on after this time, even if nothing overtakes it."""
 _MOST_EVENTS = 100_000
+_FOREVER_NS = 1 << 62
 _OTHER = {TO_SERVER: TO_CLIENT, TO_CLIENT: TO_SERVER}
 
 
@@ -32,6 +39,17 @@ class _Held:
     due: Due
     left: int
     """Packets that have yet to overtake it."""
+
+
+@dataclass
+class _Parked:
+    """A link that waits until something is done to the server's process."""
+
+    fault: FaultPlan
+    packet: Packet
+    place: Place
+    frames: list[tuple[str, bytes]]
+    """With their directions; the first one is the packet that the fault met."""
 
 
 @dataclass
@@ -62,10 +80,12 @@ class _Rule:
 class FaultyLink:
     """Two directions of frames, of which the plan's faults meet some.
 
-    Faults meet the packets of the first queue pair that the client sends a request to.
+    Faults meet the packets of the first queue pair that the client sends a request to, after
+    `pairs_before` others.
     """
 
     faults: Sequence[FaultPlan]
+    pairs_before: int = 0
     events: list[Event] = field(default_factory=list)
     passed: dict[str, int] = field(default_factory=lambda: {TO_SERVER: 0, TO_CLIENT: 0})
     """Frames that came in, by direction."""
@@ -81,9 +101,11 @@ class FaultyLink:
         self._start_ns: int | None = None
         self._messages = Messages()
         self._server_qpn: int | None = None
+        self._others: set[tuple[str, int]] = set()
         self._client_qpn: int | None = None
         self._msn = 0
         self._held: list[_Held] = []
+        self._parked: _Parked | None = None
         self._down_until = 0
         self._down_by = self._refused_by = ""
         self._not_ready: int | None = None
@@ -92,6 +114,31 @@ class FaultyLink:
     def frame(self, direction: str, frame: bytes, now_ns: int) -> list[Due]:
         """Take a frame from one side; return the frames to hand over."""
         self.passed[direction] += 1
+        return self._take(direction, frame, now_ns)
+
+    @property
+    def awaits(self) -> FaultPlan | None:
+        """What is to be done to the server's process: frames wait until `done` says that it is."""
+        return self._parked.fault if self._parked else None
+
+    def done(self, now_ns: int) -> list[Due]:
+        """Note that it is done; return the frames to hand over."""
+        parked, self._parked = self._parked, None
+        if parked is None:
+            return []
+        name = parked.fault.name
+        self._note(now_ns, TO_SERVER, parked.packet, parked.place, name, str(parked.fault.action))
+        (first, *others) = parked.frames
+        # not through `_take`: the packet that the fault met has been followed already
+        out = [Due(now_ns, *first)]
+        for direction, frame in others:
+            out += self._take(direction, frame, now_ns)
+        return out
+
+    def _take(self, direction: str, frame: bytes, now_ns: int) -> list[Due]:
+        if self._parked is not None:
+            self._parked.frames.append((direction, frame))
+            return []
         packet = roce_frame.parse(frame)
         if now_ns < self._down_until:
             self._note(now_ns, direction, packet, None, self._down_by, "lost")
@@ -127,15 +174,24 @@ class FaultyLink:
         if direction == TO_SERVER:
             if packet.is_response:
                 return None
-            if self._server_qpn is None:
+            if self._server_qpn is None and not self._is_other(direction, packet):
                 self._server_qpn = packet.dqpn
             return self._messages.place(packet) if packet.dqpn == self._server_qpn else None
         if not packet.is_response or self._client_qpn not in (None, packet.dqpn):
+            return None
+        if self._client_qpn is None and self._is_other(direction, packet):
             return None
         self._client_qpn = packet.dqpn
         msn = roce_frame.msn_of(frame, packet)
         self._msn = self._msn if msn is None else msn
         return self._messages.place(packet)
+
+    def _is_other(self, direction: str, packet: Packet) -> bool:
+        """Whether a packet is of one of the queue pairs before."""
+        seen = {qpn for way, qpn in self._others if way == direction}
+        if packet.dqpn not in seen and len(seen) < self.pairs_before:
+            self._others.add((direction, packet.dqpn))
+        return (direction, packet.dqpn) in self._others
 
     def _is_refused(self, direction: str, packet: Packet, place: Place, now_ns: int) -> bool:
         """Whether a server that is not ready drops the request, until the refused one comes."""
@@ -185,6 +241,11 @@ class FaultyLink:
             case Action.FLAP:
                 self._down_until = now_ns + fault.duration_us * 1000
                 self._down_by = fault.name
+            case Action.VANISH:
+                self._down_until, self._down_by = _FOREVER_NS, fault.name
+            case Action.KILL | Action.STOP:
+                self._parked = _Parked(fault, packet, place, [(direction, frame)])
+                return
         self._note(now_ns, direction, packet, place, fault.name, done)
 
     def _answers(self, now_ns: int) -> Iterator[Due]:

@@ -13,27 +13,36 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 from rocelab.errors import TestbedError
-from rocelab.plans.fault import TO_CLIENT, TO_SERVER
+from rocelab.plans.fault import TO_CLIENT, TO_SERVER, Action, FaultPlan
 from rocelab.testbed.faults.link import Due, FaultyLink
 
 DIRECTIONS = (TO_SERVER, TO_CLIENT)
 _LENGTH = 4
+_ACTED = b"a"
+"""Through the pipe that otherwise ends the thread."""
 _LONGEST_FRAME = 1 << 17
 _READ = 1 << 16
 _IDLE_SECONDS = 0.2
 _JOIN_SECONDS = 10
+Signal = Callable[[str], None]
+"""Sends the server's process a signal, by name, and returns when it has worked."""
 
 
 class Relay:
     """Listens on two sockets per direction: frames come `out` of QEMU and go back `into` it."""
 
-    def __init__(self, folder: Path, link: FaultyLink) -> None:
+    def __init__(self, folder: Path, link: FaultyLink, signal: Signal) -> None:
         self._link = link
+        self._signal = signal
+        self._hands = ThreadPoolExecutor(1, "server's process")
+        self._ending = threading.Event()
+        self._acting: Future[None] | None = None
         self._stack = ExitStack()
         self.paths = {
             (direction, end): folder / f"{direction}-{end}.sock"
@@ -80,6 +89,8 @@ class Relay:
 
     def close(self) -> None:
         """Stop, and close all sockets. Raises TestbedError if the link failed meanwhile."""
+        self._ending.set()
+        self._hands.shutdown()
         os.write(self._stop, b"x")
         if self._thread.ident is not None:
             self._thread.join(_JOIN_SECONDS)
@@ -110,7 +121,7 @@ class Relay:
     def _turn(self, ready: selectors.BaseSelector) -> bool:
         """Wait for frames or a time, and carry what there is; return whether to go on."""
         for key, _ in ready.select(self._timeout()):
-            if key.fd == self._wake:
+            if key.fd == self._wake and os.read(self._wake, 1) != _ACTED:
                 return False
             if key.data in self._out and key.fileobj is self._out[key.data]:
                 data = self._out[key.data].recv(_READ)
@@ -123,12 +134,35 @@ class Relay:
                     now = time.monotonic_ns()
                     self._hand_over(self._link.frame(key.data, frame, now), now)
         now = time.monotonic_ns()
+        self._act(now)
         self._hand_over(self._link.late(now), now)
         while self._later and self._later[0][0] <= now:
             self._send(heapq.heappop(self._later)[2])
         for direction in DIRECTIONS:
             self._flush(direction, ready)
         return True
+
+    def _act(self, now_ns: int) -> None:
+        """Do to the server's process what the link waits for, in another thread."""
+        if self._acting is not None and self._acting.done():
+            self._acting.result()
+            self._acting = None
+            self._hand_over(self._link.done(now_ns), now_ns)
+        fault = self._link.awaits
+        if fault is None or self._acting is not None:
+            return
+        self._acting = self._hands.submit(
+            self._signal, "KILL" if fault.action is Action.KILL else "STOP"
+        )
+        self._acting.add_done_callback(lambda _: os.write(self._stop, _ACTED))
+        if fault.action is Action.STOP:
+            self._hands.submit(self._continue, self._acting, fault)
+
+    def _continue(self, stopped: Future[None], fault: FaultPlan) -> None:
+        """Let the server's process go on when its time is over, or the benchmark is."""
+        if stopped.exception() is None:
+            self._ending.wait(fault.duration_us / 1e6)
+            self._signal("CONT")
 
     def _timeout(self) -> float:
         if not self._later:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rocelab.plans.fault import TO_CLIENT, TO_SERVER
 from rocelab.testbed.faults.link import FaultyLink
-from rocelab.testbed.faults.relay import Relay
+from rocelab.testbed.faults.relay import Relay, Signal
 from rocelab.testbed.qemu.qmp import execute
 
 PREFIX = "fault-"
@@ -23,14 +23,14 @@ _QUEUES = {TO_SERVER: "rx", TO_CLIENT: "tx"}
 
 
 @contextmanager
-def inserted(qmp: Path, netdev: str, link: FaultyLink) -> Iterator[None]:
+def inserted(qmp: Path, netdev: str, link: FaultyLink, signal: Signal) -> Iterator[None]:
     """Lead both directions of a card through `link` meanwhile. Raises TestbedError."""
     with ExitStack() as stack:
         # next to QEMU's own sockets: their path is short enough
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(dir=qmp.parent, prefix=PREFIX))
         )
-        relay = Relay(folder, link)
+        relay = Relay(folder, link, signal)
         stack.callback(relay.close)
         for (direction, end), path in relay.paths.items():
             name = f"{PREFIX}{direction}-{end}".replace("_", "-")

@@ -21,11 +21,11 @@ from typing import Any
 from rocelab import accelerators
 from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
-from rocelab.plans.fault import FaultPlan
 from rocelab.testbed import artifacts, bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.faults.link import FaultyLink
+from rocelab.testbed.faults.relay import Signal
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 from rocelab.testbed.qemu import accelerator_probe, filter_dump, filter_redirector
@@ -153,12 +153,11 @@ class QemuTestbed:
             raise
 
     @contextmanager
-    def faulty(self, faults: Sequence[FaultPlan]) -> Iterator[FaultyLink]:
+    def faulty(self, link: FaultyLink, signal: Signal) -> Iterator[None]:
         """Have faults happen on the data link, between the first node's capture and the second."""
-        link = FaultyLink(faults)
         qmp = self.state.path / f"{self.spec.nodes[0].name}.qmp"
-        with filter_redirector.inserted(qmp, "data", link):
-            yield link
+        with filter_redirector.inserted(qmp, "data", link, signal):
+            yield
 
     @contextmanager
     def one_clock(self) -> Iterator[None]:
