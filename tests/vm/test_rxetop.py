@@ -92,7 +92,8 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     assert row["count"] == READS == sum(count for _, count in row["buckets"])
     assert row["count"] * row["min_ns"] <= row["sum_ns"] <= row["count"] * row["max_ns"]
     # the application's own way takes OUTSIDE at most; its sample of the last READ is missing
-    assert row["sum_ns"] - row["max_ns"] < sum(samples) < row["sum_ns"] + READS * OUTSIDE
+    most = 1.05 * row["sum_ns"] + READS * OUTSIDE
+    assert row["sum_ns"] - row["max_ns"] < sum(samples) < most
     # the tail is a few values, of which one more or less decides
     middle = sorted(samples)[len(samples) // 2]
     assert middle - OUTSIDE < row["p50_ns"] < 1.15 * middle, (middle, row)
