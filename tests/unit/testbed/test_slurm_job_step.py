@@ -20,6 +20,7 @@ from rocelab.testbed.ssh.inventory import Host
 STEP = JobStep(job="7", node="s2")
 ENDED = "srun: error: s2: task 0: Exited with exit code 3"
 REMARK = "srun: cluster configuration lacks support for cpu binding"
+NO_FOLDER = "slurmstepd-s1: error: Unable to return to working directory"
 
 
 def test_a_command_is_words_and_never_shell_text() -> None:
@@ -42,6 +43,7 @@ def test_root_by_sudo() -> None:
         ("", 0, False),
         (f"{REMARK}\n", 0, False),
         (f"{REMARK}\n{ENDED}\n", 3, False),
+        (f"{NO_FOLDER}\n{ENDED}\n", 1, False),
         ("srun: error: s2: task 0: Killed\n", 137, False),
         ("grep: no such file\nsrun: error: s2: task 0: Exited with exit code 2\n", 2, False),
         (
@@ -65,6 +67,7 @@ def test_slurms_failure_is_told_from_the_commands(said: str, status: int, lost: 
 def test_only_remarks_are_left_out() -> None:
     assert STEP.noise(ENDED)
     assert STEP.noise(REMARK)
+    assert STEP.noise(NO_FOLDER)
     assert not STEP.noise("srun: error: Node failure on s2")
     assert not STEP.noise("a command's own words")
     assert not LocalConnection(is_root=True).noise(REMARK)

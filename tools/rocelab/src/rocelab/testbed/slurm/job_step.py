@@ -22,6 +22,8 @@ _UNSET = (
 )
 _FAILED = re.compile(r"srun: (error|fatal): |srun: (Force Terminated|Job step aborted)|slurmstepd")
 _TASK_ENDED = re.compile(r"srun: error: [\w.-]+: tasks? [\d,-]+: ")
+# slurmd was started in a folder that does not exist on the node; the command ran all the same
+_NO_FOLDER = re.compile(r"slurmstepd(-[\w.-]+)?: error: Unable to return to working directory")
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,12 @@ class JobStep(UserRights):
         """Whether Slurm failed, and not the command."""
         lines = done.stderr.decode(errors="replace").splitlines()
         return done.returncode != 0 and any(
-            _FAILED.match(line) and not _TASK_ENDED.match(line) for line in lines
+            _FAILED.match(line) and not self.noise(line) for line in lines
         )
 
     def noise(self, line: str) -> bool:
         """Whether srun only remarks something, or repeats the exit status."""
-        if _TASK_ENDED.match(line):
+        if _TASK_ENDED.match(line) or _NO_FOLDER.match(line):
             return True
         return line.startswith("srun: ") and not _FAILED.match(line)
 
