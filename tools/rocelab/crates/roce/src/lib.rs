@@ -16,6 +16,7 @@ mod histogram;
 pub mod icrc;
 mod infiniband;
 pub mod join;
+mod lid;
 pub mod opcode;
 mod packet;
 mod segment;

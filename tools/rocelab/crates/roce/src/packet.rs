@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bytes;
 use crate::header::{GRH_LEN, Header, LRH_LEN};
-use crate::infiniband::{lid_of, lids};
+use crate::lid::{lid_of, lids};
 use crate::opcode::{self, Opcode};
 use crate::segment::{self, Segment};
 
