@@ -4,8 +4,9 @@
  * of the packet's skb is stored until net:net_dev_start_xmit sees that address.
  *
  * The table is direct-mapped, indexed by address, and so bounded. An entry lives until its packet
- * reaches the device or another rxe packet takes its place; a packet that netfilter dropped leaves
- * a stale entry. Every rxe packet clears its entry first. Another packet in recycled memory is
+ * reaches the device or another rxe packet takes its place: of a hundred that wait in a queueing
+ * discipline, in ten slabs, two share an entry once in fifty times. A packet that netfilter dropped
+ * leaves a stale entry. Every rxe packet clears its entry first. Another packet in recycled memory is
  * recognised because it lacks the destructor that rxe gives its packets or, if a queueing
  * discipline has removed that (netem does), has another QP and PSN in the transport header.
  */

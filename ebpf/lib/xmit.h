@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#define XMIT_ENTRIES 4096
+#define XMIT_ENTRIES 32768
 struct xmit_pending {
 	__u64 skb; /* address, 0: empty */
 	__u64 start;
