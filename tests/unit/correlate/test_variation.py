@@ -80,6 +80,16 @@ def test_the_benchmark_s_times_are_used_if_they_are_of_the_same_messages() -> No
     assert variations(messages, [[*times, 1.0]], "perftest")[0].by == "driver"
 
 
+def test_a_few_disturbed_stamps_do_not_matter() -> None:
+    """Twice the process waits for its processor between its stamp and the driver's."""
+    messages = ping_pong(queue=300, icrc=100, rest=200)
+    times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
+    for at in (50, 500):
+        times[at] -= 5000
+        times[at + 1] += 5000
+    assert variations(messages, [times], "mpibench")[0].by == "mpibench"
+
+
 def test_what_the_benchmark_did_not_time_is_left_out() -> None:
     """A check and a warm-up come before, a farewell after."""
     messages = ping_pong(queue=300, icrc=100, rest=200)
