@@ -36,7 +36,7 @@ tc qdisc show | grep 4791:
 cat /sys/module/rdma_rxe/parameters/roce_v1
 ip -br link
 rdma link
-ls /sys/kernel/config/rdma_cm /sys/kernel/tracing/instances 2>/dev/null
+ls -d /sys/kernel/config/rdma_cm/* /sys/kernel/tracing/instances/* 2>/dev/null
 """
 _PROCESSES = "grep -lsz ^ROCELAB_PROCESS= /proc/[0-9]*/environ | cut -d/ -f3"
 
@@ -216,7 +216,12 @@ class Killed:
             more = again and metric.startswith(("packets.", "wire."))
             right = value >= expected if more else value == expected
             assert right, f"{key}: {value}, expected {expected}; sent again: {again}"
-        assert self.traces() == self.before
+        left = self.traces()
+        changed = [
+            sorted({*now.splitlines()} ^ {*then.splitlines()})
+            for now, then in zip(left, self.before, strict=True)
+        ]
+        assert left == self.before, f"left on the machines: {changed}"
 
 
 _ROCELAB = (sys.executable, "-m", "rocelab")
