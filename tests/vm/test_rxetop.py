@@ -96,7 +96,7 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     assert row["sum_ns"] - row["max_ns"] < sum(samples) < most
     # the tail is a few values, of which one more or less decides
     middle = sorted(samples)[len(samples) // 2]
-    assert middle - OUTSIDE < row["p50_ns"] < 1.15 * middle, (middle, row)
+    assert middle - max(OUTSIDE, middle / 4) < row["p50_ns"] < 1.15 * middle, (middle, row)
 
     found = rows_of(documents, qpn=qpns["local"], dev=DEVICE)
     assert {row["command"] for row in found} == {"ib_read_lat"}

@@ -93,8 +93,11 @@ def _node(node: Node) -> dict[str, Any]:
 # an adapter's driver is that of its parent device; rxe and soft iWARP have no parent device
 _VERBS_DRIVER = """
 link=$(readlink "/sys/class/infiniband/$1/device/driver") && echo "${link##*/}" && exit
-[ ! -e "/sys/class/infiniband/$1/parent" ] || echo rdma_rxe
-[ ! -d /sys/module/siw ] || grep -q RNIC "/sys/class/infiniband/$1/node_type" && echo siw
+if [ -e "/sys/class/infiniband/$1/parent" ]; then
+	echo rdma_rxe
+elif [ -d /sys/module/siw ] && grep -q RNIC "/sys/class/infiniband/$1/node_type"; then
+	echo siw
+fi
 """
 
 
