@@ -85,14 +85,16 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     qpns = {end: int(number, 16) for end, number in ends}
 
     requests = document["work_requests"]
-    assert requests["not_followed"] == requests["without_cell"] == 0
-    assert requests["with_error"] == 0
+    assert requests["without_cell"] == requests["with_error"] == 0
     (row,) = requests["latency"]
     assert (row["dev"], row["qpn"], row["opcode"]) == (DEVICE, qpns["local"], "RDMA_READ")
-    assert row["count"] == READS == sum(count for _, count in row["buckets"])
+    assert row["count"] == sum(count for _, count in row["buckets"])
+    # the process may lose its turn between the request and the doorbell
+    assert row["count"] + requests["not_followed"] == READS
+    assert requests["not_followed"] <= READS // 20
     assert row["count"] * row["min_ns"] <= row["sum_ns"] <= row["count"] * row["max_ns"]
     # the application's own way takes OUTSIDE at most; its sample of the last READ is missing
-    most = 1.05 * row["sum_ns"] + READS * OUTSIDE
+    most = 1.25 * row["sum_ns"] + READS * OUTSIDE
     assert row["sum_ns"] - row["max_ns"] < sum(samples) < most
     # the tail is a few values, of which one more or less decides
     middle = sorted(samples)[len(samples) // 2]
@@ -113,7 +115,8 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     assert total["drops"] == {}
     assert total["task_ns"] > 0
     assert all(0 <= row["cpu"] <= 1.05 for row in found)
-    assert sum(row["request_latency"]["count"] for row in found) == READS
+    followed = sum(row["request_latency"]["count"] for row in found)
+    assert READS - READS // 20 <= followed <= READS
     # ICRCs of what was sent
     assert sum(row["stage_time"]["count"] for row in found) == READS
     busy = [row["request_latency"] for row in found if row["request_latency"]["count"]]
