@@ -3,12 +3,13 @@
  * Measures from the driver's last touch to the device. The driver cannot see this, so the address
  * of the packet's skb is stored until net:net_dev_start_xmit sees that address.
  *
- * The table is direct-mapped, indexed by address, and so bounded. An entry lives until its packet
- * reaches the device or another rxe packet takes its place: of a hundred that wait in a queueing
- * discipline, in ten slabs, two share an entry once in fifty times. A packet that netfilter dropped
- * leaves a stale entry. Every rxe packet clears its entry first. Another packet in recycled memory is
- * recognised because it lacks the destructor that rxe gives its packets or, if a queueing
- * discipline has removed that (netem does), has another QP and PSN in the transport header.
+ * The table is direct-mapped, indexed by address, and so bounded. An entry lives until its
+ * packet reaches the device or another rxe packet takes its place: of a hundred that wait in a
+ * queueing discipline, in ten slabs, two share an entry once in fifty times. A packet that
+ * netfilter dropped leaves a stale entry. Every rxe packet clears its entry first. Another
+ * packet in recycled memory is recognised because it lacks the destructor that rxe gives its
+ * packets or, if a queueing discipline has removed that (netem does), has another QP and PSN
+ * in the transport header.
  */
 #ifndef ROCELAB_XMIT_BPF_H
 #define ROCELAB_XMIT_BPF_H

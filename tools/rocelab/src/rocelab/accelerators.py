@@ -93,8 +93,8 @@ _ROWS = (
         caption=(
             "Accelerator: lockstep. The nodes were emulated in software on one virtual clock, "
             f"on which an instruction takes a nanosecond and frames arrive every {QUANTUM_NS:,} "
-            "ns. Work is given in instructions, and two runs agree. Latencies agree to a few percent; "
-            "no time is a real machine's."
+            "ns. Work is given in instructions, and two runs agree. Latencies agree to a few "
+            "percent; no time is a real machine's."
         ),
         counts_instructions=True,
         qemu=(
