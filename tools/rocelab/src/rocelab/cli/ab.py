@@ -139,6 +139,7 @@ class _Comparison:
             sides = (self._base, change)
             built = driver_turns.drivers(self._plan, sides, console.say)
             if not self._answers:
+                self._machines.of(self._base)  # machines that cannot boot leave nothing
                 self.folder = drivers_folder.create(self._out, "ab")
             known = next(
                 (

@@ -70,11 +70,14 @@ def lines(
     check_out_dir(out)
     # before hours of measuring: one that cannot be built ends the command
     built = driver_turns.drivers(chosen, wanted, console.say)
-    folder = drivers_folder.create(out, "lines")
-    measured = []
+    folder = out
+    measured: list[Measured] = []
     for number, (one, driver) in enumerate(zip(wanted, built, strict=True), start=1):
         # one after the other: each kernel has machines of its own
         with driver_turns.Machines(chosen, console.say) as machines:
+            machines.of(one)
+            if not measured:  # machines that cannot boot leave nothing
+                folder = drivers_folder.create(out, "lines")
             runs = driver_turns.measure_one(
                 *(chosen, one, driver, machines),
                 name=f"driver{number}",

@@ -51,7 +51,7 @@ def current(environment: Mapping[str, str] = os.environ) -> Allocation:
             cause=done.stderr.strip()[-300:] or "its time is over, or it was cancelled",
             action="Begin again in a new allocation; a run continues with --resume.",
         )
-    if (seconds := _seconds(left)) is not None and seconds < _LEAST_SECONDS:
+    if (seconds := _seconds(left)) is not None and seconds <= _LEAST_SECONDS:
         raise TestbedError(
             f"Slurm's job {job} has only {seconds} s left",
             cause="its time limit is nearly reached",
