@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from rocelab.cli.options import ComparisonOut, Icount
 from rocelab.cli.run import Lines
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
@@ -42,13 +43,8 @@ def ab(
             help="Exit with 1 if a stage costs more by more than this.", min=0, metavar="PERCENT"
         ),
     ] = 0.0,
-    out: Annotated[
-        Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
-    ] = Path("runs"),
-    icount: Annotated[
-        bool,
-        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
-    ] = False,
+    out: ComparisonOut = Path("runs"),
+    icount: Icount = False,
     bisect: Annotated[
         bool,
         typer.Option(

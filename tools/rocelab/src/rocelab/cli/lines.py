@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rocelab.cli.options import ComparisonOut, Icount
 from rocelab.cli.run import Lines
 from rocelab.kernel_lines import LINES
 from rocelab.terminal import console
@@ -35,13 +36,8 @@ def lines(
             metavar="N",
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
-    ] = Path("runs"),
-    icount: Annotated[
-        bool,
-        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
-    ] = False,
+    out: ComparisonOut = Path("runs"),
+    icount: Icount = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead (docs/formats/lines.md).")
     ] = False,

@@ -39,6 +39,14 @@ OneClock = Annotated[
     typer.Option("--one-clock", help="One machine wrote all files (already known for runs)."),
 ]
 
+Icount = Annotated[
+    bool,
+    typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
+]
+ComparisonOut = Annotated[
+    Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
+]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead (docs/formats/json.md).")]
 
 

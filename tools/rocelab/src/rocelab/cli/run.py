@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocelab.cli.hosts import File, hosts_of
-from rocelab.cli.options import AsJson
+from rocelab.cli.options import AsJson, Icount
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans.catalog import Provider
@@ -224,10 +224,7 @@ def run(
     provider: Annotated[
         Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
     ] = None,
-    icount: Annotated[
-        bool,
-        typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
-    ] = False,
+    icount: Icount = False,
     inventory: File = None,
     on_this_machine: Annotated[
         bool,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rocelab import kernel_lines
-from rocelab.cli.options import AsJson, KernelLine
+from rocelab.cli.options import AsJson, Icount, KernelLine
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
@@ -28,9 +28,7 @@ def up(
         Provider,
         typer.Option(help="qemu: a VM per node; veth: one VM, its nodes joined by veth pairs."),
     ] = Provider.QEMU,
-    icount: Annotated[
-        bool, typer.Option("--icount", help="Emulate and count instructions, even where KVM works.")
-    ] = False,
+    icount: Icount = False,
     line: KernelLine = kernel_lines.DEFAULT_LINE,
     mtu: Annotated[
         int, typer.Option(help="MTU of the data link.", min=1280, max=9000, metavar="BYTES")
