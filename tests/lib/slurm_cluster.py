@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A Slurm cluster on this machine: a real slurmctld, and two slurmd in namespaces of their own.
+"""A Slurm cluster on this machine: a real slurmctld, and two slurmd in separate namespaces.
 
 login ─ br0 ┬ ctl0 s1 data0 ┐
             └ ctl0 s2 data0 ┘ the data link

@@ -34,7 +34,7 @@ def wait(process: subprocess.Popen[str], seconds: float) -> int:
 
 
 def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a session of its own, as subprocess.run does.
+    """Run a command in a new session, otherwise as subprocess.run does.
 
     Raises subprocess.TimeoutExpired; then, or on any other error, the command has been killed.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands on a node of an allocation: each is a job step of its own.
+"""Commands on a node of an allocation: each is a separate job step.
 
 Steps overlap with all others. They take the limits of the node, such as memlock, and not those of
 the machine that rocelab runs on.
