@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files come from a node as a stream, whole or not at all."""
+"""A command's status is its own; files come from a node as a stream, whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from rocelab.errors import TestbedError
 from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.local import LocalConnection
+from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 
 LINK = DataLink("", "", "", 0)
 
@@ -47,3 +49,41 @@ def test_a_copy_that_stands_still_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no byte of it"):
         node.get("/any", tmp_path / "local")
     assert not list(tmp_path.iterdir())
+
+
+_SSH = """#!/bin/sh
+# as ssh(1): the last word is a command line for a shell; without a network its status is 255
+[ ! -e "$0.cut" ] || { echo "Connection closed by remote host" >&2; exit 255; }
+for last; do :; done
+exec sh -c "$last"
+"""
+
+
+@pytest.fixture
+def over_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SshNode:
+    """This machine, through a program that does what ssh(1) does with a command line."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(_SSH)
+    ssh.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    return SshNode("n1", LINK, SshTarget(host="here", control_path=tmp_path / "control"))
+
+
+def test_a_program_that_exits_with_255_is_no_lost_node(over_ssh: SshNode) -> None:
+    done = over_ssh.run(["sh", "-c", "echo said; echo complained >&2; exit 255"], check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (255, "said\n", "complained\n")
+    with pytest.raises(TestbedError, match="exited with 255"):
+        over_ssh.run(["sh", "-c", "exit 255"])
+
+
+def test_a_lost_connection_is_one(over_ssh: SshNode, tmp_path: Path) -> None:
+    (tmp_path / "ssh.cut").touch()
+    with pytest.raises(TestbedError, match="n1 does not answer") as caught:
+        over_ssh.run(["true"], check=False)
+    assert caught.value.cause == "Connection closed by remote host"
+
+
+@pytest.mark.parametrize("status", [0, 1, 124, 137, 254])
+def test_other_statuses_stay(over_ssh: SshNode, status: int) -> None:
+    done = over_ssh.run(["sh", "-c", f"exit {status}"], check=False)
+    assert (done.returncode, done.stderr) == (status, "")

@@ -39,6 +39,9 @@ class Inside:
     def command(self, argv: Sequence[str]) -> list[str]:
         return ["nsenter", "-t", str(self.pid), "-p", "-m", "-n", "--", *argv]
 
+    def awaited(self, argv: Sequence[str]) -> list[str]:
+        return self.command(argv)
+
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         del done
         return False

@@ -70,5 +70,9 @@ class CellError(RocelabError):
     exit_code = ExitCode.CELL
 
 
+class NotConnectedError(CellError):
+    """A benchmark's client met no server, although one listened: worth another try."""
+
+
 class StallError(CellError):
     """A benchmark did not end within its time limit."""

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import accelerators
-from rocelab.errors import CellError, RocelabError, StallError, TestbedError
+from rocelab.errors import (
+    CellError,
+    NotConnectedError,
+    RocelabError,
+    StallError,
+    TestbedError,
+)
 from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pace import Pace
@@ -30,6 +36,8 @@ from rocelab.testbed.node import Node
 _DEATH_TIMEOUT = 20.0
 """Seconds after a node stops answering within which the testbed notices that it died."""
 _POLL_INTERVAL = 0.1
+_CONNECT_AGAIN = 2
+"""How often a cell's client may meet no server, and the step is measured anew."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ def measure(
             else _pair_step(cell, rig, pace, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
+        unconnected = 0
         twice = _twice(cell, rig, observe, timing_pass)
         while left:
             sizes = left.pop(0)
@@ -89,6 +98,13 @@ def measure(
                 # the smaller ones were fast enough: each gets an mpirun of its own
                 shutil.rmtree(into)
                 left = [(each,) for each in sizes] + left
+                continue
+            except NotConnectedError:
+                unconnected += 1
+                if unconnected > _CONNECT_AGAIN:
+                    raise
+                shutil.rmtree(into)
+                left.insert(0, sizes)
                 continue
             steps.append(done.record)
             done.check(cell.name)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from rocelab.errors import CellError, StallError, TestbedError
+from rocelab.errors import CellError, NotConnectedError, StallError, TestbedError
 from rocelab.measure import pinning
+from rocelab.plans.benchmarks import perftest
 from rocelab.plans.benchmarks.file_copy import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.testbed.node import Completed, Node, Process
@@ -50,8 +51,8 @@ def run(
     Where the kernel serves, there is only the client. Returns the completed client. `keep` gets
     each process (`client`, `server`) as soon as it has ended, even if it failed, to save its
     output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
-    TestbedError when a node does not answer. With `must_fail`, the client has to fail by itself,
-    and the server is then killed.
+    NotConnectedError when the two did not meet, TestbedError when a node does not answer. With
+    `must_fail`, the client has to fail by itself, and the server is then killed.
     """
     if tool.server is None:
         return _run_client(tool, job, client, timeout, keep)
@@ -96,6 +97,12 @@ def _run_client(
     limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
+    if done.returncode and perftest.never_connected(done.stdout + done.stderr):
+        raise NotConnectedError(
+            f"{job.test.program}, {job.size} bytes: rdma_cm did not connect the client",
+            cause=_tail(done),
+            action="Run it again: the server's machine was slow, or its server had ended.",
+        )
     expected = must_fail and done.returncode != _TIMED_OUT
     if done.returncode and not expected:
         _raise_failed(job, done, timeout)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.directory import Directory
-from rocelab.errors import CellError
+from rocelab.errors import CellError, NotConnectedError
 from rocelab.measure import (
     fault_step,
     file_server,
@@ -88,7 +88,10 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
         return ()  # each disk is warmed up when it is there
     short = _short(job)
     with _ready(tool, short, cell, rig) as ready:
-        done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
+        try:
+            done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
+        except NotConnectedError:
+            return ()  # the step itself is measured again then
         try:
             return tool.parse(ready, done.stdout).values
         except CellError:
@@ -111,8 +114,9 @@ def measure(
 ) -> Step:
     """Measure one size; write raw output, capture and stages into the folder `into`.
 
-    Raises StallError when the client takes longer than `timeout` seconds, CellError when there is
-    no result, TestbedError when a node does not answer.
+    Raises StallError when the client takes longer than `timeout` seconds, NotConnectedError when
+    it is worth another try, CellError when there is no result, TestbedError when a node does not
+    answer.
     """
     tool = TOOLS[cell.test.tool]
     nodes = _pair(tool, cell, rig)

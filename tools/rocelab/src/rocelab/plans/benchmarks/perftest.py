@@ -99,6 +99,16 @@ def parse(job: Job, stdout: str) -> Measurement:
     return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
 
 
+def never_connected(said: str) -> bool:
+    """Whether a client failed because rdma_cm found no listener.
+
+    A server listens twice: for the addresses, then for the benchmark. A client that comes between
+    tries ten times within about a second (rdma_cm_client_connection() in perftest 4.5 and later),
+    which is too short for a server whose machine waits for a processor.
+    """
+    return "RDMA_CM_EVENT_REJECTED" in said and completion_error(said) is None
+
+
 def completion_error(said: str) -> int | None:
     """Return the status of the work completion that ended a client (enum ibv_wc_status)."""
     found = _FAILED.search(said)

@@ -35,6 +35,9 @@ class Connection(Protocol):
     def command(self, argv: Sequence[str]) -> list[str]:
         """The local command line that runs `argv` on the node."""
 
+    def awaited(self, argv: Sequence[str]) -> list[str]:
+        """The same for a command whose end we wait for: `lost` judges its status."""
+
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed, and not the command."""
 
@@ -208,7 +211,7 @@ class CommandNode:
     ) -> subprocess.CompletedProcess[bytes]:
         timeout *= self.patience
         try:
-            done = awake.run(self.connection.command(argv), stdin=stdin or b"", seconds=timeout)
+            done = awake.run(self.connection.awaited(argv), stdin=stdin or b"", seconds=timeout)
         except subprocess.TimeoutExpired:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",

@@ -16,8 +16,10 @@ from pathlib import Path
 from rocelab.testbed.node.interface import DataLink
 from rocelab.testbed.node.user_connection import UserNode, UserRights
 
-# ssh(1) exits with this status when the connection fails, not the command
+# ssh(1) exits with this status when the connection fails. So may a command, which then says so.
 _SSH_FAILED = 255
+_COMMANDS_OWN = "rocelab: this status is the command's"
+_SAY_WHOSE = f'"$@"; s=$?; [ $s -ne {_SSH_FAILED} ] || echo "{_COMMANDS_OWN}" >&2; exit $s'
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,18 @@ class SshTarget(UserRights):
         """Return the local command line that runs `argv` on the node, quoted for its shell."""
         return ["ssh", *self.options(), "--", self.host, shlex.join(self.words(argv))]
 
+    def awaited(self, argv: Sequence[str]) -> list[str]:
+        """Return the same, so that `lost` can tell ssh's status from the command's."""
+        said = shlex.join(("sh", "-c", _SAY_WHOSE, "sh", *self.words(argv)))
+        return ["ssh", *self.options(), "--", self.host, said]
+
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""
-        return done.returncode == _SSH_FAILED
+        return done.returncode == _SSH_FAILED and _COMMANDS_OWN.encode() not in done.stderr
 
     def noise(self, line: str) -> bool:
-        """Return False: ssh(1) is silent unless it fails."""
-        del line
-        return False
+        """Whether a line says whose the status is: ssh(1) itself is silent unless it fails."""
+        return line.strip() == _COMMANDS_OWN
 
 
 def option_value(path: Path) -> str:

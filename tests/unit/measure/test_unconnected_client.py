@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A client that came between perftest's two listeners is started again, with its server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_testbed import MESSAGES, FakeTestbed
+from rocelab.measure import runner
+from rocelab.plans import plan_file
+from rocelab.plans.benchmarks import perftest
+
+PLAN = f"""
+[plan]
+name = "unconnected"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = []
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = {MESSAGES}
+"""
+REFUSED = """RDMA CM event error:
+Event: RDMA_CM_EVENT_REJECTED; error: 8.
+
+ERRNO: Operation not supported.
+Failed to handle RDMA CM event.
+ERRNO: Operation not supported.
+Failed to connect RDMA CM events.
+ERRNO: Operation not supported.
+"""
+
+
+class Between(FakeTestbed):
+    """Clients, the warm-up among them, meet no server the first `times` times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def benchmark(self, argv: tuple[str, ...]) -> tuple[int, str]:
+        self.left -= 1
+        return (255, REFUSED) if self.left >= 0 else super().benchmark(argv)
+
+
+def only_cell(run: Path) -> Any:
+    """Its cell.json."""
+    (path,) = run.glob("cells/*/cell.json")
+    return json.loads(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_it_is_measured_again(tmp_path: Path, times: int) -> None:
+    outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), Between(times), tmp_path)
+    assert not outcome.failed
+    cell = only_cell(outcome.path)
+    assert [step["size"] for step in cell["steps"]] == [64]
+
+
+def test_a_server_that_is_never_there_fails_the_cell(tmp_path: Path) -> None:
+    outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), Between(4), tmp_path)
+    cell = only_cell(outcome.path)
+    assert cell["error"]["what"] == "ib_send_bw, 64 bytes: rdma_cm did not connect the client"
+    assert "Failed to connect RDMA CM events" in cell["error"]["cause"]
+    assert cell["error"]["kind"] == "benchmark"
+
+
+def test_an_error_after_the_connection_is_another() -> None:
+    late = REFUSED + "Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n"
+    assert perftest.never_connected(REFUSED)
+    assert not perftest.never_connected(late)
+    assert not perftest.never_connected("Couldn't connect to 10.44.0.2:18515\n")
