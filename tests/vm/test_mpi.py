@@ -199,7 +199,8 @@ def test_why_messages_differ(rig: Rig, tmp_path: Path) -> None:
     words = (sys.executable, "-m", "rocelab", "join", "--json", str(folder))
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     (place,) = json.loads(done.stdout)["places"]
-    (varied,) = [each for each in place["variations"] if each["by"] == "mpibench"]
+    (varied,) = place["variations"]
+    assert varied["by"] == "mpibench"
     assert varied["round_trips"] <= 99
     assert sum(part["share"] for part in varied["parts"]) == pytest.approx(1)
 
