@@ -184,6 +184,7 @@ def test_many_findings_are_cut_short(tmp_path: Path) -> None:
         tests=("write_lat", "send_lat", "write_bw"),
         transports=("tcp", "rxe-v1", "rxe-v2", "hw-v2", "ib"),
         sizes=(64,),
+        accelerator="kvm",
     )
     page = report(run, tmp_path)
     said = [text for text in findings_of(page) if "mean latency was" in text]
@@ -191,6 +192,16 @@ def test_many_findings_are_cut_short(tmp_path: Path) -> None:
     assert "4 more of this kind are in the tables and figures below." in findings_of(page)
     [table] = page.all("section", id="findings")[0].all("table")
     assert len(table.table()) == 3 * 4
+
+
+@pytest.mark.parametrize(("accelerator", "found"), [("icount", False), ("lockstep", True)])
+def test_times_that_follow_the_host_are_no_finding(
+    tmp_path: Path, accelerator: str, found: bool
+) -> None:
+    page = report(Synthetic(tests=("write_lat",), accelerator=accelerator), tmp_path)
+    said = [text for text in findings_of(page) if "mean latency" in text]
+    assert bool(said) == found, said
+    assert any("Encapsulation" in text for text in findings_of(page))
 
 
 @pytest.mark.slow

@@ -35,6 +35,8 @@ class Accelerator:
     """Whether a node's clock tells real time. Otherwise no time is comparable with a real one."""
     counts_instructions: bool = False
     """Whether a node's clock advances by one nanosecond per instruction while the node works."""
+    times_follow_host: bool = False
+    """Whether times depend on when the host lets each machine run: then none is a finding."""
     qemu: tuple[str, ...] = ()
     """QEMU's options; none if it is not QEMU that runs the node."""
     cpu: str = "max"
@@ -79,6 +81,7 @@ _ROWS = (
             "rates are in emulated time, which depends on how the host schedules the nodes."
         ),
         counts_instructions=True,
+        times_follow_host=True,
         qemu=(
             *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on"),
             *("-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
@@ -112,6 +115,7 @@ _ROWS = (
             "real time nor a number of instructions. Compare figures only within this run; they "
             "give no share of time."
         ),
+        times_follow_host=True,
         qemu=("-accel", "tcg"),
     ),
 )
@@ -129,6 +133,7 @@ def of(name: str) -> Accelerator:
         heading=name or "unknown",
         caption=f"Accelerator: {name or 'unknown'}, which this version of rocelab does not know: "
         "treat these as emulated figures, not real time.",
+        times_follow_host=True,
     )
 
 

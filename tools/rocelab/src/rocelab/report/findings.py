@@ -80,6 +80,8 @@ def _briefly(sentences: list[str]) -> tuple[str, ...]:
 def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
     for found in transport_comparison.found(run, quantity.metric):
         one, other = found[0].one, found[0].other
+        if accelerators.of(one.accelerator).times_follow_host:
+            continue
         subject = f"{one.benchmark} ({wording.KINDS.get(one.kind, one.kind)})"
         verdicts = group_by(found, lambda comparison: comparison.verdict)
         undecided = verdicts.pop("undecided", [])
