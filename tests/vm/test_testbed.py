@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -81,6 +82,12 @@ def test_up_status_ssh_down(name: str, tmp_path: Path) -> None:
     # arguments reach the node as they are; the node's shell does not interpret them
     hostile = "$(touch /tmp/owned); `id` | cat > /tmp/owned"
     assert rocelab("ssh", "--name", name, "n1", "--", "echo", hostile).stdout == hostile + "\n"
+
+    # in a terminal, so is the command; without one, it has none
+    there = [sys.executable, "-m", "rocelab", "ssh", "--name", name, "n1", "test", "-t", "1"]
+    assert subprocess.run(there, stdin=subprocess.DEVNULL, check=False).returncode == 1
+    script = ["script", "--quiet", "--return", "--command", shlex.join(there), "/dev/null"]
+    assert subprocess.run(script, check=False).returncode == 0
 
     assert rocelab("ssh", "--name", name, "n9", "--", "true").returncode == 2
     again = rocelab("up", "--name", name, "--bare")

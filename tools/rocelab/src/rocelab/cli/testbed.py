@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -142,7 +143,8 @@ def ssh(
 ) -> None:
     """Log in to a node, or run a command there.
 
-    The exit code is the command's, or 255 if the connection failed.
+    In a terminal, the command has one, too, as rxetop needs. The exit code is
+    the command's, or 255 if the connection failed.
     """
     from rocelab.testbed import by_name
 
@@ -158,6 +160,8 @@ def ssh(
         )
     target = testbed.target(node)
     argv = target.command(command) if command else ["ssh", *target.options(), "--", target.host]
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        argv.insert(1, "-t")
     os.execvp("ssh", argv)  # noqa: S606
 
 
