@@ -35,6 +35,21 @@ static void put_cost(struct json *j, const struct report *r)
 	session_json_programs(j, &r->session);
 }
 
+static void put_waits(struct json *j, const struct report *r)
+{
+	json_open_array(j, "run_queue");
+	for (int i = 0; i < WAITERS; i++) {
+		json_open_object(j, NULL);
+		json_string(j, "waiter", waiter_names[i]);
+		json_u64(j, "count", r->waits[i].count);
+		json_u64(j, "sum_ns", r->waits[i].sum);
+		json_u64(j, "max_ns", r->waits[i].max);
+		json_close_object(j);
+	}
+	json_close_array(j);
+	json_u64(j, "stacks_lost", r->stacks_lost);
+}
+
 /* cpu below 0: of all */
 static void put_rows(struct json *j, int cpu, const __u64 ns[ACCOUNTS])
 {
@@ -75,6 +90,8 @@ void print_json(FILE *out, const struct report *r)
 	json_open_object(&j, NULL);
 	put_head(&j, r);
 	put_cost(&j, r);
+	if (r->has_stacks)
+		put_waits(&j, r);
 	json_open_array(&j, "rows");
 	for (int i = 0; i < r->ncpus; i++)
 		put_rows(&j, r->cpus[i].cpu, r->cpus[i].ns);

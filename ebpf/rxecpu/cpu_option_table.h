@@ -8,5 +8,6 @@ OPTION('p', "pid", "PID,...", "these processes and their children: the benchmark
 OPTION('C', "comm", "NAME,...", "tasks of these names: the benchmark")
 OPTION('G', "cgroup", "PATH", "tasks in this cgroup (v2): the benchmark")
 OPTION('A', "per-cpu", NULL, "add a table for each CPU")
+OPTION(OPT_STACKS, "stacks", "FILE", "write stacks and their times to FILE, folded")
 #include "report_option_table.h"
 #include "session_option_table.h"

@@ -61,6 +61,10 @@ static int take(void *into, int letter, char *value)
 	case 'G':
 		config->cgroup = value;
 		return OPTION_TAKEN;
+	case OPT_STACKS:
+		config->stacks = value;
+		return value[0] ? OPTION_TAKEN
+				: option_error("--stacks takes a file name, not", value);
 	case 'A':
 		config->per_cpu = true;
 		return OPTION_TAKEN;

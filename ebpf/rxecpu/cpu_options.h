@@ -9,6 +9,8 @@
 
 #define MAX_PIDS 64
 
+enum { OPT_STACKS = 512 };
+
 struct config {
 	const char *device; /* NULL: all */
 	__u32 pids[MAX_PIDS];
@@ -17,6 +19,7 @@ struct config {
 	unsigned int ncomms;
 	const char *cgroup; /* NULL: none */
 	bool per_cpu;
+	const char *stacks; /* file; NULL: none */
 	struct report_options report;
 	struct session_options session;
 };

@@ -40,6 +40,7 @@ static int load(struct probes *p, const struct config *config, struct report *re
 	status = status ?: targets_choose(p->skel, config, &report->session.driver);
 	if (status)
 		return status;
+	stacks_choose(p->skel, config->stacks);
 	err = rxecpu_bpf__load(p->skel);
 	return err ? load_error(err) : 0;
 }
@@ -72,17 +73,23 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 			   calibrate_run_ns(p->skel->progs.calibrate_empty);
 	status = targets_add(p->skel, config, command);
 	status = status ?: session_attach(&report->session, p->skel->obj, NULL, NULL);
+	if (!status && config->stacks)
+		status = stacks_begin(&p->stacks, p->skel, p->sampler.cpu, p->sampler.ncpus);
+	report->has_stacks = config->stacks;
 	return status ?: begin(p);
 }
 
 void probes_account(const struct probes *p, struct report *report)
 {
 	sampler_events(&p->sampler, &report->events, &report->late);
+	if (report->has_stacks)
+		stacks_waits(&p->stacks, report->waits, &report->stacks_lost);
 	session_account(&report->session, p->skel->obj);
 }
 
 void probes_close(struct probes *p)
 {
+	stacks_end(&p->stacks);
 	sampler_close(&p->sampler);
 	if (p->skel)
 		rxecpu_bpf__destroy(p->skel);

@@ -8,10 +8,12 @@
 #include "cpu_options.h"
 #include "cpu_report.h"
 #include "cpu_sampler.h"
+#include "cpu_stacks.h"
 
 struct probes {
 	struct rxecpu_bpf *skel;
 	struct sampler sampler;
+	struct stacks stacks;
 };
 
 /*

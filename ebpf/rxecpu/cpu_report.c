@@ -29,6 +29,11 @@ const char *account_owner(int account)
 	return account_context(account) == CONTEXT_IDLE ? "none" : owner_names[account % OWNERS];
 }
 
+const char *const waiter_names[WAITERS] = {
+	[WAITER_RXE] = "rxe",
+	[WAITER_KSOFTIRQD] = "ksoftirqd",
+};
+
 void times_sum(const struct report *r, __u64 ns[ACCOUNTS])
 {
 	memset(ns, 0, ACCOUNTS * sizeof(*ns));

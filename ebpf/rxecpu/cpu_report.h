@@ -10,6 +10,7 @@
 #include "kernel_features.h"
 #include "rxecpu.h"
 #include "session.h"
+#include "stacks.h"
 
 /* times of one CPU, or of all */
 struct times {
@@ -33,7 +34,10 @@ struct report {
 	int intervals;
 	double event_ns; /* cost of one event; NaN if it cannot be measured */
 	__u64 events;
-	__u64 late;    /* events whose time was charged to the next one */
+	__u64 late; /* events whose time was charged to the next one */
+	bool has_stacks;
+	struct wait_sum waits[WAITERS];
+	__u64 stacks_lost;
 	__u64 self_ns; /* CPU time of this process meanwhile */
 };
 
@@ -44,6 +48,8 @@ static inline int account_context(int account)
 {
 	return account / OWNERS;
 }
+
+extern const char *const waiter_names[WAITERS];
 
 void times_sum(const struct report *r, __u64 ns[ACCOUNTS]);
 /* the part of `length` × CPUs in no account; a mean's rounding can make it negative */

@@ -106,6 +106,24 @@ static void print_head(FILE *out, const struct report *r)
 	fprintf(out, "\n");
 }
 
+/* how long tasks were ready before they ran, which is part of the stage queue */
+static void print_waits(FILE *out, const struct report *r)
+{
+	for (int i = 0; i < WAITERS && r->has_stacks; i++) {
+		const struct wait_sum *w = &r->waits[i];
+
+		fprintf(out, "on a run queue: %s %" PRIu64 " times", waiter_names[i],
+			(uint64_t)w->count);
+		if (w->count)
+			fprintf(out, ", %.0f ns each, %" PRIu64 " at most",
+				(double)w->sum / w->count, (uint64_t)w->max);
+		fputc('\n', out);
+	}
+	if (r->has_stacks && r->stacks_lost)
+		fprintf(out, "lost: %" PRIu64 " stacks that found no room\n",
+			(uint64_t)r->stacks_lost);
+}
+
 static void print_foot(FILE *out, const struct report *r, const __u64 ns[ACCOUNTS])
 {
 	__u64 length = r->session.end_ns - r->session.start_ns;
@@ -120,6 +138,7 @@ static void print_foot(FILE *out, const struct report *r, const __u64 ns[ACCOUNT
 			r->events * r->event_ns / 1e6);
 	fprintf(out, "; rxecpu itself %.3f ms\n", r->self_ns / 1e6);
 	session_print_programs(out, &r->session);
+	print_waits(out, r);
 	fprintf(out, "lost: %" PRIu64 " events not seen, %" PRIu64 " seen late\n",
 		(uint64_t)session_missed(&r->session, NULL), (uint64_t)r->late);
 }

@@ -11,6 +11,8 @@
 #include "load.h"
 #include "msg.h"
 
+#include "stacks.h"
+
 #include "rxecpu.skel.h"
 
 const char *const feature_names[FEATURES] = {

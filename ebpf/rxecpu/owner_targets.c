@@ -17,6 +17,8 @@
 #include "load.h"
 #include "msg.h"
 
+#include "stacks.h"
+
 #include "rxecpu.skel.h"
 
 #define CGROUP2_MAGIC 0x63677270 /* linux/magic.h */

@@ -10,6 +10,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "task_owner.bpf.h"
+#include "stacks.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -32,6 +33,10 @@ int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_st
 
 	if (!cpu)
 		return 0;
+	if (with_stacks) {
+		stack_leave(ctx, cpu, prev);
+		stack_return(next);
+	}
 	keep_state(prev, &cpu->task);
 	cpu->task = resumed_state(next);
 	/* no task switches within an interrupt: repair what a missed event left */
@@ -139,8 +144,11 @@ int BPF_PROG(work_begin, struct work_struct *work)
 {
 	__u64 function = (__u64)work->func;
 
-	if (module_end && function >= module_begin && function < module_end)
+	if (module_end && function >= module_begin && function < module_end) {
 		enter(IN_RXE);
+		if (with_stacks)
+			wait_was_for(WAITER_RXE);
+	}
 	return 0;
 }
 
@@ -168,6 +176,9 @@ int BPF_PROG(softirq_begin, unsigned int number)
 	if (cpu && number < SOFTIRQS) {
 		cpu->softirq = number + 1;
 		cpu->softirq_rxe = 0;
+		if (with_stacks && number == SOFTIRQ_NET_RX &&
+		    is_ksoftirqd((struct task_struct *)bpf_get_current_task_btf()))
+			wait_was_for(WAITER_KSOFTIRQD);
 	}
 	return 0;
 }
@@ -244,8 +255,11 @@ DEFINE_VECTOR(irq_work)
 SEC("tp_btf/rxe_task_begin")
 int BPF_PROG(rxe_task_begin, __u32 dev)
 {
-	if (!one_device || dev == device_index)
-		rxe_begin();
+	if (one_device && dev != device_index)
+		return 0;
+	rxe_begin();
+	if (with_stacks)
+		wait_was_for(WAITER_RXE);
 	return 0;
 }
 

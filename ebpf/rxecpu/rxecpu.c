@@ -12,12 +12,16 @@
 #include "cpu_report.h"
 #include "watch.h"
 
+/* how often the code of new processes is looked up, which may end before us */
+#define LOOK_MS 200
+
 struct run {
 	struct config config;
 	struct probes probes;
 	struct report report;
 	struct watch watch;
 	struct outfile out;
+	struct outfile stacks;
 	__u64 before[ACCOUNTS]; /* sums at the end of the interval before */
 	__u64 own_ns;		/* CPU time of this process until it was ready */
 };
@@ -66,6 +70,10 @@ static int on_tick(void *context)
 	struct run *run = context;
 	int status;
 
+	if (run->config.stacks)
+		stacks_look(&run->probes.stacks);
+	if (!run->config.report.interval_ms)
+		return 0;
 	/* the end of the session takes the last sample */
 	if (run->config.report.count &&
 	    run->report.intervals + 1 == (int)run->config.report.count) {
@@ -80,7 +88,8 @@ static int on_tick(void *context)
 static int measure(struct run *run)
 {
 	struct report *r = &run->report;
-	int status, err = watch_set_timer(&run->watch, run->config.report.interval_ms * 1000000ull);
+	unsigned int tick_ms = run->config.report.interval_ms ?: run->config.stacks ? LOOK_MS : 0;
+	int status, err = watch_set_timer(&run->watch, tick_ms * 1000000ull);
 
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
@@ -95,6 +104,8 @@ static int measure(struct run *run)
 		return status;
 	r->self_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - run->own_ns;
 	session_detach(&r->session);
+	if (run->config.stacks)
+		stacks_write(&run->probes.stacks, run->stacks.stream);
 	if (run->config.report.interval_ms)
 		status = add_interval(run);
 	if (status)
@@ -122,6 +133,7 @@ static void finish(struct run *run)
 	free(run->report.cpus);
 	free(run->report.series);
 	outfile_discard(&run->out);
+	outfile_discard(&run->stacks);
 }
 
 int main(int argc, char **argv)
@@ -141,13 +153,18 @@ int main(int argc, char **argv)
 
 	/* before signals are blocked: opening a named pipe waits for its reader */
 	status = outfile_open(&run.out, config->report.output, config->report.interval_ms != 0);
-	if (status)
-		return status;
-	status = begin(&run);
+	if (!status && config->stacks)
+		status = outfile_open(&run.stacks, config->stacks, false);
+	if (!status)
+		status = begin(&run);
 	if (!status)
 		status = measure(&run);
 	if (!status)
-		status = outfile_commit(&run.out) ?: run.watch.status;
+		status = outfile_commit(&run.out);
+	if (!status && config->stacks)
+		status = outfile_commit(&run.stacks);
+	if (!status)
+		status = run.watch.status;
 	finish(&run);
 	return status;
 }

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rxecpu's stacks name the code that ran, slept and waited, and add up to the accounts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import traffic
+from node_program import compiled
+from rocelab.testbed.node.prepare_node import DEVICE
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rxecpu_watch import check_sums, share
+from vmlab import LINE
+
+LOOP = Path(__file__).with_name("cpu_loop.c")
+FILE = "/tmp/rxecpu.folded"
+
+
+def folded(text: str) -> Counter[tuple[str, ...]]:
+    """The stacks by their frames, in microseconds; every line is one that flamegraph.pl reads."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for line in text.splitlines():
+        match = re.fullmatch(r"([^ \x00-\x1f]+) (\d+)", line)
+        assert match, line
+        found[tuple(match[1].split(";"))] += int(match[2])
+    return found
+
+
+def whole(stacks: Counter[tuple[str, ...]], *frames: str) -> int:
+    """Microseconds of stacks that begin with these frames."""
+    return sum(us for stack, us in stacks.items() if stack[: len(frames)] == frames)
+
+
+def test_stacks_of_a_message(testbed: QemuTestbed) -> None:
+    """Of a ping-pong: the driver's work, what the benchmark slept in, and its worker's wait."""
+    n1, n2 = testbed.nodes
+    command = ["rxecpu", "--json", "--comm", "ib_send_lat,cpu_loop", "--stacks", FILE]
+    process = n1.start([*command, "--device", DEVICE])
+    try:
+        process.wait_for_line("rxecpu: ready", timeout=180)
+        loop = compiled(n1, LOOP)
+        n1.run([loop, "user", "700"])
+        traffic.perftest("ib_send_lat", n1, n2, size=4096, iterations=400)
+        process.interrupt()
+        done = process.wait(timeout=120)
+        assert done.returncode == 0, done.stderr
+    finally:
+        process.kill()
+    document = json.loads(done.stdout)
+    check_sums(document)
+    stacks = folded(n1.run(["cat", FILE]).stdout)
+    lost = sum(us for stack, us in stacks.items() if "[lost]" in stack)
+    assert lost < 0.1 * stacks.total()
+    assert (document["stacks_lost"] == 0) <= (lost == 0)
+    # a loop of known length: sampled every millisecond
+    name = Path(loop).name[:15]
+    in_loop = sum(us for stack, us in stacks.items() if stack[0] == "running" and name in stack)
+    assert 0.5 * 700_000 < in_loop < 1.5 * 700_000
+    assert any(re.match(re.escape(Path(loop).name) + r"\+0x", f) for s in stacks for f in s)
+    # what is sampled is what was accounted, within sampling's error
+    exact = share(document) - share(document, context="idle")
+    assert 0.5 * exact < whole(stacks, "running") * 1000 < 1.5 * exact
+    # the driver by name, for the driver
+    driver = {f for stack in stacks for f in stack if "rxe" in f and stack[2] == "rxe"}
+    assert any(frame.startswith("rxe_") for frame in driver), stacks
+    # the benchmark polls: it never sleeps for long, but it waits for its turn on one CPU
+    assert whole(stacks, "runnable") > 0
+    assert {stack[2] for stack in stacks if stack[0] == "blocked"} <= {"benchmark", "rxe"}
+    waits = {row["waiter"]: row for row in document["run_queue"]}
+    if LINE != "6.1":  # there the driver's tasks are tasklets, which have no run queue
+        assert waits["rxe"]["count"] > 0
+        assert 0 < waits["rxe"]["max_ns"] <= waits["rxe"]["sum_ns"]
+
+
+def test_off_cpu_time(testbed: QemuTestbed) -> None:
+    """A sleeper is blocked in its sleep for as long as it slept."""
+    n1, _ = testbed.nodes
+    done = n1.run(["rxecpu", "--stacks", FILE, "sh", "-c", "sleep 0.7; exit 3"], check=False)
+    assert done.returncode == 3
+    stacks = folded(n1.run(["cat", FILE]).stdout)
+    asleep = [
+        us
+        for stack, us in stacks.items()
+        if stack[:4] == ("blocked", "syscall", "benchmark", "sleep")
+        and any("nanosleep" in frame for frame in stack)
+    ]
+    assert sum(asleep) >= 690_000
+    refused = n1.run(["rxecpu", "--stacks", "/nonexistent/x", "true"], check=False)
+    assert refused.returncode == 2
+    assert "cannot write /nonexistent/x" in refused.stderr
