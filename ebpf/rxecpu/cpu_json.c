@@ -37,6 +37,8 @@ static void put_cost(struct json *j, const struct report *r)
 
 static void put_waits(struct json *j, const struct report *r)
 {
+	__u64 unsampled = 0;
+
 	json_open_array(j, "run_queue");
 	for (int i = 0; i < WAITERS; i++) {
 		json_open_object(j, NULL);
@@ -48,6 +50,9 @@ static void put_waits(struct json *j, const struct report *r)
 	}
 	json_close_array(j);
 	json_u64(j, "stacks_lost", r->stacks_lost);
+	for (int a = 0; a < ACCOUNTS; a++)
+		unsampled += r->unsampled[a];
+	json_u64(j, "unsampled_ns", unsampled);
 }
 
 /* cpu below 0: of all */

@@ -82,8 +82,10 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 void probes_account(const struct probes *p, struct report *report)
 {
 	sampler_events(&p->sampler, &report->events, &report->late);
-	if (report->has_stacks)
+	if (report->has_stacks) {
 		stacks_waits(&p->stacks, report->waits, &report->stacks_lost);
+		sampler_unsampled(&p->sampler, report->unsampled);
+	}
 	session_account(&report->session, p->skel->obj);
 }
 

@@ -38,7 +38,8 @@ struct report {
 	bool has_stacks;
 	struct wait_sum waits[WAITERS];
 	__u64 stacks_lost;
-	__u64 self_ns; /* CPU time of this process meanwhile */
+	__u64 unsampled[ACCOUNTS]; /* busy time that no sample stands for */
+	__u64 self_ns;		   /* CPU time of this process meanwhile */
 };
 
 extern const char *const context_names[CONTEXTS];

@@ -108,6 +108,17 @@ void sampler_times(const struct sampler *s, struct times *times)
 	}
 }
 
+void sampler_unsampled(const struct sampler *s, __u64 ns[ACCOUNTS])
+{
+	memset(ns, 0, ACCOUNTS * sizeof(*ns));
+	for (int i = 0; i < s->ncpus; i++) {
+		const struct cpu_state *cpu = &s->states[s->cpu[i]];
+
+		for (int a = CONTEXT_USER * OWNERS; a < ACCOUNTS; a++)
+			ns[a] += cpu->sample[a] - cpu->sampled[a];
+	}
+}
+
 static __u64 mean(const struct sampler *s, size_t field)
 {
 	__u64 first = 0;

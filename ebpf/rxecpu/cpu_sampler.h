@@ -24,6 +24,8 @@ int sampler_begin(struct sampler *s);
 int sampler_take(struct sampler *s, bool last);
 /* What the last sampler_take() read; times: one per CPU. */
 void sampler_times(const struct sampler *s, struct times *times);
+/* Busy time, of all CPUs together, that no stack stands for. */
+void sampler_unsampled(const struct sampler *s, __u64 ns[ACCOUNTS]);
 /* Begin and end of what was read, CLOCK_MONOTONIC: means over the CPUs, which are read in turn. */
 void sampler_window(const struct sampler *s, __u64 *start_ns, __u64 *end_ns);
 void sampler_events(const struct sampler *s, __u64 *events, __u64 *late);

@@ -28,7 +28,6 @@ static const char *const kind_names[STACK_KINDS] = {
 void stacks_choose(struct rxecpu_bpf *skel, bool wanted)
 {
 	skel->rodata->with_stacks = wanted;
-	skel->rodata->stack_period = PERIOD_NS;
 	if (wanted)
 		return;
 	bpf_program__set_autoload(skel->progs.stack_sample, false);
@@ -77,103 +76,56 @@ int stacks_begin(struct stacks *s, struct rxecpu_bpf *skel, const int *cpu, int 
 		   : 0;
 }
 
-static const struct process_maps *find_process(const struct stacks *s, __u32 tgid)
+/* each process once a look; one that goes on asking costs no more */
+static int compare_tgids(const void *a, const void *b)
 {
-	for (int i = 0; i < s->nprocesses; i++) {
-		if (s->processes[i].tgid == tgid)
-			return &s->processes[i];
-	}
-	return NULL;
-}
+	__u32 left = *(const __u32 *)a, right = *(const __u32 *)b;
 
-static char *read_maps(__u32 tgid)
-{
-	char path[32], line[512], *text = NULL;
-	size_t size = 0;
-	FILE *f, *out;
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
-	f = fopen(path, "re");
-	out = f ? open_memstream(&text, &size) : NULL;
-	while (out && fgets(line, sizeof(line), f)) {
-		if (strstr(line, " r-xp "))
-			fputs(line, out);
-	}
-	if (f)
-		fclose(f);
-	if (out)
-		fclose(out);
-	return text;
-}
-
-static void remember(struct stacks *s, __u32 tgid)
-{
-	struct process_maps *more;
-	char *text;
-
-	if (!tgid || find_process(s, tgid))
-		return;
-	text = read_maps(tgid);
-	if (!text)
-		return;
-	more = realloc(s->processes, (s->nprocesses + 1) * sizeof(*more));
-	if (!more) {
-		free(text);
-		return;
-	}
-	s->processes = more;
-	s->processes[s->nprocesses++] = (struct process_maps){tgid, text};
+	return left < right ? -1 : left > right;
 }
 
 void stacks_look(struct stacks *s)
 {
-	struct stack_key key, *before = NULL;
 	int fd = s->skel ? bpf_map__fd(s->skel->maps.stack_sums) : -1;
+	struct stack_key key, *before = NULL;
+	__u32 *tgids = malloc(STACK_SUMS * sizeof(*tgids));
+	size_t n = 0;
 
-	while (fd >= 0 && !bpf_map_get_next_key(fd, before, &key)) {
+	while (tgids && n < STACK_SUMS && !bpf_map_get_next_key(fd, before, &key)) {
 		if (key.user >= 0)
-			remember(s, key.tgid);
+			tgids[n++] = key.tgid;
 		before = &key;
 	}
+	if (n)
+		qsort(tgids, n, sizeof(*tgids), compare_tgids);
+	for (size_t i = 0; i < n; i++) {
+		if (!i || tgids[i] != tgids[i - 1])
+			user_code_look(&s->code, tgids[i]);
+	}
+	free(tgids);
 }
 
-/* a frame's name has no separator, space or control character */
+/* a frame's name: printable, without the format's separators */
 static void put_name(FILE *out, const char *name, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
-		unsigned char c = name[i];
+		char c = name[i];
 
-		fputc(c <= ' ' || c == ';' || c == 0x7f ? '_' : c, out);
+		fputc(c > ' ' && c < 0x7f && c != ';' ? c : '_', out);
 	}
 }
 
 /* "libibverbs.so.1+0x1234": where the code is in its file */
-static void put_user(FILE *out, const struct process_maps *process, __u64 address)
+static void put_user(FILE *out, const struct stacks *s, __u32 tgid, __u64 address)
 {
-	unsigned long long begin, end, offset;
-	int path;
+	const struct mapped_file *file = user_code_find(&s->code, tgid, address);
 
-	for (const char *line = process ? process->text : ""; *line;) {
-		const char *next = strchr(line, '\n');
-
-		path = 0;
-		if (next &&
-		    sscanf(line, "%llx-%llx %*s %llx %*s %*s %n", &begin, &end, &offset, &path) >=
-			    3 &&
-		    path && address >= begin && address < end) {
-			const char *file = line + path;
-
-			for (const char *c = file; c < next; c++) {
-				if (*c == '/')
-					file = c + 1;
-			}
-			put_name(out, file, next - file);
-			fprintf(out, "+0x%llx", (unsigned long long)(address - begin + offset));
-			return;
-		}
-		line = next ? next + 1 : "";
+	if (!file) {
+		fputs("[user]", out);
+		return;
 	}
-	fputs("[user]", out);
+	put_name(out, file->name, strlen(file->name));
+	fprintf(out, "+0x%" PRIx64, (uint64_t)(address - file->begin + file->offset));
 }
 
 static int read_stack(const struct stacks *s, __s32 number, __u64 stack[STACK_DEPTH])
@@ -189,22 +141,32 @@ static int read_stack(const struct stacks *s, __s32 number, __u64 stack[STACK_DE
 	return depth;
 }
 
-static void put_line(FILE *out, const struct stacks *s, const struct kernel_symbols *symbols,
-		     const struct stack_key *key, __u64 us)
+static void put_account(FILE *out, enum stack_kind kind, int account)
 {
-	const struct process_maps *process = find_process(s, key->tgid);
+	fprintf(out, "%s;%s;%s;", kind_names[kind], context_names[account_context(account)],
+		account_owner(account));
+}
+
+/* less than half a microsecond is no line */
+static void put_time(FILE *out, __u64 ns)
+{
+	fprintf(out, " %" PRIu64 "\n", (uint64_t)(ns + 500) / 1000);
+}
+
+static void put_line(FILE *out, const struct stacks *s, const struct kernel_symbols *symbols,
+		     const struct stack_key *key, __u64 ns)
+{
 	__u64 stack[STACK_DEPTH];
 	int depth;
 
-	fprintf(out, "%s;%s;%s;", key->kind < STACK_KINDS ? kind_names[key->kind] : "unknown",
-		context_names[account_context(key->account)], account_owner(key->account));
+	put_account(out, key->kind, key->account);
 	put_name(out, key->comm, strnlen(key->comm, sizeof(key->comm)));
 	if (key->user < 0 && key->user != STACK_NONE)
 		fputs(";[lost]", out);
 	depth = read_stack(s, key->user, stack);
 	for (int i = depth - 1; i >= 0; i--) {
 		fputc(';', out);
-		put_user(out, process, stack[i]);
+		put_user(out, s, key->tgid, stack[i]);
 	}
 	if (key->kernel < 0 && key->kernel != STACK_NONE)
 		fputs(";[lost]", out);
@@ -218,15 +180,45 @@ static void put_line(FILE *out, const struct stacks *s, const struct kernel_symb
 		else
 			fprintf(out, "0x%" PRIx64, (uint64_t)stack[i]);
 	}
-	fprintf(out, " %" PRIu64 "\n", (uint64_t)us);
+	put_time(out, ns);
 }
 
-void stacks_write(struct stacks *s, FILE *out)
+/* what sleeps or waits at the end, until then */
+static void end_stays(const struct stacks *s, __u64 end_ns)
+{
+	int offs = bpf_map__fd(s->skel->maps.stack_offs);
+	int sums = bpf_map__fd(s->skel->maps.stack_sums);
+	__u32 pid, *before = NULL;
+	struct stack_off off;
+
+	for (; !bpf_map_get_next_key(offs, before, &pid); before = &pid) {
+		__u64 ns = 0, stop;
+
+		if (bpf_map_lookup_elem(offs, &pid, &off))
+			continue;
+		for (int kind = STACK_BLOCKED; kind <= STACK_RUNNABLE; kind++) {
+			__u64 begin = kind == STACK_BLOCKED ? off.since : off.woken;
+
+			stop = kind == STACK_BLOCKED && off.woken && off.woken < end_ns ? off.woken
+											: end_ns;
+			if (!begin || stop <= begin)
+				continue;
+			off.key.kind = kind;
+			ns = 0;
+			bpf_map_lookup_elem(sums, &off.key, &ns);
+			ns += stop - begin;
+			bpf_map_update_elem(sums, &off.key, &ns, BPF_ANY);
+		}
+	}
+}
+
+void stacks_write(struct stacks *s, FILE *out, const struct report *r)
 {
 	struct stack_key key, *before = NULL;
 	int fd = bpf_map__fd(s->skel->maps.stack_sums);
 	struct kernel_symbols symbols;
 
+	end_stays(s, r->session.end_ns);
 	stacks_look(s);
 	if (kernel_symbols_read(&symbols))
 		msg("/proc/kallsyms hides addresses without cap_syslog: frames of the kernel are "
@@ -236,9 +228,16 @@ void stacks_write(struct stacks *s, FILE *out)
 
 		before = &key;
 		if (!bpf_map_lookup_elem(fd, &key, &ns) && ns >= 500)
-			put_line(out, s, &symbols, &key, (ns + 500) / 1000);
+			put_line(out, s, &symbols, &key, ns);
 	}
 	kernel_symbols_free(&symbols);
+	for (int a = 0; a < ACCOUNTS; a++) {
+		if (r->unsampled[a] < 500)
+			continue;
+		put_account(out, STACK_RUNNING, a);
+		fputs("[no_sample]", out);
+		put_time(out, r->unsampled[a]);
+	}
 }
 
 void stacks_waits(const struct stacks *s, struct wait_sum waits[WAITERS], __u64 *lost)
@@ -253,8 +252,5 @@ void stacks_end(struct stacks *s)
 		bpf_link__destroy(s->links[--s->ncpus]);
 	free(s->links);
 	s->links = NULL;
-	while (s->nprocesses)
-		free(s->processes[--s->nprocesses].text);
-	free(s->processes);
-	s->processes = NULL;
+	user_code_free(&s->code);
 }

@@ -34,7 +34,7 @@ int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_st
 	if (!cpu)
 		return 0;
 	if (with_stacks) {
-		stack_leave(ctx, cpu, prev);
+		stack_leave(ctx, cpu, prev, preempt || !prev->__state);
 		stack_return(next);
 	}
 	keep_state(prev, &cpu->task);

@@ -12,8 +12,8 @@
 #include "cpu_report.h"
 #include "watch.h"
 
-/* how often the code of new processes is looked up, which may end before us */
-#define LOOK_MS 200
+/* how often, at least, the code of new processes is looked up, which may end before us */
+#define LOOK_MS 200u
 
 struct run {
 	struct config config;
@@ -22,6 +22,8 @@ struct run {
 	struct watch watch;
 	struct outfile out;
 	struct outfile stacks;
+	unsigned int ticks;	/* in an interval */
+	unsigned int ticked;	/* since the last one ended */
 	__u64 before[ACCOUNTS]; /* sums at the end of the interval before */
 	__u64 own_ns;		/* CPU time of this process until it was ready */
 };
@@ -72,8 +74,9 @@ static int on_tick(void *context)
 
 	if (run->config.stacks)
 		stacks_look(&run->probes.stacks);
-	if (!run->config.report.interval_ms)
+	if (!run->config.report.interval_ms || ++run->ticked < run->ticks)
 		return 0;
+	run->ticked = 0;
 	/* the end of the session takes the last sample */
 	if (run->config.report.count &&
 	    run->report.intervals + 1 == (int)run->config.report.count) {
@@ -84,12 +87,20 @@ static int on_tick(void *context)
 	return status ?: add_interval(run);
 }
 
+static int set_timer(struct run *run)
+{
+	unsigned int interval_ms = run->config.report.interval_ms;
+	unsigned long long ns = (interval_ms ?: run->config.stacks ? LOOK_MS : 0) * 1000000ull;
+
+	run->ticks = run->config.stacks && interval_ms ? (interval_ms + LOOK_MS - 1) / LOOK_MS : 1;
+	return watch_set_timer(&run->watch, ns / run->ticks);
+}
+
 /* from accounts that have begun to the report */
 static int measure(struct run *run)
 {
 	struct report *r = &run->report;
-	unsigned int tick_ms = run->config.report.interval_ms ?: run->config.stacks ? LOOK_MS : 0;
-	int status, err = watch_set_timer(&run->watch, tick_ms * 1000000ull);
+	int status, err = set_timer(run);
 
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
@@ -104,14 +115,14 @@ static int measure(struct run *run)
 		return status;
 	r->self_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - run->own_ns;
 	session_detach(&r->session);
-	if (run->config.stacks)
-		stacks_write(&run->probes.stacks, run->stacks.stream);
 	if (run->config.report.interval_ms)
 		status = add_interval(run);
 	if (status)
 		return status;
 	probes_account(&run->probes, r);
 	(run->config.report.json ? print_json : print_table)(run->out.stream, r);
+	if (run->config.stacks)
+		stacks_write(&run->probes.stacks, run->stacks.stream, r);
 	return 0;
 }
 

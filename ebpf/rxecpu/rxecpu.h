@@ -53,7 +53,8 @@ struct cpu_state {
 	__u8 hardirq_owner;
 	__u8 frozen;
 	__u64 ns[ACCOUNTS];
-	__u64 sample[ACCOUNTS]; /* ns at end */
+	__u64 sampled[ACCOUNTS]; /* the part of ns that stacks stand for */
+	__u64 sample[ACCOUNTS];	 /* ns at end */
 };
 
 /* argument of the program that begins, samples and freezes a CPU */

@@ -11,7 +11,6 @@
 #include "task_owner.bpf.h"
 
 const volatile bool with_stacks = false;
-const volatile __u64 stack_period = 0; /* ns that a sample stands for */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
@@ -66,6 +65,12 @@ static __always_inline bool is_ksoftirqd(const struct task_struct *task)
 	       name[5] == 'i' && name[6] == 'r' && name[7] == 'q' && name[8] == 'd';
 }
 
+/* whose waits on a run queue are summed */
+static __always_inline bool is_waiter(const struct task_struct *task)
+{
+	return task->flags & PF_WQ_WORKER || is_ksoftirqd(task);
+}
+
 static __always_inline void stack_add(const struct stack_key *key, __u64 ns)
 {
 	__u64 *sum = bpf_map_lookup_elem(&stack_sums, key);
@@ -100,18 +105,31 @@ static __always_inline __u32 interrupted_account(const struct cpu_state *cpu)
 	return cpu->softirq ? softirq_account(cpu) : task_account(&cpu->task);
 }
 
+/*
+ * A sample stands for the time of its account on this CPU since the last one there. So a timer that
+ * fires late, as in emulated machines, skews no sum, and idle time and others' are in none.
+ */
 SEC("perf_event")
 int stack_sample(struct bpf_perf_event_data *ctx)
 {
 	struct cpu_state *cpu = this_cpu();
 	struct stack_key key = {.kind = STACK_RUNNING};
+	__u32 account;
+	__u64 ns;
 
-	if (!cpu || !cpu->start || cpu->frozen ||
-	    (!cpu->softirq && cpu->task.context == CONTEXT_IDLE))
+	if (!cpu || !cpu->start || cpu->frozen)
 		return 0;
-	key.account = interrupted_account(cpu);
+	take_time(cpu);
+	account = bounded(interrupted_account(cpu), 63);
+	if (account / OWNERS == CONTEXT_IDLE)
+		return 0;
+	ns = cpu->ns[account] - cpu->sampled[account];
+	if (!ns)
+		return 0;
+	cpu->sampled[account] += ns;
+	key.account = account;
 	stack_take(ctx, &key);
-	stack_add(&key, stack_period);
+	stack_add(&key, ns);
 	return 0;
 }
 
@@ -123,7 +141,7 @@ static __always_inline void stack_woken(const struct task_struct *task)
 
 	if (off && !off->woken)
 		off->woken = now;
-	if (task->flags & PF_WQ_WORKER || is_ksoftirqd(task))
+	if (is_waiter(task))
 		bpf_map_update_elem(&workers_woken, &pid, &now, BPF_ANY);
 }
 
@@ -134,23 +152,33 @@ int BPF_PROG(stack_wakeup, struct task_struct *task)
 	return 0;
 }
 
-/* a task leaves its CPU: its state is still the CPU's */
+/* a task leaves its CPU: its state is still the CPU's; ready: it would run on */
 static __always_inline void stack_leave(void *ctx, const struct cpu_state *cpu,
-					const struct task_struct *task)
+					const struct task_struct *task, bool ready)
 {
 	const struct task_state *state = &cpu->task;
 	struct stack_off off = {.key.kind = STACK_BLOCKED};
+	__u64 now = bpf_ktime_get_ns();
 	__u32 pid = task->pid;
 
-	if (!pid || !cpu->start || cpu->frozen || task->__state & TASK_DEAD ||
-	    !(state->owner == OWNER_BENCHMARK || state->in & IN_RXE || state->rxe_tasks))
+	if (!pid || task->__state & TASK_DEAD)
+		return;
+	if (is_waiter(task)) {
+		/* a wake-up while it ran was none */
+		if (ready)
+			bpf_map_update_elem(&workers_woken, &pid, &now, BPF_ANY);
+		else
+			bpf_map_delete_elem(&workers_woken, &pid);
+	}
+	if (!(state->owner == OWNER_BENCHMARK || state->in & IN_RXE || state->rxe_tasks))
 		return;
 	off.key.account = task_account(state);
 	stack_take(ctx, &off.key);
-	off.since = bpf_ktime_get_ns();
-	if (!task->__state)
-		off.woken = off.since; /* it would run on */
-	bpf_map_update_elem(&stack_offs, &pid, &off, BPF_ANY);
+	off.since = now;
+	if (ready)
+		off.woken = now;
+	if (bpf_map_update_elem(&stack_offs, &pid, &off, BPF_ANY))
+		__sync_fetch_and_add(&stacks_lost, 1);
 }
 
 static __always_inline void stack_return(const struct task_struct *task)
