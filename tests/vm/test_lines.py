@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 
@@ -17,7 +18,7 @@ from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, offer_roce_v1
 from rxe_trace import PACKETS, Event, Tasks, tracing
 from rxecpu_watch import check_sums, rxecpu, share
-from rxestat_watch import check_rows, counter, packets, watching
+from rxestat_watch import Document, check_rows, counter, packets, watching
 from traffic import gid_index, server
 from vmlab import LINE, LINE_CHOSEN, Boot, healthy
 
@@ -52,6 +53,38 @@ def wait_until_arrived(n1: Node, n2: Node) -> None:
         time.sleep(0.1)
 
 
+def check_requests(document: Document) -> None:
+    """The latency of each SEND: all were posted one by one while rxestat ran."""
+    requests = document["work_requests"]
+    (row,) = [row for row in requests["latency"] if row["opcode"] == "SEND"]
+    assert row["count"] + requests["not_followed"] == MESSAGES, requests
+    assert requests["without_cell"] == requests["with_error"] == 0, requests
+
+
+def check_rxetop(node: Node, waiting: list[str]) -> None:
+    """One table: a queue pair that waits for its peer, and whose it is."""
+    with server(node, waiting):
+        table = node.run(["rxetop", "-b", "-n", "1", "-I", "100", "--idle"], timeout=300).stdout
+    rows = [line for line in table.splitlines() if waiting[0] in line.split()]
+    assert len(rows) == 1, table
+    assert {DEVICE, "RC", "INIT"} <= set(rows[0].split()), table
+
+
+def check_rxetop_counts(node: Node, client: list[str]) -> None:
+    """One document when the client has ended: what its queue pair moved."""
+    words = ["rxetop", "-b", "--json", "-n", "1", "-I", "3600000", "--"]
+    # its own output is none of rxetop's
+    silent = ["sh", "-c", 'exec "$@" > /dev/null', "sh"]
+    said = node.run([*words, *silent, *client], timeout=300).stdout
+    (seen,) = json.loads(said)["qps"]
+    total = seen["total"]
+    assert total["requests"] == MESSAGES, seen
+    # with what its short timeout repeats
+    assert all(count >= MESSAGES for count in total["packets"].values()), seen
+    assert total["task_ns"] > 0, seen
+    assert seen["stage_time"]["count"] >= MESSAGES, seen
+
+
 @pytest.mark.parametrize("line", HERE)
 def test_line(boot: Boot, line: str) -> None:
     """Driver and rxestat of the line: every packet in every event once, as the counters say; then
@@ -69,7 +102,7 @@ def test_line(boot: Boot, line: str) -> None:
 
         command = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", str(MESSAGES), "-e"]
         before = {name: counter(n1, name) for name in ("sent_pkts", "rcvd_pkts")}
-        with watching(n1) as (watch,):
+        with watching(n1, options=("--work-requests",)) as (watch,):
             with (
                 tracing(n1) as trace,
                 server(n2, [*command, "-g", gid_index(n2)]),
@@ -91,6 +124,11 @@ def test_line(boot: Boot, line: str) -> None:
         tasks = ("softirq.tasklet", "syscall") if line == "6.1" else ("kthread",)
         assert sum(share(cpu, context=context, owner="rxe") for context in tasks) > 0
         assert share(cpu, context="softirq.net_rx", owner="rxe") > 0
+
+        check_requests(document)
+        check_rxetop(n1, [*command, "-g", gid_index(n1)])
+        with server(n2, [*command, "-g", gid_index(n2)]):
+            check_rxetop_counts(n1, [*command, "-g", gid_index(n1), n2.link.ipv4])
 
         tx, rx, done = (trace.named(name) for name in PACKETS)
         assert len(tx) == moved["sent_pkts"]

@@ -70,11 +70,18 @@ def test_the_cheapest_packet_of_all_rounds(tmp_path: Path) -> None:
     assert costs.drivers[0].costs[SMALL][("tx", "bth")] == 100
     assert costs.drivers[0].total(SMALL, "tx") == 1000
     assert costs.drivers[1].total(SMALL, "rx") == 400
-    share, moves = costs.sentences
+    share, moves, repeats = costs.sentences
     assert "6.1 18,000 of 18,100 (99 %, crypto API: crc32-pclmul" in share
     assert "7.x 8,000 of 8,100 (99 %, crc32_le())" in share
     assert "64 bytes -1,000" in moves
     assert "4096 bytes -10,000" in moves
+    assert costs.drivers[0].spread[SMALL] == {
+        ("tx", "bth"): 9,
+        ("tx", "icrc"): 0,
+        ("rx", "icrc"): 0,
+    }
+    assert "2 rounds and both ends agree in 10 of 12 values" in repeats
+    assert "tx bth of 7.x, rxe-v2 64 bytes: by 9 instructions" in repeats
 
 
 def test_in_real_time_the_mean(tmp_path: Path) -> None:
@@ -82,7 +89,7 @@ def test_in_real_time_the_mean(tmp_path: Path) -> None:
     costs = packet_costs.of([driver(tmp_path, "a", 900, accelerator="kvm")])
     assert costs.unit == "ns"
     assert costs.drivers[0].costs[SMALL][("tx", "icrc")] == 1000
-    assert len(costs.sentences) == 1
+    assert len(costs.sentences) == 2
 
 
 def test_a_driver_without_stages(tmp_path: Path) -> None:
@@ -106,7 +113,8 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert "| **sent, all stages** | **1,000** | **500** | **9,100** | **4,100** |" in page
     document = lines_tables.document(costs, {"6.1": ["a"], "7.x": ["b"]})
     assert json.loads(json.dumps(document)) == document
-    assert document["drivers"][1]["packets"][0]["stages"]["tx.icrc"] == 400
+    first = document["drivers"][1]["packets"][0]
+    assert (first["stages"]["tx.icrc"], first["spread"]["tx.bth"]) == (400, 9)
     figure = lines_figure.draw(costs, caption=costs.sentences)
     assert ElementTree.fromstring(figure).tag.endswith("svg")
     assert "SEND sent, rxe-v2" in figure

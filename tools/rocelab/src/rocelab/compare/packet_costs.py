@@ -57,6 +57,8 @@ class Driver:
     kernel: str
     crc_by: str
     costs: Mapping[Packet, Mapping[Place, float]]
+    spread: Mapping[Packet, Mapping[Place, float]]
+    """How far the rounds and both ends are apart in what `costs` is taken from."""
 
     def total(self, packet: Packet, direction: str) -> float:
         """Return the sum of the stages that are work on the packet."""
@@ -89,7 +91,7 @@ class Costs:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the first and the last driver differ in, and what the ICRC's part is."""
+        """The ICRC's part, what the first and the last driver differ in, how far rounds differ."""
         first, last = self.drivers[0], self.drivers[-1]
         found = []
         for packet in self.packets[-1:]:
@@ -118,7 +120,26 @@ class Costs:
                 f"A packet, sent and received, from {first.name} to {last.name}: "
                 f"{', '.join(moves)} {self.unit}."
             )
-        return tuple(found)
+        return *found, self._repeats
+
+    @property
+    def _repeats(self) -> str:
+        """How far the rounds and both ends of one driver are apart, and in which stage most."""
+        apart = [
+            (gap, f"{way} {stage} of {driver.name}, {packet.transport} {packet.size} bytes")
+            for driver in self.drivers
+            for packet, stages in driver.spread.items()
+            for (way, stage), gap in stages.items()
+        ]
+        most, where = max(apart)
+        same = sum(gap == 0 for gap, _ in apart)
+        said = f"{self.rounds} round{'s' * (self.rounds > 1)} and both ends"
+        if not most:
+            return f"{said} agree in each of the {len(apart)} values."
+        return (
+            f"{said} agree in {same} of {len(apart)} values; furthest apart is {where}: "
+            f"by {most:,.0f} {self.unit}."
+        )
 
 
 def of(measured: Sequence[Measured]) -> Costs:
@@ -129,7 +150,7 @@ def of(measured: Sequence[Measured]) -> Costs:
     drivers = []
     unit = ""
     for one, meta in zip(measured, metas, strict=True):
-        costs, unit = _costs(one.runs, counts)
+        costs, spread, unit = _costs(one.runs, counts)
         if not costs:
             raise CellError(
                 f"{one.name} has no stages",
@@ -140,11 +161,15 @@ def of(measured: Sequence[Measured]) -> Costs:
         crc = ", ".join(node.texts("crc32_drivers")[:1])
         by = f"{one.crc_by}: {crc}" if crc and "API" in one.crc_by else one.crc_by
         kernel = node.text("kernel").partition(" ")[0]
-        drivers.append(Driver(one.name, kernel, by, costs))
+        drivers.append(Driver(one.name, kernel, by, costs, spread))
     return Costs(accelerator, unit, len(measured[0].runs), tuple(drivers))
 
 
-def _costs(runs: Sequence[Path], counts: bool) -> tuple[dict[Packet, dict[Place, float]], str]:
+_ByPlace = dict[Packet, dict[Place, float]]
+
+
+def _costs(runs: Sequence[Path], counts: bool) -> tuple[_ByPlace, _ByPlace, str]:
+    """What each stage costs, how far apart the values behind that are, and their unit."""
     figure = "min" if counts else "mean"
     found: dict[Packet, dict[Place, list[float]]] = {}
     unit = ""
@@ -162,7 +187,11 @@ def _costs(runs: Sequence[Path], counts: bool) -> tuple[dict[Packet, dict[Place,
             stages = found.setdefault(packet, {})
             stages.setdefault((stage.direction, stage.stage), []).append(row["value"])
     chosen = min if counts else median
-    return {
-        packet: {place: float(chosen(values)) for place, values in stages.items()}
-        for packet, stages in found.items()
-    }, unit
+    costs, spread = (
+        {
+            packet: {place: float(figure(values)) for place, values in stages.items()}
+            for packet, stages in found.items()
+        }
+        for figure in (chosen, lambda values: max(values) - min(values))
+    )
+    return costs, spread, unit

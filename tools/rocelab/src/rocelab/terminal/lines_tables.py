@@ -131,6 +131,10 @@ def document(costs: Costs, runs: dict[str, list[str]]) -> dict[str, Any]:
                         "opcode": packet.opcode,
                         "size": packet.size,
                         "stages": {f"{way}.{stage}": cost for (way, stage), cost in stages.items()},
+                        "spread": {
+                            f"{way}.{stage}": gap
+                            for (way, stage), gap in one.spread[packet].items()
+                        },
                     }
                     for packet, stages in sorted(one.costs.items())
                 ],
