@@ -70,7 +70,10 @@ def test_the_cheapest_packet_of_all_rounds(tmp_path: Path) -> None:
     assert costs.drivers[0].costs[SMALL][("tx", "bth")] == 100
     assert costs.drivers[0].total(SMALL, "tx") == 1000
     assert costs.drivers[1].total(SMALL, "rx") == 400
-    share, moves, repeats = costs.sentences
+    share_of_small, share, moves, repeats = costs.sentences
+    assert (
+        "SEND of 64 bytes over rxe-v2, in instructions: 6.1 1,800 of 1,900 (95 %" in share_of_small
+    )
     assert "6.1 18,000 of 18,100 (99 %, crypto API: crc32-pclmul" in share
     assert "7.x 8,000 of 8,100 (99 %, crc32_le())" in share
     assert "64 bytes -1,000" in moves
@@ -89,7 +92,7 @@ def test_in_real_time_the_mean(tmp_path: Path) -> None:
     costs = packet_costs.of([driver(tmp_path, "a", 900, accelerator="kvm")])
     assert costs.unit == "ns"
     assert costs.drivers[0].costs[SMALL][("tx", "icrc")] == 1000
-    assert len(costs.sentences) == 2
+    assert len(costs.sentences) == 3
 
 
 def test_a_driver_without_stages(tmp_path: Path) -> None:
@@ -110,7 +113,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert "Instructions are no time" in text
     page = lines_tables.markdown(costs)
     assert "| tx icrc | 900 | 400 | 9,000 | 4,000 |" in page
-    assert "| **sent, all stages** | **1,000** | **500** | **9,100** | **4,100** |" in page
+    assert "| **tx in all** | **1,000** | **500** | **9,100** | **4,100** |" in page
     document = lines_tables.document(costs, {"6.1": ["a"], "7.x": ["b"]})
     assert json.loads(json.dumps(document)) == document
     first = document["drivers"][1]["packets"][0]

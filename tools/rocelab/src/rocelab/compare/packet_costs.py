@@ -8,7 +8,7 @@ time, the median of the rounds' means.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +22,6 @@ from rocelab.record.stage_costs import is_acknowledgement
 from rocelab.stats.summary import median
 
 CRC = "icrc"
-SUM = "all stages"
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,9 @@ class Costs:
         """The ICRC's part, what the first and the last driver differ in, how far rounds differ."""
         first, last = self.drivers[0], self.drivers[-1]
         found = []
-        for packet in self.packets[-1:]:
+        *_, largest = self.packets
+        kind = [one for one in self.packets if replace(one, size=largest.size) == largest]
+        for packet in dict.fromkeys((kind[0], largest)):
             parts = []
             for driver in self.drivers:
                 crc = sum(cost for (_, stage), cost in driver.costs[packet].items() if stage == CRC)

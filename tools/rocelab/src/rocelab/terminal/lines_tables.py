@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rocelab import units
-from rocelab.compare.packet_costs import SUM, Costs, Packet
+from rocelab.compare.packet_costs import Costs, Packet
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.lines/1"
@@ -25,7 +25,7 @@ CAVEAT = (
     "any other instruction. They serve differences, not shares of time (docs/limitations.md)."
 )
 _MARKDOWN = re.compile(r"[\\|\[\]`*_]")
-_SENT = {"tx": "sent", "rx": "received"}
+_SUM = "in all"
 
 Section = tuple[str, list[Packet]]
 
@@ -55,7 +55,7 @@ def _rows(costs: Costs, packets: list[Packet]) -> Iterator[tuple[str, list[str]]
             for packet in packets
             for driver in costs.drivers
         ]
-        yield f"{_SENT[direction]}, {SUM}", [_number(total) for total in totals]
+        yield f"{direction} {_SUM}", [_number(total) for total in totals]
 
 
 def _number(value: float | None) -> str:
@@ -71,11 +71,11 @@ def render(costs: Costs) -> RenderableType:
     parts: list[RenderableType] = []
     for title, packets in _sections(costs):
         grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-        grid.add_column("", overflow="fold")
+        grid.add_column("", no_wrap=True)
         for text in _headings(costs, packets):
             grid.add_column(printable(text), justify="right", overflow="fold")
         for name, numbers in _rows(costs, packets):
-            style = "bold" if name.endswith(SUM) else ""
+            style = "bold" if name.endswith(_SUM) else ""
             grid.add_row(printable(name), *numbers, style=style)
         parts += [Text(printable(f"{title}, {costs.unit} for each packet"), style="bold"), grid, ""]
     for text in (*costs.sentences, CAVEAT):
@@ -91,7 +91,7 @@ def markdown(costs: Costs) -> str:
         lines += [f"{_escaped(title)}, {costs.unit} for each packet:", ""]
         lines += [_row(headings), _row(["---", *["---:"] * (len(headings) - 1)])]
         for name, numbers in _rows(costs, packets):
-            mark = "**" if name.endswith(SUM) else ""
+            mark = "**" if name.endswith(_SUM) else ""
             lines.append(_row([f"{mark}{_escaped(cell)}{mark}" for cell in (name, *numbers)]))
         lines.append("")
     for text in costs.sentences:
