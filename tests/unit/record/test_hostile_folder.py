@@ -227,6 +227,8 @@ def test_a_cell_that_is_no_regular_file_counts_as_missing(evil: Path, by: Replac
     replaced(path, by)
     run = read.load(evil)
     assert [cell.status for cell in run.cells] == ["ok", "missing"]
+    # nor are its numbers: their proof is gone
+    assert set(run.table["transport"]) == {"tcp"}
 
 
 @pytest.mark.parametrize("by", [*REPLACED, deep, deep_enough_to_parse], ids=lambda by: by.__name__)

@@ -176,11 +176,19 @@ def results(run_dir: Path) -> pl.DataFrame:
 
 
 def _table(folder: RunFolder, cells: Sequence[Cell]) -> pl.DataFrame:
-    """The results; a run without a good cell may have none."""
-    needed = any(cell.status == "ok" for cell in cells)
-    if needed or results_table.exists(folder.path):
-        return results_table.load(folder.path)
-    return results_table.empty()
+    """The results of good cells; a run without a good cell may have none.
+
+    The table may still have those of a cell whose cell.json, and with it its proof, was damaged.
+    """
+    bad = [cell.name for cell in cells if cell.status != "ok"]
+    if len(bad) == len(cells) and not results_table.exists(folder.path):
+        return results_table.empty()
+    name = pl.format(
+        "{}-{}.{}.r{}",
+        *("tool", "test", "transport"),
+        pl.col("repetition").cast(pl.String).str.zfill(2),
+    )
+    return results_table.load(folder.path).filter(~name.is_in(bad))
 
 
 def _cells(folder: RunFolder, meta: Json) -> Iterator[Cell]:
