@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 from ipaddress import ip_interface
+from threading import Barrier
 from types import SimpleNamespace
 
 import pytest
@@ -83,6 +84,20 @@ def test_the_inventory_decides() -> None:
     assert {end.netdev for end in ends} == {"data0"}
     with pytest.raises(CellError, match=r"beta has no address on .* 172\.30\.1\.0/24"):
         choose(nodes(*both), both, ["172.30.1.0/24"], reaches=only("172.30.1.15"))
+
+
+def test_hosts_are_asked_at_once() -> None:
+    """Where a firewall drops everything, each waits for seconds."""
+    others = [host(f"n{i}", "", peer0=f"172.31.0.{i}/24") for i in range(2, 9)]
+    asked = Barrier(len(others), timeout=60)
+
+    def reaches(_: object, address: str) -> str:
+        asked.wait()
+        return ""
+
+    every = (host("n1", "", peer0="172.31.0.1/24"), *others)
+    ends = choose(nodes(*every), every, reaches=reaches)
+    assert [end.address for end in ends] == [f"172.31.0.{i}" for i in range(1, 9)]
 
 
 def test_an_error_names_hosts_addresses_and_a_command() -> None:

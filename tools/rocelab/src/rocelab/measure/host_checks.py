@@ -296,8 +296,9 @@ def capture(nodes: Sequence[Node]) -> str:
 def both_ways(testbed: SshTestbed) -> str:
     """MPI's daemons reach mpirun, and mpirun's host reaches them."""
     first, ends = testbed.nodes[0], testbed.control or ()
-    for node, end in zip(testbed.nodes[1:], ends[1:], strict=True):
-        if said := control_network.reaches(first, end.address):
+    answers = at_once(lambda end: control_network.reaches(first, end.address), ends[1:])
+    for node, end, said in zip(testbed.nodes[1:], ends[1:], answers, strict=True):
+        if said:
             raise TestbedError(
                 f"{first.name} does not reach {node.name} at {end.address} ({end.netdev})",
                 cause=said,

@@ -15,6 +15,7 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip
 
 from rocelab.errors import CellError
 from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
 
 LISTING = ("ip", "-j", "addr", "show", "up")
 """The command whose output `addresses` reads."""
@@ -139,6 +140,11 @@ def reaches(node: Node, address: str) -> str:
     return last[-1][-120:] if last else f"no answer within {_PROBE_SECONDS} s"
 
 
+def _failed(nodes: Sequence[Node], address: str, reaches: Reaches) -> list[tuple[Node, str]]:
+    answers = at_once(lambda node: reaches(node, address), nodes)
+    return [(node, said) for node, said in zip(nodes, answers, strict=True) if said]
+
+
 def choose(
     nodes: Sequence[Node],
     hosts: Sequence[HostAddresses],
@@ -153,7 +159,7 @@ def choose(
     """
     refused = ""
     for ends in [named(hosts, networks)] if networks else candidates(hosts):
-        failed = [(node, said) for node in nodes[1:] if (said := reaches(node, ends[0].address))]
+        failed = _failed(nodes[1:], ends[0].address, reaches)
         if not failed:
             return ends
         node, said = failed[0]

@@ -101,7 +101,8 @@ def held(nodes: Sequence[Node]) -> Iterator[None]:
     """
     processes: list[Process] = []
     try:
-        processes.extend(map(_start, machines(nodes)))
+        users = at_once(lambda each: each.run(("id", "-u")).stdout.strip(), machines(nodes))
+        processes.extend(map(_start, machines(nodes), users))
         at_once(lambda each: _wait_held(*each), list(zip(machines(nodes), processes, strict=True)))
         yield
     finally:
@@ -117,8 +118,7 @@ def at_end(node: Node, argv: Sequence[str]) -> None:
     node.root.run(("sh", "-c", _NOTE, "sh", shlex.join(argv)))
 
 
-def _start(machine: Node) -> Process:
-    user = machine.run(("id", "-u")).stdout.strip()
+def _start(machine: Node, user: str) -> Process:
     who = f"{socket.gethostname()}, process {os.getpid()}"
     # without the mark: a lease must not be taken for a command of the run
     shell = ("-u", MARK, "sh", "-c", _SCRIPT, "sh")

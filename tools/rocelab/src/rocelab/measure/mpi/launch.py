@@ -25,6 +25,7 @@ from rocelab.plans.plan import MpiPlan
 from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.node import Completed, Node, Process
 from rocelab.testbed.node.endpoint import machine_of, machines
+from rocelab.testbed.node.parallel import at_once
 
 _AGENT_MARK = "rocelab-agent: "
 _DAEMONS = {"prted", "orted"}
@@ -65,6 +66,17 @@ rank=${{OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}}
 cd "$here" && exec ${{ROCELAB_CPUS:+taskset --cpu-list "$ROCELAB_CPUS"}} "$@"
 """
 
+# the folder, whether it was made, and then the name and the text of each file
+_FILL = """
+folder=$1
+[ "$2" ] || mkdir -p -m 0700 "$folder" || exit
+shift 2
+while [ "$#" -gt 0 ]; do
+	printf %s "$2" >"$folder/$1" || exit
+	shift 2
+done
+"""
+
 Keep = Callable[[Completed], None]
 Starter = tuple[Node, tuple[str, ...]]
 """Where to run which command line, before that of a rank, to start all ranks without mpirun."""
@@ -86,16 +98,18 @@ def prepared(
     programs = {"agent": _AGENT, "rank": _RANK, "find": _FIND}
     files = {**suite_files, **programs}
     files |= {f"node.{i}": recipe.as_file(each) for i, each in enumerate(settings)}
+    pairs = [word for name, text in files.items() for word in (name, text)]
+
+    def fill(machine: Node) -> None:
+        made = "made" if machine is first else ""
+        machine.run(("sh", "-c", _FILL, "sh", folder, made, *pairs))
+        machine.run(("chmod", "0700", *(f"{folder}/{name}" for name in programs)))
+
     try:
-        for machine in machines(nodes):
-            machine.run(("mkdir", "-p", "-m", "0700", folder))
-            for name, text in files.items():
-                machine.run(("tee", f"{folder}/{name}"), stdin=text)
-            machine.run(("chmod", "0700", *(f"{folder}/{name}" for name in programs)))
+        at_once(fill, machines(nodes))
         yield folder
     finally:
-        for machine in machines(nodes):
-            machine.run(("rm", "-rf", folder), check=False)
+        at_once(lambda machine: machine.run(("rm", "-rf", folder), check=False), machines(nodes))
 
 
 def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:

@@ -19,6 +19,16 @@ _COPIES = f"{FOLDER}/files"
 PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*PROBE_PROGRAMS, linktap.TAP))
 MPIBENCH = "/usr/local/bin/mpibench"
 _DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
+_VERSION = "version "
+# one command: each costs a round trip, and a job step where Slurm has the nodes. Only rxe devices
+# have the attribute `parent`.
+_LOADED = f"""
+uname -r
+cd /sys/module/rdma_rxe 2>/dev/null && echo "{_VERSION}$(cat version 2>/dev/null)" || echo absent
+grep -Hs '' /sys/class/infiniband/*/parent
+true
+"""
+_EXISTING = 'for each; do [ ! -e "$each" ] || echo "$each"; done'
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+~-]{0,63}")
 
 
@@ -48,10 +58,9 @@ class HostState:
 
 def read(node: Node) -> HostState:
     """Read the host's current state. Raises TestbedError when it does not answer."""
-    release = node.run(["uname", "-r"]).stdout.strip()
-    version = None
-    if node.run(["test", "-d", "/sys/module/rdma_rxe"], check=False).returncode == 0:
-        version = node.run(["cat", "/sys/module/rdma_rxe/version"], check=False).stdout.strip()
+    release, _, rest = node.run(["sh", "-c", _LOADED]).stdout.partition("\n")
+    loaded, _, listing = rest.partition("\n")
+    version = loaded.removeprefix(_VERSION).strip() if loaded.startswith(_VERSION) else None
     try:
         bare = HostState(release, version, (), ())
     except ValueError as error:
@@ -60,19 +69,11 @@ def read(node: Node) -> HostState:
             cause="it becomes part of a path, so only letters, digits and -_.+~ are accepted",
             action=f"On {node.name}: look at `uname -r`.",
         ) from error
-    files = [
-        path for path in bare.touched if node.run(["test", "-e", path], check=False).returncode == 0
-    ]
-    return HostState(release, version, _devices(node), tuple(files))
-
-
-def _devices(node: Node) -> tuple[tuple[str, str], ...]:
-    """Return the rxe devices: only they have the attribute `parent`."""
-    listing = node.run(
-        ["sh", "-c", "grep -Hs '' /sys/class/infiniband/*/parent"], check=False
-    ).stdout
+    there = node.run(["sh", "-c", _EXISTING, "sh", *bare.touched]).stdout.splitlines()
+    files = tuple(path for path in bare.touched if path in there)
     found = (_DEVICE.fullmatch(line) for line in listing.splitlines())
-    return tuple(sorted((match[1], match[2]) for match in found if match))
+    devices = tuple(sorted((match[1], match[2]) for match in found if match))
+    return HostState(release, version, devices, files)
 
 
 def saved(node: Node) -> HostState | None:

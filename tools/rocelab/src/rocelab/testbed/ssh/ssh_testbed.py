@@ -85,7 +85,7 @@ class SshTestbed:
     @cached_property
     def control(self) -> Sequence[ControlEnd] | None:
         """The interfaces over which MPI's daemons talk; see `control_network`. Raises CellError."""
-        hosts = [_addresses(node) for node in self._nodes]
+        hosts = at_once(_addresses, self._nodes)
         return control_network.choose(self._nodes, hosts, self._networks)
 
     @cached_property
