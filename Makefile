@@ -53,7 +53,7 @@ test-long: develop probes others  ## what `make test` leaves out: a machine as s
 
 # what runs on nodes of any kernel line; the rest does not depend on it
 KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay drop_monitors arrival forged_answers forged_requests v1 v1_netdevs fuzz_frames hostile_user \
-	peers selftests rxestat rxestat_paths rxedump rxedump_filters rxecpu rxecpu_stacks rxetop privileges)
+	peers selftests rxestat rxestat_paths rxestat_places rxedump rxedump_filters rxecpu rxecpu_stacks rxetop privileges)
 LINES := $(notdir $(wildcard kernel/patches/lines/*))
 
 test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selftests-%)  ## the driver's tests on every kernel line

@@ -6,12 +6,19 @@
 #include "options.h"
 
 struct packet_filter {
-	const char *device;  /* NULL: all */
-	__u32 qpn;	     /* 0: all */
+	const char *device; /* NULL: all */
+	__u32 qpn;	    /* 0: all */
+	/* of whose queue pairs; NULL: all */
+	const char *cgroup, *netns;
 	bool tx, rx;	     /* directions wanted */
 	const char *opcodes; /* as they were given; NULL: all */
 	bool chosen[256];    /* opcodes wanted */
 };
+
+static inline bool packet_filter_by_owner(const struct packet_filter *f)
+{
+	return f->cgroup || f->netns;
+}
 
 /* All packets. */
 void packet_filter_init(struct packet_filter *f);

@@ -10,50 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "network_interrupts.h"
 #include "load.h"
 #include "msg.h"
+#include "task_place.h"
 
 #include "stacks.h"
 
 #include "rxecpu.skel.h"
-
-#define CGROUP2_MAGIC 0x63677270 /* linux/magic.h */
-
-/* where cgroup v2 is mounted: the longest beginning of a cgroup's path that is on no other */
-static int cgroup_depth(const char *path)
-{
-	char parent[PATH_MAX], *slash;
-	struct statfs fs;
-	int depth = 0;
-
-	snprintf(parent, sizeof(parent), "%s", path);
-	while ((slash = strrchr(parent, '/')) && slash != parent) {
-		*slash = '\0';
-		if (statfs(parent, &fs) || (unsigned long)fs.f_type != CGROUP2_MAGIC)
-			break;
-		depth++;
-	}
-	return depth;
-}
-
-static int choose_cgroup(struct rxecpu_bpf *skel, const char *given)
-{
-	char path[PATH_MAX];
-	struct statfs fs;
-	struct stat st;
-
-	if (!realpath(given, path) || stat(path, &st) || statfs(path, &fs) ||
-	    (unsigned long)fs.f_type != CGROUP2_MAGIC)
-		return msg_error(EXIT_MISSING, "the path is wrong, or on a hierarchy of version 1",
-				 "give a folder below /sys/fs/cgroup", "no cgroup '%s'", given);
-	skel->rodata->cgroup_id = st.st_ino;
-	skel->rodata->cgroup_level = cgroup_depth(path);
-	return 0;
-}
 
 /* the interface below an rxe device: its events of receipt name that */
 static unsigned int interface_of(const char *device)
@@ -95,6 +60,7 @@ static int choose_device(struct rxecpu_bpf *skel, const char *device, const stru
 int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 		   const struct driver *driver)
 {
+	struct cgroup_place cgroup = {};
 	int status = 0;
 
 	skel->rodata->by_pid = config->npids || config->session.command;
@@ -102,7 +68,9 @@ int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 	memcpy((void *)skel->rodata->comm, config->comms, sizeof(config->comms));
 	interrupts_of_network((__u8 *)skel->rodata->network_irq, MAX_IRQS);
 	if (config->cgroup)
-		status = choose_cgroup(skel, config->cgroup);
+		status = cgroup_find(config->cgroup, &cgroup);
+	skel->rodata->cgroup_id = cgroup.id;
+	skel->rodata->cgroup_level = cgroup.level;
 	if (!status && config->device)
 		status = choose_device(skel, config->device, driver);
 	if (!status && !config->device) {

@@ -7,20 +7,7 @@
 
 #include "rxe_record.h"
 #include "cpu_state.bpf.h"
-
-struct kernfs_node {
-	__u64 id;
-} ROCELAB_CORE;
-
-struct cgroup {
-	struct kernfs_node *kn;
-	int level;
-	struct cgroup *ancestors[];
-} ROCELAB_CORE;
-
-struct css_set {
-	struct cgroup *dfl_cgrp;
-} ROCELAB_CORE;
+#include "task_place.bpf.h"
 
 struct task_struct {
 	int pid;
@@ -28,7 +15,6 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int __state;
 	char comm[COMM_BYTES];
-	struct css_set *cgroups;
 } ROCELAB_CORE;
 
 #define PF_KTHREAD   0x00200000
@@ -79,27 +65,12 @@ static __always_inline bool has_comm(const struct task_struct *task)
 	return false;
 }
 
-static __always_inline bool in_cgroup(const struct task_struct *task)
-{
-	const struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	const struct cgroup *ancestor = NULL;
-	const void *place;
-
-	if (!group || BPF_CORE_READ(group, level) < (int)cgroup_level)
-		return false;
-	place = (const void *)group + bpf_core_field_offset(struct cgroup, ancestors) +
-		cgroup_level * sizeof(ancestor);
-	if (bpf_probe_read_kernel(&ancestor, sizeof(ancestor), place) || !ancestor)
-		return false;
-	return BPF_CORE_READ(ancestor, kn, id) == cgroup_id;
-}
-
 static __always_inline __u8 owner_of(const struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 
 	if ((by_pid && bpf_map_lookup_elem(&processes, &tgid)) || (comms && has_comm(task)) ||
-	    (cgroup_id && in_cgroup(task)))
+	    (cgroup_id && in_cgroup(task, cgroup_id, cgroup_level)))
 		return OWNER_BENCHMARK;
 	return OWNER_OTHER;
 }

@@ -99,6 +99,10 @@ static void describe_filter(const struct config *config, struct text *t)
 		AND("device %s", config->filter.device);
 	if (config->filter.qpn)
 		AND("qpn %u", config->filter.qpn);
+	if (config->filter.cgroup)
+		AND("cgroup %s", config->filter.cgroup);
+	if (config->filter.netns)
+		AND("netns %s", config->filter.netns);
 	if (config->filter.tx != config->filter.rx)
 		AND("direction %s", config->filter.tx ? "tx" : "rx");
 	if (config->filter.opcodes)

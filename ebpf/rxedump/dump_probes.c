@@ -33,7 +33,7 @@ static int set_filters(struct rxedump_bpf *skel, const struct config *config)
 	memcpy((void *)ro->opcode_chosen, config->filter.chosen, sizeof(ro->opcode_chosen));
 	ro->sample_highest = (1ull << 32) / config->sample - 1;
 	ro->filtered = config->filter.device || config->filter.qpn || config->filter.opcodes ||
-		       config->sample > 1;
+		       config->sample > 1 || packet_filter_by_owner(&config->filter);
 	return 0;
 }
 
@@ -78,8 +78,10 @@ static int configure(struct probes *p, const struct config *config, const struct
 	p->skel->rodata->arrival_in_rcv = no_arrival;
 	bpf_map__set_autocreate(p->skel->maps.stock_packets, driver->kind == DRIVER_STOCK);
 	status = set_filters(p->skel, config);
+	status = status ?: qp_owner_find(&p->owner, &config->filter, driver);
 	if (status)
 		return status;
+	QP_OWNER_CHOOSE(p->skel, &p->owner, &config->filter);
 	set_snap_length(p->skel, config);
 	p->skel->rodata->rxe_destructor = driver->tx_destructor;
 	for (int i = 0; i < 256; i++)
@@ -113,7 +115,13 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
 				 strerror(-err));
 	subject = (struct calibration_subject)CALIBRATION_SUBJECT(p->skel);
+	status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter, subject.dev, true);
+	if (status)
+		return status;
 	calibrate(&subject, &config->filter, cost);
+	status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter, subject.dev, false);
+	if (status)
+		return status;
 	memset(p->skel->bss->lost, 0, sizeof(p->skel->bss->lost));
 	return 0;
 }
@@ -124,12 +132,15 @@ static bool wanted(const struct bpf_program *program, const void *context)
 
 	/* rxe_drop is an event of both directions */
 	return !strcmp(bpf_program__name(program), "rxe_drop") ||
+	       !strcmp(bpf_program__name(program), "rxe_qp_state") ||
 	       (load_watches_received(program) ? config->filter.rx : config->filter.tx);
 }
 
 int probes_attach(struct probes *p, const struct config *config, struct session *session)
 {
-	return session_attach(session, p->skel->obj, wanted, config);
+	int status = session_attach(session, p->skel->obj, wanted, config);
+
+	return status ?: qp_owner_add(&p->owner, p->skel->maps.owned_qps);
 }
 
 int probes_detach(struct probes *p, struct session *session)

@@ -4,12 +4,14 @@
 #define DUMP_PROBES_H
 
 #include "dump_capture.h"
+#include "qp_owner.h"
 #include "quiesce.h"
 
 struct bpf_link;
 struct ring_buffer;
 
 struct probes {
+	struct qp_owner owner;
 	struct rxedump_bpf *skel;
 	struct quiesce quiesce;
 	struct ring_buffer *ring;

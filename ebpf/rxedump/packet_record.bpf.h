@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bounded.bpf.h"
+#include "qp_owner.bpf.h"
 #include "rxedump.h"
 #include "xmit.bpf.h"
 
@@ -56,7 +57,7 @@ static __noinline bool passes(__u32 dev, __u32 qpn, __u32 psn, __u8 opcode)
 {
 	return (!filter_by_dev || dev == filter_dev) && (!filter_qpn || qpn == filter_qpn) &&
 	       (!filter_by_opcode || opcode_chosen[opcode]) &&
-	       psn * SAMPLE_MULTIPLIER <= sample_highest;
+	       psn * SAMPLE_MULTIPLIER <= sample_highest && owner_passes(dev, qpn);
 }
 
 static __always_inline struct dump_late *late_of(__u32 seq)

@@ -9,6 +9,7 @@
 
 #include "bounded.bpf.h"
 #include "loglin.bpf.h"
+#include "qp_owner.bpf.h"
 #include "stamp_clock.h"
 #include "rxestat.h"
 
@@ -53,7 +54,8 @@ __u64 lost = 0;
 
 static __noinline bool passes(__u32 dev, __u32 qpn)
 {
-	return (!filter_by_dev || dev == filter_dev) && (!filter_qpn || qpn == filter_qpn);
+	return (!filter_by_dev || dev == filter_dev) && (!filter_qpn || qpn == filter_qpn) &&
+	       owner_passes(dev, qpn);
 }
 
 /* the slow path: a key's first packet, or one that belongs in no cell */

@@ -11,6 +11,7 @@
 #include "calibrate.h"
 #include "load.h"
 #include "msg.h"
+#include "qp_owner.h"
 #include "size_class.h"
 #include "stamp_clock.h"
 
@@ -107,6 +108,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	const struct config *config = context;
 
 	if (losses_are_counted_by(bpf_program__name(program)) ||
+	    !strcmp(bpf_program__name(program), "rxe_qp_state") ||
 	    load_has_prefix(bpf_program__name(program), "work_"))
 		return true;
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
@@ -159,10 +161,12 @@ static int configure(struct probes *p, const struct config *config, struct repor
 	bpf_map__set_autocreate(p->skel->maps.stock_packets,
 				report->session.driver.kind == DRIVER_STOCK);
 	status = find_device(config, p->skel);
+	status = status ?: qp_owner_find(&p->owner, &config->filter, &report->session.driver);
 	if (status)
 		return status;
+	QP_OWNER_CHOOSE(p->skel, &p->owner, &config->filter);
 	p->skel->rodata->filter_qpn = config->filter.qpn;
-	p->skel->rodata->filtered |= config->filter.qpn != 0;
+	p->skel->rodata->filtered |= config->filter.qpn || packet_filter_by_owner(&config->filter);
 	p->skel->rodata->rxe_destructor = report->session.driver.tx_destructor;
 	number_classes(config, p->skel, report);
 	fill_tables(p->skel);
@@ -212,7 +216,16 @@ static int load(struct probes *p, const struct config *config, struct report *re
 		return load_error(err);
 	err = collector_open(&p->collector, p->skel);
 	if (!err) {
+		int status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter,
+						p->skel->rodata->filter_dev, true);
+
+		if (status)
+			return status;
 		measure_cost(config, p->skel, &report->cost);
+		status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter,
+					    p->skel->rodata->filter_dev, false);
+		if (status)
+			return status;
 		err = collector_reset(&p->collector);
 	}
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
@@ -238,6 +251,7 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 				   "load the instrumented driver: make module",
 				   "only the instrumented driver can choose packets");
 	status = status ?: session_attach(session, p->skel->obj, wanted, config);
+	status = status ?: qp_owner_add(&p->owner, p->skel->maps.owned_qps);
 	if (!status)
 		p->skel->bss->work_ready = true;
 	return status;

@@ -4,12 +4,14 @@
 #define STAT_PROBES_H
 
 #include "cell_collector.h"
+#include "qp_owner.h"
 #include "stat_options.h"
 #include "stat_report.h"
 
 struct probes {
 	struct rxestat_bpf *skel;
 	struct collector collector;
+	struct qp_owner owner;
 	struct loss_place losses_before[LOSS_PLACES]; /* the interval */
 };
 

@@ -67,8 +67,8 @@ int groups_merge(struct groups *into, const struct groups *from)
  */
 static bool costs_a_packet(const char *program)
 {
-	return strcmp(program, "net_dev_start_xmit") != 0 && !losses_are_counted_by(program) &&
-	       !load_has_prefix(program, "work_");
+	return strcmp(program, "net_dev_start_xmit") != 0 && strcmp(program, "rxe_qp_state") != 0 &&
+	       !losses_are_counted_by(program) && !load_has_prefix(program, "work_");
 }
 
 __u64 packets_missed(const struct report *r)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "qp_owner.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "msg.h"
+#include "rdma_dev.h"
+#include "rdma_qp.h"
+
+#define MAX_DEVICES 64
+
+struct search {
+	const struct qp_owner *owner;
+	struct bpf_map *owned;
+	__u32 dev;
+	int hidden; /* queue pairs whose process we may not look at */
+	int err;
+};
+
+int qp_owner_find(struct qp_owner *owner, const struct packet_filter *filter,
+		  const struct driver *driver)
+{
+	int status = 0;
+
+	if (!packet_filter_by_owner(filter))
+		return 0;
+	if (driver->kind != DRIVER_INSTRUMENTED)
+		return msg_error(EXIT_MISSING,
+				 "the stock driver is loaded, which does not say whose queue pairs "
+				 "are new",
+				 "load rocelab's driver: make module",
+				 "cannot choose queue pairs by cgroup or network namespace");
+	if (filter->cgroup)
+		status = cgroup_find(filter->cgroup, &owner->cgroup);
+	if (!status && filter->netns)
+		status = netns_find(filter->netns, &owner->netns);
+	return status;
+}
+
+static int put(struct bpf_map *owned, __u32 dev, __u32 qpn)
+{
+	const struct owned_qp key = {dev, qpn};
+	__u8 one = 1;
+
+	return bpf_map__update_elem(owned, &key, sizeof(key), &one, sizeof(one), BPF_ANY) ? -errno
+											  : 0;
+}
+
+static int cannot_write(int err)
+{
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot write the BPF maps: %s",
+			       strerror(-err))
+		   : 0;
+}
+
+int qp_owner_calibrate(struct bpf_map *owned, const struct packet_filter *filter, __u32 dev,
+		       bool begin)
+{
+	const struct owned_qp key = {dev, filter->qpn};
+
+	if (!packet_filter_by_owner(filter))
+		return 0;
+	if (begin)
+		return cannot_write(put(owned, dev, filter->qpn));
+	return cannot_write(bpf_map__delete_elem(owned, &key, sizeof(key), 0) ? -errno : 0);
+}
+
+static int owns(const struct qp_owner *owner, __u32 pid)
+{
+	int has = owner->cgroup.id ? cgroup_has(&owner->cgroup, pid) : 1;
+
+	return has > 0 && owner->netns ? netns_has(owner->netns, pid) : has;
+}
+
+static void look(void *context, const struct rdma_qp *qp)
+{
+	struct search *search = context;
+	int has = qp->pid ? owns(search->owner, qp->pid) : 0;
+
+	if (has > 0)
+		search->err = search->err ?: put(search->owned, search->dev, qp->qpn);
+	else if (has == -EACCES || has == -EPERM)
+		search->hidden++;
+}
+
+int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned)
+{
+	struct search search = {.owner = owner, .owned = owned};
+	static struct rdma_dev devs[MAX_DEVICES];
+	int n = owner->cgroup.id || owner->netns ? rdma_dev_list(devs, MAX_DEVICES) : 0;
+
+	for (int i = 0; i < n && !search.err; i++) {
+		search.dev = devs[i].index;
+		search.err = rdma_qp_list(search.dev, look, &search);
+	}
+	if (n < 0 || search.err)
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot list the queue pairs: %s",
+				 strerror(n < 0 ? -n : -search.err));
+	if (search.hidden)
+		msg("%d queue pairs are left out: whose they are is shown only with "
+		    "cap_sys_ptrace",
+		    search.hidden);
+	return 0;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "task_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "msg.h"
+
+#define CGROUP2_MAGIC 0x63677270 /* linux/magic.h */
+#define NETNS_FOLDER  "/run/netns/"
+
+static bool is_cgroup(const char *path)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && (unsigned long)fs.f_type == CGROUP2_MAGIC;
+}
+
+/* where cgroup v2 is mounted: the longest beginning of a cgroup's path that is on no other */
+static size_t mount_point(const char *path, __u32 *depth)
+{
+	size_t length = strlen(path);
+	char parent[PATH_MAX], *slash;
+
+	*depth = 0;
+	snprintf(parent, sizeof(parent), "%s", path);
+	while ((slash = strrchr(parent, '/')) && slash != parent) {
+		*slash = '\0';
+		if (!is_cgroup(parent))
+			break;
+		length = slash - parent;
+		(*depth)++;
+	}
+	return length;
+}
+
+int cgroup_find(const char *folder, struct cgroup_place *place)
+{
+	char *path = realpath(folder, NULL);
+	struct stat st;
+
+	if (!path || stat(path, &st) || !is_cgroup(path)) {
+		free(path);
+		return msg_error(EXIT_MISSING, "the path is wrong, or on a hierarchy of version 1",
+				 "give a folder below /sys/fs/cgroup", "no cgroup '%s'", folder);
+	}
+	place->id = st.st_ino;
+	place->path = path + mount_point(path, &place->level);
+	return 0;
+}
+
+int netns_find(const char *name, __u32 *inode)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd, type;
+
+	snprintf(path, sizeof(path), "%s%s", strchr(name, '/') ? "" : NETNS_FOLDER, name);
+	/* a pipe of that name would make us wait */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	type = fd < 0 ? -1 : ioctl(fd, NS_GET_NSTYPE);
+	if (type != CLONE_NEWNET || fstat(fd, &st)) {
+		if (fd >= 0)
+			close(fd);
+		return msg_error(EXIT_MISSING, "it has no such name, or is of another kind",
+				 "ip netns list; or give a file such as /proc/PID/ns/net",
+				 "no network namespace '%s'", name);
+	}
+	close(fd);
+	*inode = st.st_ino;
+	return 0;
+}
+
+int cgroup_has(const struct cgroup_place *place, __u32 pid)
+{
+	size_t room = 0, length = strlen(place->path);
+	char path[32], *line = NULL;
+	int found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	/* "0::/a/b": version 2 has number 0 and no controllers */
+	while (!found && getline(&line, &room, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		found = !strncmp(line, "0::", 3) && !strncmp(line + 3, place->path, length) &&
+			(!length || !line[3 + length] || line[3 + length] == '/');
+	}
+	free(line);
+	fclose(f);
+	return found;
+}
+
+int netns_has(__u32 inode, __u32 pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
+	return stat(path, &st) ? -errno : st.st_ino == inode;
+}
