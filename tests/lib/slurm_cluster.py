@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +47,7 @@ ReturnToService=2
 SlurmdTimeout=10
 KillWait=5
 AccountingStorageType=accounting_storage/none
-NodeName=s1 NodeAddr=10.77.0.1 CPUs={processors}
-NodeName=s2 NodeAddr=10.77.0.2 CPUs={processors}
-PartitionName=lab Nodes=s1,s2 Default=YES State=UP
+PartitionName=lab Nodes=ALL Default=YES State=UP
 """
 # without these, slurmd wants a mounted hierarchy
 _CGROUP = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
@@ -117,6 +115,8 @@ class Cluster:
     """A cluster that is up. `here` is its folder, `bin` is first in its users' PATH."""
 
     here: Path
+    process: subprocess.Popen[bytes]
+    """Without it, none of its processes lives."""
     first: int
     """PID of its first process."""
 
@@ -163,6 +163,21 @@ class Cluster:
         """The home of the user who is not root, the same on each machine."""
         return self.here / "home"
 
+    def wait_until(self, true: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait for something, and say with the logs if it does not come."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if true():
+                return
+            time.sleep(0.2)
+        said = "\n".join(path.read_text() for path in sorted((self.here / "log").glob("*")))
+        raise AssertionError(f"the cluster did not come up:\n{said[-4000:]}")
+
+    def wait_for_idle(self, nodes: int, seconds: float = 60) -> None:
+        """Wait until Slurm could give all of that many nodes to a job."""
+        listing = ("sinfo", "--noheader", "--states=idle", "--format=%D")
+        self.wait_until(lambda: self.run(*listing).stdout.split() == [str(nodes)], seconds)
+
     def kill_node(self, name: str) -> None:
         """Let a node vanish, as if its power had failed: nothing answers there any more."""
         pid = (self.here / f"{name}.pid").read_text().strip()
@@ -186,23 +201,37 @@ def _in(here: Path) -> Iterator[Cluster]:
         need_program(program)
     if os.geteuid():
         missing("slurmd and its network namespaces need root")
-    for folder in ("log", "state", "spool/s1", "spool/s2", "bin"):
-        (here / folder).mkdir(parents=True)
-    (here / "munge.key").write_bytes(os.urandom(128))
-    (here / "munge.key").chmod(0o400)
-    config = _CONFIG.format(here=here, processors=len(os.sched_getaffinity(0)))
-    (here / "slurm.conf").write_text(config)
-    (here / "cgroup.conf").write_text(_CGROUP)
+    processors = len(os.sched_getaffinity(0))
+    nodes = [f"NodeName=s{i} NodeAddr=10.77.0.{i} CPUs={processors}" for i in (1, 2)]
+    configure(here, nodes)
     _build(here / "bin")
     (here / "home").mkdir()
     shutil.chown(here / "home", _USER, _USER_GROUP)
     base = Path(sys.base_prefix)
     python = str(base) if base.is_relative_to("/root") else ""
+    with login(here, _LOGIN, _NODE, python) as cluster:
+        cluster.wait_for_idle(2)
+        yield cluster
+
+
+def configure(here: Path, nodes: Sequence[str]) -> None:
+    """Write what slurmctld, slurmd and munged read; `nodes`: a line of slurm.conf(5) for each."""
+    for folder in ("log", "state", "spool/s1", "spool/s2", "bin"):
+        (here / folder).mkdir(parents=True)
+    (here / "munge.key").write_bytes(os.urandom(128))
+    (here / "munge.key").chmod(0o400)
+    (here / "slurm.conf").write_text(_CONFIG.format(here=here) + "\n".join([*nodes, ""]))
+    (here / "cgroup.conf").write_text(_CGROUP)
+
+
+@contextmanager
+def login(here: Path, script: str, *words: str) -> Iterator[Cluster]:
+    """Run `script`, with `here` and `words`, as the login machine, which has namespaces."""
     with (here / "log/login.out").open("w") as log:
         process = subprocess.Popen(
             [
                 *("unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--mount-proc"),
-                *("--kill-child", "sh", "-c", _LOGIN, "sh", str(here), _NODE, python),
+                *("--kill-child", "sh", "-c", script, "sh", str(here), *words),
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -210,24 +239,14 @@ def _in(here: Path) -> Iterator[Cluster]:
             start_new_session=True,
         )
     try:
-        yield _ready(here, process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        cluster = Cluster(here, process, 0)
+        cluster.wait_until(lambda: bool(children.read_text()))
+        cluster.first = int(children.read_text())
+        yield cluster
     finally:
         process.kill()
         process.wait()
-
-
-def _ready(here: Path, process: subprocess.Popen[bytes]) -> Cluster:
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if children:
-            cluster = Cluster(here, int(children[0]))
-            idle = cluster.run("sinfo", "--noheader", "--states=idle", "--format=%D")
-            if idle.stdout.split() == ["2"]:
-                return cluster
-        time.sleep(0.2)
-    said = "\n".join(path.read_text() for path in sorted((here / "log").glob("*")))
-    raise AssertionError(f"the cluster did not come up:\n{said[-4000:]}")
 
 
 def _build(into: Path) -> None:

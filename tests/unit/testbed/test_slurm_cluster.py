@@ -207,6 +207,21 @@ def test_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
+    """Slurm looks every half a minute, and ends what is a minute old."""
+    process = cut_short(cluster, tmp_path)
+    (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
+    done = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+    assert done.returncode == 0, done.stderr
+    began = time.monotonic()
+    _, said = process.communicate(timeout=240)
+    print(f"ended after {time.monotonic() - began:.0f} s, with {process.returncode}:\n{said}")
+    assert process.returncode
+    assert "Traceback" not in said
+    assert "--resume" in said
+
+
+@pytest.mark.long
 def test_a_node_that_vanishes(tmp_path: Path) -> None:
     """A lost node is told from a failed command, before a run and in it."""
     with slurm_cluster.running() as cluster:
