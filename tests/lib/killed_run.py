@@ -32,7 +32,7 @@ _LEFT_SECONDS = 60
 # what a run makes on a machine, apart from its processes
 _TRACES = """
 ls -d /tmp/rocelab-* /run/rocelab-* /tmp/prte.* /tmp/ompi.* /dev/shm/* 2>/dev/null
-tc qdisc show | grep 4791:
+tc qdisc show | grep 4791
 cat /sys/module/rdma_rxe/parameters/roce_v1
 ip -br link
 rdma link

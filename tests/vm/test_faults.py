@@ -5,23 +5,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+import counted_faults
 from killed_run import Killed, wait_until
 from rocelab import capture
 from rocelab.directory import Directory
 from rocelab.measure import runner
 from rocelab.plans import plan_file
+from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.plan import Plan
 from rocelab.record import faults_document
 from rocelab.record.faults_document import Event
+from rocelab.testbed.node import Node
 from rocelab.testbed.qemu import filter_redirector
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.qmp import execute
+from rocelab.testbed.ssh import inventory, ssh_testbed
 
 PLAN = """
 [plan]
@@ -389,3 +394,64 @@ def test_a_killed_run_with_faults(
     qmp = shared_testbed.state.path / f"{testbed.nodes[0].name}.qmp"
     assert filter_redirector.PREFIX not in str(execute(qmp, "qom-list", {"path": "/objects"}))
     assert not list(shared_testbed.state.path.glob(f"{filter_redirector.PREFIX}*"))
+
+
+def test_faults_by_tc_on_hosts(testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path) -> None:
+    """The machines as SSH hosts: tc, capture, both drivers and the analyzer agree on a packet."""
+    del testbed
+    text = counted_faults.PLAN.format(provider="ssh") + counted_faults.STOPPED
+    plan = plan_file.from_toml(text, "counted.toml")
+    two = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["rxe-v2"]])
+    try:
+        client, server = two.nodes
+        before = [counted_faults.left(node) for node in two.nodes]
+        done = runner.run(plan, two, tmp_path)
+        counted_faults.check_packets(done.path, client, server)
+        counted_faults.check_stop(done.path, server)
+        assert [counted_faults.left(node) for node in two.nodes] == before
+        _check_foreign(server, plan, two, tmp_path)
+    finally:
+        two.down()
+
+
+def _check_foreign(server: Node, plan: Plan, two: ssh_testbed.SshTestbed, tmp_path: Path) -> None:
+    """An ingress discipline of the host's owner is left as it is, and the cell says so."""
+    server.root.run(("tc", "qdisc", "add", "dev", server.link.netdev, "clsact"))
+    try:
+        refused = runner.run(replace(plan, benchmarks=plan.benchmarks[:1]), two, tmp_path / "other")
+        (path,) = refused.path.glob("cells/*/cell.json")
+        assert "that is not rocelab's" in json.loads(path.read_text())["error"]["what"]
+        assert "clsact" in server.run(("tc", "qdisc", "show")).stdout
+    finally:
+        server.root.run(("tc", "qdisc", "del", "dev", server.link.netdev, "clsact"))
+
+
+BY_TC = (
+    KILLED.replace("[testbed.faults]", '[testbed]\nprovider = "ssh"\n[testbed.faults]')
+    .replace("message = 10, duration_us = 3000000", "at_us = 1, duration_us = 8000000")
+    .replace("iterations = 20", "iterations = 4000")
+    .replace("faults = [", 'faults = ["late", ')
+    + '[testbed.faults.late]\naction = "delay"\nevery_packets = 9\n'
+)
+
+
+@pytest.mark.long
+def test_a_killed_run_with_faults_by_tc(
+    testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path
+) -> None:
+    """While the server's process is stopped: no filter, interface or process stays."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(BY_TC)
+    whole = Killed(testbed.nodes, plan, tmp_path, ("--inventory", str(foreign_hosts)))
+    whole.before = whole.traces()
+    server = testbed.nodes[1]
+    with whole.started("killed") as run:
+        wait_until(
+            f"the server is stopped; the run said {run.said}",
+            lambda: server.run(("sh", "-c", _STOPPED), check=False).returncode == 0,
+            seconds=300,
+        )
+        assert "rocelab-f" in counted_faults.left(server)
+        run.process.kill()
+        run.left_nothing()
+    assert counted_faults.left(server).count("ingress") == 0

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import polars as pl
 import pytest
 
+import counted_faults
 import vethlab
 import vmlab
 from command_line import rocelab
@@ -266,6 +267,18 @@ def test_the_command_line_knows_both_ends(testbed: VethTestbed) -> None:
     refused = rocelab("run", "demo", "--icount", "--provider", "ssh")
     assert refused.returncode == int(ExitCode.USAGE)
     assert "--icount" in refused.stderr
+
+
+def test_faults_by_tc(testbed: VethTestbed, machine: Node, tmp_path) -> None:
+    """tc, capture, both drivers and the analyzer agree on each packet; all is as before."""
+    before = counted_faults.left(machine)
+    text = counted_faults.PLAN.format(provider="veth") + counted_faults.KILLED
+    outcome = runner.run(plan_file.from_toml(text, "counted.toml"), testbed, tmp_path)
+    client, server = testbed.nodes
+    counted_faults.check_packets(outcome.path, client, server)
+    counted_faults.check_kill(outcome.path, client)
+    assert outcome.exit_code is ExitCode.OK
+    assert counted_faults.left(machine) == before
 
 
 SWITCHED = Layout(vmlab.MTU, count=3, switches=2)

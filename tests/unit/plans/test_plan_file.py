@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocelab.errors import ExitCode, UsageError
+from rocelab.measure.testbed_for_plan import move_plan
 from rocelab.plans import plan_file
-from rocelab.plans.catalog import TESTS, TRANSPORTS, measured_by
+from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, measured_by
 
 GOOD = """
 [plan]
@@ -361,9 +362,13 @@ def test_faults_by_time() -> None:
         ),
         (
             "[testbed.faults.seven]",
-            '[testbed]\nprovider = "veth"\n[testbed.faults.seven]',
-            "between two virtual machines",
+            "[testbed]\nswitches = 1\n[testbed.faults.seven]",
+            "a switch is between",
         ),
+        ("packet = 7", "every_packets = 9", "faults.seven.message: a fault by count meets"),
+        ("message = 3\npacket = 7", "every_packets = 1", "every packet is met"),
+        ("message = 3\npacket = 7", "every_packets = 9\ntimes = 2", "seven.times: a fault by"),
+        ("rnr_timer = 0", "every_packets = 9", "it is for faults of packets"),
     ],
 )
 def test_faults_that_cannot_be_are_refused(old: str, new: str, message: str) -> None:
@@ -372,3 +377,82 @@ def test_faults_that_cannot_be_are_refused(old: str, new: str, message: str) -> 
         plan_file.from_toml(FAULTY.replace(old, new, 1), "p.toml")
     assert message in caught.value.what
     assert caught.value.action
+
+
+BY_TC = """
+[plan]
+name = "faulty"
+repetitions = 1
+transports = ["rxe-v2"]
+[testbed]
+provider = "{provider}"
+[testbed.faults.it]
+{fault}
+[[benchmark]]
+tool = "perftest"
+test = "read_lat"
+sizes = [64]
+retry_count = 3
+faults = ["it"]
+"""
+
+
+@pytest.mark.parametrize("provider", ["veth", "ssh", "slurm"])
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ('action = "drop"\nmessage = 3', "it.message: not with provider {}: tc does not know mess"),
+        ('action = "delay"\nat_us = 3', "it.at_us: not with provider {}: tc counts packets"),
+        ('action = "kill"', "it.message: not with provider {}: tc does not know messages"),
+        ('action = "stop"\nat_us = 3\ntimes = 2', "it.times: not with provider {}: it happens"),
+        ('action = "reorder"\nevery_packets = 9', "it.action: not with provider {}: tc holds"),
+        ('action = "duplicate"\nevery_packets = 9', "it.action: not with provider {}: a copy"),
+        ('action = "cnp"', "it.action: not with provider {}: tc makes no packets"),
+        ('action = "rnr_nak"', "it.action: not with provider {}: tc makes no packets"),
+        ('action = "flap"\nat_us = 3', "it.action: not with provider {}: no capture tells"),
+        ('action = "vanish"\nat_us = 3', "it.action: not with provider {}: no capture tells"),
+        (
+            'action = "drop"\nevery_packets = 9\ndirection = "to_client"',
+            "it.direction: not with provider {}: tc takes answers before",
+        ),
+    ],
+)
+def test_what_tc_cannot_do_is_refused_by_name(provider: str, fault: str, why: str) -> None:
+    """On the provider of the plan, and when a plan for virtual machines is moved to it."""
+    with pytest.raises(UsageError) as caught:
+        plan_file.from_toml(BY_TC.format(provider=provider, fault=fault), "p.toml")
+    assert why.format(provider) in caught.value.what
+    assert caught.value.action
+    plan = plan_file.from_toml(BY_TC.format(provider="qemu", fault=fault), "p.toml")
+    with pytest.raises(UsageError, match="fault it cannot happen with provider") as moved:
+        move_plan(plan, Provider(provider), icount=False, native=False)
+    assert why.partition("{}: ")[2] in moved.value.cause
+
+
+@pytest.mark.parametrize("provider", ["qemu", "veth", "ssh"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(
+            f'action = "{action}"\nevery_packets = 9'
+            for action in ("drop", "corrupt", "delay", "mark_ce")
+        ),
+        'action = "kill"\nat_us = 3',
+        'action = "stop"\nat_us = 3',
+    ],
+)
+def test_what_every_provider_can_do(provider: str, fault: str) -> None:
+    plan = plan_file.from_toml(BY_TC.format(provider=provider, fault=fault), "p.toml")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+
+
+def test_a_killed_server_must_be_missed() -> None:
+    """In a ping-pong nothing may be under way, and no timer of the client's runs."""
+    fault = 'action = "kill"\nat_us = 3'
+    pong = BY_TC.replace("read_lat", "send_lat")
+    with pytest.raises(UsageError, match="nothing under way"):
+        plan_file.from_toml(pong.format(provider="veth", fault=fault), "p.toml")
+    plan = plan_file.from_toml(pong.format(provider="qemu", fault=fault), "p.toml")
+    with pytest.raises(UsageError, match="fault it cannot happen") as moved:
+        move_plan(plan, Provider.VETH, icount=False, native=False)
+    assert "nothing under way" in moved.value.cause

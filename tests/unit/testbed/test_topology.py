@@ -242,10 +242,11 @@ def test_remove_deletes_every_rule_that_make_adds() -> None:
     assert {rule for rule in made if "local" not in rule} <= removed
 
 
-def test_faults_stay_between_two_virtual_machines() -> None:
-    """A plan with faults cannot be moved to a testbed that has no such link."""
+def test_faults_exact_to_the_packet_stay_between_two_virtual_machines() -> None:
+    """A plan with them cannot be moved to a testbed that has no such link, and says why."""
     plan = plan_file.load("recovery")
     assert move_plan(plan, Provider.QEMU, icount=True, native=False).testbed.faults
     for provider, native in ((Provider.SSH, False), (Provider.VETH, False), (None, True)):
-        with pytest.raises(UsageError, match="faults cannot happen"):
+        with pytest.raises(UsageError, match="fault dropmiddle cannot happen") as refused:
             move_plan(plan, provider, icount=False, native=native)
+        assert "tc does not know messages" in refused.value.cause

@@ -110,6 +110,26 @@ def test_every_repeats_in_later_messages() -> None:
     assert sorted(set(range(32)) - set(out)) == [3, 11, 19]
 
 
+def test_every_nth_packet_is_met_to_the_end() -> None:
+    """Another fault sees those that the one before it did not meet; the answers are not counted."""
+    rules = [
+        fault("drop", message=0, times=0, every_packets=5),
+        fault("mark_ce", name="ce", message=0, times=0, every_packets=4),
+    ]
+    link = FaultyLink(rules)
+    sent = [each for i in range(5) for each in message(4 * i)]
+    for each in sent:
+        link.frame(TO_SERVER, each, 1000)
+        link.frame(TO_CLIENT, frame(ACK, 0, to_client=True), 1000)
+    met = [(event.fault, event.psn) for event in link.events]
+    # of twenty packets the fifth of each five is dropped; of the others each fourth is marked
+    assert met == [
+        *(("ce", 3), ("it", 4), ("ce", 8), ("it", 9)),
+        *(("ce", 13), ("it", 14), ("ce", 18), ("it", 19)),
+    ]
+    assert link.altered == Altered(received=-4)
+
+
 def at_times(link: FaultyLink, times_us: Sequence[int]) -> list[int]:
     """Send a packet at each time after the first; return the PSNs of those that passed."""
     return psns(

@@ -9,31 +9,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocelab.errors import CellError, TestbedError
 from rocelab.measure.counters import Counters
 from rocelab.measure.rig import Rig
 from rocelab.plans.benchmarks import perftest
 from rocelab.plans.plan import Cell
 from rocelab.record import driver_trace, faults_document, layout
+from rocelab.testbed.faults import traffic_control
 from rocelab.testbed.faults.link import FaultyLink
+from rocelab.testbed.faults.timed_signal import Server, signalled
+from rocelab.testbed.faults.traffic_control import CountedLink
 from rocelab.testbed.interface import CanFail
 from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machine_of
-from rocelab.testbed.node.interface import MARK
 
 if TYPE_CHECKING:
     from rocelab.correlate.recovery import Recovery
 
-# SIGKILL has worked when the process is gone, and its queue pairs with it
-_SIGNAL = f"""
-for pid in $(pgrep -x "$2"); do
-	grep -qsz ^{MARK}= "/proc/$pid/environ" || continue
-	kill "-$1" "$pid" || exit
-	while [ "$1" = KILL ] && grep -qs '^State:.[^ZX]' "/proc/$pid/status"; do sleep 0.01; done
-	found=1
-done
-[ "$found" ]
-"""
+Link = FaultyLink | CountedLink
+"""A link with faults by the proxy, or by tc."""
 _COUNTERS = (
     *("duplicate_request", "out_of_seq_request", "rcvd_seq_err", "rcvd_rnr_err", "send_rnr_err"),
     *("completer_retry_err", "retry_exceeded_err", "retry_rnr_exceeded_err"),
@@ -42,40 +35,46 @@ _COUNTERS = (
 
 
 @contextmanager
-def faulty(rig: Rig, cell: Cell) -> Iterator[FaultyLink]:
+def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
     """Have a cell's faults happen meanwhile; without any, the link is left alone.
 
-    Some befall the second node's process of its program, the server.
+    Some befall the second node's process of its program, the server, which uses `device`.
 
-    Raises CellError when the testbed cannot, TestbedError when it fails to.
+    Raises CellError or TestbedError when the testbed fails to.
     """
-    faults, program = cell.benchmark.faults, cell.test.program
+    faults = cell.benchmark.faults
     if not faults:
         yield FaultyLink(())
         return
-    testbed = rig.testbed
-    if not isinstance(testbed, CanFail):
-        raise CellError(
-            "this testbed's link cannot have faults",
-            cause="faults happen on the link between two virtual machines",
-            action='Use provider = "qemu" with two nodes.',
-        )
-    server = rig.nodes[1]
-    # perftest with rdma_cm exchanges its addresses over a queue pair of their own
-    first = int(cell.benchmark.retry_count is not None)
-    link = FaultyLink(faults, pairs_before=first)
-    with testbed.faulty(link, lambda name: _signal(server, name, program)):
-        yield link
+    testbed, (client, node) = rig.testbed, rig.nodes[:2]
+    server = Server(node, cell.test.program, device)
+    if isinstance(testbed, CanFail):
+        # perftest with rdma_cm exchanges its addresses over a queue pair of their own
+        first = int(cell.benchmark.retry_count is not None)
+        proxied = FaultyLink(faults, pairs_before=first)
+        with testbed.faulty(proxied, server.send):
+            yield proxied
+        return
+    with (
+        traffic_control.faulty(node, client.link.ipv4, faults) as counted,
+        signalled(server, counted, by_rdma_cm=cell.benchmark.retry_count is not None),
+    ):
+        yield counted
 
 
-def _signal(server: Node, name: str, program: str) -> None:
-    done = server.run(("sh", "-c", _SIGNAL, "sh", name, program), check=False)
-    if done.returncode and name != "CONT":
-        raise TestbedError(
-            f"no process {program} on {server.name} could get SIG{name}",
-            cause=done.stderr.strip()[-200:] or "the server had ended",
-            action="Choose an earlier message for the fault.",
-        )
+def drained(link: Link, rig: Rig) -> None:
+    """Wait until faults hold no packet back."""
+    if isinstance(link, CountedLink):
+        traffic_control.drained(rig.nodes[1], link)
+
+
+def placed(link: Link, wire: Path, rig: Rig) -> None:
+    """Find what faults met in the capture, where they did not say so. Raises CellError."""
+    if isinstance(link, CountedLink):
+        # takes polars, which a run without faults need not load
+        from rocelab.measure import fault_places
+
+        fault_places.find(link, wire, rig.nodes[0].link.ipv4)
 
 
 def managed(wire: Path) -> int:
@@ -88,7 +87,7 @@ def managed(wire: Path) -> int:
 
 
 def record(
-    link: FaultyLink,
+    link: Link,
     step: Path,
     rig: Rig,
     moved: Mapping[str, Counters],
@@ -111,8 +110,17 @@ def record(
         node: {name: counters.rxe[name] for name in _COUNTERS if counters.rxe.get(name)}
         for node, counters in moved.items()
     }
+    by_tc = {"tc": _by_tc(link)} if isinstance(link, CountedLink) else {}
     never = [fault.name for fault in link.faults if fault.name not in link.met]
-    return {"faults": {**asdict(found), "driver": counted, "never_met": never, **ended}}
+    return {"faults": {**asdict(found), "driver": counted, "never_met": never, **ended, **by_tc}}
+
+
+def _by_tc(link: CountedLink) -> dict[str, Any]:
+    """What tc counted."""
+    return {
+        "requests": link.requests,
+        "faults": {each.fault: {"seen": each.seen, "met": each.met} for each in link.counted},
+    }
 
 
 def _ended(found: Recovery, failed: Completed, step: Path, client: Node) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def measure(
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
         before = rig.counters()
         with (
-            fault_step.faulty(rig, cell) as link,
+            fault_step.faulty(rig, cell, ends[1].device) as link,
             driver_events.recorded(rig.nodes, into, cell.benchmark.faults),
             rig.testbed.capture(capture, snaplen=kept) as captured,
             observed(
@@ -140,9 +140,11 @@ def measure(
         ):
             must_fail = cell.benchmark.ends_with_error
             done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep, must_fail=must_fail)
+            fault_step.drained(link, rig)
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
     results = Measurement((), 0) if must_fail else tool.parse(job, done.stdout)
+    fault_step.placed(link, capture, rig)
     seen = witness.count(capture, captured, rig.testbed.control_ports)
     proven = transport_proof.prove(
         cell.transport,

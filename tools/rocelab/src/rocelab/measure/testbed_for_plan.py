@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from rocelab import accelerators
 from rocelab.errors import UsageError
-from rocelab.plans.catalog import TRANSPORTS, Provider
+from rocelab.plans import fault_means
+from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
 from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
@@ -57,12 +58,22 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         between = plan.testbed.switches if plan.testbed.provider.own_hosts else None
     else:
         between = plan.testbed.switches or 0
-    if plan.testbed.faults and chosen != Provider.QEMU:
+    shape = (chosen, plan.testbed.nodes, between)
+    if found := fault_means.refused(plan.testbed.faults, *shape):
         raise UsageError(
-            f"the plan's faults cannot happen with provider {chosen}",
-            cause="they happen on the link between two virtual machines",
-            action="Leave out the option that chooses another testbed.",
+            f"the plan's fault {found.fault} cannot happen with provider {chosen}",
+            cause=f"{found.why} (key {found.key})",
+            action=f"{found.action} Or leave out the option that chooses another testbed.",
         )
+    for benchmark in plan.benchmarks:
+        test = TESTS[benchmark.tool, benchmark.test]
+        if name := fault_means.may_wait(test, benchmark.faults, chosen):
+            why, action = fault_means.MAY_WAIT
+            raise UsageError(
+                f"the plan's fault {name} cannot happen with provider {chosen}",
+                cause=f"in {benchmark.title} {why}",
+                action=action,
+            )
     if plan.testbed.fresh and (here or chosen.own_hosts):
         raise UsageError(
             "the plan boots machines for each repetition, which only virtual machines allow",

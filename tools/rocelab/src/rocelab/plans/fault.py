@@ -42,6 +42,11 @@ ENDING = (Action.VANISH, Action.KILL)
 """Actions after which the client's connection must end with an error: that is what is measured."""
 OF_PROCESS = (Action.KILL, Action.STOP)
 """Actions on the server's process. The link waits until they are done."""
+OF_PACKETS = (
+    *(Action.DROP, Action.DUPLICATE, Action.CORRUPT),
+    *(Action.DELAY, Action.REORDER, Action.MARK_CE),
+)
+"""Actions on a packet itself, which may happen throughout a step."""
 TO_SERVER, TO_CLIENT = "to_server", "to_client"
 LAST = -1
 """As `packet`: the last one of its message."""
@@ -74,3 +79,6 @@ class FaultPlan:
     count: int
     rnr_timer: int
     """Code of the time after which the client may send again (IBA volume 1, table 45)."""
+    every_packets: int = 0
+    """Instead of `message` and `packet`: it meets every n-th packet of its direction, of those
+    that no earlier fault met, throughout the step; 0: by place or time."""

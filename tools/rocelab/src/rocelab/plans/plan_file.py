@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
-from rocelab.plans import fault_file
+from rocelab.plans import fault_file, fault_means
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
@@ -141,11 +141,12 @@ def _testbed(table: Table) -> TestbedPlan:
         fresh=table.flag("fresh"),
         pin=_pin(table.table("pin")),
     )
-    if testbed.faults and (provider != Provider.QEMU or testbed.nodes > 2 or testbed.switches):
+    shape = (provider, testbed.nodes, testbed.switches)
+    if found := fault_means.refused(testbed.faults, *shape):
         table.fail(
-            "faults",
-            "faults happen on the link between two virtual machines",
-            action='Set provider = "qemu" with two nodes and no switch; for others, use tc-netem.',
+            f"faults.{found.fault}.{found.key}",
+            f"not with provider {provider}: {found.why}",
+            action=found.action,
         )
     if testbed.faults and testbed.link.is_shaped:
         table.fail(
@@ -276,7 +277,11 @@ def _faults(
         )
     if transports != ("rxe-v2",):
         table.fail("faults", "they meet only RoCE v2", action='Set transports = ["rxe-v2"].')
-    return tuple(known[name] for name in names)
+    chosen = tuple(known[name] for name in names)
+    if name := fault_means.may_wait(test, chosen, testbed.provider):
+        why, action = fault_means.MAY_WAIT
+        table.fail("faults", f"not {name} with provider {testbed.provider}: {why}", action=action)
+    return chosen
 
 
 def _service(table: Table, key: str, tool: str, high: int) -> int | None:

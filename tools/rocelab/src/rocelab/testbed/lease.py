@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from rocelab.errors import TestbedError
+from rocelab.testbed.faults.traffic_control import SWEEP
 from rocelab.testbed.node import Node, Process
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.interface import MARK
@@ -65,6 +66,7 @@ sweep() {{
 	rm -f "$home/undo"
 	tc qdisc show | sed -n 's/^qdisc netem {HANDLE} dev \\([^ ]*\\) root .*/\\1/p' |
 		while read -r netdev; do tc qdisc del dev "$netdev" root; done
+	{SWEEP}
 	find /tmp /run "${{TMPDIR:-/tmp}}" -maxdepth 1 \\( \\
 		-user 0 -name 'rocelab-wire-??????.pcap' -o \\
 		-user 0 -name 'rocelab-dump.*.pcapng' -o \\

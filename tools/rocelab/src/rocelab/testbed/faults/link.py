@@ -58,10 +58,17 @@ class _Rule:
     left: int
     due_us: int
     """Of a fault by time: when it happens next, since the client's first request."""
+    seen: int = 0
+    """Of a fault by count: packets so far."""
 
     def meets(self, direction: str, place: Place, since_us: int) -> bool:
         fault = self.fault
-        if self.left == 0 or direction != fault.direction:
+        if direction != fault.direction:
+            return False
+        if fault.every_packets:
+            self.seen += 1
+            return self.seen % fault.every_packets == 0
+        if self.left == 0:
             return False
         if fault.at_us:
             return since_us >= self.due_us

@@ -15,6 +15,7 @@ from rocelab import accelerators
 from rocelab.errors import MissingError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import linktap
+from rocelab.testbed.faults.traffic_control import SWEEP
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
@@ -175,4 +176,5 @@ def _remove(machine: Node) -> None:
         parent = Path(f"/sys/class/infiniband/{end.device}/parent")
         if parent.exists() and parent.read_text().strip() == end.link.netdev:
             remove_device(end)
+    machine.run(("sh", "-c", SWEEP), check=False)
     pair_setup.remove(machine)
