@@ -46,10 +46,27 @@ tell() {
 	printf '%s\n' "$*" >"$path"
 }
 
+# mountpoint(1) would wait for the answer of a server that is gone, and then say no
+mounted() {
+	grep -qsF " $1 " /proc/self/mounts
+}
+
+# An NFS client says farewell to a server that may be gone; SIGKILL ends that, and the file system is
+# detached by then.
+detach() {
+	timeout -s KILL 20 umount -f "$1" || ! mounted "$1" || umount -l "$1"
+}
+
+# After a killed run, both machines undo at once: a client that finds its server gone keeps its
+# modules in use.
+no_clients() {
+	[ ! "$(ls "$nfsd/clients" 2>/dev/null)" ]
+}
+
 until_true() {
 	tries=0
 	until "$@"; do
-		[ "$tries" -lt 300 ] || return 1
+		[ "$tries" -lt "${most:-300}" ] || return 1
 		tries=$((tries + 1))
 		sleep 0.1
 	done
@@ -197,6 +214,7 @@ nfs_server() {
 	tell "$nfsd/nfsv4gracetime" 10
 	remember_clients
 	note tell "$nfsd/threads" 0
+	note clients
 	tell "$nfsd/portlist" "$transport" "$port"
 	tell "$nfsd/threads" 8
 	tell "$nfsd/v4_end_grace" Y 2>/dev/null || true
@@ -223,7 +241,8 @@ undo() {
 	rmdir) [ ! -d "$1" ] || rmdir "$1" ;;
 	unlink) rm -f "$1" ;;
 	remove) rm -rf --one-file-system "$1" ;;
-	umount) ! mountpoint -q "$1" || umount -f "$1" || umount -l "$1" ;;
+	umount) ! mounted "$1" || detach "$1" ;;
+	clients) most=100 until_true no_clients || true ;;
 	disconnect) disconnect "$1" ;;
 	flush) for cache in $caches; do tell "/proc/net/rpc/$cache/flush" 1; done ;;
 	write) [ ! -e "$2" ] || write "$1" "$2" ;;
