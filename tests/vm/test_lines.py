@@ -77,6 +77,7 @@ def check_rxetop_counts(node: Node, client: list[str]) -> None:
     silent = ["sh", "-c", 'exec "$@" > /dev/null', "sh"]
     said = node.run([*words, *silent, *client], timeout=300).stdout
     (seen,) = json.loads(said)["qps"]
+    assert seen["dev"] == DEVICE  # although it came and went between two looks
     total = seen["total"]
     assert total["requests"] == MESSAGES, seen
     # with what its short timeout repeats
