@@ -70,8 +70,8 @@ class CellError(RocelabError):
     exit_code = ExitCode.CELL
 
 
-class NotConnectedError(CellError):
-    """A benchmark's client met no server, although one listened: worth another try."""
+class TransientError(CellError):
+    """A benchmark failed for a reason that may have passed: worth another try."""
 
 
 class StallError(CellError):

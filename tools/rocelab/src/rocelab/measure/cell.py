@@ -13,10 +13,10 @@ from typing import Any
 from rocelab import accelerators
 from rocelab.errors import (
     CellError,
-    NotConnectedError,
     RocelabError,
     StallError,
     TestbedError,
+    TransientError,
 )
 from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
@@ -36,8 +36,8 @@ from rocelab.testbed.node import Node
 _DEATH_TIMEOUT = 20.0
 """Seconds after a node stops answering within which the testbed notices that it died."""
 _POLL_INTERVAL = 0.1
-_CONNECT_AGAIN = 2
-"""How often a cell's client may meet no server, and the step is measured anew."""
+_MOST_REPEATS = 2
+"""How often in a cell a step is measured again because of what may have passed."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def measure(
             else _pair_step(cell, rig, pace, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
-        unconnected = 0
+        repeated = 0
         twice = _twice(cell, rig, observe, timing_pass)
         while left:
             sizes = left.pop(0)
@@ -99,9 +99,9 @@ def measure(
                 shutil.rmtree(into)
                 left = [(each,) for each in sizes] + left
                 continue
-            except NotConnectedError:
-                unconnected += 1
-                if unconnected > _CONNECT_AGAIN:
+            except TransientError:
+                repeated += 1
+                if repeated > _MOST_REPEATS:
                     raise
                 shutil.rmtree(into)
                 left.insert(0, sizes)

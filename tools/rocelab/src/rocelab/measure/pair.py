@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from rocelab.errors import CellError, NotConnectedError, StallError, TestbedError
+from rocelab.errors import CellError, StallError, TestbedError, TransientError
 from rocelab.measure import pinning
 from rocelab.plans.benchmarks import perftest
 from rocelab.plans.benchmarks.file_copy import TIMED
@@ -51,7 +51,7 @@ def run(
     Where the kernel serves, there is only the client. Returns the completed client. `keep` gets
     each process (`client`, `server`) as soon as it has ended, even if it failed, to save its
     output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
-    NotConnectedError when the two did not meet, TestbedError when a node does not answer. With
+    TransientError when another try may do better, TestbedError when a node does not answer. With
     `must_fail`, the client has to fail by itself, and the server is then killed.
     """
     if tool.server is None:
@@ -97,11 +97,18 @@ def _run_client(
     limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
-    if done.returncode and perftest.never_connected(done.stdout + done.stderr):
-        raise NotConnectedError(
+    said = done.stdout + done.stderr
+    if done.returncode and perftest.never_connected(said):
+        raise TransientError(
             f"{job.test.program}, {job.size} bytes: rdma_cm did not connect the client",
             cause=_tail(done),
             action="Run it again: the server's machine was slow, or its server had ended.",
+        )
+    if perftest.knows_no_clock(said):
+        raise TransientError(
+            f"{job.test.program}, {job.size} bytes: it could not measure its processor's clock",
+            cause=_tail(done),
+            action="Run it again, with less other work on the client's machine.",
         )
     expected = must_fail and done.returncode != _TIMED_OUT
     if done.returncode and not expected:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab.directory import Directory
-from rocelab.errors import CellError, NotConnectedError
+from rocelab.errors import CellError, TransientError
 from rocelab.measure import (
     fault_step,
     file_server,
@@ -90,7 +90,7 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     with _ready(tool, short, cell, rig) as ready:
         try:
             done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
-        except NotConnectedError:
+        except TransientError:
             return ()  # the step itself is measured again then
         try:
             return tool.parse(ready, done.stdout).values
@@ -114,7 +114,7 @@ def measure(
 ) -> Step:
     """Measure one size; write raw output, capture and stages into the folder `into`.
 
-    Raises StallError when the client takes longer than `timeout` seconds, NotConnectedError when
+    Raises StallError when the client takes longer than `timeout` seconds, TransientError when
     it is worth another try, CellError when there is no result, TestbedError when a node does not
     answer.
     """

@@ -109,6 +109,15 @@ def never_connected(said: str) -> bool:
     return "RDMA_CM_EVENT_REJECTED" in said and completion_error(said) is None
 
 
+def knows_no_clock(said: str) -> bool:
+    """Whether a client could not measure how fast its processor's clock ticks.
+
+    It compares the clock with the time of day for a moment, which other work may disturb, and then
+    goes on with a rate of 0 (sample_get_cpu_mhz() in perftest): bandwidths are 0.
+    """
+    return "Correlation coefficient r^2" in said
+
+
 def completion_error(said: str) -> int | None:
     """Return the status of the work completion that ended a client (enum ibv_wc_status)."""
     found = _FAILED.search(said)
