@@ -104,3 +104,8 @@ int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned)
 		    search.hidden);
 	return 0;
 }
+
+bool qp_owner_is_followed_by(const char *program)
+{
+	return !strcmp(program, "rxe_qp_state");
+}

@@ -4,6 +4,7 @@
 #define ROCELAB_QP_OWNER_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 #include "driver.h"
 #include "packet_filter.h"
@@ -34,6 +35,9 @@ int qp_owner_calibrate(struct bpf_map *owned, const struct packet_filter *filter
 		       bool begin);
 /* Add the queue pairs that are there already. Call when the programs are attached. */
 int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned);
+
+/* whether a program only follows whose queue pairs are new: no packet runs it */
+bool qp_owner_is_followed_by(const char *program);
 
 /* Before loading: for a skeleton with qp_owner.bpf.h, what its programs compare with. */
 #define QP_OWNER_CHOOSE(skel, owner, filter)                                          \

@@ -2,6 +2,7 @@
 #include "rdma_dev.h"
 
 #include <rdma/rdma_netlink.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rdma_netlink.h"
@@ -35,4 +36,17 @@ int rdma_dev_list(struct rdma_dev *devs, size_t max)
 	int err = rdma_netlink_dump(RDMA_NLDEV_CMD_GET, RDMA_NETLINK_ALL, add, &listing);
 
 	return err ?: (int)listing.count;
+}
+
+const char *rdma_dev_name(__u32 index, char name[RDMA_DEV_NAME_LEN])
+{
+	struct rdma_dev devs[64];
+	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
+
+	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);
+	for (int i = 0; i < n; i++) {
+		if (devs[i].index == index)
+			memcpy(name, devs[i].name, RDMA_DEV_NAME_LEN);
+	}
+	return name;
 }

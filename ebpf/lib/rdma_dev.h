@@ -15,5 +15,7 @@ struct rdma_dev {
 
 /* Up to max devices. Returns how many, or a negative errno. */
 int rdma_dev_list(struct rdma_dev *devs, size_t max);
+/* The name of a device as it is now, or "ibINDEX" if it is gone; returns it. */
+const char *rdma_dev_name(__u32 index, char name[RDMA_DEV_NAME_LEN]);
 
 #endif /* ROCELAB_RDMA_DEV_H */

@@ -76,7 +76,7 @@ int stacks_begin(struct stacks *s, struct rxecpu_bpf *skel, const int *cpu, int 
 		   : 0;
 }
 
-/* each process once a look; one that goes on asking costs no more */
+/* each process once a look, however many stacks it has */
 static int compare_tgids(const void *a, const void *b)
 {
 	__u32 left = *(const __u32 *)a, right = *(const __u32 *)b;

@@ -132,7 +132,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 
 	/* rxe_drop is an event of both directions */
 	return !strcmp(bpf_program__name(program), "rxe_drop") ||
-	       !strcmp(bpf_program__name(program), "rxe_qp_state") ||
+	       qp_owner_is_followed_by(bpf_program__name(program)) ||
 	       (load_watches_received(program) ? config->filter.rx : config->filter.tx);
 }
 

@@ -108,7 +108,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	const struct config *config = context;
 
 	if (losses_are_counted_by(bpf_program__name(program)) ||
-	    !strcmp(bpf_program__name(program), "rxe_qp_state") ||
+	    qp_owner_is_followed_by(bpf_program__name(program)) ||
 	    load_has_prefix(bpf_program__name(program), "work_"))
 		return true;
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qp_owner.h"
+
 struct group *groups_get(struct groups *groups, enum direction dir, __u32 key)
 {
 	struct group **at = &groups->at[dir][key];
@@ -67,7 +69,7 @@ int groups_merge(struct groups *into, const struct groups *from)
  */
 static bool costs_a_packet(const char *program)
 {
-	return strcmp(program, "net_dev_start_xmit") != 0 && strcmp(program, "rxe_qp_state") != 0 &&
+	return strcmp(program, "net_dev_start_xmit") != 0 && !qp_owner_is_followed_by(program) &&
 	       !losses_are_counted_by(program) && !load_has_prefix(program, "work_");
 }
 
@@ -90,25 +92,12 @@ const char *net_name(unsigned int net)
 	}
 }
 
-const char *index_name(__u32 index, char name[RDMA_DEV_NAME_LEN])
-{
-	struct rdma_dev devs[64];
-	int n = rdma_dev_list(devs, sizeof(devs) / sizeof(devs[0]));
-
-	snprintf(name, RDMA_DEV_NAME_LEN, "ib%u", index);
-	for (int i = 0; i < n; i++) {
-		if (devs[i].index == index)
-			memcpy(name, devs[i].name, RDMA_DEV_NAME_LEN);
-	}
-	return name;
-}
-
 const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN])
 {
-	return index_name(r->dev_index[place] - 1, name);
+	return rdma_dev_name(r->dev_index[place] - 1, name);
 }
 
 const char *loss_dev_name(const struct report *r, int place, char name[RDMA_DEV_NAME_LEN])
 {
-	return r->losses.at[place].tag ? index_name(r->losses.at[place].tag - 1, name) : NULL;
+	return r->losses.at[place].tag ? rdma_dev_name(r->losses.at[place].tag - 1, name) : NULL;
 }

@@ -86,7 +86,6 @@ static inline unsigned int key_dev(__u32 key)
 
 const char *net_name(unsigned int net);
 /* the device's name, or "ib<index>" if it was deleted; in the caller's buffer */
-const char *index_name(__u32 index, char name[RDMA_DEV_NAME_LEN]);
 const char *dev_name(const struct report *r, unsigned int place, char name[RDMA_DEV_NAME_LEN]);
 
 /* the same of a place of losses; NULL: of no device, or of one of those that have no place */

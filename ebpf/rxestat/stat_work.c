@@ -130,8 +130,8 @@ void print_work_table(FILE *out, const struct work_report *work, bool histograms
 		const struct hist *h = &g->latency;
 		char left[RDMA_DEV_NAME_LEN + 40];
 
-		snprintf(left, sizeof(left), "%s %u %s", index_name(g->key.dev, name), g->key.qpn,
-			 work_opcode_name(g->key.opcode));
+		snprintf(left, sizeof(left), "%s %u %s", rdma_dev_name(g->key.dev, name),
+			 g->key.qpn, work_opcode_name(g->key.opcode));
 		fprintf(out, "  %-30s %8" PRIu64 " %9.0f %9" PRIu64 " %9" PRIu64 " %9u\n", left,
 			(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
 			(uint64_t)hist_quantile(h, 0.99), h->max);
@@ -151,7 +151,7 @@ static void put_group(struct json *j, const struct work_group *g)
 	char name[RDMA_DEV_NAME_LEN];
 
 	json_open_object(j, NULL);
-	json_string(j, "dev", index_name(g->key.dev, name));
+	json_string(j, "dev", rdma_dev_name(g->key.dev, name));
 	json_u64(j, "qpn", g->key.qpn);
 	json_string(j, "opcode", work_opcode_name(g->key.opcode));
 	put_sums(j, h);

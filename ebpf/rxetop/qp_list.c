@@ -137,19 +137,6 @@ static int list_all(struct look *look, const char *device)
 	return n < 0 ? n : look->err;
 }
 
-/* a queue pair that came and went between two looks was never listed */
-static void name_device(struct qp_row *row, __u32 index)
-{
-	static struct rdma_dev devs[MAX_DEVICES];
-	int n = rdma_dev_list(devs, MAX_DEVICES);
-
-	snprintf(row->dev, sizeof(row->dev), "ib%u", index);
-	for (int i = 0; i < n; i++) {
-		if (devs[i].index == index)
-			memcpy(row->dev, devs[i].name, sizeof(row->dev));
-	}
-}
-
 static int count_one(struct qp_list *list, int map, const struct qp_key *key, __u32 one_of)
 {
 	struct qp_value value;
@@ -160,8 +147,9 @@ static int count_one(struct qp_list *list, int map, const struct qp_key *key, __
 	entry = get(list, key);
 	if (!entry)
 		return -ENOMEM;
+	/* a queue pair that came and went between two looks was never listed */
 	if (!entry->row.dev[0])
-		name_device(&entry->row, key->dev);
+		rdma_dev_name(key->dev, entry->row.dev);
 	row_count(&entry->row, &value, &entry->before, list->seconds, one_of);
 	entry->before = value.counts;
 	return 0;
