@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from rocelab.errors import CellError, TestbedError
 from rocelab.plans.plan import LinkPlan
+from rocelab.testbed import tc_listing
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 
@@ -65,16 +65,11 @@ def dropped(node: Node) -> int:
 
 def _root(node: Node) -> dict[str, Any]:
     netdev = node.link.netdev
-    listing = node.run(("tc", "-s", "-j", "qdisc", "show", "dev", netdev, "root"), check=False)
-    try:
-        found = [each for each in json.loads(listing.stdout) if each.get("root")]
-        return dict(found[0]) if found else {}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CellError(
-            f"cannot read the queueing discipline of {netdev} on {node.name}",
-            cause=listing.stderr.strip()[-200:] or f"tc printed {listing.stdout!a:.80}",
-            action=f"On {node.name}: run `tc -s -j qdisc show dev {netdev} root`.",
-        ) from error
+    listing = tc_listing.read(
+        *(node, "qdisc", "show", "dev", netdev, "root"),
+        what=f"the queueing discipline of {netdev}",
+    )
+    return next((each for each in listing if each.get("root")), {})
 
 
 def _refuse_foreign(node: Node) -> None:

@@ -9,7 +9,6 @@ n-th that tc counted is the n-th in the capture.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from typing import Any
 from rocelab.errors import CellError, TestbedError
 from rocelab.plans.fault import OF_PROCESS, TO_SERVER, Action, FaultPlan
 from rocelab.record.faults_document import UNALTERED, Altered, Event
+from rocelab.testbed import tc_listing
 from rocelab.testbed.node import Node
 
 BLOCK = "4791"
@@ -60,7 +60,7 @@ class Counted:
 
 @dataclass
 class CountedLink:
-    """A link with faults by tc. `place` fills in what the capture shows of them."""
+    """A link with faults by tc; `measure.fault_places` fills in what the capture shows of them."""
 
     faults: Sequence[FaultPlan]
     requests: int = 0
@@ -151,7 +151,7 @@ def drained(server: Node, link: CountedLink) -> None:
     """Wait until no delayed packet is held back any more."""
     deadline = time.monotonic() + link.longest_s + _DRAIN_SECONDS
     while link.longest_s and time.monotonic() < deadline:
-        listing = _json(server, ("tc", "-s", "-j", "qdisc", "show"))
+        listing = _listing(server, "qdisc", "show")
         if not any(
             each.get("qlen") for each in listing if str(each.get("dev", "")).startswith(_IFB)
         ):
@@ -183,7 +183,7 @@ def _install(server: Node, batch: str, link: CountedLink) -> None:
 
 def _refuse_foreign(server: Node) -> None:
     netdev = server.link.netdev
-    listing = _json(server, ("tc", "-j", "qdisc", "show", "dev", netdev))
+    listing = _listing(server, "qdisc", "show", "dev", netdev)
     if any(each.get("kind") in ("ingress", "clsact") for each in listing):
         raise TestbedError(
             f"{netdev} on {server.name} has an ingress queueing discipline that is not rocelab's",
@@ -195,7 +195,7 @@ def _refuse_foreign(server: Node) -> None:
 
 def _read(server: Node, link: CountedLink) -> None:
     """Read what the filters counted. Raises CellError."""
-    listing = _json(server, ("tc", "-s", "-j", "filter", "show", "block", BLOCK, "chain", _CHAIN))
+    listing = _listing(server, "filter", "show", "block", BLOCK, "chain", _CHAIN)
     try:
         rules = {
             int(each["pref"]): each["options"]["actions"] for each in listing if "options" in each
@@ -220,14 +220,5 @@ def _read(server: Node, link: CountedLink) -> None:
         ) from error
 
 
-def _json(server: Node, argv: Sequence[str]) -> list[dict[str, Any]]:
-    done = server.run(argv, check=False)
-    try:
-        found = json.loads(done.stdout)
-        return [dict(each) for each in found]
-    except (ValueError, TypeError) as error:
-        raise CellError(
-            f"cannot read tc's rules on {server.name}",
-            cause=done.stderr.strip()[-200:] or f"tc printed {done.stdout!a:.80}",
-            action=f"On {server.name}: run `{' '.join(argv)}`.",
-        ) from error
+def _listing(server: Node, *words: str) -> list[dict[str, Any]]:
+    return tc_listing.read(server, *words, what="tc's rules")

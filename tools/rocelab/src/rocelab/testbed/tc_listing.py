@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read what tc(8) shows of a node as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rocelab.errors import CellError
+from rocelab.testbed.node import Node
+
+
+def read(node: Node, *words: str, what: str) -> list[dict[str, Any]]:
+    """Return what `tc -s -j` and `words` list; `what` that is, for an error. Raises CellError."""
+    argv = ("tc", "-s", "-j", *words)
+    done = node.run(argv, check=False)
+    try:
+        return [dict(each) for each in json.loads(done.stdout)]
+    except (ValueError, TypeError) as error:
+        raise CellError(
+            f"cannot read {what} on {node.name}",
+            cause=done.stderr.strip()[-200:] or f"tc printed {done.stdout!a:.80}",
+            action=f"On {node.name}: run `{' '.join(argv)}`.",
+        ) from error
