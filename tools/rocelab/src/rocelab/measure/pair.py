@@ -9,7 +9,6 @@ from typing import NoReturn
 
 from rocelab.errors import CellError, StallError, TestbedError, TransientError
 from rocelab.measure import pinning
-from rocelab.plans.benchmarks import perftest
 from rocelab.plans.benchmarks.file_copy import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.testbed.node import Completed, Node, Process
@@ -97,18 +96,10 @@ def _run_client(
     limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
-    said = done.stdout + done.stderr
-    if done.returncode and perftest.never_connected(said):
+    if found := tool.passing(done.returncode, done.stdout + done.stderr):
+        failed, action = found
         raise TransientError(
-            f"{job.test.program}, {job.size} bytes: rdma_cm did not connect the client",
-            cause=_tail(done),
-            action="Run it again: the server's machine was slow, or its server had ended.",
-        )
-    if perftest.knows_no_clock(said):
-        raise TransientError(
-            f"{job.test.program}, {job.size} bytes: it could not measure its processor's clock",
-            cause=_tail(done),
-            action="Run it again, with less other work on the client's machine.",
+            f"{job.test.program}, {job.size} bytes: {failed}", cause=_tail(done), action=action
         )
     expected = must_fail and done.returncode != _TIMED_OUT
     if done.returncode and not expected:

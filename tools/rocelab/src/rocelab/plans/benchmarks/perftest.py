@@ -99,23 +99,27 @@ def parse(job: Job, stdout: str) -> Measurement:
     return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
 
 
-def never_connected(said: str) -> bool:
-    """Whether a client failed because rdma_cm found no listener.
+def passing(status: int, said: str) -> tuple[str, str] | None:
+    """Say what failed and what to do, if a client failed for a reason that may pass.
 
-    A server listens twice: for the addresses, then for the benchmark. A client that comes between
-    tries ten times within about a second (rdma_cm_client_connection() in perftest 4.5 and later),
-    which is too short for a server whose machine waits for a processor.
+    A server listens twice with rdma_cm: for the addresses, then for the benchmark. A client that
+    comes between tries ten times within about a second (rdma_cm_client_connection() in perftest 4.5
+    and later), which is too short for a server whose machine waits for a processor.
+
+    A client compares its processor's clock with the time of day for a moment. If other work
+    disturbs that, it takes 0 for the clock's rate (sample_get_cpu_mhz()), and bandwidths are 0.
     """
-    return "RDMA_CM_EVENT_REJECTED" in said and completion_error(said) is None
-
-
-def knows_no_clock(said: str) -> bool:
-    """Whether a client could not measure how fast its processor's clock ticks.
-
-    It compares the clock with the time of day for a moment, which other work may disturb, and then
-    goes on with a rate of 0 (sample_get_cpu_mhz() in perftest): bandwidths are 0.
-    """
-    return "Correlation coefficient r^2" in said
+    if status and "RDMA_CM_EVENT_REJECTED" in said and completion_error(said) is None:
+        return (
+            "rdma_cm did not connect the client",
+            "Run it again: the server's machine was slow, or its server had ended.",
+        )
+    if "Correlation coefficient r^2" in said:
+        return (
+            "it could not measure its processor's clock",
+            "Run it again, with less other work on the client's machine.",
+        )
+    return None
 
 
 def completion_error(said: str) -> int | None:
@@ -232,4 +236,4 @@ def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:
     return (Value(metrics.BANDWIDTH, kind, bandwidth, "bytes/s"), count, *used)
 
 
-PERFTEST = Tool(server, client, parse)
+PERFTEST = Tool(server, client, parse, passing=passing)

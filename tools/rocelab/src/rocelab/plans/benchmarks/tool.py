@@ -125,6 +125,8 @@ class Tool:
     transfer: Transfer | None = None
     remote_disk: bool = False
     """Whether the client needs a disk of the other node; its server is then that node's kernel."""
+    passing: Callable[[int, str], tuple[str, str] | None] = lambda _status, _said: None
+    """Says of a client's exit status and output what failed and what to do, if that may pass."""
 
     def server_argv(self, job: Job) -> Argv:
         """Return the server's command line; empty if the kernel serves."""
