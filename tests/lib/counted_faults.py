@@ -96,7 +96,7 @@ def check_packets(run: Path, client: Node, server: Node) -> None:
         for name in ("wire.pcap", f"{client.name}.pcapng", f"{server.name}.pcapng")
     )
     sent = sent.filter(pl.col("comment").str.contains(" dir=tx "))
-    # the records of one machine with both ends are told apart by their direction and address
+    # where one machine is both ends, direction and address distinguish their records
     came = came.filter(pl.col("comment").str.contains(" dir=rx "))
     bad = came.filter(pl.col("comment").str.contains(" drop=icrc"))
     good = came.filter(~pl.col("comment").str.contains(" drop=icrc"))

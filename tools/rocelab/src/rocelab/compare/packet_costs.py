@@ -190,9 +190,9 @@ def _costs(runs: Sequence[Path], counts: bool) -> tuple[_ByPlace, _ByPlace, str]
     chosen = min if counts else median
     costs, spread = (
         {
-            packet: {place: float(figure(values)) for place, values in stages.items()}
+            packet: {place: float(of_all(values)) for place, values in stages.items()}
             for packet, stages in found.items()
         }
-        for figure in (chosen, lambda values: max(values) - min(values))
+        for of_all in (chosen, lambda values: max(values) - min(values))
     )
     return costs, spread, unit

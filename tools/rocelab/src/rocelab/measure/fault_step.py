@@ -49,7 +49,7 @@ def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
     testbed, (client, node) = rig.testbed, rig.nodes[:2]
     server = Server(node, cell.test.program, device)
     if isinstance(testbed, CanFail):
-        # perftest with rdma_cm exchanges its addresses over a queue pair of their own
+        # perftest with rdma_cm exchanges its addresses over a separate queue pair
         first = int(cell.benchmark.retry_count is not None)
         proxied = FaultyLink(faults, pairs_before=first)
         with testbed.faulty(proxied, server.send):

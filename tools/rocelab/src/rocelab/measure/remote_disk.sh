@@ -184,7 +184,7 @@ remember_clients() {
 # domain, and its NFSv4 root (fsid 0) is a file system in memory, where everybody is nobody.
 nfs_server() {
 	transport=$1 client=$2 port=$3 size=$4
-	if ! mountpoint -q "$nfsd"; then
+	if ! mounted "$nfsd"; then
 		note umount "$nfsd"
 		mount -t nfsd nfsd "$nfsd"
 	elif brought nfsd; then

@@ -190,6 +190,11 @@ class Benchmark:
         return test
 
 
+def cell_name(tool: str, title: str, transport: str, repetition: int) -> str:
+    """Return a cell's name."""
+    return f"{tool}-{title}.{transport}.r{repetition:02d}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One benchmark over one transport, once."""
@@ -202,7 +207,7 @@ class Cell:
     def name(self) -> str:
         """The name of the cell's folder: words from the catalog and a number, safe in a path."""
         bench = self.benchmark
-        return f"{bench.tool}-{bench.title}.{self.transport.name}.r{self.repetition:02d}"
+        return cell_name(bench.tool, bench.title, self.transport.name, self.repetition)
 
     @property
     def test(self) -> Test:

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from rocelab.plans.plan import title
+from rocelab.plans.plan import cell_name, title
 from rocelab.record import results_table
 from rocelab.record.folder import RunFolder
 from rocelab.record.text import one_line
@@ -183,12 +183,11 @@ def _table(folder: RunFolder, cells: Sequence[Cell]) -> pl.DataFrame:
     bad = [cell.name for cell in cells if cell.status != "ok"]
     if len(bad) == len(cells) and not results_table.exists(folder.path):
         return results_table.empty()
-    name = pl.format(
-        "{}-{}.{}.r{}",
-        *("tool", "test", "transport"),
-        pl.col("repetition").cast(pl.String).str.zfill(2),
-    )
-    return results_table.load(folder.path).filter(~name.is_in(bad))
+    table = results_table.load(folder.path)
+    if not bad:
+        return table
+    cells_of = table.select("tool", "test", "transport", "repetition").iter_rows()
+    return table.filter([cell_name(*row) not in bad for row in cells_of])
 
 
 def _cells(folder: RunFolder, meta: Json) -> Iterator[Cell]:
