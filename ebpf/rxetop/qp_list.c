@@ -151,7 +151,8 @@ static int count_one(struct qp_list *list, int map, const struct qp_key *key, __
 	if (!entry->row.dev[0])
 		rdma_dev_name(key->dev, entry->row.dev);
 	row_count(&entry->row, &value, &entry->before, list->seconds, one_of);
-	entry->before = value.counts;
+	/* not by assignment, which may leave out padding: row_count() compares the memory */
+	memcpy(&entry->before, &value.counts, sizeof(entry->before));
 	return 0;
 }
 
@@ -179,7 +180,7 @@ static void drop_gone(struct qp_list *list, int map)
 	for (size_t i = 0; i < list->n; i++) {
 		struct qp_entry *entry = list->at[i];
 
-		if (entry->row.listed || !row_is_idle(&entry->row)) {
+		if (entry->row.listed || entry->row.counted) {
 			list->at[kept++] = entry;
 			continue;
 		}
@@ -195,7 +196,7 @@ static void clear_rates(struct qp_list *list)
 	for (size_t i = 0; i < list->n; i++) {
 		struct qp_row *row = &list->at[i]->row;
 
-		row->listed = false;
+		row->listed = row->counted = false;
 		row->requests = row->cpu = 0;
 		for (int way = 0; way < WAYS; way++)
 			row->packets[way] = row->bytes[way] = 0;

@@ -21,7 +21,7 @@ struct qp_list {
 
 /*
  * Look at all of them. map: qps of rxetop.bpf.c; device: only this one (NULL: all). Queue pairs
- * that have gone and sent nothing more leave list and map. 0 or a negative errno.
+ * that have gone and count nothing more leave list and map. 0 or a negative errno.
  */
 int qp_list_look(struct qp_list *list, int map, const char *device, __u32 one_of);
 /* The stage has changed: what was counted until now belongs to another. */

@@ -50,6 +50,7 @@ void row_count(struct qp_row *row, const struct qp_value *now, const struct qp_c
 	const struct qp_counts *n = &now->counts;
 
 	name_peer(row, now);
+	row->counted = memcmp(n, before, sizeof(*n));
 	for (int way = 0; way < WAYS; way++) {
 		row->packets[way] = (n->packets[way] - before->packets[way]) * one_of / seconds;
 		row->bytes[way] = (n->bytes[way] - before->bytes[way]) * one_of / seconds;

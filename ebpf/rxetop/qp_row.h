@@ -22,6 +22,7 @@ struct qp_row {
 	char dev[RDMA_DEV_NAME_LEN];
 	struct rdma_qp info; /* as the kernel lists it; pid 0: the kernel's own */
 	bool listed;	     /* false: it has gone */
+	bool counted;	     /* whether anything was counted in the interval */
 	char comm[COMM_LEN]; /* as its process chose it: hostile */
 	/* of the peer */
 	__u32 peer_qpn;
@@ -40,9 +41,5 @@ struct qp_row {
 /* Fill in what the counts tell; one_of: packets and requests that each seen one stands for. */
 void row_count(struct qp_row *row, const struct qp_value *now, const struct qp_counts *before,
 	       double seconds, __u32 one_of);
-static inline bool row_is_idle(const struct qp_row *row)
-{
-	return !(row->packets[SENT] + row->packets[RECEIVED] + row->requests);
-}
 
 #endif /* QP_ROW_H */

@@ -285,7 +285,7 @@ static int begin(struct run *run)
 			      : status;
 }
 
-/* a command that ends within an interval makes it a last, short one */
+/* an end within an interval makes it a last, short one: what it counted is not lost */
 static int in_batch(struct run *run)
 {
 	int status;
@@ -293,8 +293,7 @@ static int in_batch(struct run *run)
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
-	if (!status && run->config.session.command &&
-	    (!run->config.iterations || run->report.number < run->config.iterations))
+	if (!status && (!run->config.iterations || run->report.number < run->config.iterations))
 		status = on_tick(run);
 	return status;
 }

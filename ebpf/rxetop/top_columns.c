@@ -175,7 +175,7 @@ const struct qp_row **select_rows(const struct qp_list *list, const struct selec
 	for (size_t i = 0; rows && i < list->n; i++) {
 		const struct qp_row *row = &list->at[i]->row;
 
-		if ((selection->idle || !row_is_idle(row)) && passes(row, selection->filter))
+		if ((selection->idle || row->counted) && passes(row, selection->filter))
 			rows[(*n)++] = row;
 	}
 	sorted_by = selection;

@@ -44,7 +44,7 @@ bool sort_key_find(const char *name, enum sort_key *key);
 struct selection {
 	enum sort_key sort;
 	bool reverse; /* the smallest first */
-	bool idle;    /* those without packets in the interval, too */
+	bool idle;    /* those of which nothing was counted, too */
 	char filter[64];
 };
 

@@ -12,7 +12,7 @@ OPTION('f', "filter", "TEXT", "only where command or peer has it, or QPN or PID 
 OPTION('s', "sort", "KEY", "packets, bytes, requests, latency, stage, losses, ...")
 OPTION('T', "stage", "NAME", "the stage to look at (default: tx.icrc)")
 OPTION('v', "view", "NAME", "begin with latency, peer, stage or losses")
-OPTION('i', "idle", NULL, "queue pairs without packets in the interval, too")
+OPTION('i', "idle", NULL, "queue pairs of which nothing was counted, too")
 OPTION('S', "sample", "N", "only one of N packets and requests, a power of 2")
 OPTION(OPT_BPF_STATS, "bpf-stats", NULL, "make the kernel time each run of our programs")
 OPTION('h', "help", NULL, "print this help and exit")

@@ -74,7 +74,7 @@ static void put_sums(struct flow *f, const struct report *r)
 	for (size_t i = 0; i < r->list.n; i++) {
 		const struct qp_row *row = &r->list.at[i]->row;
 
-		active += !row_is_idle(row);
+		active += row->counted;
 		requests += row->requests;
 		for (int way = 0; way < WAYS; way++) {
 			packets[way] += row->packets[way];

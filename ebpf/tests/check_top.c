@@ -70,6 +70,7 @@ static void fill(struct qp_list *list)
 		*row = (struct qp_row){.key = {.qpn = 16777213 + i}, .listed = true};
 		row->info = (struct rdma_qp){.type = 2, .state = 3, .pid = 4194304 - i};
 		row->packets[SENT] = 1e6 * (3 - i) * (i != 2);
+		row->counted = i != 2;
 		row->work = (struct quantiles){.count = 1, .p50 = 1, .p99 = i * 1000, .p999 = ~0u};
 		row->stage = row->work;
 		row->retransmits = 99999999;
@@ -82,6 +83,20 @@ static void fill(struct qp_list *list)
 		at[i] = &entries[i];
 	}
 	*list = (struct qp_list){.at = at, .n = 3};
+}
+
+/* a queue pair that only lost packets is not idle: nobody may lose its last row */
+static void check_counted(void)
+{
+	static struct qp_value now;
+	static struct qp_counts before;
+	struct qp_row row = {};
+
+	row_count(&row, &now, &before, 1, 1);
+	CHECK(!row.counted, "nothing was counted");
+	now.counts.timeouts = 1;
+	row_count(&row, &now, &before, 1, 1);
+	CHECK(row.counted && row.timeouts == 1, "a timeout was counted");
 }
 
 static __u32 first_of(const struct qp_list *list, const struct selection *selection, size_t count)
@@ -189,6 +204,7 @@ int main(void)
 	check_time(4294967295, "4.29s");
 	check_precision();
 	check_escapes();
+	check_counted();
 	fill(&list);
 	check_selection(&list);
 	check_widths(&list);
