@@ -82,11 +82,9 @@ def test_options_override_the_plans_provider() -> None:
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
     moved = move_plan(plan, Provider.QEMU, icount=False, native=False).testbed
     assert (moved.provider, moved.icount) == ("qemu", True)
-    hosts = move_plan(plan, Provider.SSH, icount=False, native=False).testbed
-    assert (hosts.provider, hosts.icount) == ("ssh", False)
     demo = move_plan(plan_file.load("demo"), None, icount=True, native=False).testbed
     assert (demo.provider, demo.icount) == ("qemu", True)
-    here = move_plan(plan, None, icount=False, native=True).testbed
+    here = move_plan(plan_file.load("demo"), None, icount=False, native=True).testbed
     assert (here.provider, here.icount, here.native) == ("veth", False, True)
     assert move_plan(plan, None, icount=False, native=False) == plan
     with pytest.raises(UsageError, match="only emulated machines count"):
@@ -94,6 +92,25 @@ def test_options_override_the_plans_provider() -> None:
     for provider, icount in ((Provider.QEMU, False), (None, True)):
         with pytest.raises(UsageError, match="both ends on this machine"):
             move_plan(plan, provider, icount=icount, native=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "provider", "native", "message"),
+    [
+        ("icount = true", Provider.SSH, False, r"\(icount\), which only emulated"),
+        ("icount = true", Provider.SLURM, False, r"\(icount\), which only emulated"),
+        ("icount = true", None, True, r"\(icount\), which only emulated"),
+        ("lockstep = true", Provider.VETH, False, r"\(lockstep\), which veth cannot"),
+        ("lockstep = true", Provider.SSH, False, r"\(lockstep\), which ssh cannot"),
+        ("lockstep = true", None, True, r"\(lockstep\), which veth cannot"),
+    ],
+)
+def test_no_option_drops_what_decides_the_numbers(
+    keys: str, provider: Provider | None, native: bool, message: str
+) -> None:
+    plan = plan_file.from_toml(PLAN.format(keys), "p.toml")
+    with pytest.raises(UsageError, match=message):
+        move_plan(plan, provider, icount=False, native=native)
 
 
 def test_a_run_on_this_machine_is_resumed_there() -> None:

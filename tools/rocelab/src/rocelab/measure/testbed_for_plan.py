@@ -11,7 +11,7 @@ from rocelab import accelerators
 from rocelab.errors import UsageError
 from rocelab.plans import fault_means
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider
-from rocelab.plans.plan import Plan
+from rocelab.plans.plan import Plan, TestbedPlan
 from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
@@ -51,7 +51,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         chosen = Provider.VETH
     elif icount and asked.own_hosts:
         chosen = Provider.QEMU
-    counting = icount or (plan.testbed.icount and not chosen.own_hosts and not native)
+    counting = icount or plan.testbed.icount
     here = native or (plan.testbed.native and chosen == Provider.VETH and not icount)
     # your own hosts are cabled already: a plan for another provider cannot say how
     if chosen.own_hosts:
@@ -81,8 +81,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             action="Leave out the option that chooses another testbed.",
         )
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
-    if where.lockstep and not where.may_lockstep:
-        where = replace(where, lockstep=False)
+    _check_clock(where)
     if where.lacks_switch:
         raise UsageError(
             f"{where.nodes} nodes need a switch, but the plan asks for none",
@@ -90,6 +89,25 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
             action="Set switches = 1 in a copy of the plan.",
         )
     return replace(plan, testbed=where)
+
+
+def _check_clock(where: TestbedPlan) -> None:
+    """Raise UsageError where a plan was moved away from the clock that it asks for."""
+    if where.icount and (where.provider.own_hosts or where.native):
+        raise UsageError(
+            "the plan counts instructions (icount), which only emulated machines do",
+            cause="a host, or this machine itself, has no clock that counts them",
+            action="Leave out the option that chooses another testbed, or remove icount from a "
+            "copy of the plan.",
+        )
+    if where.lockstep and not where.may_lockstep:
+        raise UsageError(
+            f"the plan keeps its machines on one clock (lockstep), which {where.provider} cannot",
+            cause="only two virtual machines of provider qemu without a switch, faults or shaping "
+            "run in lockstep",
+            action="Leave out the option that chooses another testbed, or remove lockstep from a "
+            "copy of the plan.",
+        )
 
 
 def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:
