@@ -16,7 +16,7 @@ from rocelab.accelerators import is_emulated
 from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
 from rocelab.metrics import COMPARED
-from rocelab.record import results_table
+from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from rocelab.stats import two_samples
 from rocelab.stats.summary import median
@@ -105,7 +105,7 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = COMPARED) -> Com
     """
     folders = (RunFolder(first), RunFolder(second))
     metas = tuple(folder.meta() for folder in folders)
-    loaded = tuple(results_table.load(path) for path in (first, second))
+    loaded = tuple(read.results(path) for path in (first, second))
     tables = tuple(_grouped(table, metrics) for table in loaded)
     names = tuple(
         _accelerator(path, table, meta)

@@ -20,7 +20,7 @@ import polars as pl
 from rocelab import accelerators, metrics, stage_table
 from rocelab.compare import driver_counters
 from rocelab.errors import CellError
-from rocelab.record import results_table
+from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from rocelab.stats import paired
 from rocelab.stats.summary import CONFIDENCE, Interval, median
@@ -246,7 +246,7 @@ def _timed(pairs: _Pairs, confidence: float) -> _Judged:
 def _stages(paths: Sequence[Path]) -> pl.DataFrame:
     """One row for each stage that is work, with its figures, one value for each run."""
     runs = [
-        results_table.load(path).with_columns(pl.lit(number).alias("round"))
+        read.results(path).with_columns(pl.lit(number).alias("round"))
         for number, path in enumerate(paths)
     ]
     table = pl.concat(runs)

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from rocelab import metrics
-from rocelab.record import results_table
+from rocelab.record import read
 from rocelab.stats.summary import median
 
 TROUBLE = (
@@ -94,7 +94,7 @@ def _increases(paths: Sequence[Path], names: Sequence[str]) -> dict[_Key, dict[i
     """By place and counter: the increase in each round that has it."""
     found: dict[_Key, dict[int, float]] = {}
     for number, path in enumerate(paths):
-        table = results_table.load(path).filter(
+        table = read.results(path).filter(
             pl.col("metric").is_in(names) & pl.col("size").is_not_null()
         )
         for row in table.iter_rows(named=True):

@@ -15,7 +15,7 @@ import polars as pl
 
 from rocelab import accelerators, metrics, stage_table
 from rocelab.errors import CellError
-from rocelab.record import results_table
+from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from rocelab.record.read import Json
 from rocelab.record.stage_costs import is_acknowledgement
@@ -175,7 +175,7 @@ def _costs(runs: Sequence[Path], counts: bool) -> tuple[_ByPlace, _ByPlace, str]
     found: dict[Packet, dict[Place, list[float]]] = {}
     unit = ""
     for run in runs:
-        table = results_table.load(run).filter(pl.col("size").is_not_null())
+        table = read.results(run).filter(pl.col("size").is_not_null())
         for row in table.iter_rows(named=True):
             stage = metrics.Stage.parse(row["metric"])
             if stage is None or stage.stage in stage_table.APART or is_acknowledgement(row["kind"]):

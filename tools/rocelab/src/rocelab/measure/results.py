@@ -73,7 +73,8 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
     if record is None:
         return
     try:
-        for step in _usable(record):
+        is_usable = read.Cell(cell.name, read.Json(record)).is_usable
+        for step in record["steps"] if is_usable else ():
             driver = _driver(meta, cell, record["client"])
             for size, node, value in _step_values(folder, cell, record, step):
                 if math.isfinite(value.value):
@@ -90,17 +91,6 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
             cause="its files were changed or taken away after it was measured",
             action=f"Remove {folder.cell(cell.name)} and run with --resume.",
         ) from error
-
-
-def _usable(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The steps whose numbers may be used.
-
-    Where one size did not end in time, those that were measured and proven before it may.
-    """
-    steps: list[Mapping[str, Any]] = record["steps"]
-    if record.get("status") == "ok":
-        return steps
-    return steps if (record.get("error") or {}).get("kind") == "stall" else []
 
 
 def _step_values(

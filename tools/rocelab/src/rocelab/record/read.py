@@ -118,6 +118,16 @@ class Cell:
         """Say `ok`, `error`, or `missing` for a cell that has no readable cell.json."""
         return self.content.text("status", "error") if self.content else "missing"
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the steps in its cell.json count, each of which is proven.
+
+        Where one size did not end in time, those do that were measured before it.
+        """
+        if self.content is None:
+            return False
+        return self.status == "ok" or self.content.object("error").text("kind") == "stall"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -170,17 +180,20 @@ def load(run_dir: Path) -> Run:
 
 
 def results(run_dir: Path) -> pl.DataFrame:
-    """Read a run's results alone. Raises UsageError as `load`."""
+    """Read a run's results alone: the one way to them, for all that shows or compares numbers.
+
+    Raises UsageError as `load`.
+    """
     folder = RunFolder(run_dir)
     return _table(folder, tuple(_cells(folder, Json(folder.meta()))))
 
 
 def _table(folder: RunFolder, cells: Sequence[Cell]) -> pl.DataFrame:
-    """The results of good cells; a run without a good cell may have none.
+    """The results of usable cells; a run without one may have none.
 
     The table may still have those of a cell whose cell.json, and with it its proof, was damaged.
     """
-    bad = [cell.name for cell in cells if cell.status != "ok"]
+    bad = [cell.name for cell in cells if not cell.is_usable]
     if len(bad) == len(cells) and not results_table.exists(folder.path):
         return results_table.empty()
     table = results_table.load(folder.path)

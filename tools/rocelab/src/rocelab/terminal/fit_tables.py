@@ -14,13 +14,13 @@ from rocelab.accelerators import is_emulated
 from rocelab.correlate.fit import FEWEST_SIZES, Estimate
 from rocelab.correlate.fit_subjects import CPU, PACKETS, Subject, Value, subjects
 from rocelab.plans.plan import ENOUGH_REPETITIONS
-from rocelab.record import results_table
+from rocelab.record import read
 from rocelab.terminal.capture_tables import printable
 
 
 def show(run: Path, console: Console) -> None:
     """Print the rest of each benchmark and size, and its fits."""
-    frame = results_table.load(run)
+    frame = read.results(run)
     columns = (
         "accelerator", "tool", "test", "transport", "size", "repetition", "node", "metric", "kind",
         "value",

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rocelab import accelerators, metrics, stage_table
 from rocelab.plans.catalog import TESTS, Kind, Test
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.record import results_table, suite_versions
+from rocelab.record import read, suite_versions
 from rocelab.record.folder import RunFolder
 from rocelab.record.read import Json
 from rocelab.stats.summary import Spread, mean, spread
@@ -39,7 +39,7 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
     """A run folder's tables, `columns` wide. Raises UsageError if it cannot be read."""
     folder = RunFolder(run_dir)
     meta, plan = folder.meta(), folder.plan()
-    table = results_table.load(run_dir)
+    table = read.results(run_dir)
     accelerator = str(meta.get("accelerator"))
     what = f"{folder.name}: {accelerators.of(accelerator).heading}"
     if len(what) > columns:
