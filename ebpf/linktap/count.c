@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "json.h"
+
 #define ETHERTYPE_IPV4	  0x0800
 #define ETHERTYPE_IPV6	  0x86dd
 #define ETHERTYPE_VLAN	  0x8100
@@ -264,33 +266,40 @@ void count_frame(struct counts *counts, const uint8_t *frame, size_t captured, u
 		counts->undecoded++;
 }
 
-static void print_number(FILE *out, const char *name, uint64_t number)
+static void print_tcp(struct json *j, const struct tcp_count *tcp)
 {
-	fprintf(out, "\"%s\": %llu, ", name, (unsigned long long)number);
+	json_open_object(j, NULL);
+	json_open_array(j, "ports");
+	json_u64(j, NULL, tcp->low);
+	json_u64(j, NULL, tcp->high);
+	json_close_array(j);
+	json_bool(j, "iwarp", tcp->iwarp);
+	json_u64(j, "frames", tcp->frames);
+	json_u64(j, "data", tcp->data);
+	json_u64(j, "data_bytes", tcp->data_bytes);
+	json_u64(j, "payload_bytes", tcp->payload_bytes);
+	json_close_object(j);
 }
 
 void count_print(const struct counts *counts, FILE *out)
 {
-	fputs("{\"schema\": \"rocelab.linktap/1\", ", out);
-	print_number(out, "frames", counts->frames);
-	print_number(out, "bytes", counts->bytes);
-	print_number(out, "roce_v1", counts->roce_v1);
-	print_number(out, "roce_v2", counts->roce_v2);
-	print_number(out, "roce_data", counts->roce_data);
-	print_number(out, "roce_data_bytes", counts->roce_data_bytes);
-	print_number(out, "roce_payload_bytes", counts->roce_payload_bytes);
-	print_number(out, "other", counts->other);
-	print_number(out, "undecoded", counts->undecoded);
-	fputs("\"tcp\": [", out);
-	for (size_t i = 0; i < counts->ports; i++) {
-		const struct tcp_count *tcp = &counts->tcp[i];
+	struct json j = {.out = out};
 
-		fprintf(out, "%s{\"ports\": [%u, %u], \"iwarp\": %s, ", i ? ", " : "", tcp->low,
-			tcp->high, tcp->iwarp ? "true" : "false");
-		print_number(out, "frames", tcp->frames);
-		print_number(out, "data", tcp->data);
-		print_number(out, "data_bytes", tcp->data_bytes);
-		fprintf(out, "\"payload_bytes\": %llu}", (unsigned long long)tcp->payload_bytes);
-	}
-	fputs("]}\n", out);
+	json_open_object(&j, NULL);
+	json_string(&j, "schema", "rocelab.linktap/1");
+	json_u64(&j, "frames", counts->frames);
+	json_u64(&j, "bytes", counts->bytes);
+	json_u64(&j, "roce_v1", counts->roce_v1);
+	json_u64(&j, "roce_v2", counts->roce_v2);
+	json_u64(&j, "roce_data", counts->roce_data);
+	json_u64(&j, "roce_data_bytes", counts->roce_data_bytes);
+	json_u64(&j, "roce_payload_bytes", counts->roce_payload_bytes);
+	json_u64(&j, "other", counts->other);
+	json_u64(&j, "undecoded", counts->undecoded);
+	json_open_array(&j, "tcp");
+	for (size_t i = 0; i < counts->ports; i++)
+		print_tcp(&j, &counts->tcp[i]);
+	json_close_array(&j);
+	json_close_object(&j);
+	json_end(&j);
 }

@@ -18,6 +18,7 @@ from rocelab.record.frames import Frames
 
 ROOT = Path(__file__).parents[3]
 LINKTAP = ROOT / "ebpf/linktap"
+LIB = ROOT / "ebpf/lib"
 IWARP = ROOT / "tests/unit/data/siw-6.12.118-write_lat-64-n10.pcap"
 
 
@@ -26,9 +27,9 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that counts a file's frames as linktap does, with checks of its memory."""
     need_program("cc")
     program = tmp_path_factory.mktemp("linktap") / "count_pcap"
-    sources = [Path(__file__).with_name("count_pcap.c"), LINKTAP / "count.c"]
+    sources = [Path(__file__).with_name("count_pcap.c"), LINKTAP / "count.c", LIB / "json.c"]
     checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    flags = ("-Wall", "-Wextra", "-Werror", "-O1", *checks, f"-I{LINKTAP}")
+    flags = ("-Wall", "-Wextra", "-Werror", "-O1", *checks, f"-I{LINKTAP}", f"-I{LIB}")
     subprocess.run(["cc", *flags, *sources, "-o", program], check=True)
     return program
 
