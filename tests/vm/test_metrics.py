@@ -62,6 +62,9 @@ def test_metrics_of_known_traffic(testbed: QemuTestbed, tmp_path: Path) -> None:
         traffic.perftest("ib_send_lat", n1, n2, size=64, iterations=MESSAGES)
         runt = f"for i in $(seq {SHORT_PACKETS}); do echo -n runt > /dev/udp/$1/4791; done"
         n2.run(["bash", "-c", runt, "bash", n1.link.ipv4])
+        dropped = f'reason="short".* {SHORT_PACKETS}$'
+        until = f"until curl -sSf http://127.0.0.1:9491/metrics | grep -q '{dropped}'; do :; done"
+        n1.run(["timeout", "120", "sh", "-c", until], timeout=150)
         after, _ = scrape(n1, OPENMETRICS)
         plain, plain_type = scrape(n1)
         assert plain_type == "text/plain; version=0.0.4; charset=utf-8"
