@@ -28,6 +28,7 @@ from rocelab.testbed.node.ssh_node import SshNode
 from slurm_cluster import Cluster
 
 NAMES = ("alpha", "beta", "gamma", "delta")
+_LINES = {"bookworm": "6.1", "trixie": "6.12"}
 _PACKAGES = ("slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2")
 _PROGRAMS = ("slurmd", "slurmstepd", "srun", "munged")
 _SOFTWARE = "/tmp/slurm.tar"
@@ -75,10 +76,13 @@ rm -rf "$1"
 """
 
 
-def this_debian() -> str:
-    """The code name of this machine's Debian."""
+def line() -> str:
+    """The kernel line whose image has the same Debian as this machine, and so its Slurm."""
     lines = Path("/etc/os-release").read_text().splitlines()
-    return dict(line.partition("=")[::2] for line in lines).get("VERSION_CODENAME", "")
+    debian = dict(each.partition("=")[::2] for each in lines).get("VERSION_CODENAME", "")
+    if debian not in _LINES:
+        missing("no node image has this machine's Debian, and so its Slurm")
+    return _LINES[debian]
 
 
 @contextmanager

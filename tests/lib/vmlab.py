@@ -34,10 +34,13 @@ Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
 
 @contextmanager
 def boot(
-    *, name: str, prepared: bool, line: str = LINE, last_line: str = ""
+    *, name: str, prepared: bool, line: str = LINE, **options: Any
 ) -> Iterator[qemu.QemuTestbed]:
-    """Two nodes for as long as the context lasts, or until this process ends."""
-    testbed = _up(name, line, last_line=last_line)
+    """Two nodes for as long as the context lasts, or until this process ends.
+
+    `options` are those of rocelab.testbed.qemu.qemu_testbed.up, such as `nodes`.
+    """
+    testbed = _up(name, line, **options)
     try:
         if prepared:
             image = artifacts.image(line)

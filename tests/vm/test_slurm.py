@@ -12,7 +12,6 @@ import pytest
 
 import slurm_machines
 import vmlab
-from requirements import missing
 from rocelab.record import results_table
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.parallel import at_once
@@ -47,15 +46,11 @@ sizes = [300000]
 """
 ROCELAB = (sys.executable, "-m", "rocelab")
 ALLOCATED = ("salloc", "--quiet", "--nodes=2")
-_LINES = {"bookworm": "6.1", "trixie": "6.12"}
-"""The kernel line whose image has the same Debian as this machine."""
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    line = _LINES.get(slurm_machines.this_debian())
-    if line is None:
-        missing("no node image has this machine's Debian, and so its Slurm")
+    line = slurm_machines.line()
     with vmlab.boot(name="slurm", prepared=True, line=line) as testbed:
         programs = [artifacts.mpibench(line), artifacts.probe(linktap.TAP, line)]
         at_once(lambda node: install_probes(node, programs), testbed.nodes)

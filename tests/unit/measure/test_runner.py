@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from fake_testbed import MESSAGES, QPERF, FakeTestbed
-from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
+from rocelab.errors import CellError, ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import results, runner
 from rocelab.measure.progress import Estimate, Silent
 from rocelab.plans import plan_file
@@ -324,6 +324,20 @@ def test_a_dead_node_stops_the_run_when_the_testbed_cannot_be_remade(tmp_path: P
     assert len(outcome.failed) == 1
     assert outcome.ok + 1 + outcome.missing == 6
     assert json.loads((outcome.path / "run.json").read_text())["reason"] == "node n1 died"
+
+
+def test_a_benchmark_that_failed_because_its_testbed_ended(tmp_path: Path) -> None:
+    """As when a Slurm job's time is over: its client is killed, and ends with an error."""
+
+    def killed(bed: FakeTestbed, _: tuple[str, ...]) -> str | None:
+        bed.dead = True
+        raise CellError("the client exited with 143")
+
+    outcome = runner.run(PLAN, FakeTestbed(on_client=killed), tmp_path)
+    assert outcome.exit_code is ExitCode.TESTBED
+    (failed,) = outcome.failed
+    error = record(outcome.path, failed)["error"]
+    assert (error["what"], error["kind"]) == ("node n1 died", "testbed")  # type: ignore[index]
 
 
 def test_a_death_in_the_last_cell_is_reported(tmp_path: Path) -> None:

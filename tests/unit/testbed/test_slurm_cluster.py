@@ -125,7 +125,7 @@ def test_wrong_set_ups(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
     refused(done, "needs 2 nodes", "salloc --nodes=2", began)
     began = time.monotonic()
     done = cluster.run(*run, SLURM_JOB_ID="4711")
-    refused(done, "job 4711 does not run", "new allocation", began)
+    refused(done, "job 4711 has ended", "new allocation", began)
     began = time.monotonic()
     done = cluster.run(*run, SLURM_JOB_ID="--help")
     refused(done, "not in a Slurm allocation", "--submit", began)
@@ -203,7 +203,9 @@ def test_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
     assert time.monotonic() - began < 60
     assert process.returncode
     assert "Traceback" not in said
-    assert "--resume" in said
+    error = cells(tmp_path)["qperf"]["error"]
+    assert error["what"].startswith(f"Slurm's job {job} has ended")
+    assert "--resume" in error["action"]
 
 
 @pytest.mark.long
@@ -218,7 +220,11 @@ def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
     print(f"ended after {time.monotonic() - began:.0f} s, with {process.returncode}:\n{said}")
     assert process.returncode
     assert "Traceback" not in said
-    assert "--resume" in said
+    assert "likely cause: its time limit was 1:00" in said
+    assert "to continue: rocelab run --resume" in said
+    error = cells(tmp_path)["qperf"]["error"]
+    assert error["what"] == f"Slurm's job {job} has ended: its time is over"
+    assert "with a longer --time" in error["action"]
 
 
 @pytest.mark.long

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rocelab.errors import MissingError, UsageError
+from rocelab.errors import MissingError, TestbedError, UsageError
 from rocelab.testbed.control_network import addresses
 from rocelab.testbed.node.local import LocalConnection
-from rocelab.testbed.slurm import allocation, data_network, mpi_ranks, submit
+from rocelab.testbed.slurm import allocation, data_network, mpi_ranks, slurm_testbed, submit
 from rocelab.testbed.slurm.job_step import JobStep
 from rocelab.testbed.ssh import inventory
 from rocelab.testbed.ssh.inventory import Host
@@ -79,6 +79,68 @@ def test_only_remarks_are_left_out() -> None:
 )
 def test_the_time_left(left: str, seconds: int | None) -> None:
     assert allocation._seconds(left) == seconds
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "what", "cause", "action"),
+    [
+        (
+            "COMPLETING|TimeLimit|1:00|INVALID|s[1-2]",
+            0,
+            "its time is over",
+            "1:00",
+            "longer --time",
+        ),
+        ("TIMEOUT|TimeLimit|1:00|INVALID|s[1-2]", 0, "time is over", "1:00", "longer --time"),
+        ("CANCELLED|None|1:00|0:56|s[1-2]", 0, "it is 'CANCELLED'", "cancelled", "--resume"),
+        ("NODE_FAIL|NodeDown|1:00|0:56|s1", 0, "it is 'NODE_FAIL'", "--no-kill", "--resume"),
+        ("\x1b[31m|||", 0, r"it is '\x1b[31m'", "cancelled", "--resume"),
+        ("", 0, "has ended", "cancelled", "--resume"),
+        ("", 1, "has ended", "Invalid job id", "--resume"),
+    ],
+)
+def test_why_a_job_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    said: str,
+    status: int,
+    what: str,
+    cause: str,
+    action: str,
+) -> None:
+    """What squeue 22.05 says of jobs that have ended."""
+    squeue = tmp_path / "squeue"
+    complaint = "slurm_load_jobs error: Invalid job id specified"
+    error = f"echo {complaint} >&2" if status else ":"
+    squeue.write_text(f"#!/bin/sh\n{error}\ncat <<'END'\n{said}\nEND\nexit {status}\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(TestbedError) as caught:
+        allocation.check_running("7")
+    assert caught.value.what.startswith("Slurm's job 7 has ended")
+    assert what in caught.value.what
+    assert cause in caught.value.cause
+    assert action in caught.value.action
+
+
+def test_a_job_that_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    squeue = tmp_path / "squeue"
+    squeue.write_text("#!/bin/sh\necho 'RUNNING|None|UNLIMITED|UNLIMITED|s[1-2]'\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    allocation.check_running("7")
+
+
+HOSTS = (Host("alpha", "s1", "ib0"), Host("gamma", "s3", "ib0"))
+
+
+def test_named_hosts_of_an_allocation() -> None:
+    """Those that the inventory lists, in Slurm's order."""
+    named = slurm_testbed._named
+    assert named(HOSTS, ("s1", "s2", "s3"), 2) == HOSTS
+    assert named(HOSTS[::-1], ("s1", "s2", "s3"), 1) == HOSTS[:1]
+    with pytest.raises(UsageError, match="does not list s2"):
+        named(HOSTS, ("s1", "s2"), 2)
 
 
 def test_no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

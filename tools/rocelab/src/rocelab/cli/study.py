@@ -58,7 +58,10 @@ def run(
     ] = False,
     nodes: Annotated[
         str | None,
-        typer.Option(help="Hosts of the inventory, such as `a,b`; implies ssh.", metavar="NAMES"),
+        typer.Option(
+            help="Hosts of the inventory, such as `a,b`; by ssh unless --provider is slurm.",
+            metavar="NAMES",
+        ),
     ] = None,
     transports: Annotated[
         str | None,
@@ -117,13 +120,14 @@ def run(
 
     plan = library.plan(study, quick=quick)
     if nodes is not None:
-        if provider not in (None, Provider.SSH):
+        provider = provider or Provider.SSH
+        if not provider.own_hosts or (provider == Provider.SLURM and inventory is None):
             raise UsageError(
                 f"--nodes names hosts of the inventory, but --provider is {provider}",
-                cause="only provider ssh has hosts of your own",
-                action="Leave out --provider, or use --provider ssh.",
+                cause="only provider ssh, and slurm with --inventory, have named hosts",
+                action="Leave out --provider, use --provider ssh, or write an inventory of the "
+                "job's nodes: `rocelab hosts slurm >hosts.toml`.",
             )
-        provider = Provider.SSH
     if provider is not None and not provider.own_hosts:
         plan = more_nodes.extend(plan, library.study(study), 2)
     plan = move_plan(plan, provider, icount=False, native=False)

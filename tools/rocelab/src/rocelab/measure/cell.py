@@ -111,7 +111,7 @@ def measure(
             for each, values in done.values.items():
                 pace.learn(each, values)
     except CellError as caught:
-        error = caught
+        error, died = _unless_dead(rig.testbed, caught)
     except TestbedError as caught:
         error, died = _post_mortem(rig.testbed, caught)
     record = {
@@ -181,6 +181,15 @@ def _mpi_step(cell: Cell, rig: Rig, pace: Pace) -> _Measure:
         return mpi_step.measure(cell, sizes, rig, into=into, observe=observe, timeout=limit)
 
     return one
+
+
+def _unless_dead(testbed: Testbed, error: CellError) -> tuple[RocelabError, bool]:
+    """Find out whether a benchmark failed because its testbed ended, as a Slurm job may."""
+    try:
+        testbed.alive()
+    except TestbedError as dead:
+        return dead, True
+    return error, False
 
 
 def _post_mortem(testbed: Testbed, error: TestbedError) -> tuple[RocelabError, bool]:

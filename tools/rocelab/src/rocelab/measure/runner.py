@@ -213,7 +213,7 @@ class _Run:
                 cause=died.cause,
                 action=f"Continue with `rocelab run --resume {self._folder.path}`.",
             ) from died
-        self._progress.note("a node died; making a new testbed")
+        self._progress.note("that testbed ended; making a new testbed")
         return self._remake()
 
     def _finish(

@@ -16,6 +16,12 @@ _JOB = re.compile(r"[0-9]{1,12}")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)")
 _LEAST_SECONDS = 60
+_TIME_OUT, _TIME_LIMIT = "TIMEOUT", "TimeLimit"
+_CAUSES = {
+    "NODE_FAIL": "one of its nodes failed; with `salloc --no-kill` it would have gone on",
+    "PREEMPTED": "another job took its nodes",
+    "PENDING": "it waits for its nodes, perhaps again after one failed",
+}
 
 
 @dataclass(frozen=True)
@@ -43,21 +49,58 @@ def current(environment: Mapping[str, str] = os.environ) -> Allocation:
             cause="SLURM_JOB_ID is not set, as it is in salloc and sbatch",
             action="Put `salloc --nodes=2 --exclusive` before the command, or add --submit to it.",
         )
-    done = commands.ask(("squeue", "--noheader", f"--jobs={job}", "--format=%T|%L|%N"))
-    state, left, listed = (*done.stdout.strip().split("|", 2), "", "", "")[:3]
-    if done.returncode or state != "RUNNING":
-        raise TestbedError(
-            f"Slurm's job {job} does not run" + (f": it is {state!a:.40}" if state else ""),
-            cause=done.stderr.strip()[-300:] or "its time is over, or it was cancelled",
-            action="Begin again in a new allocation; a run continues with --resume.",
-        )
-    if (seconds := _seconds(left)) is not None and seconds <= _LEAST_SECONDS:
+    found = _look(job)
+    if found.ended:
+        raise found.ended
+    if (seconds := _seconds(found.left)) is not None and seconds <= _LEAST_SECONDS:
         raise TestbedError(
             f"Slurm's job {job} has only {seconds} s left",
             cause="its time limit is nearly reached",
             action="Begin again in an allocation with a longer --time.",
         )
-    return Allocation(job, _expanded(listed), left)
+    return Allocation(job, _expanded(found.nodes), found.left)
+
+
+def check_running(job: str) -> None:
+    """Raise TestbedError, which says why, when a job has ended or Slurm ends it."""
+    if ended := _look(job).ended:
+        raise ended
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What Slurm says of a job."""
+
+    left: str
+    nodes: str
+    ended: TestbedError | None
+    """Why it does not run; None while it does."""
+
+
+def _look(job: str) -> _Job:
+    # jobs that have ended, too: slurmctld knows them for MinJobAge, five minutes by default
+    done = commands.ask(
+        ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T|%r|%l|%L|%N")
+    )
+    words = (*done.stdout.strip().split("|", 4), "", "", "", "", "")
+    state, reason, limit, left, nodes = words[:5]
+    if not done.returncode and state == "RUNNING":
+        return _Job(left, nodes, None)
+    again = "Continue with --resume in a new allocation"
+    if state == _TIME_OUT or reason == _TIME_LIMIT:
+        why = TestbedError(
+            f"Slurm's job {job} has ended: its time is over",
+            cause=f"its time limit was {limit:.20}",
+            action=f"{again} with a longer --time; `rocelab run --dry-run` says how long a plan "
+            "takes.",
+        )
+    else:
+        why = TestbedError(
+            f"Slurm's job {job} has ended" + (f": it is {state!a:.40}" if state else ""),
+            cause=done.stderr.strip()[-300:] or _CAUSES.get(state, "it was cancelled"),
+            action=f"{again}.",
+        )
+    return _Job(left, nodes, why)
 
 
 def _seconds(left: str) -> int | None:

@@ -39,6 +39,11 @@ class SlurmTestbed(SshTestbed):
         """None where srun starts the ranks; else as for other hosts."""
         return None if self.plugin else super().control
 
+    def alive(self) -> None:
+        """Raise TestbedError when the job has ended, or a node no longer answers."""
+        allocation.check_running(self.job)
+        super().alive()
+
     def rank_starter(self, ranks_per_node: int) -> tuple[Node, tuple[str, ...]] | None:
         """Return where to run which command line before that of a rank; None for mpirun."""
         if not self.plugin:
@@ -72,9 +77,10 @@ def up(
             cause="each node of the plan runs on its own machine",
             action=f"Allocate more: `salloc --nodes={nodes}`.",
         )
-    used = job.nodes[:nodes]
+    hosts = _named(listed, job.nodes, nodes) if listed else ()
+    used = tuple(host.host for host in hosts) or job.nodes[:nodes]
     say(f"Slurm's job {job.job}: {' and '.join(used)}; time left: {job.left}")
-    hosts = _named(listed, used) if listed else find_hosts(job, used)
+    hosts = hosts or find_hosts(job, used)
     say("data link: " + ", ".join(f"{host.name} {host.netdev}" for host in hosts))
 
     def one(host: Host) -> UserNode:
@@ -109,13 +115,18 @@ def _short(name: str, number: int) -> str:
     return short if _NAME.fullmatch(short) else f"n{number}"
 
 
-def _named(listed: Sequence[Host], used: Sequence[str]) -> tuple[Host, ...]:
+def _named(listed: Sequence[Host], allocated: Sequence[str], nodes: int) -> tuple[Host, ...]:
+    """Return the first `nodes` of the allocated nodes that the inventory lists. Raises UsageError.
+
+    `--nodes` of `rocelab study run` leaves some of the inventory's.
+    """
     by_name = {host.host: host for host in listed}
-    for name in used:
-        if name not in by_name:
-            raise UsageError(
-                f"the inventory does not list {name}, a node of the allocation",
-                cause="its `host` must be Slurm's name of a node",
-                action="Leave out --inventory, or write one: `rocelab hosts slurm >hosts.toml`.",
-            )
-    return tuple(by_name[name] for name in used)
+    known = [by_name[name] for name in allocated if name in by_name]
+    if len(known) < nodes:
+        lacking = next(name for name in allocated if name not in by_name)
+        raise UsageError(
+            f"the inventory does not list {lacking}, a node of the allocation",
+            cause="its `host` must be Slurm's name of a node",
+            action="Leave out --inventory, or write one: `rocelab hosts slurm >hosts.toml`.",
+        )
+    return tuple(known[:nodes])
