@@ -251,10 +251,8 @@ def login(here: Path, script: str, *words: str) -> Iterator[Cluster]:
 
 def _build(into: Path) -> None:
     """Build what the nodes need for this machine's libc: mpibench and linktap."""
-    quiet: Sequence[str] = ("make", "-s", "-C", str(REPOSITORY / "tools/mpibench"))
-    subprocess.run([*quiet, f"O={into.parent / 'mpibench'}"], check=True, timeout=200)
-    shutil.copy(into.parent / "mpibench/mpibench", into)
-    tap, lib = REPOSITORY / "ebpf/linktap", REPOSITORY / "ebpf/lib"
-    sources = [*map(str, sorted(tap.glob("*.c"))), str(lib / "msg.c")]
-    flags = ["-O2", f"-I{lib}", "-D_GNU_SOURCE", '-DVERSION="test"']
-    subprocess.run(["cc", *flags, "-o", str(into / "linktap"), *sources], check=True, timeout=200)
+    made = into.parent
+    for program, folder in (("mpibench", "tools/mpibench"), ("linktap", "ebpf/linktap")):
+        quiet = ("make", "-s", "-C", str(REPOSITORY / folder), f"O={made / program}")
+        subprocess.run(quiet, check=True, timeout=200)
+        shutil.copy(made / program / program, into)
