@@ -24,6 +24,9 @@ struct {
 	__type(value, __u8);
 } owned_qps SEC(".maps");
 
+/* queue pairs that found no room there */
+__u64 owned_lost = 0;
+
 static __always_inline bool owner_passes(__u32 dev, __u32 qpn)
 {
 	struct owned_qp key = {dev, qpn};
@@ -45,10 +48,12 @@ int BPF_PROG(rxe_qp_state, __u32 dev, __u32 qpn, __u32 old, __u32 new, __u32 cau
 	if (new != QP_INIT || cause != QP_MODIFY)
 		return 0;
 	if ((!owner_cgroup || in_cgroup(task, owner_cgroup, owner_cgroup_level)) &&
-	    (!owner_netns || in_netns(task, owner_netns)))
-		bpf_map_update_elem(&owned_qps, &key, &one, BPF_ANY);
-	else
+	    (!owner_netns || in_netns(task, owner_netns))) {
+		if (bpf_map_update_elem(&owned_qps, &key, &one, BPF_ANY))
+			__sync_fetch_and_add(&owned_lost, 1);
+	} else {
 		bpf_map_delete_elem(&owned_qps, &key); /* of another one with this number */
+	}
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct search {
 	struct bpf_map *owned;
 	__u32 dev;
 	int hidden; /* queue pairs whose process we may not look at */
+	__u64 full; /* those for which there is no room */
 	int err;
 };
 
@@ -78,9 +79,12 @@ static void look(void *context, const struct rdma_qp *qp)
 {
 	struct search *search = context;
 	int has = qp->pid ? owns(search->owner, qp->pid) : 0;
+	int err = has > 0 ? put(search->owned, search->dev, qp->qpn) : 0;
 
-	if (has > 0)
-		search->err = search->err ?: put(search->owned, search->dev, qp->qpn);
+	if (err == -E2BIG)
+		search->full++;
+	else if (err)
+		search->err = search->err ?: err;
 	else if (has == -EACCES || has == -EPERM)
 		search->hidden++;
 }
@@ -102,7 +106,16 @@ int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned)
 		msg("%d queue pairs are left out: whose they are is shown only with "
 		    "cap_sys_ptrace",
 		    search.hidden);
+	qp_owner_say_lost(search.full);
 	return 0;
+}
+
+void qp_owner_say_lost(__u64 lost)
+{
+	if (lost)
+		msg("%llu queue pairs are left out: %d are followed at most, also of those that "
+		    "are gone; start again to follow the present ones",
+		    (unsigned long long)lost, OWNED_QPS);
 }
 
 bool qp_owner_is_followed_by(const char *program)

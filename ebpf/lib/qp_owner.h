@@ -36,6 +36,9 @@ int qp_owner_calibrate(struct bpf_map *owned, const struct packet_filter *filter
 /* Add the queue pairs that are there already. Call when the programs are attached. */
 int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned);
 
+/* At the end: say how many new queue pairs found no room, if any. */
+void qp_owner_say_lost(__u64 lost);
+
 /* whether a program only follows whose queue pairs are new: no packet runs it */
 bool qp_owner_is_followed_by(const char *program);
 

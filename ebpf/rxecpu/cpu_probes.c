@@ -40,7 +40,9 @@ static int load(struct probes *p, const struct config *config, struct report *re
 	status = status ?: targets_choose(p->skel, config, &report->session.driver);
 	if (status)
 		return status;
-	stacks_choose(p->skel, config->stacks);
+	status = stacks_choose(p->skel, config->stacks);
+	if (status)
+		return status;
 	err = rxecpu_bpf__load(p->skel);
 	return err ? load_error(err) : 0;
 }

@@ -25,17 +25,39 @@ static const char *const kind_names[STACK_KINDS] = {
 	[STACK_RUNNABLE] = "runnable",
 };
 
-void stacks_choose(struct rxecpu_bpf *skel, bool wanted)
+/* the kernel refuses a map of deeper stacks than this; 0: unknown */
+static int deepest_stack(void)
 {
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	int deepest = 0;
+
+	if (file && fscanf(file, "%d", &deepest) != 1)
+		deepest = 0;
+	if (file)
+		fclose(file);
+	return deepest;
+}
+
+int stacks_choose(struct rxecpu_bpf *skel, bool wanted)
+{
+	int deepest = wanted ? deepest_stack() : 0;
+
 	skel->rodata->with_stacks = wanted;
+	if (deepest && deepest < STACK_DEPTH)
+		return msg_error(
+			EXIT_MISSING,
+			"this machine was set up to keep less of a stack than the kernel's default",
+			"sysctl kernel.perf_event_max_stack=127, or run it without --stacks",
+			"cannot record stacks: kernel.perf_event_max_stack is %d", deepest);
 	if (wanted)
-		return;
+		return 0;
 	bpf_program__set_autoload(skel->progs.stack_sample, false);
 	bpf_program__set_autoload(skel->progs.stack_wakeup, false);
 	bpf_map__set_max_entries(skel->maps.stack_traces, 1);
 	bpf_map__set_max_entries(skel->maps.stack_sums, 1);
 	bpf_map__set_max_entries(skel->maps.stack_offs, 1);
 	bpf_map__set_max_entries(skel->maps.workers_woken, 1);
+	return 0;
 }
 
 static int sample_cpu(struct stacks *s, int cpu)

@@ -20,7 +20,7 @@ struct stacks {
 /* Functions that return int return 0, or print the error and return the exit status. */
 
 /* Before loading. */
-void stacks_choose(struct rxecpu_bpf *skel, bool wanted);
+int stacks_choose(struct rxecpu_bpf *skel, bool wanted);
 /* Sample from now on; cpu: the numbers of the CPUs. */
 int stacks_begin(struct stacks *s, struct rxecpu_bpf *skel, const int *cpu, int ncpus);
 /* Look at the code of processes that have been seen: it may be gone when we write. */

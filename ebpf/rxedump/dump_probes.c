@@ -146,6 +146,7 @@ int probes_attach(struct probes *p, const struct config *config, struct session 
 int probes_detach(struct probes *p, struct session *session)
 {
 	session_detach(session);
+	qp_owner_say_lost(p->skel->bss->owned_lost);
 	return quiesce_wait(&p->quiesce);
 }
 

@@ -141,7 +141,7 @@ static int begin(struct run *run)
 	run->report.histograms = run->config.histograms;
 	run->report.work.wanted = run->config.work_requests;
 	run->report.work.one_of = run->config.one_of;
-	run->report.device = run->config.filter.device;
+	run->report.filter = &run->config.filter;
 	if (run->config.openmetrics) {
 		/* after the fork: the command keeps its own handling of a broken pipe */
 		signal(SIGPIPE, SIG_IGN);

@@ -54,6 +54,27 @@ static void put_packets(struct json *j, const struct report *r, const struct gro
 	json_close_object(j);
 }
 
+/* what selects packets, as it was given */
+static void put_filter(struct json *j, const struct packet_filter *f)
+{
+	const struct {
+		const char *name, *value;
+	} rows[] = {
+		{"device", f->device},	{"cgroup", f->cgroup},
+		{"netns", f->netns},	{"direction", f->tx == f->rx ? NULL : f->tx ? "tx" : "rx"},
+		{"opcode", f->opcodes},
+	};
+
+	json_open_object(j, "filter");
+	if (f->qpn)
+		json_u64(j, "qpn", f->qpn);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (rows[i].value)
+			json_string(j, rows[i].name, rows[i].value);
+	}
+	json_close_object(j);
+}
+
 static void put_head(struct json *j, const struct report *r)
 {
 	session_json_place(j, &r->session, "rocelab.rxestat/1");
@@ -70,6 +91,7 @@ static void put_head(struct json *j, const struct report *r)
 		}
 	}
 	json_close_array(j);
+	put_filter(j, r->filter);
 	session_json_time(j, &r->session);
 	if (r->interval)
 		json_u64(j, "interval", r->interval);

@@ -246,7 +246,7 @@ static void put_queue_pairs(struct metrics *m, const struct report *r)
 	for (int i = 0; i < n; i++) {
 		struct qp_counts counts = {};
 
-		if ((r->device && strcmp(devices[i].name, r->device) != 0) ||
+		if ((r->filter->device && strcmp(devices[i].name, r->filter->device) != 0) ||
 		    rdma_qp_list(devices[i].index, count_qp, &counts))
 			continue;
 		for (int type = 0; type < QP_TYPES; type++) {

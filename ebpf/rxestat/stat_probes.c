@@ -283,6 +283,7 @@ void probes_restart(struct probes *p)
 void probes_close(struct probes *p)
 {
 	if (p->skel) {
+		qp_owner_say_lost(p->skel->bss->owned_lost);
 		collector_close(&p->collector);
 		rxestat_bpf__destroy(p->skel);
 	}

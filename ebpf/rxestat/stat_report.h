@@ -48,7 +48,7 @@ struct report {
 	struct session session;
 	unsigned int interval; /* its number, from 1; 0: the whole session */
 	bool histograms;       /* in the tables */
-	const char *device;    /* the only one; NULL: all */
+	const struct packet_filter *filter;
 	struct calibration cost;
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */

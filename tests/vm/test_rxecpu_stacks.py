@@ -112,3 +112,18 @@ def test_off_cpu_time(testbed: QemuTestbed) -> None:
     refused = n1.run(["rxecpu", "--stacks", "/nonexistent/x", "true"], check=False)
     assert refused.returncode == 2
     assert "cannot write /nonexistent/x" in refused.stderr
+
+
+def test_a_kernel_that_keeps_less_of_a_stack(testbed: QemuTestbed) -> None:
+    """The kernel refuses a map of whole stacks: rxecpu says why, and what to do."""
+    (node, _) = testbed.nodes
+    name = "kernel.perf_event_max_stack"
+    before = node.run(["sysctl", "-n", name]).stdout.strip()
+    try:
+        node.run(["sysctl", "-q", "-w", f"{name}=64"])
+        done = node.run(["rxecpu", "--stacks", FILE, "true"], check=False, timeout=120)
+    finally:
+        node.run(["sysctl", "-q", "-w", f"{name}={before}"])
+    assert done.returncode == 3, done.stderr
+    assert f"cannot record stacks: {name} is 64" in done.stderr
+    assert f"sysctl {name}=127" in done.stderr

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,11 +67,38 @@ def test_new_queue_pairs(n1: Node, pair: Pair, tmp_path: Path) -> None:
         for process in (*[watch.process for watch in watches], dump.process):
             process.kill()
     in_netns, in_group, in_both = ((3 + 9) * CHAIN, (5 + 9) * CHAIN, 9 * CHAIN)
+    assert [document["filter"] for document in documents] == [{"netns": NETNS}, {"cgroup": GROUP}]
     for document, messages in zip(documents, (in_netns, in_group), strict=True):
         for event in ("tx", "rx", "done"):
             expected = {"RDMA_WRITE": messages, "ACKNOWLEDGE": messages}
             assert packets(document, event) == expected, event
     assert len(capture.packets) == 2 * in_both
+
+
+_FILL = """
+n=$(bpftool map show name owned_qps | cut -d: -f1)
+awk -v n="$n" 'BEGIN {
+	for (i = 0; i < 262144; i++)
+		printf "map update id %d key 99 0 0 0 %d %d %d 0 value 1\\n",
+			n, i % 256, int(i / 256) % 256, int(i / 65536)
+}' | bpftool batch file - | tail -n 1
+"""
+
+
+def test_more_queue_pairs_than_there_is_room(n1: Node, pair: Pair) -> None:
+    """New ones that find no room are counted and named, not left out silently."""
+    watch = Watch(n1, "--netns", NETNS, xmit=False)
+    try:
+        n1.run(["sh", "-c", _FILL], timeout=300)
+        n1.run([*INTO_NETNS, *loop(1)], timeout=180)
+        watch.process.interrupt()
+        done = watch.process.wait(timeout=120)
+    finally:
+        watch.process.kill()
+    assert json.loads(done.stdout)["packets"] == []
+    found = re.search(r"rxestat: (\d+) queue pairs are left out: 262144 are followed", done.stderr)
+    assert found, done.stderr
+    assert int(found[1]) == 2
 
 
 @contextmanager
