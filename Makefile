@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench drivercheck lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -163,6 +163,7 @@ debug-kernel: image
 debug-module: debug-kernel probes
 	@mkdir -p $(DEBUG)/kernel/$(LINE)/$(VARIANT)
 	@ln -sfn ../ebpf $(DEBUG)/ebpf
+	@ln -sfn ../drivercheck $(DEBUG)/drivercheck
 	@$(call in_root,,$(call at_debug_kernel,$(DEBUG)/kernel/$(LINE)/$(VARIANT))) -C kernel LINE=$(LINE) \
 		VARIANT=$(VARIANT) RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/mnt KDIR=/rocelab/build/kbuild \
 		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(DEBUG)/image/$(LINE)/image.json)"
@@ -171,7 +172,7 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module mpibench lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth and bench need
+probes: module mpibench drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 
@@ -192,6 +193,10 @@ siw: image  ## soft iWARP for LINE's nodes, which Debian's kernels lack
 mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)
 	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
+
+drivercheck: image  ## what `rocelab ab --check` runs on nodes
+	@mkdir -p $(BUILD)/drivercheck/$(LINE)
+	@$(call in_root,$(BUILD)/drivercheck/$(LINE)) -C tools/drivercheck O=/rocelab/build
 
 bench: develop probes module-variants  ## the cost of the probes in instructions; the speed of analyzer and plugin against tshark (on an idle machine)
 	@$(MAKE) --no-print-directory module VARIANT=fixes

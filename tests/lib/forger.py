@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from ipaddress import IPv6Address
 
 import corpus
+from rocelab.measure.hostile_frames import GSI_QKEY, link_local, mac
 from rocelab.testbed.node import Node
 
-GSI_QKEY = 0x80010000
-"""The Q_Key of the management queue pair, whose number is 1."""
 ETHER_TYPES = {"v1": 0x8915, "v2_ipv4": 0x0800, "v2_ipv6": 0x86DD}
 _SEND = """
 import json, socket, sys
@@ -20,19 +18,6 @@ s.bind((sys.argv[1], 0))
 for frame in json.load(sys.stdin):
     s.send(bytes.fromhex(frame))
 """
-
-
-def mac(text: str) -> bytes:
-    """Six bytes of a MAC address."""
-    return bytes.fromhex(text.replace(":", ""))
-
-
-def link_local(address: str) -> str:
-    """Return the IPv6 link-local address that follows from a MAC address."""
-    octets = mac(address)
-    return str(IPv6Address(
-        b"\xfe\x80" + bytes(6) + bytes((octets[0] ^ 2,)) + octets[1:3] + b"\xff\xfe" + octets[3:]
-    ))  # fmt: skip
 
 
 def send(node: Node, netdev: str, frames: Sequence[bytes]) -> None:

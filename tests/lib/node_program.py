@@ -16,14 +16,16 @@ import vmlab
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 
-_SOURCES, _OUT = "/mnt", "/srv"
+_SOURCES, _SHARED, _OUT = "/mnt", "/opt", "/srv"
 """Folders that every Debian has, in place of which the compiler sees ours."""
+_CHECK = Path(__file__).parents[2] / "tools/drivercheck"
+"""Has the header that the verbs programs share."""
 
 
 def remote(source: Path) -> str:
     """Where a program lies on a node that has it."""
     digest = hashlib.sha256(source.read_bytes())
-    for header in sorted(source.parent.glob("*.h")):
+    for header in sorted([*source.parent.glob("*.h"), *_CHECK.glob("*.h")]):
         digest.update(header.read_bytes())
     return f"/tmp/{source.stem}-{digest.hexdigest()[:16]}"
 
@@ -45,13 +47,24 @@ def _built(source: Path, options: tuple[str, ...]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="rocelab-test-") as folder:
         argv = ["bwrap", "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
         argv += ["--tmpfs", "/tmp", "--ro-bind", str(source.parent), _SOURCES]
-        argv += ["--bind", folder, _OUT, "--unshare-net", "--unshare-pid", "--die-with-parent"]
+        argv += [
+            "--ro-bind",
+            str(_CHECK),
+            _SHARED,
+            "--bind",
+            folder,
+            _OUT,
+            "--unshare-net",
+            "--unshare-pid",
+            "--die-with-parent",
+        ]
         argv += ["--clearenv", "--setenv", "PATH", "/usr/bin"]
         argv += [
             "gcc",
             "-O2",
             "-Wall",
             "-Werror",
+            f"-I{_SHARED}",
             "-o",
             f"{_OUT}/program",
             f"{_SOURCES}/{source.name}",

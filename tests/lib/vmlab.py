@@ -9,13 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import complaints
-import kernel_log
 import node_clock
 from requirements import missing
 from rocelab import kernel_lines
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed import artifacts
-from rocelab.testbed.node import Node
+from rocelab.testbed.node import Node, kernel_log
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import install_driver, prepare
 from rocelab.testbed.qemu import qemu_testbed as qemu

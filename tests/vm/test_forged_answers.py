@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from ipaddress import IPv6Address
 
 import corpus
-from forger import mac, send
+from forger import send
+from rocelab.measure.hostile_frames import mac
 from rocelab.testbed.node import Node, Process
 from rocelab.testbed.node.prepare_node import DEVICE
 from rxe_trace import TRACING, tracing

@@ -12,7 +12,8 @@ from ipaddress import IPv6Address
 import pytest
 
 import corpus
-from forger import mac, send
+from forger import send
+from rocelab.measure.hostile_frames import mac
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE
 from rxe_trace import TRACING, tracing

@@ -20,15 +20,14 @@ import pytest
 import corpus
 import slab
 import traffic
-from forger import link_local, mac, send
-from fuzz_templates import messages, templates
-from node_program import compiled
+from forger import send
+from rocelab.measure import hostile_frames
+from rocelab.measure.hostile_frames import end_of, messages, templates
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, offer_roce_v1, remove_device
 from rxe_trace import TRACING
-from vmlab import PATIENCE, Boot, healthy
+from vmlab import LINE, PATIENCE, Boot, healthy
 
-HERE = Path(__file__).parent
 SEED = int(os.environ.get("ROCELAB_FUZZ_SEED", "20261121"))
 FRAMES = int(os.environ.get("ROCELAB_FUZZ_FRAMES", "60000"))
 RECORD = Path(__file__).parents[2] / "kernel/src/rxe_record.h"
@@ -69,41 +68,11 @@ def drops(node: Node) -> Counter[str]:
     return Counter({REASONS[int(number)]: int(count) for number, count in found})
 
 
-End = tuple[bytes, str]
-
-
-def ends(kind: str, victim: Node, attacker: Node) -> tuple[End, End]:
-    """MAC and IP address of each."""
-
-    def end(node: Node) -> End:
-        ipv6 = kind == "v2_ipv6"
-        return mac(node.link.mac), link_local(node.link.mac) if ipv6 else node.link.ipv4
-
-    return end(victim), end(attacker)
-
-
 def udp_errors(node: Node) -> int:
     """Return the number of packets that UDP over IPv6 rejected."""
     text = node.run(["cat", "/proc/net/snmp6"]).stdout
     (row,) = (row for row in text.splitlines() if row.startswith("Udp6InErrors"))
     return int(row.split()[1])
-
-
-def arrivals(node: Node) -> int:
-    """Return the number of frames that the card passed to the network stack."""
-    path = f"/sys/class/net/{node.link.netdev}/statistics/rx_packets"
-    return int(node.run(["cat", path]).stdout)
-
-
-def attack(victim: Node, attacker: Node, frames: list[bytes], count: int) -> int:
-    """Send this many mutations of the frames."""
-    program = compiled(attacker, HERE / "frame_fuzz.c")
-    done = attacker.run(
-        [program, attacker.link.netdev, str(SEED), str(count)],
-        stdin="".join(frame.hex() + "\n" for frame in frames),
-        timeout=600,
-    )
-    return int(done.stdout)
 
 
 def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
@@ -113,7 +82,8 @@ def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
     """
     victim, attacker = nodes
     found = messages({"rc": [], "uc": [], "ud": []}, 0, 0)
-    whole = templates("v2_ipv6", *ends("v2_ipv6", victim, attacker), found)[0]
+    ends = [end_of(node, "v2_ipv6") for node in (victim, attacker)]
+    whole = templates("v2_ipv6", ends[0], ends[1], found)[0]
     network, udp, transport = whole[14:54], whole[54:62], whole[62:-4]
     udp = udp[:4] + bytes(4)
     body = transport + corpus.crc.icrc("v2_ipv6", network, udp, transport)
@@ -135,44 +105,25 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
     victim, attacker = nodes
     with capsys.disabled():
         print(f"\nseed {SEED}, {FRAMES} mutated frames of each RoCE version")
-    program = compiled(victim, HERE / "verbs_target.c", "-libverbs")
+    programs = [hostile_frames.install(node, LINE) for node in nodes]
     with healthy(nodes, "mutated frames"):
         resting = slab.skbs(victim)
-        target = victim.start(
-            ["sh", "-c", "exec $0 $1 $2 >$3", program, DEVICE, attacker.link.ipv4, TARGETS]
-        )
-        try:
-            ready = f"until grep -qs ready {TARGETS}; do :; done"
-            victim.run(["timeout", "120", "sh", "-c", ready], timeout=150)
-            listing = victim.run(["cat", TARGETS]).stdout.splitlines()
-            va, rkey = map(int, listing[0].split())
-            qpns: dict[str, dict[str, list[int]]] = {"v1": {}, "v2": {}}
-            for line in listing[1:-1]:
-                version, service, qpn = line.split()
-                qpns[version].setdefault(service, []).append(int(qpn))
-            for version, kinds in (("v1", ["v1"]), ("v2", ["v2_ipv4", "v2_ipv6"])):
-                found = messages(qpns[version], va, rkey)
+        with hostile_frames.targets(victim, programs[0][0], attacker.link.ipv4) as found:
+            for version in hostile_frames.KINDS:
                 victim.run(["tee", TRIGGER], stdin="hist:keys=reason\n")
-                before, arrived = counters(victim), arrivals(victim)
-                sent = 0
-                for kind in kinds:
-                    frames = templates(kind, *ends(kind, victim, attacker), found)
-                    assert len(frames) <= 256
-                    sent += attack(victim, attacker, frames, FRAMES // len(kinds))
-                deadline = time.monotonic() + 120 * PATIENCE
-                while arrivals(victim) - arrived < sent:
-                    assert time.monotonic() < deadline, "frames were lost on the link"
+                before = counters(victim)
+                sent = hostile_frames.attack(
+                    *(version, victim, attacker, found),
+                    program=programs[1][1],
+                    count=FRAMES,
+                    seed=SEED,
+                    patience=PATIENCE,
+                )
                 moved = counters(victim) - before
                 by_reason = drops(victim)
                 victim.run(["tee", TRIGGER], stdin="!hist:keys=reason\n")
-                attacked = victim.run(["rdma", "resource", "show", "qp"]).stdout
-                assert attacked.count("comm verbs_target") == 24, "the target gave up"
                 print(f"{version}: {sent} sent, {dict(moved)}, dropped: {dict(by_reason)}")
                 check(version, sent, moved, by_reason)
-        finally:
-            target.kill()
-        gone = "while rdma resource show qp | grep -q 'type RC'; do :; done"
-        victim.run(["timeout", "120", "sh", "-c", gone], timeout=150)
         # deleting the device waits for its last reference, so a leaked one would hang it
         remove_device(victim)
         victim.run(["rmmod", "rdma_rxe"], timeout=120)
@@ -183,9 +134,6 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
         log = victim.run(["dmesg"]).stdout
         assert "timed out" not in log.lower()
         works_again(victim, attacker)
-
-
-TARGETS = "/tmp/verbs_target.txt"
 
 
 def check(version: str, sent: int, moved: Counter[str], by_reason: Counter[str]) -> None:

@@ -16,19 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from forger import mac
-from fuzz_templates import PLACE, messages, templates
 from node_program import compiled
+from rocelab.measure import hostile_frames
+from rocelab.measure.hostile_frames import PLACE, mac, messages, templates
 from rocelab.testbed.node.prepare_node import unload
 from veth_pair import Pair, veth_pair
-from vmlab import PATIENCE, boot_alone, healthy
+from vmlab import LINE, PATIENCE, boot_alone, healthy
 
 SOURCE = Path(__file__).parent / "verbs_hostile.c"
 WINDOW = SOURCE.with_name("verbs_window.c")
 WINDOW_BOUNDS = SOURCE.with_name("verbs_window_bounds.c")
 BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
-TARGET = SOURCE.with_name("verbs_target.c")
-FUZZ = SOURCE.with_name("frame_fuzz.c")
 NUMBERS = "/tmp/verbs_target.numbers"
 TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
@@ -106,7 +104,7 @@ def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str])
 def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """Mutated frames come for queue pairs that are made, moved through their states, destroyed."""
     node = pair.node
-    target, fuzz = compiled(node, TARGET, "-libverbs"), compiled(node, FUZZ)
+    target, fuzz = hostile_frames.install(node, LINE)
     macs = [mac(node.run(["cat", f"/sys/class/net/veth_{end}/address"]).stdout.strip())
             for end in "ab"]  # fmt: skip
     with healthy([node], "frames"):

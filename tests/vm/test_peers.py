@@ -7,9 +7,7 @@ driver while its peer runs stock.
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from rocelab.plans.catalog import TRANSPORTS
-from rocelab.testbed import artifacts, gid, verbs, verbs_ports
+from rocelab.measure import rdma_core_tests
+from rocelab.testbed import artifacts, gid
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import (
     DEVICE,
@@ -29,34 +27,17 @@ from rocelab.testbed.node.prepare_node import (
 )
 from vmlab import LINE, Boot, healthy
 
-TESTS = "/usr/src/rdma-core/tests"
 RECIPE = Path(__file__).parents[2] / f"tools/node/lines/{LINE}.toml"
 pytestmark = pytest.mark.skipif(
     not tomllib.loads(RECIPE.read_text())["rdma_core_tests"],
     reason=f"the image of line {LINE} has no rdma-core tests ({RECIPE.name} says why)",
 )
 
-RETRIES = 5
-"""Runs of a test whose outcomes differ: some race with the driver's own work queue (test_resize_cq
-shrinks a queue while its completions may or may not be in it yet), on any driver."""
-
-Outcomes = dict[str, str]
-
-
-def outcomes(node: Node, transport: str, tests: Sequence[str] = ()) -> Outcomes:
-    """Run rdma-core's tests (all, or those named) on a node, with a GID of the transport."""
-    end = verbs.end(node, verbs_ports.find(node), TRANSPORTS[transport])
-    command = ["python3", "/tmp/pyverbs_each.py", DEVICE, str(end.gid_index), "60", *tests]
-    done = node.run(["env", f"--chdir={TESTS}", *command], timeout=1200)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return {row["test"]: row["outcome"] for row in rows}
-
 
 def prepare(node: Node, variant: str) -> None:
-    """Load a variant of the driver, and copy the test runner."""
+    """Load a variant of the driver."""
     install_driver(node, artifacts.driver(LINE, variant))
     add_device(node)
-    node.put(Path(__file__).with_name("pyverbs_each.py"), "/tmp/pyverbs_each.py")
 
 
 @contextmanager
@@ -73,30 +54,14 @@ def traced(node: Node) -> Iterator[None]:
         tracing.kill()
 
 
-def differing(one: Outcomes, other: Outcomes) -> dict[str, tuple[str | None, str | None]]:
-    """Return the tests whose outcomes differ, with both outcomes."""
-    return {
-        test: (one.get(test), other.get(test))
-        for test in sorted(one.keys() | other.keys())
-        if one.get(test) != other.get(test)
-    }
-
-
 def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str, str]) -> None:
     """Run the tests on both nodes at once, each over its transport; assert equal outcomes."""
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(outcomes, nodes, transports)
-        different = differing(first, second)
-        tries = [different]
-        while different and len(tries) <= RETRIES:
-            again = pool.map(outcomes, nodes, transports, [list(different)] * 2)
-            different = differing(*again)
-            tries.append(different)
-    count = Counter(first.values())
-    print(f"{names[0]}: {dict(count)}; {names[1]}: {dict(Counter(second.values()))}")
-    print(f"{names} that differed, try by try:", *tries, sep="\n")
-    assert count["pass"] >= 90, f"too few tests ran for a comparison: {dict(count)}"
-    assert not different, f"{names} differ every time: {different}"
+    found = rdma_core_tests.compare((nodes[0], nodes[1]), (LINE, LINE), transports)
+    first, second = found.counts
+    print(f"{names[0]}: {dict(first)}; {names[1]}: {dict(second)}")
+    print(f"{names} that differed, try by try:", *found.tries, sep="\n")
+    assert first["pass"] >= 90, f"too few tests ran for a comparison: {dict(first)}"
+    assert not found.different, f"{names} differ every time: {found.different}"
 
 
 def gid_table(node: Node) -> list[tuple[str, str]]:

@@ -13,8 +13,9 @@ import pytest
 
 import traffic
 import witness
-from forger import Forger, mac, send
+from forger import Forger, send
 from node_program import compiled
+from rocelab.measure.hostile_frames import mac
 from rocelab.record import frames
 from rocelab.testbed import gid
 from rocelab.testbed.node import Node

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import witness
-from forger import mac
+from rocelab.measure.hostile_frames import mac
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_probes

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocelab.measure.driver_turns import Sides
     from rocelab.plans.plan import Plan
     from rocelab.plans.side import Side
+    from rocelab.record.driver_check import Check
 
 
 def ab(
@@ -53,6 +54,13 @@ def ab(
             "CHANGE with all of its patches is bad).",
         ),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Run rdma-core's tests on both sides and send them hostile frames: is it right?",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead (docs/formats/ab.md).")
     ] = False,
@@ -64,8 +72,9 @@ def ab(
     line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
     machines. Emulated ones count instructions, which repeat exactly, but for stages whose rounds
     show that they do not; in real time the rounds are paired. The folder in --out has the runs,
-    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold, or
-    if the driver counts more lost, repeated or refused packets.
+    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold,
+    if the driver counts more lost, repeated or refused packets, or if --check finds a difference,
+    a complaint of the kernel or a dead node.
     """
     console.say("reading the plan")
     from rocelab.measure import driver_turns
@@ -83,23 +92,36 @@ def ab(
         if bisect:
             second, patch = _first_beyond(comparison, second)
         answer = comparison.answer(second)
+    # its machines are down now, and leave their memory to those of the check
+    checked = _checked(chosen, (first, second)) if check else None
+    sentence = f"{answer.sentence}; {checked.sentence}" if checked else answer.sentence
     beyond = answer.beyond(threshold)
     document = {
         **ab_tables.document(answer, first.text, second.text, comparison.runs),
+        "sentence": sentence,
+        **({"check": checked.document()} if checked else {}),
         "threshold_percent": threshold,
         "beyond": len(beyond),
         **({"first": patch} if bisect else {}),
     }
-    drivers_folder.write(comparison.folder, "ab", document, _figure(answer))
+    drivers_folder.write(comparison.folder, "ab", document, _figure(answer, sentence))
     if as_json:
         console.print_json(document)
     else:
-        console.out().print(ab_tables.render(answer, first.text, second.text, beyond))
+        console.out().print(ab_tables.render(answer, first.text, second.text, beyond, checked))
         if bisect:
             said = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
             console.out().print(console.clean(said), markup=False)
         console.out().print(str(comparison.folder), markup=False)
-    raise typer.Exit(int(ExitCode.FINDINGS if answer.is_beyond(threshold) else ExitCode.OK))
+    good = not answer.is_beyond(threshold) and (checked is None or checked.is_good)
+    raise typer.Exit(int(ExitCode.OK if good else ExitCode.FINDINGS))
+
+
+def _checked(plan: Plan, sides: tuple[Side, Side]) -> Check:
+    from rocelab.measure import driver_check, driver_turns
+
+    built = driver_turns.drivers(plan, sides, console.say)
+    return driver_check.check(plan, sides, built, console.say)
 
 
 class _Comparison:
@@ -194,7 +216,7 @@ def _first_beyond(comparison: _Comparison, bad: Side) -> tuple[Side, str]:
 _MOST_BARS = 40
 
 
-def _figure(answer: Answer) -> str:
+def _figure(answer: Answer, sentence: str) -> str:
     from rocelab.report import ab_figure
     from rocelab.units import size
 
@@ -209,4 +231,4 @@ def _figure(answer: Answer) -> str:
         )
         for stage in answer.moved[:_MOST_BARS]
     ]
-    return ab_figure.draw(bars, sentence=answer.sentence, accelerator=answer.accelerator)
+    return ab_figure.draw(bars, sentence=sentence, accelerator=answer.accelerator)

@@ -126,14 +126,15 @@ class Machines:
         prepare(testbed.nodes, driver, (), side.parameters)
         with ExitStack() as held:
             for machine in machines(testbed.nodes):
-                held.enter_context(_sysctls(machine, side.sysctls))
+                held.enter_context(sysctls(machine, side.sysctls))
             if self._plan.roce_v1:
                 offer_roce_v1(testbed.nodes)
             yield testbed
 
 
 @contextmanager
-def _sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None]:
+def sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Set these on a machine for as long as the context lasts."""
     before = []
     try:
         for name, value in settings:

@@ -15,16 +15,25 @@ from rich.text import Text
 from rocelab import units
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.compare.driver_counters import Moved
+from rocelab.record.driver_check import Check
 from rocelab.stats.summary import median
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.ab/1"
 WIDTH = 80
 _MOST = 40
-"""Rows of the table; JSON has all."""
+"""Rows of a table; JSON has all."""
+_SAID = 20
+"""Lines of a kernel's complaint."""
 
 
-def render(answer: Answer, base: str, change: str, beyond: Sequence[Stage]) -> RenderableType:
+def render(
+    answer: Answer,
+    base: str,
+    change: str,
+    beyond: Sequence[Stage],
+    checked: Check | None = None,
+) -> RenderableType:
     """Table, closing lines and the answer."""
     parts: list[RenderableType] = [*_lines(f"base    {base}", f"change  {change}")]
     if answer.moved:
@@ -42,9 +51,12 @@ def render(answer: Answer, base: str, change: str, beyond: Sequence[Stage]) -> R
             f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
             f"take --rounds {needed}."
         )
+    if checked:
+        parts += _check(checked)
     worse = any(counter.is_worse for counter in answer.counters)
-    style = "red" if beyond or worse else "green"
-    parts += [Text(""), *_lines(answer.sentence, style=f"bold {style}")]
+    bad = beyond or worse or (checked and not checked.is_good)
+    sentence = f"{answer.sentence}; {checked.sentence}" if checked else answer.sentence
+    parts += [Text(""), *_lines(sentence, style=f"bold {'red' if bad else 'green'}")]
     return Group(*parts)
 
 
@@ -104,6 +116,31 @@ def _counters(counters: Sequence[Moved]) -> Table:
             units.number(median(counter.change)),
         )
     return grid
+
+
+def _check(checked: Check) -> Iterator[RenderableType]:
+    if checked.differing:
+        grid = Table(box=None, pad_edge=False, header_style="dim")
+        grid.add_column("test of rdma-core", overflow="fold")
+        for column in ("base", "change"):
+            grid.add_column(column, no_wrap=True)
+        for test, outcomes in list(checked.differing.items())[:_MOST]:
+            grid.add_row(printable(test), *(one or "not run" for one in outcomes))
+        yield Text("")
+        yield grid
+    for trouble in checked.troubles:
+        yield Text("")
+        yield from _lines(f"{trouble.side}, {trouble.during}:")
+        yield from _lines(*(f"  {line}" for line in trouble.lines[:_SAID]))
+    if checked.tests:
+        counts = (
+            f"{name}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(one.items()))}"
+            for name, one in zip(("base", "change"), checked.tests, strict=True)
+        )
+        yield Text("")
+        yield from _lines(f"rdma-core's tests, {'; '.join(counts)}")
+    elif checked.not_run:
+        yield from _lines(checked.not_run)
 
 
 def _packet(stage: Stage) -> str:

@@ -18,6 +18,8 @@ from rocelab.record import json_text
 from rocelab.testbed.cache_folder import cache_dir
 
 _LARGEST_FACTS = 1 << 20
+RDMA_CORE_TESTS = "/usr/src/rdma-core/tests"
+"""Where an image has the tests of its rdma-core, if it has them (tools/node/lines/)."""
 
 
 _RECIPE = Path("tools/node/build.py")
@@ -138,6 +140,16 @@ def probes(line: str = DEFAULT_LINE) -> list[Path]:
 def mpibench(line: str = DEFAULT_LINE) -> Path:
     """Return our MPI benchmark, built in the image of a kernel line."""
     return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
+
+
+def check_program(name: str, line: str = DEFAULT_LINE) -> Path:
+    """Return a program of tools/drivercheck, built in the image of a kernel line."""
+    return _existing(build_dir() / "drivercheck" / line / name, f"drivercheck LINE={line}")
+
+
+def rdma_core_tests(line: str) -> bool:
+    """Whether the image of a kernel line has rdma-core's tests."""
+    return (image(line) / "root" / RDMA_CORE_TESTS.lstrip("/")).is_dir()
 
 
 def lockstep() -> Path:

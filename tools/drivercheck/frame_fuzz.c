@@ -4,9 +4,10 @@
  *
  *   frame_fuzz NETDEV SEED COUNT [NUMBERS] <TEMPLATES
  *
- * TEMPLATES: Ethernet frames in hexadecimal, one per line, RoCE v1 or v2. The Ethernet type is
- * never mutated. Most frames get a correct ICRC (and for v2 correct IPv4 and UDP checksums) after
- * the mutation, so that they pass these checks. Prints the number of frames sent.
+ * TEMPLATES: Ethernet frames in hexadecimal, one per line, RoCE v1 or v2, whose ICRC and checksums
+ * are computed here. The Ethernet type is never mutated. Most frames get a correct ICRC (and for v2
+ * correct IPv4 and UDP checksums) after the mutation, so that they pass these checks. Prints the
+ * number of frames sent.
  *
  * NUMBERS is verbs_target's file of numbers of queue pairs that come and go. A template for the
  * queue pair 0x800000 + N goes to the one whose number is there at place N now.
@@ -264,6 +265,8 @@ int main(int argc, char **argv)
 		for (char *p = line;
 		     t->length < LONGEST && sscanf(p, "%2hhx", t->data + t->length) == 1; p += 2)
 			t->length++;
+		put_icrc(t);
+		put_checksums(t);
 	}
 
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);

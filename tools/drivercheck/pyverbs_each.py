@@ -6,6 +6,8 @@ One process per test, because some crash libibverbs on any driver. The processes
 the imports, which take seconds under emulation. Prints a line of JSON per test:
 {"test": id, "outcome": "pass" | "fail" | "error" | "skip" | "crash" | "timeout"}.
 
+The kernel log gets a line before each test, which says in which of them a complaint came.
+
 Usage: pyverbs_each.py DEVICE GID_INDEX SECONDS [TEST_ID...]  (in rdma-core's folder `tests`;
 without ids, every test)
 """
@@ -18,13 +20,15 @@ import signal
 import sys
 import time
 import unittest
+from collections.abc import Iterator
+from pathlib import Path
 
 DEVICE, GID, LIMIT = sys.argv[1], sys.argv[2], float(sys.argv[3])
 WANTED = set(sys.argv[4:])
 STATUS = {0: "pass", 10: "fail", 11: "error", 12: "skip"}
 
 
-def cases(suite):
+def cases(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
     """Return all tests of a suite."""
     for item in suite:
         if isinstance(item, unittest.TestSuite):
@@ -33,7 +37,7 @@ def cases(suite):
             yield item
 
 
-def run_child(case) -> None:
+def run_child(case: unittest.TestCase) -> None:
     """Run one test and exit with its outcome."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -68,15 +72,15 @@ def outcome_of(pid: int) -> str:
 
 def main() -> None:
     """Run all tests that a software device can pass."""
-    sys.path.insert(0, os.path.dirname(os.getcwd()))
-    sys.path.insert(0, os.getcwd())
+    here = Path.cwd()
+    sys.path[:0] = [str(here), str(here.parent)]
     from args_parser import parser
 
     sys.argv[1:] = ["--dev", DEVICE, "--gid", GID]
     parser.parse_args()
     names = [
         name[:-3]
-        for name in sorted(os.listdir("."))
+        for name in sorted(path.name for path in here.iterdir())
         # other vendors' tests look for their own hardware and skip
         if name.startswith("test_")
         and name.endswith(".py")
@@ -89,6 +93,7 @@ def main() -> None:
         for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
             if WANTED and case.id() not in WANTED:
                 continue
+            Path("/dev/kmsg").write_text(f"rocelab-test: {case.id()}\n")
             pid = os.fork()
             if pid == 0:
                 os.setsid()

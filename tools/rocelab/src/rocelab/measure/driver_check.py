@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Check that two drivers are right: rdma-core's tests, test by test, and hostile frames.
+
+Machines that count instructions are too slow for tests that wait, so these have a clock that
+runs. After a complaint a machine is booted again: its kernel is not what it was.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from rocelab.errors import TestbedError
+from rocelab.measure import hostile_frames, rdma_core_tests
+from rocelab.measure.driver_turns import sysctls
+from rocelab.plans.plan import Plan
+from rocelab.plans.side import Side
+from rocelab.record.driver_check import FRAMES, TESTS, Check, Trouble, Which
+from rocelab.testbed import artifacts
+from rocelab.testbed.artifacts import Driver
+from rocelab.testbed.node import Node, kernel_log
+from rocelab.testbed.node.prepare_node import (
+    add_device,
+    install_driver,
+    offer_roce_v1,
+    remove_device,
+    unload,
+)
+from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testbed.qemu.state_folder import State
+
+Say = Callable[[str], None]
+COUNT = 10_000
+"""Hostile frames for each side."""
+NAMES: tuple[Which, Which] = ("base", "change")
+_DEATH_SECONDS = 10
+"""Until the supervisor has noticed that a machine ended."""
+_TRANSPORTS = ("rxe-v2", "rxe-v2")
+
+
+@dataclass(frozen=True)
+class _Driven:
+    """A side, its driver, and the machines of its kernel line and MTU."""
+
+    which: Which
+    side: Side
+    driver: Driver
+    line: str
+    mtu: int
+
+
+def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Say) -> Check:
+    """Run the tests on both sides, then send hostile frames to each."""
+    where = plan.testbed
+    driven = [
+        _Driven(name, side, driver, side.line or where.line, side.mtu or where.mtu)
+        for name, side, driver in zip(NAMES, sides, built, strict=True)
+    ]
+    for line in {one.line for one in driven}:
+        artifacts.check_program("frame_fuzz", line)  # before machines boot
+    without = sorted({one.line for one in driven if not artifacts.rdma_core_tests(one.line)})
+    with _Machines(say) as machines:
+        troubles: list[Trouble] = []
+        counts, differing = None, {}
+        if not without:
+            found, troubles = _tests(driven, machines, say)
+            if found:
+                counts, differing = found.counts, found.different
+        sent = []
+        for number, one in enumerate(driven):
+            say(f"sending {COUNT:,} hostile frames to {one.which}")
+            count, said = _frames(one, machines, number, plan.seed)
+            sent.append(count)
+            troubles += said
+    return Check(
+        tests=counts,
+        not_run=_no_tests(without),
+        differing=differing,
+        frames=(sent[0], sent[1]),
+        troubles=tuple(troubles),
+    )
+
+
+def _no_tests(lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    return (
+        f"The node image of kernel line {', '.join(lines)} has no rdma-core tests "
+        "(tools/node/lines says why): add line:6.12 to both sides to run them."
+    )
+
+
+class _Machines:
+    """Pairs of machines by kernel line and MTU: one pair for both sides if they share these."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._up: dict[tuple[str, int], QemuTestbed] = {}
+        self._locks = ExitStack()
+        self._made = 0
+
+    def __enter__(self) -> _Machines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._up:
+            self._up.popitem()[1].down()
+        self._locks.close()
+
+    def of(self, one: _Driven, number: int) -> tuple[Node, Node]:
+        """Return the machine that has a side's driver, and the other of that pair."""
+        key = (one.line, one.mtu)
+        if key not in self._up:
+            name = f"ab-check-{os.getpid()}-{self._made}"
+            self._made += 1
+            self._locks.enter_context(State(name).held())
+            self._up[key] = qemu.up(
+                name,
+                line=one.line,
+                mtu=one.mtu,
+                emulation="tcg",
+                lifeline=True,
+                say=self._say,
+            )
+        nodes = self._up[key].nodes
+        return nodes[number], nodes[1 - number]
+
+    def forget(self, one: _Driven) -> None:
+        """Boot that pair again before it is next used."""
+        testbed = self._up.pop((one.line, one.mtu), None)
+        if testbed:
+            testbed.down()
+
+    def death(self, node: Node, *, seconds: float = 0) -> tuple[str, ...]:
+        """Return what a dead machine's console said last, nothing if it lives after that time."""
+        (testbed,) = (one for one in self._up.values() if node in one.nodes)
+        deadline = time.monotonic() + seconds
+        while node.name not in testbed.state.died():
+            if time.monotonic() >= deadline:
+                return ()
+            time.sleep(0.1)
+        console = testbed.state.console_tail(node.name, lines=200).splitlines()
+        said = kernel_log.complaints(console) or console[-1:]
+        return (f"the node died: {' '.join(said[:1])}", *console[-20:])
+
+
+@contextmanager
+def _carrying(one: _Driven, node: Node) -> Iterator[None]:
+    """Give a node a side's driver, device and settings."""
+    install_driver(node, one.driver, one.side.parameters)
+    add_device(node)
+    with sysctls(node, one.side.sysctls):
+        yield
+
+
+@contextmanager
+def _watched(
+    sides: Sequence[tuple[_Driven, Node]], during: str, machines: _Machines, found: list[Trouble]
+) -> Iterator[None]:
+    """Add to `found` what the nodes complain about, that they die, or what else goes wrong.
+
+    An error that could be either side's is raised.
+    """
+    marks = [kernel_log.mark(node, during) for _, node in sides]
+    error: TestbedError | None = None
+    try:
+        yield
+    except TestbedError as raised:
+        error = raised
+    before = len(found)
+    for (one, node), mark in zip(sides, marks, strict=True):
+        said = machines.death(node, seconds=_DEATH_SECONDS if error else 0)
+        if not said:
+            try:
+                said = tuple(kernel_log.upset_since(node, mark))
+            except TestbedError as silent:
+                said = machines.death(node, seconds=_DEATH_SECONDS) or _said(silent)
+        if said:
+            found.append(Trouble(one.which, during, said))
+    if error and len(found) == before:
+        if len(sides) > 1:
+            raise error
+        found.append(Trouble(sides[0][0].which, during, _said(error)))
+
+
+def _said(error: TestbedError) -> tuple[str, ...]:
+    return (error.what, *error.cause.splitlines())
+
+
+def _tests(
+    driven: Sequence[_Driven], machines: _Machines, say: Say
+) -> tuple[rdma_core_tests.Compared | None, list[Trouble]]:
+    nodes = [machines.of(one, number)[0] for number, one in enumerate(driven)]
+    say("running rdma-core's tests on base and change")
+    troubles: list[Trouble] = []
+    found: rdma_core_tests.Compared | None = None
+    pairs = list(zip(driven, nodes, strict=True))
+    with ExitStack() as held:
+        held.enter_context(_watched(pairs, TESTS, machines, troubles))
+        for one, node in pairs:
+            held.enter_context(_carrying(one, node))
+        found = rdma_core_tests.compare(
+            (nodes[0], nodes[1]), (driven[0].line, driven[1].line), _TRANSPORTS
+        )
+    if troubles:
+        for one in driven:
+            machines.forget(one)
+    return found, troubles
+
+
+def _frames(one: _Driven, machines: _Machines, number: int, seed: int) -> tuple[int, list[Trouble]]:
+    victim, attacker = machines.of(one, number)
+    sent = 0
+    troubles: list[Trouble] = []
+    with ExitStack() as held:
+        held.enter_context(_watched([(one, victim)], FRAMES, machines, troubles))
+        held.enter_context(_carrying(one, victim))
+        offer_roce_v1([victim])
+        remove_device(attacker)  # it could answer
+        victim.run(["ip", "link", "set", victim.link.netdev, "promisc", "on"])
+        target, _ = hostile_frames.install(victim, one.line)
+        _, fuzz = hostile_frames.install(attacker, one.line)
+        with hostile_frames.targets(victim, target, attacker.link.ipv4) as on:
+            for version in hostile_frames.KINDS:
+                sent += hostile_frames.attack(
+                    *(version, victim, attacker, on),
+                    program=fuzz,
+                    count=COUNT // len(hostile_frames.KINDS),
+                    seed=seed,
+                )
+        # deleting the device waits for its last reference: a leaked one is found here
+        remove_device(victim)
+        unload(victim)
+    if troubles:
+        machines.forget(one)
+    return sent, troubles

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel log of a node since a mark, and what in it a healthy kernel does not print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rocelab.testbed.node.interface import Node
+
+_MARK = "rocelab-test: "
+_TIME = re.compile(r"^\[ *[0-9.]+\] ")
+# what lib/bug.c, lockdep, the watchdogs, kmemleak and the allocators print
+_UPSET = re.compile(
+    r"BUG[: ]|WARNING: |Oops|general protection|Call Trace|hung_task|blocked for more than|"
+    r"soft lockup|hard LOCKUP|rcu_.*detected stalls|possible (circular|recursive) locking|"
+    r"refcount_t|use-after-free|unable to handle|KASAN|UBSAN|kmemleak|list_(add|del) corruption|"
+    r"memory leak|scheduling while atomic|sleeping function called|"
+    r"trying to register non-static key|turning off the locking correctness validator"
+)
+
+
+def mark(node: Node, name: str) -> str:
+    """Write a line into the kernel log; returns what to look for."""
+    line = f"{_MARK}{name}"
+    node.run(["tee", "/dev/kmsg"], stdin=line + "\n")
+    return line
+
+
+def upset_since(node: Node, line: str) -> list[str]:
+    """Lines after the last mark that a healthy kernel does not print.
+
+    Behind each stands what was going on, if a program has marked that (pyverbs_each.py).
+    """
+    log = node.run(["dmesg", "--notime"]).stdout.splitlines()
+    marks = [number for number, text in enumerate(log) if line in text]
+    return complaints(log[marks[-1] + 1 if marks else 0 :])
+
+
+def complaints(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a log or console that a healthy kernel does not print, as above."""
+    found, during = [], ""
+    for text in lines:
+        if _MARK in text:
+            during = f" ({text.partition(_MARK)[2].strip()})"
+        # a program's own fault, such as perftest's after a killed server, is none of the kernel's
+        elif not text.startswith("traps: ") and _UPSET.search(text):
+            found.append(f"{_TIME.sub('', text)}{during}")
+    return found
