@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`rocelab ab` on twenty random patches, on one machine, against a base that is measured once.
 
-ROCELAB_AB_SEED chooses other patches, ROCELAB_AB_PATCHES how many.
+ROCELAB_AB_SEED chooses other patches, ROCELAB_AB_FIRST the number of the first of them,
+ROCELAB_AB_PATCHES that of the last.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rocelab.plans import plan_file, side
 from rocelab.testbed.artifacts import Driver
 
 SEED = int(os.environ.get("ROCELAB_AB_SEED", "20261124"))
+FIRST = int(os.environ.get("ROCELAB_AB_FIRST", "1"))
 PATCHES = int(os.environ.get("ROCELAB_AB_PATCHES", "20"))
 LEAST, MOST = 40, 400
 
@@ -42,7 +44,7 @@ def test_random_patches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     known: tuple[Path, ...] = ()
     wrong = []
     with driver_turns.Machines(chosen, lambda _: None) as machines:
-        for number in range(1, PATCHES + 1):
+        for number in range(FIRST, PATCHES + 1):
             place, count = draw(number)
             edit = dearer(place or ("tx", "icrc"), count)
             folder = planted.write(tmp_path / f"patch{number}", [edit])
