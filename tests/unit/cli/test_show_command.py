@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import tarfile
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -81,6 +84,31 @@ def test_nothing_but_text(demo: Path, environment: dict[str, str]) -> None:
     assert "\x1b[" in colourful.stdout
     plain = shown(demo, **{"FORCE_COLOR": "1", "TERM": "xterm-256color"} | environment)
     assert "\x1b" not in plain.stdout + plain.stderr
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_terminal_decides_the_width(demo: Path, term: str) -> None:
+    """Also a dumb one, which rich takes for 80 columns wide."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 60))
+    environment = {**os.environ, "TERM": term, "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)
+    with subprocess.Popen(
+        [sys.executable, "-m", "rocelab", "show", str(demo)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # EIO: the last that had it open has ended
+            while part := os.read(ours, 65536):
+                shown += part
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"perftest write_lat" in shown
+    assert max(map(len, shown.decode().splitlines())) <= 60
 
 
 def test_json_has_every_series(demo: Path) -> None:

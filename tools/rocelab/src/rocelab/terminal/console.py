@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 import unicodedata
@@ -37,7 +38,11 @@ def _console(*, stderr: bool) -> Console:
 
     # with NO_COLOR (no-color.org), rich itself leaves out colours only
     if is_plain():
-        return Console(stderr=stderr, highlight=False, soft_wrap=True, color_system=None)
+        # rich takes every dumb terminal for 80 columns wide
+        width = shutil.get_terminal_size().columns if os.environ.get("TERM") == "dumb" else None
+        return Console(
+            stderr=stderr, highlight=False, soft_wrap=True, color_system=None, width=width
+        )
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
