@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import slurm_cluster
+from requirements import missing
+from rocelab.testbed.slurm import mpi_ranks
 from slurm_cluster import Cluster
 
 PLAN = """
@@ -171,6 +173,48 @@ def test_mpirun_and_an_inventory(cluster: Cluster, plan: Path, tmp_path: Path) -
     done = cluster.run(*ALLOCATED, *ROCELAB, *words, SLURM_MPI_TYPE="none")
     assert done.returncode == 0, done.stderr
     proven(tmp_path, "mpirun")
+
+
+LATE = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int rank;
+	double began;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!rank)
+		sleep(4);
+	began = MPI_Wtime();
+	MPI_Finalize();
+	if (rank)
+		printf("%.1f\\n", MPI_Wtime() - began);
+	return 0;
+}
+"""
+
+
+def test_ranks_end_together(cluster: Cluster) -> None:
+    """A rank that has ended answers none that still disconnects, which then hangs."""
+    source, program = cluster.here / "late.c", cluster.bin / "late"
+    source.write_text(LATE)
+    subprocess.run(["mpicc", "-o", program, source], check=True, timeout=60)
+    offered = cluster.run("srun", "--mpi=list")
+    if "pmix" not in offered.stdout + offered.stderr:
+        missing("srun has no plugin pmix")
+    assert cluster.run("salloc", "--quiet", "--nodes=2", "--no-shell").returncode == 0
+    (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
+    try:
+        done = cluster.run(*mpi_ranks.starter(job, ["s1", "s2"], 1, "pmix"), str(program))
+    finally:
+        cluster.run("scancel", job)
+        cluster.wait_for_idle(2)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > 2
 
 
 def cut_short(cluster: Cluster, tmp_path: Path) -> subprocess.Popen[str]:

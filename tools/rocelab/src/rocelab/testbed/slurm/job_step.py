@@ -62,10 +62,14 @@ class JobStep(UserRights):
         return line.startswith("srun: ") and not _FAILED.match(line)
 
 
-def srun(job: str, nodes: Sequence[str], per_node: int = 1) -> list[str]:
-    """Return srun's command line for one step: tasks in blocks, `per_node` on each node."""
+def srun(job: str, nodes: Sequence[str], per_node: int = 1, more: str = "") -> list[str]:
+    """Return srun's command line for one step: tasks in blocks, `per_node` on each node.
+
+    `more` is a variable of theirs, as `NAME=value`.
+    """
+    exported = f"--export=ALL,{more}" if more else "--export=ALL"
     return [
-        *("srun", f"--jobid={job}", "--overlap", "--overcommit", "--quiet", "--export=ALL"),
+        *("srun", f"--jobid={job}", "--overlap", "--overcommit", "--quiet", exported),
         *("--propagate=NONE", "--cpu-bind=none", "--chdir=/", "--distribution=block"),
         *(f"--nodes={len(nodes)}", f"--ntasks={len(nodes) * per_node}"),
         *(f"--ntasks-per-node={per_node}", f"--nodelist={','.join(nodes)}"),

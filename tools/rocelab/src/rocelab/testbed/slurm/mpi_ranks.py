@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from rocelab.testbed.node import Node
 from rocelab.testbed.slurm import commands
+from rocelab.testbed.slurm.job_step import srun
 
 _PLUGINS = re.compile(r"\b(?:pmix(?:_v\d+)?|pmi2)\b")
 _PMIX = re.compile(r"^mca:pmix:(?:ext|pmix)\d|^ompi:version:full:[5-9]\.", re.MULTILINE)
@@ -26,6 +28,18 @@ def plugin(node: Node) -> str:
         return asked if asked in offered else ""
     known = node.run(("ompi_info", "--all", "--parsable"), check=False).stdout
     return chosen(offered, known)
+
+
+# For a fence without data, Slurm's default `mixed` takes a tree, which does not wait for the other
+# nodes (22.05: tests/unit/testbed/test_slurm_cluster.py). Then a rank leaves MPI_Finalize, and
+# another that still disconnects from it by UCX waits for answers that nobody gives.
+_FENCES_THAT_WAIT = "SLURM_PMIX_FENCE=ring"
+
+
+def starter(job: str, nodes: Sequence[str], per_node: int, plugin: str) -> tuple[str, ...]:
+    """Return the command line before that of a rank, which starts the ranks of an MPI job."""
+    words = srun(job, nodes, per_node, _FENCES_THAT_WAIT)
+    return (*words, "--kill-on-bad-exit=1", f"--mpi={plugin}")
 
 
 def chosen(offered: list[str], ompi_info: str) -> str:

@@ -17,7 +17,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.slurm import allocation, data_network, mpi_ranks
 from rocelab.testbed.slurm.allocation import Allocation
-from rocelab.testbed.slurm.job_step import JobStep, srun
+from rocelab.testbed.slurm.job_step import JobStep
 from rocelab.testbed.ssh.connect import checked
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed, set_up
@@ -49,11 +49,8 @@ class SlurmTestbed(SshTestbed):
         if not self.plugin:
             return None
         here = local.LocalConnection(is_root=os.geteuid() == 0)
-        words = srun(self.job, self.slurm_names, ranks_per_node)
-        return (
-            CommandNode("this machine", _UNKNOWN_LINK, here),
-            (*words, "--kill-on-bad-exit=1", f"--mpi={self.plugin}"),
-        )
+        words = mpi_ranks.starter(self.job, self.slurm_names, ranks_per_node, self.plugin)
+        return CommandNode("this machine", _UNKNOWN_LINK, here), words
 
 
 def up(
