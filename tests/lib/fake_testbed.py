@@ -117,10 +117,9 @@ class FakeNode:
 
     def _answer(self, argv: tuple[str, ...]) -> tuple[int, str]:
         line = " ".join(argv)
-        if argv[0] == "rdma":
-            return 0, RDMA_LINK
-        if argv == verbs_ports.SYSFS:
-            return 2, "rxe0/parent:data0\nrxe0/ports/1/link_layer:Ethernet\n"
+        if argv == verbs_ports.LISTING:
+            sysfs = "rxe0/parent:data0\nrxe0/ports/1/link_layer:Ethernet\n"
+            return 2, verbs_ports.listing(RDMA_LINK, sysfs)
         if "statistics" in line:
             base = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
             text = f"{base}/sent_pkts:{self.sent}\n{base}/rcvd_pkts:{self.received}\n"

@@ -171,12 +171,11 @@ class Host:
 
     def run(self, argv, **_: object) -> Completed:
         code, said = 1, ""
-        if argv[0] == "rdma":
-            code, said = 0, self.links
-        elif argv == verbs_ports.SYSFS:
+        if argv == verbs_ports.LISTING:
             said = "mlx5_1/ports/1/link_layer:InfiniBand\nmlx5_0/ports/1/link_layer:Ethernet\n"
             if self.soft:
                 said += f"{self.soft}/parent:eth1\n{self.soft}/ports/1/link_layer:Ethernet\n"
+            said = verbs_ports.listing(self.links, said)
         elif argv == ("cat", "/sys/class/net/eth1/type"):
             code, said = 0, "1\n"
         elif argv[0] == "cat":

@@ -54,10 +54,8 @@ class Host:
         argv = tuple(argv)
         if argv == (*hardware_roce.FUNCTIONS, self.link.netdev):
             said = self.functions
-        elif argv == verbs_ports.LINKS:
-            said = LINKS
-        elif argv == verbs_ports.SYSFS:
-            said = SYSFS
+        elif argv == verbs_ports.LISTING:
+            said = verbs_ports.listing(LINKS, SYSFS)
         elif argv[0] == "devlink":
             said = self.devlink
         else:

@@ -84,7 +84,7 @@ class Node:
     link = DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 9000)
 
     def __init__(self, links: str = "[]", sysfs: str = "") -> None:
-        self.said = {verbs_ports.LINKS: links, verbs_ports.SYSFS: sysfs}
+        self.said = {verbs_ports.LISTING: verbs_ports.listing(links, sysfs)}
 
     def run(self, argv: tuple[str, ...], **_: object) -> Completed:
         return Completed(argv, 0, self.said[argv], "")

@@ -34,8 +34,11 @@ _TIMEOUT = 120
 _END_TIMEOUT = 60
 # grep prints the processes whose environment has the mark; a zombie has no environment
 _SCRIPT = f"""
-home=$1 who=$2 user=$3
+home=$1 who=$2 by=$3
 umask 077
+user=$(id -u)
+# whom sudo made root
+[ "$by" != sudo ] || user=${{SUDO_UID:-$user}}
 if [ ! "$home" ]; then
 	# a plain user's: where nobody else can write
 	home=/run/user/$user
@@ -103,8 +106,7 @@ def held(nodes: Sequence[Node]) -> Iterator[None]:
     """
     processes: list[Process] = []
     try:
-        users = at_once(lambda each: each.run(("id", "-u")).stdout.strip(), machines(nodes))
-        processes.extend(map(_start, machines(nodes), users))
+        processes.extend(map(_start, machines(nodes)))
         at_once(lambda each: _wait_held(*each), list(zip(machines(nodes), processes, strict=True)))
         yield
     finally:
@@ -120,13 +122,14 @@ def at_end(node: Node, argv: Sequence[str]) -> None:
     node.root.run(("sh", "-c", _NOTE, "sh", shlex.join(argv)))
 
 
-def _start(machine: Node, user: str) -> Process:
+def _start(machine: Node) -> Process:
     who = f"{socket.gethostname()}, process {os.getpid()}"
     # without the mark: a lease must not be taken for a command of the run
     shell = ("-u", MARK, "sh", "-c", _SCRIPT, "sh")
     if not machine.has_root:
-        return machine.start(("env", *shell, "", who, user), lifeline=True)
-    return machine.root.start(("env", *shell, FOLDER, who, user), lifeline=True)
+        return machine.start(("env", *shell, "", who, "user"), lifeline=True)
+    by = "root" if machine.root is machine else "sudo"
+    return machine.root.start(("env", *shell, FOLDER, who, by), lifeline=True)
 
 
 def _wait_held(machine: Node, process: Process) -> None:

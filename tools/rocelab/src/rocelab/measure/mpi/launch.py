@@ -73,6 +73,7 @@ folder=$1
 shift 2
 while [ "$#" -gt 0 ]; do
 	printf %s "$2" >"$folder/$1" || exit
+	case "$2" in '#!'*) chmod 0700 "$folder/$1" || exit ;; esac
 	shift 2
 done
 """
@@ -103,7 +104,6 @@ def prepared(
     def fill(machine: Node) -> None:
         made = "made" if machine is first else ""
         machine.run(("sh", "-c", _FILL, "sh", folder, made, *pairs))
-        machine.run(("chmod", "0700", *(f"{folder}/{name}" for name in programs)))
 
     try:
         at_once(fill, machines(nodes))
@@ -197,8 +197,8 @@ def job_settings(mpi: MpiPlan, agent: str, control: Sequence[ControlEnd] | None)
 def _check_host_names(hosts: Sequence[Node]) -> None:
     """Open MPI takes hosts whose names are equal up to the first dot for one machine, and hangs."""
     owners: dict[str, Node] = {}
-    for host in hosts:
-        name = host.run(("uname", "-n")).stdout.strip()
+    names = at_once(lambda host: host.run(("uname", "-n")).stdout.strip(), hosts)
+    for host, name in zip(hosts, names, strict=True):
         other = owners.setdefault(name.partition(".")[0], host)
         if other is not host:
             raise CellError(

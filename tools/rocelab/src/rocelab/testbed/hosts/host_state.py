@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import PROBE_PROGRAMS
@@ -58,22 +58,26 @@ class HostState:
 
 def read(node: Node) -> HostState:
     """Read the host's current state. Raises TestbedError when it does not answer."""
+    bare = loaded(node)
+    there = node.run(["sh", "-c", _EXISTING, "sh", *bare.touched]).stdout.splitlines()
+    return replace(bare, files=tuple(path for path in bare.touched if path in there))
+
+
+def loaded(node: Node) -> HostState:
+    """Read what is loaded, without the files. Raises TestbedError as `read`."""
     release, _, rest = node.run(["sh", "-c", _LOADED]).stdout.partition("\n")
-    loaded, _, listing = rest.partition("\n")
-    version = loaded.removeprefix(_VERSION).strip() if loaded.startswith(_VERSION) else None
+    driver, _, listing = rest.partition("\n")
+    version = driver.removeprefix(_VERSION).strip() if driver.startswith(_VERSION) else None
+    found = (_DEVICE.fullmatch(line) for line in listing.splitlines())
+    devices = tuple(sorted((match[1], match[2]) for match in found if match))
     try:
-        bare = HostState(release, version, (), ())
+        return HostState(release, version, devices, ())
     except ValueError as error:
         raise TestbedError(
             f"cannot use {node.name}: {error}",
             cause="it becomes part of a path, so only letters, digits and -_.+~ are accepted",
             action=f"On {node.name}: look at `uname -r`.",
         ) from error
-    there = node.run(["sh", "-c", _EXISTING, "sh", *bare.touched]).stdout.splitlines()
-    files = tuple(path for path in bare.touched if path in there)
-    found = (_DEVICE.fullmatch(line) for line in listing.splitlines())
-    devices = tuple(sorted((match[1], match[2]) for match in found if match))
-    return HostState(release, version, devices, files)
 
 
 def saved(node: Node) -> HostState | None:

@@ -30,6 +30,8 @@ shift
 for path; do timeout 20 ssh -F none -o "ControlPath=$path" -O exit -- host; done
 rm -rf -- "$folder"
 """
+# one command: each costs a round trip, and a job step where Slurm has the nodes
+_WHO_AND_WHERE = 'id -u; exec "$@"'
 _UNKNOWN_LINK = DataLink("", "", "", 0)
 _N = TypeVar("_N", bound=UserNode)
 _R = TypeVar("_R", bound=UserRights)
@@ -139,13 +141,11 @@ def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_
     if it is empty, the host may refuse it. Raises TestbedError.
     """
     bare = node_at(_UNKNOWN_LINK, target)
-    is_root = bare.run(["id", "-u"]).stdout.strip() == "0"
+    words = ("sh", "-c", _WHO_AND_WHERE, "sh", *data_interface.command(host.netdev))
+    user, _, listing = bare.run(words, check=False).stdout.partition("\n")
+    is_root = user == "0"
     target = replace(target, is_root=is_root)
-    link = data_interface.parse(
-        bare.run(data_interface.command(host.netdev), check=False).stdout,
-        host.netdev,
-        host=host.name,
-    )
+    link = data_interface.parse(listing, host.netdev, host=host.name)
     target = replace(target, environment=site_environment.of(bare, host))
     node = node_at(link, target)
     refused = "" if is_root else _refused(node, host)
