@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from rocelab.errors import CellError
 from rocelab.measure.cell import measure
@@ -16,7 +17,7 @@ from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.mpi.diagnosis import diagnose
 from rocelab.plans.catalog import Transport
 from rocelab.testbed import control_network
-from rocelab.testbed.node import Node
+from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.parallel import at_once
 
@@ -25,6 +26,8 @@ _ENOUGH_LOCKED_KIB = 64 * 1024
 _LOCKED = "ulimit -l; grep CapEff /proc/self/status"
 _CAP_IPC_LOCK = 14
 """capabilities(7): a process with this capability, such as root's, has no limit."""
+_OMPI_INFO = ("sh", "-c", "command -v mpirun >/dev/null && exec ompi_info --parsable")
+"""Unlike mpirun, ompi_info needs no --allow-run-as-root."""
 _EXCHANGE = """
 [plan]
 name = "doctor"
@@ -53,13 +56,14 @@ class LaunchCheck:
 def launch_checks(rig: Rig, transport: Transport) -> list[LaunchCheck]:
     """Checks for everything that an MPI cell over `transport` needs, the quick ones first."""
     hosts = machines(rig.nodes)
+    listings = _Listings(hosts)
     checks = [
-        LaunchCheck("Open MPI", lambda: _each(hosts, _open_mpi)),
+        LaunchCheck("Open MPI", lambda: _each(hosts, listings.open_mpi)),
         LaunchCheck("MTU", lambda: _mtu(rig)),
     ]
     if transport.family == "verbs":
         checks += [
-            LaunchCheck("pml ucx", lambda: _each(hosts, _pml_ucx)),
+            LaunchCheck("pml ucx", lambda: _each(hosts, listings.pml_ucx)),
             LaunchCheck("locked memory", lambda: _each(hosts, _locked_memory)),
             LaunchCheck("GID", lambda: _gids(rig, transport)),
         ]
@@ -76,29 +80,44 @@ def _each(hosts: list[Node], check: Callable[[Node], str]) -> str:
     return ", ".join(f"{name}: {text}" for name, text in results.items())
 
 
-def _open_mpi(node: Node) -> str:
-    done = node.run(("mpirun", "--version"), check=False)
-    version = re.search(r"\(Open MPI\) (\d[\w.]*)", done.stdout)
-    if version is None:
-        raise CellError(
-            f"{node.name} has no Open MPI: `mpirun --version` does not name it",
-            cause=done.stderr.strip()[-200:],
-            action=f"On {node.name}: apt-get install openmpi-bin.",
-        )
-    return f"Open MPI {version[1]}"
+class _Listings:
+    """What `ompi_info` says on each host: asked once, as it loads all of Open MPI's components."""
 
+    def __init__(self, hosts: list[Node]) -> None:
+        self._hosts = hosts
+        self._lock = Lock()
+        self._said: dict[str, Completed] | None = None
 
-def _pml_ucx(node: Node) -> str:
-    # ompi_info, unlike mpirun, needs no --allow-run-as-root
-    done = node.run(("ompi_info", "--parsable"), check=False)
-    if not re.search(r"^mca:pml:ucx:", done.stdout, re.MULTILINE):
-        raise CellError(
-            f"Open MPI on {node.name} has no pml ucx",
-            cause="it was built without UCX, so it would silently send everything over TCP",
-            action=f"On {node.name}: install an Open MPI built with UCX, such as Debian's, "
-            "and libucx0.",
-        )
-    return "available"
+    def _of(self, host: Node) -> Completed:
+        with self._lock:
+            if self._said is None:
+                said = at_once(lambda each: each.run(_OMPI_INFO, check=False), self._hosts)
+                names = (each.name for each in self._hosts)
+                self._said = dict(zip(names, said, strict=True))
+            return self._said[host.name]
+
+    def open_mpi(self, host: Node) -> str:
+        """Return the version of the host's Open MPI. Raises CellError."""
+        done = self._of(host)
+        version = re.search(r"^ompi:version:full:(\d[\w.]*)", done.stdout, re.MULTILINE)
+        if version is None:
+            raise CellError(
+                f"{host.name} has no Open MPI: `ompi_info` does not name it",
+                cause=done.stderr.strip()[-200:],
+                action=f"On {host.name}: apt-get install openmpi-bin.",
+            )
+        return f"Open MPI {version[1]}"
+
+    def pml_ucx(self, host: Node) -> str:
+        """Check that the host's Open MPI has pml ucx. Raises CellError."""
+        if not re.search(r"^mca:pml:ucx:", self._of(host).stdout, re.MULTILINE):
+            raise CellError(
+                f"Open MPI on {host.name} has no pml ucx",
+                cause="it was built without UCX, so it would silently send everything over TCP",
+                action=f"On {host.name}: install an Open MPI built with UCX, such as Debian's, "
+                "and libucx0.",
+            )
+        return "available"
 
 
 def _locked_memory(node: Node) -> str:

@@ -23,7 +23,7 @@ from rocelab.testbed.control_network import ControlEnd
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
-from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.parallel import all_of, at_once
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version
 from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
@@ -91,7 +91,7 @@ class SshTestbed:
     @cached_property
     def control_ports(self) -> frozenset[int]:
         """The ports of the hosts' SSH servers, which may share the data interface."""
-        return frozenset(_ssh_connection(node)[1] for node in self._nodes)
+        return frozenset(port for _, port in at_once(_ssh_connection, self._nodes))
 
     def over(self, transport: Transport) -> SshTestbed:
         """The same hosts, with the interfaces and devices that a transport uses."""
@@ -122,13 +122,11 @@ class SshTestbed:
         together = Captured()
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".hosts-") as folder:
             parts = [Path(folder) / f"{node.name}.pcap" for node in self._nodes]
-            with ExitStack() as stack:
-                each = [
-                    stack.enter_context(
-                        linktap.capture(node, [node.link.netdev], part, snaplen, arriving=True)
-                    )
-                    for node, part in zip(self._nodes, parts, strict=True)
-                ]
+            captures = [
+                linktap.capture(node, [node.link.netdev], part, snaplen, arriving=True)
+                for node, part in zip(self._nodes, parts, strict=True)
+            ]
+            with all_of(captures) as each:
                 yield together
             together.lost = sum(captured.lost for captured in each)
             together.beyond = [counted for captured in each for counted in captured.beyond]
