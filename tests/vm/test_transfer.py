@@ -14,7 +14,7 @@ import rocelab
 from rocelab.errors import ExitCode
 from rocelab.measure import pair, runner
 from rocelab.plans import plan_file
-from rocelab.record import results_table
+from rocelab.record import read, results_table
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import add_device, offer_roce_v1, remove_device
@@ -24,6 +24,7 @@ PLAN = """
 name = "files"
 repetitions = 1
 probes = ["rxecpu"]
+stacks = true
 transports = ["tcp", "rxe-v1", "rxe-v2"]
 [[benchmark]]
 tool = "rcopy"
@@ -37,7 +38,7 @@ transports = ["tcp", "rxe-v2"]
 """
 SIZE = 300_000
 _STATE = """
-ls -d /run/rocelab-file.* /sys/kernel/config/rdma_cm/* 2>/dev/null
+ls -d /tmp/rocelab-dump.* /run/rocelab-file.* /sys/kernel/config/rdma_cm/* 2>/dev/null
 pgrep -a 'vsftpd|rcopy|curl'; lsmod | grep -o '^rdma_[a-z]*' | sort
 """
 
@@ -88,6 +89,12 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
         busy = rows.filter(metric="cpu.user.benchmark", kind="time")
         assert set(busy["node"]) == {"n1", "n2"}
         assert busy["value"].min() > 0  # type: ignore[operator]
+    # the driver's part is in the stacks of RoCE alone, whatever code it ran
+    for stacks in read.load(outcome.path).stacks:
+        owners = {frames[1] for frames in stacks.microseconds}
+        assert ("rxe" in owners) == (stacks.transport != "tcp"), (stacks.transport, owners)
+        assert {"benchmark", "network"} <= owners
+    assert len(read.load(outcome.path).stacks) == 5
     assert sender(outcome.path, "put") == both.nodes[0].link.ipv4
     assert sender(outcome.path, "get") == both.nodes[1].link.ipv4
     hashes = {

@@ -66,6 +66,17 @@ def test_a_plan_survives_run_json() -> None:
     assert plan_file.from_dict(classed.to_dict(), "run.json") == classed
 
 
+def test_stacks_are_rxecpus() -> None:
+    """They are recorded on request, by a probe that the plan has."""
+    asked = GOOD.replace("[testbed]", 'probes = ["rxecpu"]\nstacks = true\n[testbed]')
+    plan = plan_file.from_toml(asked, "p.toml")
+    assert plan.observe == ("rxecpu", "stacks")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    assert plan_file.from_toml(GOOD, "p.toml").observe == ("rxestat",)
+    with pytest.raises(UsageError, match=r"plan\.stacks: rxecpu records them"):
+        plan_file.from_toml(GOOD.replace("[testbed]", "stacks = true\n[testbed]"), "p.toml")
+
+
 def test_a_traffic_class_is_for_verbs() -> None:
     text = (
         '[plan]\nname = "p"\ntransports = ["tcp"]\n'

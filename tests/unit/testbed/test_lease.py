@@ -118,6 +118,7 @@ IMPATIENT = lease._SCRIPT.replace("flock -w 20", "flock -w 1").replace("-ge 200"
 LEFT = (
     "/tmp/rocelab-wire-abcdef.pcap",
     "/tmp/rocelab-dump.n1.pcapng",
+    "/tmp/rocelab-dump.n1+n2.folded",
     "/tmp/rocelab-mpi.abcdef/rank",
     "/run/rocelab-file.abcdef/source/file",
     "/run/undone",

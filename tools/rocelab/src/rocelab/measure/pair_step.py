@@ -27,7 +27,7 @@ from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job, Measurement, Tool, Value
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import STACKS, Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import layout, rxestat_document
 from rocelab.testbed.node import Completed, Node
@@ -251,7 +251,7 @@ def timed(
         yield
         return
     programs = sorted({Path(argv[0]).name for argv in commands if argv})
-    with run_rxecpu.rxecpu(rig.nodes, programs, folder):
+    with run_rxecpu.rxecpu(rig.nodes, programs, folder, stacks=STACKS in observe):
         yield
 
 

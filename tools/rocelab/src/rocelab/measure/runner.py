@@ -188,7 +188,7 @@ class _Run:
             cell,
             rig,
             part,
-            observe=self._plan.probes,
+            observe=self._plan.observe,
             timing_pass=self._plan.timing_pass,
             warm=kind not in self._warm,
             pace=self._paces[kind],

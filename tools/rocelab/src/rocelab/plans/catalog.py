@@ -139,6 +139,9 @@ class Probe(StrEnum):
     RXECPU = "rxecpu"
 
 
+STACKS = "stacks"
+"""Next to the probes that run: rxecpu records stacks, too."""
+
 PROBE_PROGRAMS = (*Probe, "rxetop")
 """Every program of ebpf/ that nodes have: those of `Probe`, and what people watch."""
 

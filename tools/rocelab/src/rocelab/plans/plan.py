@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
+from rocelab.plans.catalog import STACKS, TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
 from rocelab.plans.fault import ENDING, FaultPlan
 
 ENOUGH_REPETITIONS = 6
@@ -234,6 +234,14 @@ class Plan:
     """Whether a step that probes watch is measured without them first; None: where clocks tell real
     time."""
 
+    stacks: bool = False
+    """Whether rxecpu records stacks, which the report shows as flame graphs."""
+
+    @property
+    def observe(self) -> tuple[str, ...]:
+        """The probes that run, and STACKS if rxecpu is to record them."""
+        return (*self.probes, *((STACKS,) if self.stacks else ()))
+
     def where_counted(self) -> Plan:
         """Return the plan for nodes that count instructions, which need not be repeated."""
         return replace(self, repetitions=self.counted_repetitions or self.repetitions)
@@ -299,6 +307,7 @@ class Plan:
                 "study": self.study,
                 **({"counted_repetitions": counted} if counted is not None else {}),
                 **({"timing_pass": self.timing_pass} if self.timing_pass is not None else {}),
+                **({"stacks": True} if self.stacks else {}),
             },
             "testbed": _table(self.testbed),
             "benchmark": [_table(benchmark) for benchmark in self.benchmarks],

@@ -107,6 +107,9 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
         for each in _each_algorithm(table, _benchmark(table, transports, testbed))
     )
     timing_pass = head.flag("timing_pass") if head.has("timing_pass") else None
+    stacks = head.flag("stacks")
+    if stacks and Probe.RXECPU not in probes:
+        head.fail("stacks", "rxecpu records them", action='Add "rxecpu" to the probes.')
     study = head.matching("study", _STUDY, "a study's name, such as `gaiser2010`", default="")
     head.done()
     top.done()
@@ -122,6 +125,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
         study,
         counted,
         timing_pass,
+        stacks,
     )
 
 

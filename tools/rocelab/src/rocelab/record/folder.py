@@ -142,6 +142,12 @@ class RunFolder:
         return record if record.get("schema") == layout.CELL_SCHEMA else None
 
     @contextmanager
+    def raw(self, cell: str) -> Iterator[Directory]:
+        """A finished cell's folder. Raises OSError."""
+        with self._cell(cell) as folder:
+            yield folder
+
+    @contextmanager
     def step(self, cell: str, size: int | None) -> Iterator[Directory]:
         """The raw output of a finished cell's step. Raises OSError."""
         with self._cell(cell) as folder, folder.folder(layout.step(size)) as step:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read a run folder: run.json, cells/*/cell.json, results.parquet (docs/formats).
 
-Nothing else is read, so raw output may be deleted. Everything in a run folder is hostile input: a
-wrong type reads as absent, and no name in it becomes a path (`rocelab.directory`).
+Nothing else is read but stacks, if there are some, so raw output may be deleted. Everything in a
+run folder is hostile input: a wrong type reads as absent, and no name in it becomes a path
+(`rocelab.directory`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from rocelab.plans.plan import cell_name, title
-from rocelab.record import results_table
+from rocelab.record import folded_stacks, results_table
+from rocelab.record.folded_stacks import Stacks
 from rocelab.record.folder import RunFolder
 from rocelab.record.text import one_line
 from rocelab.stats.summary import Spread, spread
@@ -138,6 +140,8 @@ class Run:
     table: pl.DataFrame
     """results.parquet, cleaned (`results_table.load`)."""
     series: tuple[Series, ...]
+    stacks: tuple[Stacks, ...] = ()
+    """What rxecpu recorded, if the plan asked for it and the raw files are there."""
 
     @property
     def name(self) -> str:
@@ -176,7 +180,11 @@ def load(run_dir: Path) -> Run:
     series = sorted(  # a stable sort: benchmarks as in the plan, the rest as it is
         _series(table), key=lambda s: rank.get(s.benchmark, len(rank))
     )
-    return Run(meta, cells, table, tuple(series))
+    asked = meta.object("plan").object("plan").text("stacks") == "yes"
+    stacks = (
+        folded_stacks.load(folder, [c.name for c in cells if c.status == "ok"]) if asked else ()
+    )
+    return Run(meta, cells, table, tuple(series), stacks)
 
 
 def results(run_dir: Path) -> pl.DataFrame:

@@ -16,7 +16,7 @@ KEPT = (
     "versions of kernel, driver, programs and packages",
     "processor models, interface names, settings of interface and kernel",
     "the plan with its name, the names of cells, the times of the run",
-    "every measured figure",
+    "every measured figure but flame graphs",
 )
 """What a shared report still tells."""
 MASKED = ("host names", "addresses", "paths", "keys", "logins", "output quoted in errors")
@@ -107,6 +107,7 @@ def masked(run: Run) -> Run:
         cells=tuple(_cell(cell, mask) for cell in run.cells),
         table=run.table.with_columns(pl.col("node").replace(name)),
         series=tuple(replace(one, node=name.get(one.node, one.node)) for one in run.series),
+        stacks=(),  # they name whatever else ran on the machines
     )
 
 

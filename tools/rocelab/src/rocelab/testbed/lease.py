@@ -73,6 +73,7 @@ sweep() {{
 	find /tmp /run "${{TMPDIR:-/tmp}}" -maxdepth 1 \\( \\
 		-user 0 -name 'rocelab-wire-??????.pcap' -o \\
 		-user 0 -name 'rocelab-dump.*.pcapng' -o \\
+		-user 0 -name 'rocelab-dump.*.folded' -o \\
 		-user 0 -name 'rocelab-file.??????' -o \\
 		-user "$user" -name 'rocelab-mpi.??????' \\) -exec rm -rf {{}} +
 }}
