@@ -6,6 +6,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "module_file.h"
+
 #define MODULE "rdma_rxe"
 
 static void read_line(const char *path, char *into, size_t size)
@@ -28,8 +30,22 @@ static void widen_text(struct driver *driver, __u64 function)
 		driver->text_end = function + 1;
 }
 
-/* the module's symbols; an event has a __tracepoint_ one even if tracefs is not mounted */
-static void read_symbols(struct driver *driver)
+/* a symbol of the module; an event has a __tracepoint_ one even if tracefs is not mounted */
+static void see(const char *name, __u64 address, bool code, void *context)
+{
+	struct driver *driver = context;
+
+	if (code && address)
+		widen_text(driver, address);
+	if (!strcmp(name, "__tracepoint_rxe_tx_packet"))
+		driver->kind = DRIVER_INSTRUMENTED;
+	else if (!strcmp(name, "rxe_skb_tx_dtor"))
+		driver->tx_destructor = address;
+	else if (!strcmp(name, "do_work"))
+		driver->has_work = 1;
+}
+
+static void read_kallsyms(struct driver *driver)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[256], module[64];
@@ -39,17 +55,11 @@ static void read_symbols(struct driver *driver)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx %c %255s [%63[^]]]", &address, &type, name, module) != 4 ||
-		    strcmp(module, MODULE) != 0)
-			continue;
-		if (address && (type == 't' || type == 'T'))
-			widen_text(driver, address);
-		if (!strcmp(name, "__tracepoint_rxe_tx_packet"))
-			driver->kind = DRIVER_INSTRUMENTED;
-		else if (!strcmp(name, "rxe_skb_tx_dtor"))
-			driver->tx_destructor = address;
-		else if (!strcmp(name, "do_work"))
-			driver->has_work = 1;
+		/* the kernel's own symbols, nearly all of them, name no module */
+		if (strchr(line, '[') &&
+		    sscanf(line, "%llx %c %255s [%63[^]]]", &address, &type, name, module) == 4 &&
+		    !strcmp(module, MODULE))
+			see(name, address, type == 't' || type == 'T', driver);
 	}
 	fclose(f);
 }
@@ -64,7 +74,8 @@ void driver_inspect(struct driver *driver)
 	if (access("/sys/module/" MODULE, F_OK))
 		return;
 	driver->kind = DRIVER_STOCK;
-	read_symbols(driver);
+	if (!module_file_symbols(MODULE, driver->kernel, see, driver))
+		read_kallsyms(driver);
 	driver->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) &&
 			  !access("/sys/kernel/btf/" MODULE, R_OK);
 	read_line("/sys/module/" MODULE "/version", driver->version, sizeof(driver->version));
