@@ -11,6 +11,7 @@ from typing import Any
 from rocelab.measure import machine_settings
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Node
+from rocelab.testbed.node.outputs import outputs
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.verbs_ports import VerbsPort
 
@@ -30,7 +31,9 @@ PACKAGES = (
     *("perftest", "qperf", "iperf3", "rdma-core", "libibverbs1", "ibverbs-providers"),
     *("iproute2", "ethtool", "rdmacm-utils", "vsftpd", "curl", "fio"),
 )
-_DPKG = ("dpkg-query", "-W", "-f", r"${Package}\t${Version}\n")
+_DPKG = r"""exec dpkg-query -W -f '${Package}\t${Version}\n' "$@" "linux-image-$(uname -r)" """
+_INTERRUPTS = {"-c": "coalescing", "-l": "channels", "-g": "rings"}
+"""ethtool's options and the groups of settings that they show."""
 _MODULE = "/sys/module/rdma_rxe"
 
 
@@ -40,12 +43,27 @@ def describe(nodes: Sequence[Node]) -> dict[str, dict[str, Any]]:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    def ask(*argv: str) -> str:
-        return node.run(argv, check=False).stdout
-
-    netdev = node.link.netdev
-    release = ask("uname", "-r").strip()
     found = verbs_ports.find(node)
+    soft, adapter = found.soft, next((p for p in found.adapters if p != found.soft), None)
+    netdev = node.link.netdev
+    commands: dict[str, Sequence[str]] = {
+        "kernel": ("uname", "-rv"),
+        "cpu": ("cat", "/proc/cpuinfo"),
+        "module": ("grep", "-rs", "", f"{_MODULE}/version", f"{_MODULE}/srcversion"),
+        "path": ("modinfo", "-n", "rdma_rxe"),
+        "nic": ("ethtool", "-i", netdev),
+        "offloads": ("ethtool", "--json", "-k", netdev),
+        "settings": machine_settings.command(node.link, next(iter(found.adapters), None)),
+        **{f"ethtool {letter}": ("ethtool", "--json", letter, netdev) for letter in _INTERRUPTS},
+        "sysctls": ("sysctl", "-e", *SYSCTLS),
+        "crypto": ("cat", "/proc/crypto"),
+        "packages": ("sh", "-c", _DPKG, "sh", *PACKAGES),
+    }
+    for port in (soft, adapter):
+        if port is not None:
+            commands[f"driver of {port}"] = ("sh", "-c", _VERBS_DRIVER, "sh", port.device)
+            commands[f"{port}"] = ("ibv_devinfo", "-d", port.device, "-i", str(port.port))
+    said = dict(zip(commands, outputs(node, list(commands.values())), strict=True))
 
     def described(port: VerbsPort | None) -> dict[str, Any] | None:
         if port is None:
@@ -53,40 +71,33 @@ def _node(node: Node) -> dict[str, Any]:
         return {
             "device": port.device,
             "port": port.port,
-            "driver": verbs_driver(ask("sh", "-c", _VERBS_DRIVER, "sh", port.device)),
-            "active_mtu": active_mtu(ask("ibv_devinfo", "-d", port.device, "-i", str(port.port))),
+            "driver": verbs_driver(said[f"driver of {port}"]),
+            "active_mtu": active_mtu(said[f"{port}"]),
         }
 
     return {
-        "kernel": ask("uname", "-rv").strip() or None,
-        "cpu": _or_none(cpu, ask("cat", "/proc/cpuinfo")),
-        "driver": {
-            **module_ids(ask("grep", "-rs", "", f"{_MODULE}/version", f"{_MODULE}/srcversion")),
-            "path": ask("modinfo", "-n", "rdma_rxe").strip() or None,
-        },
-        "verbs": described(found.soft),
-        "adapter": described(next((p for p in found.adapters if p != found.soft), None)),
+        "kernel": said["kernel"].strip() or None,
+        "cpu": _or_none(cpu, said["cpu"]),
+        "driver": {**module_ids(said["module"]), "path": said["path"].strip() or None},
+        "verbs": described(soft),
+        "adapter": described(adapter),
         "nic": {
             "netdev": netdev,
-            "driver": nic_driver(ask("ethtool", "-i", netdev)),
+            "driver": nic_driver(said["nic"]),
             "mtu": node.link.mtu,
             "ipv4": node.link.ipv4,
             "mac": node.link.mac,
-            "offloads": _or_none(offloads, ask("ethtool", "--json", "-k", netdev)),
+            "offloads": _or_none(offloads, said["offloads"]),
         },
-        "settings": machine_settings.parse(
-            ask(*machine_settings.command(node.link, next(iter(found.adapters), None)))
-        ),
+        "settings": machine_settings.parse(said["settings"]),
         "interrupts": {
-            **settings("coalescing", ask("ethtool", "--json", "-c", netdev)),
-            **settings("channels", ask("ethtool", "--json", "-l", netdev)),
-            **settings("rings", ask("ethtool", "--json", "-g", netdev)),
+            name: value
+            for letter, group in _INTERRUPTS.items()
+            for name, value in settings(group, said[f"ethtool {letter}"]).items()
         },
-        "sysctls": sysctls(ask("sysctl", "-e", *SYSCTLS)),
-        "crc32_drivers": crc32_drivers(ask("cat", "/proc/crypto")),
-        "packages": packages(
-            ask(*_DPKG, *PACKAGES, f"linux-image-{release}"),
-        ),
+        "sysctls": sysctls(said["sysctls"]),
+        "crc32_drivers": crc32_drivers(said["crypto"]),
+        "packages": packages(said["packages"]),
     }
 
 

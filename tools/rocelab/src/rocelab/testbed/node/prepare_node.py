@@ -57,13 +57,18 @@ def add_device(node: Node, *, roce_v1: bool = False) -> None:
 
 def offer_roce_v1(nodes: Sequence[Node]) -> None:
     """Make sure that the rxe devices have RoCE v1 GIDs; recreate those that do not."""
-    for node in nodes:  # in sequence: two nodes may share a module and its parameter
-        types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
-        # entries without a GID cannot be read: grep fails, but its output is complete
-        listing = node.run(["grep", "-rhs", "", types], check=False).stdout
-        if "IB/RoCE v1" not in listing.splitlines():
-            remove_device(node)
-            add_device(node, roce_v1=True)
+
+    def one(machine: Node) -> None:
+        # in sequence: nodes of one machine share a module and its parameter
+        for node in (each for each in nodes if machine_of(each) is machine):
+            types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
+            # entries without a GID cannot be read: grep fails, but its output is complete
+            listing = node.run(["grep", "-rhs", "", types], check=False).stdout
+            if "IB/RoCE v1" not in listing.splitlines():
+                remove_device(node)
+                add_device(node, roce_v1=True)
+
+    at_once(one, machines(nodes))
 
 
 def unload(node: Node) -> None:
