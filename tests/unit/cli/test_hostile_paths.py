@@ -11,6 +11,7 @@ import collections
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,12 @@ def test_a_command_names_what_is_wrong_and_leaves_nothing(command: str, answers:
         for why in _faults(one)
     ]
     assert not wrong, f"{len(wrong)} of {len(answers[command])}:\n" + "\n".join(wrong)
+
+
+def test_devices_stay_devices(answers: Answers) -> None:
+    """Root may replace what is in /dev by renaming a file over it."""
+    assert answers
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
 def _faults(one: dict[str, Any]) -> list[str]:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 from command_line import in_process
 from rocelab import correlate
 from rocelab.correlate.clocks import Offset, offsets
+from rocelab.errors import ExitCode
 from two_drivers import schedule
 
 ROOT = Path(__file__).parents[3]
@@ -181,3 +184,17 @@ def test_a_folder_is_no_trace(lab: Path, name: str) -> None:
     done = in_process("export", capture, "--trace", record, "--perfetto", name)
     assert done.returncode == 2
     assert "cannot be the trace" in done.stderr
+
+
+def test_only_files_are_replaced(lab: Path, tmp_path: Path) -> None:
+    """A named pipe stands for a device: /dev/null, which root could replace."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        words = ("export", str(lab / "wire.pcap"), "--trace", str(lab / "n1.pcapng"))
+        done = in_process(*words, "--perfetto", str(path))
+        assert done.returncode == ExitCode.USAGE
+        assert f"{path} is not a regular file" in done.stderr
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert link.is_symlink()

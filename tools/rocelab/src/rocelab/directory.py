@@ -128,10 +128,13 @@ class Directory:
     def write(
         self, name: str, content: bytes | Callable[[BinaryIO], object], *, durable: bool = False
     ) -> None:
-        """Write a file atomically, replacing anything with this name.
+        """Write a file atomically, replacing anything with this name but a device.
 
         `content` is its bytes, or writes them. With `durable`, it is on the disk on return.
         """
+        # root may have named /dev/null, and must not replace it
+        if self._is(name, stat.S_ISCHR) or self._is(name, stat.S_ISBLK):
+            raise _irregular(name)
         part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
         with os.fdopen(os.open(part, _NEW, 0o666, dir_fd=self._fd), "wb") as file:
             try:
@@ -172,6 +175,11 @@ def read_named(path: Path, *, limit: int) -> bytes:
         raise _irregular(str(path))
     with _regular(os.open(path, _FILE), str(path), limit=limit) as file:
         return _whole(file, str(path), limit)
+
+
+def is_replaceable(path: Path) -> bool:
+    """Say whether a new file may take the place of what a user names: nothing or a regular file."""
+    return path.is_file() or not path.exists()
 
 
 def _entry(name: str) -> str:

@@ -39,12 +39,18 @@ def export(
     from rocelab import correlate
     from rocelab.conditions import explained
     from rocelab.correlate import trace_events
-    from rocelab.directory import Directory
+    from rocelab.directory import Directory, is_replaceable
 
     if perfetto.name in ("", ".."):
         raise UsageError(
             f"{perfetto} cannot be the trace",
             cause="it is the name of a folder",
+            action="Name a file with --perfetto.",
+        )
+    if not is_replaceable(perfetto):
+        raise UsageError(
+            f"{perfetto} is not a regular file",
+            cause="the trace is written to a temporary file and then renamed",
             action="Name a file with --perfetto.",
         )
     places = correlate.find(where, trace or (), one_clock=one_clock)

@@ -14,7 +14,7 @@ from altair.utils.schemapi import debug_mode
 from rocelab.capture import Analysis
 from rocelab.capture.picture import Picture
 from rocelab.conditions import explained
-from rocelab.directory import Directory
+from rocelab.directory import Directory, is_replaceable
 from rocelab.errors import UsageError
 from rocelab.report import render
 from rocelab.report.capture_page.document import compose
@@ -31,7 +31,7 @@ def write(found: Analysis, picture: Picture, into: Path) -> None:
             cause="it is the name of a folder",
             action="Name a file with --html.",
         )
-    if into.exists() and not into.is_file():
+    if not is_replaceable(into):
         raise UsageError(
             f"{into} is not a regular file",
             cause="the page is written to a temporary file and then renamed",
