@@ -89,8 +89,11 @@ class HasVirtualClock(Protocol):
 class StartsRanks(Protocol):
     """A testbed that can start the ranks of MPI jobs without mpirun."""
 
-    def rank_starter(self, ranks_per_node: int) -> tuple[Node, tuple[str, ...]] | None:
-        """Return where to run which command line before that of a rank; None for mpirun."""
+    def rank_starter(self, nodes: int, per_node: int) -> tuple[Node, tuple[str, ...]] | None:
+        """Return where to run which command line before that of a rank; None for mpirun.
+
+        The ranks run on the first `nodes` nodes.
+        """
 
 
 @runtime_checkable

@@ -151,7 +151,7 @@ def measure(
 def _starter(rig: Rig, ranks_per_node: int) -> launch.Starter | None:
     if not isinstance(rig.testbed, StartsRanks):
         return None
-    return rig.testbed.rank_starter(ranks_per_node)
+    return rig.testbed.rank_starter(len(rig.nodes), ranks_per_node)
 
 
 def settings_of(cell: Cell, rig: Rig, places: Sequence[Place]) -> list[dict[str, str]]:

@@ -44,12 +44,12 @@ class SlurmTestbed(SshTestbed):
         allocation.check_running(self.job)
         super().alive()
 
-    def rank_starter(self, ranks_per_node: int) -> tuple[Node, tuple[str, ...]] | None:
+    def rank_starter(self, nodes: int, per_node: int) -> tuple[Node, tuple[str, ...]] | None:
         """Return where to run which command line before that of a rank; None for mpirun."""
         if not self.plugin:
             return None
         here = local.LocalConnection(is_root=os.geteuid() == 0)
-        words = mpi_ranks.starter(self.job, self.slurm_names, ranks_per_node, self.plugin)
+        words = mpi_ranks.starter(self.job, self.slurm_names[:nodes], per_node, self.plugin)
         return CommandNode("this machine", _UNKNOWN_LINK, here), words
 
 
