@@ -61,6 +61,15 @@ def test_sentence(found: Check, sentence: str) -> None:
     assert found.is_good == (not found.differing and not found.troubles)
 
 
+def test_a_node_that_died_has_no_count() -> None:
+    """Nobody knows how many of the frames it got."""
+    died = Trouble("change", FRAMES, ("the node died: kernel BUG at rxe_recv.c:381!",))
+    found = Check((PASSED, PASSED), "", {}, (10_000, 0), (died,))
+    assert found.sentence.endswith(
+        "; hostile frames: change: the node died: kernel BUG at rxe_recv.c:381!"
+    )
+
+
 def test_output() -> None:
     """A test that differs and a complaint are printed in 80 columns; JSON has all of both."""
     long = Trouble("change", FRAMES, (*SPLAT, *(f" frame_{n}+0x1/0x2" for n in range(40))))

@@ -145,7 +145,10 @@ class _Machines:
             time.sleep(0.1)
         console = testbed.state.console_tail(node.name, lines=200).splitlines()
         said = kernel_log.complaints(console) or console[-1:]
-        return (f"the node died: {' '.join(said[:1])}", *console[-20:])
+        why = "".join(said[:1])
+        for during in (TESTS, FRAMES):  # which is said anyway
+            why = why.removesuffix(f" ({during})")
+        return (f"the node died: {why}", *console[-20:])
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Check:
     differing: Mapping[str, tuple[str | None, str | None]]
     """Tests whose outcomes differ in every try, with those of base and change."""
     frames: tuple[int, int]
-    """Hostile frames sent to base and to change."""
+    """Hostile frames sent to base and to change; 0 if the node did not survive them."""
     troubles: tuple[Trouble, ...]
 
     @property
@@ -64,7 +64,9 @@ class Check:
 
     def _of_frames(self) -> str:
         said = "; ".join(self._troubles(FRAMES)) or "no complaint"
-        return f"{_power(min(self.frames))} {FRAMES}: {said}"
+        # a node that died has no count
+        sent = f"{_power(min(self.frames))} " if all(self.frames) else ""
+        return f"{sent}{FRAMES}: {said}"
 
     def _troubles(self, during: str) -> Iterator[str]:
         for trouble in self.troubles:
