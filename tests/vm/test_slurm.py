@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import install_probes
 from slurm_cluster import Cluster
 
-# the demo's cells, one of each kind, and a file
-PLAN = """
+HEAD = """
 [plan]
 name = "slurm-rxe"
 repetitions = 1
@@ -27,18 +27,26 @@ transports = ["rxe-v2"]
 probes = ["rxestat", "rxecpu"]
 [testbed]
 provider = "slurm"
+"""
+# three launches
+MPI = """
+[[benchmark]]
+tool = "mpibench"
+test = "latency"
+sizes = [64, 512, 2048]
+iterations = 20
+timeout = 240
+[benchmark.mpi]
+sweep = false
+"""
+# the demo's other cell, and a file
+PAIRS = """
 [[benchmark]]
 tool = "perftest"
 test = "write_lat"
 sizes = [1024]
 iterations = 100
 qp_timeout = 18
-[[benchmark]]
-tool = "mpibench"
-test = "latency"
-sizes = [64]
-iterations = 20
-timeout = 240
 [[benchmark]]
 tool = "rcopy"
 test = "put"
@@ -48,7 +56,10 @@ ROCELAB = (sys.executable, "-m", "rocelab")
 ALLOCATED = ("salloc", "--quiet", "--nodes=2")
 
 
-@pytest.fixture
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     line = slurm_machines.line()
     with vmlab.boot(name="slurm", prepared=True, line=line) as testbed:
@@ -58,33 +69,44 @@ def cluster() -> Iterator[Cluster]:
             yield found
 
 
-@pytest.mark.long
-def test_soft_roce(cluster: Cluster, tmp_path: Path) -> None:
-    """Perftest with stages, MPI whose daemons srun starts, and a file, each proven by the wire.
-
-    Not by `srun --mpi=pmix`: on slow machines a rank may then not end (docs/howto/slurm.md).
-    """
-    plan, hosts = tmp_path / "plan.toml", tmp_path / "hosts.toml"
-    plan.write_text(PLAN)
-    words = ("run", str(plan), "--out", str(tmp_path))
-    unsure = cluster.run(*ALLOCATED, *ROCELAB, *words)
-    assert unsure.returncode == 2, unsure.stderr
-    assert "10.44.0.0/24 (data0, data0); 172.31.0.0/24 (peer0, peer0)" in unsure.stderr
-
-    hosts.write_text(
-        cluster.run(*ALLOCATED, *ROCELAB, "hosts", "slurm", "--netdev", "data0").stdout
-    )
-    where = ("--inventory", str(hosts))
-    done = cluster.run(*ALLOCATED, *ROCELAB, *words, *where, SLURM_MPI_TYPE="none", timeout=1800)
+def steps(cluster: Cluster, plan: str, folder: Path, **environment: str) -> list[dict[str, Any]]:
+    """The steps of a plan, which must be proven."""
+    path, hosts = folder / "plan.toml", folder / "hosts.toml"
+    path.write_text(plan)
+    listed = cluster.run(*ALLOCATED, *ROCELAB, "hosts", "slurm", "--netdev", "data0")
+    hosts.write_text(listed.stdout)
+    words = ("run", str(path), "--out", str(folder), "--inventory", str(hosts))
+    done = cluster.run(*ALLOCATED, *ROCELAB, *words, **environment, timeout=1800)
     assert done.returncode == 0, done.stderr + done.stdout
-    (run,) = tmp_path.glob("*-slurm-rxe")
-    for name in ("perftest-write_lat", "mpibench-latency", "rcopy-put"):
-        cell = json.loads((run / f"cells/{name}.rxe-v2.r01/cell.json").read_text())
-        (step,) = cell["steps"]
+    cells = [json.loads(path.read_text()) for path in folder.glob("*/cells/*/cell.json")]
+    found = [step for cell in cells for step in cell["steps"]]
+    for step in found:
         assert step["proof"]["ok"]
         assert step["frames"]["roce_data"] > 0
         assert set(step["ends"]) == {"alpha", "beta"}
-        if "mpi" in step:
-            assert step["mpi"]["launcher"] == "mpirun"
+    return found
+
+
+def test_soft_roce(cluster: Cluster, tmp_path: Path) -> None:
+    """Perftest with stages, MPI by `srun --mpi=pmix`, and a file, each proven by the wire."""
+    found = steps(cluster, HEAD + PAIRS + MPI, tmp_path)
+    launchers = [step["mpi"]["launcher"].split()[0] for step in found if "mpi" in step]
+    assert launchers == ["srun"] * 3
+    assert len(found) == 5
+    (run,) = tmp_path.glob("*-slurm-rxe")
     stages = {name for name in results_table.load(run)["metric"] if name.startswith("stage.")}
     assert {"stage.tx.icrc.mean", "stage.rx.icrc.mean"} <= stages
+
+
+def test_mpirun(cluster: Cluster, tmp_path: Path) -> None:
+    """Srun starts the daemons of mpirun."""
+    found = steps(cluster, HEAD + MPI, tmp_path, SLURM_MPI_TYPE="none")
+    assert [step["mpi"]["launcher"] for step in found] == ["mpirun"] * 3
+
+
+def test_which_network_is_not_clear(cluster: Cluster, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(HEAD + PAIRS)
+    unsure = cluster.run(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(tmp_path))
+    assert unsure.returncode == 2, unsure.stderr
+    assert "10.44.0.0/24 (data0, data0); 172.31.0.0/24 (peer0, peer0)" in unsure.stderr
