@@ -54,6 +54,7 @@ int stacks_choose(struct rxecpu_bpf *skel, bool wanted)
 	bpf_program__set_autoload(skel->progs.stack_sample, false);
 	bpf_program__set_autoload(skel->progs.stack_wakeup, false);
 	bpf_map__set_max_entries(skel->maps.stack_traces, 1);
+	bpf_map__set_max_entries(skel->maps.more_stack_traces, 1);
 	bpf_map__set_max_entries(skel->maps.stack_sums, 1);
 	bpf_map__set_max_entries(skel->maps.stack_offs, 1);
 	bpf_map__set_max_entries(skel->maps.workers_woken, 1);
@@ -152,11 +153,16 @@ static void put_user(FILE *out, const struct stacks *s, __u32 tgid, __u64 addres
 
 static int read_stack(const struct stacks *s, __s32 number, __u64 stack[STACK_DEPTH])
 {
+	const struct bpf_map *table = s->skel->maps.stack_traces;
 	__u32 key = number;
 	int depth = 0;
 
+	if (number >= STACK_ENTRIES) {
+		table = s->skel->maps.more_stack_traces;
+		key -= STACK_ENTRIES;
+	}
 	memset(stack, 0, STACK_DEPTH * sizeof(*stack));
-	if (number < 0 || bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stack_traces), &key, stack))
+	if (number < 0 || bpf_map_lookup_elem(bpf_map__fd(table), &key, stack))
 		return 0;
 	while (depth < STACK_DEPTH && stack[depth])
 		depth++;

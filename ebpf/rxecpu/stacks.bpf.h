@@ -19,6 +19,17 @@ struct {
 	__uint(value_size, STACK_DEPTH * sizeof(__u64));
 } stack_traces SEC(".maps");
 
+/*
+ * Those whose place in the first table another one has. A place holds one stack for good, so that
+ * without this the most frequent one of all can be lost from its first sample to its last.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, STACK_ENTRIES_MORE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, STACK_DEPTH * sizeof(__u64));
+} more_stack_traces SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STACK_SUMS);
@@ -87,11 +98,21 @@ static __always_inline void stack_add(const struct stack_key *key, __u64 ns)
 		__sync_fetch_and_add(&stacks_lost, 1);
 }
 
+static __always_inline __s32 stack_number(void *ctx, __u64 flags)
+{
+	long number = bpf_get_stackid(ctx, &stack_traces, flags);
+
+	if (number != STACK_TAKEN)
+		return number;
+	number = bpf_get_stackid(ctx, &more_stack_traces, flags);
+	return number < 0 ? number : number + STACK_ENTRIES;
+}
+
 static __always_inline void stack_take(void *ctx, struct stack_key *key)
 {
-	key->kernel = bpf_get_stackid(ctx, &stack_traces, 0);
-	key->user = bpf_get_stackid(ctx, &stack_traces, BPF_F_USER_STACK);
-	/* another stack has its place */
+	key->kernel = stack_number(ctx, 0);
+	key->user = stack_number(ctx, BPF_F_USER_STACK);
+	/* other stacks have both its places */
 	if ((key->kernel < 0 && key->kernel != STACK_NONE) ||
 	    (key->user < 0 && key->user != STACK_NONE))
 		__sync_fetch_and_add(&stacks_lost, 1);

@@ -9,10 +9,14 @@
 
 #define STACK_DEPTH   127 /* what the kernel keeps */
 #define STACK_ENTRIES 16384
-#define STACK_SUMS    65536
+/* not as many: what shares a place in the first table may not share one in the second */
+#define STACK_ENTRIES_MORE 32768
+#define STACK_SUMS	   65536
 
 /* there is none: -EFAULT of bpf_get_stackid() */
 #define STACK_NONE (-14)
+/* another one has its place: -EEXIST */
+#define STACK_TAKEN (-17)
 
 enum stack_kind {
 	STACK_RUNNING,	/* sampled */
@@ -22,7 +26,9 @@ enum stack_kind {
 };
 
 struct stack_key {
-	__s32 kernel, user; /* numbers of stacks; STACK_NONE, or another negative number: lost */
+	/* numbers of stacks, from STACK_ENTRIES on in the second table; STACK_NONE; negative: lost
+	 */
+	__s32 kernel, user;
 	__u32 tgid;
 	__u16 kind;
 	__u16 account; /* where this is, and for whom */
