@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from polling import wait_until
 from rocelab.testbed.node import Node
 
 EXTCAP = Path(__file__).resolve().parents[2] / "tools/wireshark/extcap/rocelab"
@@ -28,14 +28,6 @@ def ask(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         check=False,
         env={**os.environ, **environment},
     )
-
-
-def wait_until(what: str, condition: Callable[[], object], limit: float = 300) -> None:
-    """Poll, with a limit."""
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {limit:.0f} s: {what}"
-        time.sleep(0.05)
 
 
 class Live:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import polars as pl
 
+from polling import wait_until
 from rocelab.errors import ExitCode
 from rocelab.record import results_table
 from rocelab.testbed import lease
@@ -79,14 +80,6 @@ sizes = [4]
 iterations = 10
 timeout = 120
 """
-
-
-def wait_until(what: str, done: Callable[[], bool], *, seconds: float) -> None:
-    """Poll until `done`; fail with `what` after some seconds."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.1)
 
 
 def local_processes(value: str) -> list[int]:

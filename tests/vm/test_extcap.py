@@ -22,8 +22,9 @@ import pytest
 import traffic
 import tshark_plugin
 from command_line import rocelab
-from extcap_live import Live, ask, count, here, there, wait_until
+from extcap_live import Live, ask, count, here, there
 from pcapng_file import read_pcapng
+from polling import wait_until
 from requirements import need_program
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import counted_faults
-from killed_run import Killed, wait_until
+from killed_run import Killed
+from polling import wait_until
 from rocelab import capture
 from rocelab.directory import Directory
 from rocelab.measure import runner

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from killed_run import Killed, wait_until
+from killed_run import Killed
+from polling import wait_until
 from rocelab.errors import ExitCode
 from rocelab.measure import pair, runner
 from rocelab.plans import plan_file

@@ -11,13 +11,13 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from command_line import rocelab
+from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import Node
 from rocelab.testbed.qemu import qemu_testbed as qemu
@@ -36,14 +36,6 @@ def processes(word: str) -> list[str]:
         if word in line:
             found.append(line)
     return found
-
-
-def wait_until(what: str, condition, limit: float = 180) -> None:
-    """Poll, with a limit."""
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {limit} s"
-        time.sleep(0.05)
 
 
 def gone(name: str) -> bool:

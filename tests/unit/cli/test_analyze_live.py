@@ -19,6 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from corpus import frames
+from polling import wait_until
 from requirements import missing, need_program
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, MissingError, UsageError
@@ -48,6 +49,14 @@ def _send_packets(process: subprocess.Popen[bytes], count: int = 20) -> None:
     subprocess.run([*target, sys.executable, "-c", _SEND, *packets], check=True)
 
 
+def _has_loopback(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has come to its namespace, and the loopback there is up."""
+    if os.readlink(f"/proc/{process.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+        return False
+    show = ("nsenter", "-t", str(process.pid), "-n", "ip", "-o", "link", "show", "lo", "up")
+    return bool(subprocess.run(show, capture_output=True, check=False).stdout)
+
+
 @contextmanager
 def _live(*words: str, stdout: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     """The command in a new network namespace."""
@@ -62,6 +71,7 @@ def _live(*words: str, stdout: int, **more: str) -> Iterator[subprocess.Popen[by
         env=os.environ | more,
     ) as process:
         try:
+            wait_until("loopback is up", lambda: _has_loopback(process), seconds=_LIMIT_S)
             yield process
         finally:
             process.kill()

@@ -6,14 +6,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from polling import wait_until
 from requirements import missing, need_program
 from rocelab.cli import hosts
 from rocelab.errors import TestbedError
@@ -100,13 +100,6 @@ def plain(machine: CommandNode) -> CommandNode:
     assert isinstance(machine.connection, Inside)
     machine.run(["sh", "-c", f"chmod 1777 /tmp; mkdir /tmp/home; chown {_UID} /tmp/home"])
     return PlainNode("n1", machine.link, InsideAsUser(machine.connection.pid))
-
-
-def wait_until(what: str, done: Callable[[], bool], *, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
 
 
 def succeeds(machine: CommandNode, *argv: str) -> bool:

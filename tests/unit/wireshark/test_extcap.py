@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from corpus import files
-from extcap_live import EXTCAP, Live, ask, count, here, wait_until
+from extcap_live import EXTCAP, Live, ask, count, here
+from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.wireshark.extcap import places, stream
