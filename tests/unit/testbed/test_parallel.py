@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Barrier
 
 import pytest
@@ -36,8 +36,8 @@ class Contexts:
         finally:
             self.together.wait()
 
-    def each(self) -> list[contextmanager]:  # type: ignore[type-arg]
-        return [self.one(name) for name in "abc"]  # type: ignore[misc]
+    def each(self) -> list[AbstractContextManager[str]]:
+        return [self.one(name) for name in "abc"]
 
 
 def test_they_are_entered_and_left_together() -> None:
