@@ -7,8 +7,6 @@ tests/vm/test_run.py tests that real nodes behave like this.
 
 from __future__ import annotations
 
-import re
-import shlex
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fake_outputs import several
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import Transport
 from rocelab.testbed import verbs_ports
@@ -53,9 +52,6 @@ def tcp(payload: int) -> tuple[bytes, int]:
     """A TCP frame of which only the headers were captured."""
     head = struct.pack("!HHIIBBHHH", 1, 2, 3, 4, 5 << 4, 16, 5, 6, 7)
     return _ethernet_ipv4(6, head, 20 + payload), 54 + payload
-
-
-_SEVERAL = re.compile(r" </dev/null\necho; echo (rocelab-\w+)\n")
 
 
 @dataclass
@@ -121,15 +117,13 @@ class FakeNode:
         raise NotImplementedError
 
     def _answer(self, argv: tuple[str, ...]) -> tuple[int, str]:
-        if argv[:2] == ("sh", "-c") and (marks := set(_SEVERAL.findall(argv[2]))):
-            # rocelab.testbed.node.outputs
-            (mark,) = marks
-            words = [shlex.split(one) for one in _SEVERAL.sub("\0", argv[2]).split("\0")[:-1]]
-            return 0, "".join(f"{self._answer(tuple(one))[1]}\n{mark}\n" for one in words)
+        if (said := several(argv, lambda one: self._answer(one)[1])) is not None:
+            return 0, said
         line = " ".join(argv)
-        if argv == verbs_ports.LISTING:
-            sysfs = "rxe0/parent:data0\nrxe0/ports/1/link_layer:Ethernet\n"
-            return 2, verbs_ports.listing(RDMA_LINK, sysfs)
+        if argv[0] == "rdma":
+            return 0, RDMA_LINK
+        if argv == verbs_ports.SYSFS:
+            return 2, "rxe0/parent:data0\nrxe0/ports/1/link_layer:Ethernet\n"
         if "statistics" in line:
             base = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
             text = f"{base}/sent_pkts:{self.sent}\n{base}/rcvd_pkts:{self.received}\n"

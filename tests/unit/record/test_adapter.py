@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_outputs import several
 from rocelab.errors import CellError
 from rocelab.measure import counters, environment, results
 from rocelab.measure.counters import Counters
@@ -171,11 +172,14 @@ class Host:
 
     def run(self, argv, **_: object) -> Completed:
         code, said = 1, ""
-        if argv == verbs_ports.LISTING:
+        if (both := several(argv, lambda one: self.run(one).stdout)) is not None:
+            code, said = 0, both
+        elif argv[0] == "rdma":
+            code, said = 0, self.links
+        elif argv == verbs_ports.SYSFS:
             said = "mlx5_1/ports/1/link_layer:InfiniBand\nmlx5_0/ports/1/link_layer:Ethernet\n"
             if self.soft:
                 said += f"{self.soft}/parent:eth1\n{self.soft}/ports/1/link_layer:Ethernet\n"
-            said = verbs_ports.listing(self.links, said)
         elif argv == ("cat", "/sys/class/net/eth1/type"):
             code, said = 0, "1\n"
         elif argv[0] == "cat":

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from fake_outputs import several
 from rocelab.errors import TestbedError
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Completed, DataLink
@@ -54,8 +55,12 @@ class Host:
         argv = tuple(argv)
         if argv == (*hardware_roce.FUNCTIONS, self.link.netdev):
             said = self.functions
-        elif argv == verbs_ports.LISTING:
-            said = verbs_ports.listing(LINKS, SYSFS)
+        elif (both := several(argv, lambda one: self.run(one).stdout)) is not None:
+            said = both
+        elif argv == verbs_ports.LINKS:
+            said = LINKS
+        elif argv == verbs_ports.SYSFS:
+            said = SYSFS
         elif argv[0] == "devlink":
             said = self.devlink
         else:

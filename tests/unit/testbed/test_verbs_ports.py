@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from fake_outputs import several
 from rocelab.errors import CellError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import verbs_ports
@@ -84,10 +85,12 @@ class Node:
     link = DataLink("eth1", "10.0.0.1", "02:00:00:00:00:01", 9000)
 
     def __init__(self, links: str = "[]", sysfs: str = "") -> None:
-        self.said = {verbs_ports.LISTING: verbs_ports.listing(links, sysfs)}
+        self.said = {verbs_ports.LINKS: links, verbs_ports.SYSFS: sysfs}
 
     def run(self, argv: tuple[str, ...], **_: object) -> Completed:
-        return Completed(argv, 0, self.said[argv], "")
+        both = several(argv, self.said.__getitem__)
+        assert both is not None, argv
+        return Completed(argv, 0, both, "")
 
 
 NODE = Node()  # type: ignore[assignment]

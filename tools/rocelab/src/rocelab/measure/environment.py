@@ -35,6 +35,7 @@ _DPKG = r"""exec dpkg-query -W -f '${Package}\t${Version}\n' "$@" "linux-image-$
 _INTERRUPTS = {"-c": "coalescing", "-l": "channels", "-g": "rings"}
 """ethtool's options and the groups of settings that they show."""
 _MODULE = "/sys/module/rdma_rxe"
+_TIMEOUT = 300
 
 
 def describe(nodes: Sequence[Node]) -> dict[str, dict[str, Any]]:
@@ -63,7 +64,8 @@ def _node(node: Node) -> dict[str, Any]:
         if port is not None:
             commands[f"driver of {port}"] = ("sh", "-c", _VERBS_DRIVER, "sh", port.device)
             commands[f"{port}"] = ("ibv_devinfo", "-d", port.device, "-i", str(port.port))
-    said = dict(zip(commands, outputs(node, list(commands.values())), strict=True))
+    answers = outputs(node, list(commands.values()), timeout=_TIMEOUT)
+    said = dict(zip(commands, answers, strict=True))
 
     def described(port: VerbsPort | None) -> dict[str, Any] | None:
         if port is None:

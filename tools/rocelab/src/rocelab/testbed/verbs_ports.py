@@ -12,19 +12,20 @@ from rocelab.errors import CellError
 from rocelab.plans.catalog import Transport
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import Endpoint
+from rocelab.testbed.node.outputs import outputs
 
 _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
-_DEVICES = "rocelab: devices"
-# One command: each costs a round trip, and a job step where Slurm has the nodes. `ndevs` has the
-# interface of each GID: of a VLAN or a bond, too, which `rdma link` does not name. Empty entries of
-# the table cannot be read: hence -s.
-LISTING = (
+LINKS = ("rdma", "-j", "link", "show")
+"""The command whose output `on_interfaces` reads."""
+# `ndevs` has the interface of each GID: of a VLAN or a bond, too, which `rdma link` does not name.
+# Empty entries of the table cannot be read: hence -s.
+SYSFS = (
     "sh",
     "-c",
-    f"rdma -j link show; echo; echo '{_DEVICES}'; cd /sys/class/infiniband 2>/dev/null && "
+    "cd /sys/class/infiniband 2>/dev/null && "
     "grep -Hs '' */parent */node_type */ports/*/link_layer */ports/*/gid_attrs/ndevs/*",
 )
-"""The command whose output `find` reads: what `rdma link` says, then what sysfs says."""
+"""The command whose output `Sysfs.parse` reads."""
 _SYSFS_LINE = re.compile(
     r"(?P<device>[A-Za-z0-9_.-]{1,63})/(?:(?P<of>parent|node_type)|ports/(?P<port>\d{1,3})/"
     r"(?P<what>link_layer|gid_attrs/ndevs/\d{1,5})):(?P<value>[A-Za-z0-9_.: -]{1,32})"
@@ -56,7 +57,7 @@ class Sysfs:
 
     @classmethod
     def parse(cls, listing: str) -> Sysfs:
-        """Parse the second part of what `LISTING` prints; skip what is not a line of it."""
+        """Parse the output of `SYSFS`; skip other lines."""
         soft: set[str] = set()
         iwarp: set[str] = set()
         layers: dict[tuple[str, int], str] = {}
@@ -81,7 +82,7 @@ class Sysfs:
 
 
 def on_interfaces(listing: str) -> dict[tuple[str, int], str]:
-    """Return the interface of each port, empty for none, from the first part of `LISTING`.
+    """Return the interface of each port, empty for none, from the output of `LINKS`.
 
     Raises ValueError when the output is not a JSON list.
     """
@@ -122,9 +123,9 @@ class Ports:
 
 def find(node: Node) -> Ports:
     """Find the ports on a node's data interface and of the device that the inventory names."""
-    said, _, devices = node.run(LISTING, check=False).stdout.partition(f"\n{_DEVICES}\n")
+    listed, devices = outputs(node, (LINKS, SYSFS))
     try:
-        links = on_interfaces(said)
+        links = on_interfaces(listed)
     except ValueError:
         return Ports()
     named = node.adapter if isinstance(node, Endpoint) else ""
@@ -136,11 +137,6 @@ def find(node: Node) -> Ports:
         device=named,
         port=number,
     )
-
-
-def listing(links: str, sysfs: str) -> str:
-    """Return what `LISTING` prints where these are its two parts."""
-    return f"{links}\n{_DEVICES}\n{sysfs}"
 
 
 def choose(

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from rocelab.errors import TestbedError
 from rocelab.testbed.node.interface import Node
 
-_TIMEOUT = 300
 
-
-def outputs(node: Node, commands: Sequence[Sequence[str]]) -> list[str]:
+def outputs(node: Node, commands: Sequence[Sequence[str]], *, timeout: float = 60) -> list[str]:
     """Run these commands one after the other; return what each printed on stdout.
 
     What fails does not stop those behind it. Raises TestbedError if the node does not answer, or
@@ -22,7 +20,7 @@ def outputs(node: Node, commands: Sequence[Sequence[str]]) -> list[str]:
     # no command can print it by chance
     mark = f"rocelab-{secrets.token_hex(8)}"
     script = "".join(f"{shlex.join(argv)} </dev/null\necho; echo {mark}\n" for argv in commands)
-    done = node.run(("sh", "-c", script), timeout=_TIMEOUT, check=False)
+    done = node.run(("sh", "-c", script), timeout=timeout, check=False)
     *said, _rest = done.stdout.split(f"\n{mark}\n")
     if len(said) != len(commands):
         raise TestbedError(

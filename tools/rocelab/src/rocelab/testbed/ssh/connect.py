@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink
+from rocelab.testbed.node.outputs import outputs
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
 from rocelab.testbed.node.user_connection import UserNode, UserRights
@@ -30,8 +31,6 @@ shift
 for path; do timeout 20 ssh -F none -o "ControlPath=$path" -O exit -- host; done
 rm -rf -- "$folder"
 """
-# one command: each costs a round trip, and a job step where Slurm has the nodes
-_WHO_AND_WHERE = 'id -u; exec "$@"'
 _UNKNOWN_LINK = DataLink("", "", "", 0)
 _N = TypeVar("_N", bound=UserNode)
 _R = TypeVar("_R", bound=UserRights)
@@ -141,9 +140,8 @@ def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_
     if it is empty, the host may refuse it. Raises TestbedError.
     """
     bare = node_at(_UNKNOWN_LINK, target)
-    words = ("sh", "-c", _WHO_AND_WHERE, "sh", *data_interface.command(host.netdev))
-    user, _, listing = bare.run(words, check=False).stdout.partition("\n")
-    is_root = user == "0"
+    user, listing = outputs(bare, (("id", "-u"), data_interface.command(host.netdev)))
+    is_root = user.strip() == "0"
     target = replace(target, is_root=is_root)
     link = data_interface.parse(listing, host.netdev, host=host.name)
     target = replace(target, environment=site_environment.of(bare, host))
