@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import traceback
+from pathlib import Path
 
 from rocelab.errors import MissingError, RocelabError, UsageError
 
@@ -112,6 +113,20 @@ def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
         cause="the operating system refuses it",
         action=action or _ELSEWHERE,
     )
+
+
+def check_new_file(path: Path, what: str, *, action: str) -> None:
+    """Refuse a path to which a finished temporary file cannot be renamed. Raises UsageError."""
+    if path.name in ("", ".."):
+        raise UsageError(
+            f"{path} cannot be {what}", cause="it is the name of a folder", action=action
+        )
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is not a regular file",
+            cause=f"{what} is written to a temporary file and then renamed",
+            action=action,
+        )
 
 
 def out_of_memory() -> RocelabError:

@@ -177,11 +177,6 @@ def read_named(path: Path, *, limit: int) -> bytes:
         return _whole(file, str(path), limit)
 
 
-def is_replaceable(path: Path) -> bool:
-    """Say whether a new file may take the place of what a user names: nothing or a regular file."""
-    return path.is_file() or not path.exists()
-
-
 def _entry(name: str) -> str:
     """The name of an entry. Raises ValueError when it leads elsewhere."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from rocelab._core import Annotation
 from rocelab.capture.analysis import read_whole
-from rocelab.conditions import explained
+from rocelab.conditions import check_new_file, explained
 from rocelab.errors import RocelabError, UsageError
 
 SCHEMA = "rocelab.annotate/1"
@@ -49,12 +48,7 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
                 cause="the annotated copy must not overwrite its source",
                 action="Name another file after -o.",
             )
-    if output.exists() and not stat.S_ISREG(output.stat().st_mode):
-        raise UsageError(
-            f"{output} is not a regular file",
-            cause="the new capture is written to a temporary file and then renamed",
-            action="Name a file after -o.",
-        )
+    check_new_file(output, "the new capture", action="Name a file after -o.")
 
 
 def _failed(error: OSError, wire: Path) -> RocelabError:

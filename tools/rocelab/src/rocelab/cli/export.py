@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from rocelab.cli.options import JoinTraces, JoinWhere, OneClock, Port
-from rocelab.errors import UsageError
 from rocelab.terminal import console
 
 
@@ -37,22 +36,11 @@ def export(
     """
     console.say(f"reading {where}")
     from rocelab import correlate
-    from rocelab.conditions import explained
+    from rocelab.conditions import check_new_file, explained
     from rocelab.correlate import trace_events
-    from rocelab.directory import Directory, is_replaceable
+    from rocelab.directory import Directory
 
-    if perfetto.name in ("", ".."):
-        raise UsageError(
-            f"{perfetto} cannot be the trace",
-            cause="it is the name of a folder",
-            action="Name a file with --perfetto.",
-        )
-    if not is_replaceable(perfetto):
-        raise UsageError(
-            f"{perfetto} is not a regular file",
-            cause="the trace is written to a temporary file and then renamed",
-            action="Name a file with --perfetto.",
-        )
+    check_new_file(perfetto, "the trace", action="Name a file with --perfetto.")
     places = correlate.find(where, trace or (), one_clock=one_clock)
     converted = []
     for number, place in enumerate(places, 1):

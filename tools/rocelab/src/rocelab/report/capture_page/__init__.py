@@ -13,9 +13,8 @@ from altair.utils.schemapi import debug_mode
 
 from rocelab.capture import Analysis
 from rocelab.capture.picture import Picture
-from rocelab.conditions import explained
-from rocelab.directory import Directory, is_replaceable
-from rocelab.errors import UsageError
+from rocelab.conditions import check_new_file, explained
+from rocelab.directory import Directory
 from rocelab.report import render
 from rocelab.report.capture_page.document import compose
 
@@ -25,18 +24,7 @@ def write(found: Analysis, picture: Picture, into: Path) -> None:
 
     Raises UsageError or MissingError if it cannot be written.
     """
-    if into.name in ("", ".."):
-        raise UsageError(
-            f"{into} cannot be the page",
-            cause="it is the name of a folder",
-            action="Name a file with --html.",
-        )
-    if not is_replaceable(into):
-        raise UsageError(
-            f"{into} is not a regular file",
-            cause="the page is written to a temporary file and then renamed",
-            action="Name a file with --html.",
-        )
+    check_new_file(into, "the page", action="Name a file with --html.")
     # Altair validates every part of a chart as it is made; tests validate whole charts instead
     with debug_mode(arg=False):
         page = render.page(compose(found.result, picture))
