@@ -2,7 +2,7 @@
 """Two and four machines under names that are not their own: demo, quick study, transfer.
 
 alpha (n1) ┐
-beta  (n2) ├ switch: the data link and a common network; SSH reaches each by a network of its own
+beta  (n2) ├ switch: the data link and a common network; SSH reaches each by its own network
 gamma (n3) ┤
 delta (n4) ┘
 """
@@ -23,6 +23,7 @@ import pytest
 import slurm_machines
 import ssh_inventory
 import vmlab
+from command_line import rocelab
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import install_probes
@@ -71,8 +72,7 @@ def by_ssh(folder: Path) -> Iterator[Run]:
             # the last ones first: the demo takes another pair of four than of two
             hosts = ssh_inventory.write(folder / "hosts.toml", dict(reversed(named.items())))
             by = () if words[0] == "doctor" else ("--provider", "ssh")
-            argv = [*ROCELAB, *words, *by, "--inventory", str(hosts)]
-            return subprocess.run(argv, capture_output=True, text=True, timeout=_HOUR, check=False)
+            return rocelab(*words, *by, "--inventory", str(hosts), timeout=_HOUR)
 
         yield run
 

@@ -94,7 +94,7 @@ def ab(
         answer = comparison.answer(second)
     # its machines are down now, and leave their memory to those of the check
     checked = _checked(chosen, (first, second)) if check else None
-    sentence = f"{answer.sentence}; {checked.sentence}" if checked else answer.sentence
+    sentence = ab_tables.sentence(answer, checked)
     beyond = answer.beyond(threshold)
     document = {
         **ab_tables.document(answer, first.text, second.text, comparison.runs),

@@ -104,10 +104,15 @@ def _part(series: Series) -> tuple[str, str] | None:
     account = _account(series)
     if account is None:
         return None
-    context, owner = account
+    found = part_of(*account)
+    return found if found in LABELS else None
+
+
+def part_of(context: str, owner: str) -> tuple[str, str]:
+    """(owner, context) under which the work of a context counts: its part of the stack."""
     if owner == "benchmark" and context in ("fault", "kthread"):
         context = "syscall"
-    return (owner, context) if (owner, context) in LABELS else None
+    return owner, context
 
 
 USER = ("benchmark", "user")

@@ -13,7 +13,7 @@ from rocelab import accelerators, units
 from rocelab.group_by import group_by
 from rocelab.record.folded_stacks import Frames, Stacks
 from rocelab.record.read import Run
-from rocelab.report import charts, facts, palette
+from rocelab.report import charts, cpu_split, facts, palette
 from rocelab.report.charts import Spec
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 from rocelab.report.palette import Colour
@@ -109,7 +109,7 @@ def _tree(microseconds: Mapping[Frames, int]) -> _Frame:
 
 
 def _by_file(frames: Frames) -> Iterator[str]:
-    """Leave out the addresses in a program's files: each would be a bar of its own."""
+    """Leave out the addresses in a program's files: each would make a separate bar."""
     before = ""
     for frame in frames:
         file, address, _ = frame.partition("+0x")
@@ -120,10 +120,7 @@ def _by_file(frames: Frames) -> Iterator[str]:
 
 def _key(frames: Frames) -> tuple[str, str]:
     context, owner = (*frames, "", "")[:2]
-    context = context.partition(".")[0]
-    if owner == "benchmark" and context in {"fault", "kthread"}:
-        context = "syscall"
-    return owner, context
+    return cpu_split.part_of(context.partition(".")[0], owner)
 
 
 def _colour(frames: Frames) -> Colour:

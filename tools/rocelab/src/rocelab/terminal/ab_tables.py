@@ -27,6 +27,11 @@ _SAID = 20
 """Lines of a kernel's complaint."""
 
 
+def sentence(answer: Answer, checked: Check | None) -> str:
+    """The answer in a sentence, with what the check of the drivers found."""
+    return f"{answer.sentence}; {checked.sentence}" if checked else answer.sentence
+
+
 def render(
     answer: Answer,
     base: str,
@@ -55,8 +60,10 @@ def render(
         parts += _check(checked)
     worse = any(counter.is_worse for counter in answer.counters)
     bad = beyond or worse or (checked and not checked.is_good)
-    sentence = f"{answer.sentence}; {checked.sentence}" if checked else answer.sentence
-    parts += [Text(""), *_lines(sentence, style=f"bold {'red' if bad else 'green'}")]
+    parts += [
+        Text(""),
+        *_lines(sentence(answer, checked), style=f"bold {'red' if bad else 'green'}"),
+    ]
     return Group(*parts)
 
 

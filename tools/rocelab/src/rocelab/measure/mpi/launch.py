@@ -96,8 +96,7 @@ def prepared(
     first = machine_of(nodes[0])
     # not in /run: only root can write there, and many hosts mount it noexec
     folder = first.run(("mktemp", "-d", "-t", "rocelab-mpi.XXXXXX")).stdout.strip()
-    programs = {"agent": _AGENT, "rank": _RANK, "find": _FIND}
-    files = {**suite_files, **programs}
+    files = {**suite_files, "agent": _AGENT, "rank": _RANK, "find": _FIND}
     files |= {f"node.{i}": recipe.as_file(each) for i, each in enumerate(settings)}
     pairs = [word for name, text in files.items() for word in (name, text)]
 
