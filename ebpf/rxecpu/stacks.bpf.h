@@ -20,8 +20,8 @@ struct {
 } stack_traces SEC(".maps");
 
 /*
- * Those whose place in the first table another one has. A place holds one stack for good, so that
- * without this the most frequent one of all can be lost from its first sample to its last.
+ * Stacks whose place in the first table is taken. A place keeps its first stack, so that without
+ * this table even the most frequent stack could lose all its samples.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);

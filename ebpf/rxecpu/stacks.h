@@ -26,8 +26,7 @@ enum stack_kind {
 };
 
 struct stack_key {
-	/* numbers of stacks, from STACK_ENTRIES on in the second table; STACK_NONE; negative: lost
-	 */
+	/* number of a stack, from STACK_ENTRIES on in the second table; STACK_NONE; < 0: lost */
 	__s32 kernel, user;
 	__u32 tgid;
 	__u16 kind;

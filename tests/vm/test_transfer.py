@@ -89,7 +89,7 @@ def test_a_file_goes_over_each_transport(both: Testbed, tmp_path: Path) -> None:
         busy = rows.filter(metric="cpu.user.benchmark", kind="time")
         assert set(busy["node"]) == {"n1", "n2"}
         assert busy["value"].min() > 0  # type: ignore[operator]
-    # the driver's part is in the stacks of RoCE alone, whatever code it ran
+    # the driver's part is only in the stacks of RoCE
     for stacks in read.load(outcome.path).stacks:
         owners = {frames[1] for frames in stacks.microseconds}
         assert ("rxe" in owners) == (stacks.transport != "tcp"), (stacks.transport, owners)

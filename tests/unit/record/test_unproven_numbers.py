@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbers whose cell.json is damaged have no proof: whatever reads results leaves them out."""
+"""Numbers whose cell.json is damaged have no proof: every reader of results leaves them out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _fits(run: Path) -> str:
 def _shown(run: Path) -> str:
     text = io.StringIO()
     run_tables.show(run, Console(file=text, width=120))
-    # what cells failed is told by cell.json, numbers by the results
+    # cell.json says which cells failed; the numbers are in the results
     return text.getvalue().partition("Failed")[0]
 
 

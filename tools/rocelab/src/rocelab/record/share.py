@@ -107,7 +107,7 @@ def masked(run: Run) -> Run:
         cells=tuple(_cell(cell, mask) for cell in run.cells),
         table=run.table.with_columns(pl.col("node").replace(name)),
         series=tuple(replace(one, node=name.get(one.node, one.node)) for one in run.series),
-        stacks=(),  # they name whatever else ran on the machines
+        stacks=(),  # they name everything that ran on the machines
     )
 
 
