@@ -30,6 +30,7 @@ from rocelab.testbed.node.prepare_node import (
     unload,
 )
 from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.last_words import last_words
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
 
@@ -37,6 +38,8 @@ Say = Callable[[str], None]
 COUNT = 10_000
 """Hostile frames for each side."""
 NAMES: tuple[Which, Which] = ("base", "change")
+_CONSOLE_LINES = 200
+"""Of a dead machine, in which its last complaint is looked for."""
 _DEATH_SECONDS = 10
 """Until the supervisor has noticed that a machine ended."""
 _TRANSPORTS = ("rxe-v2", "rxe-v2")
@@ -143,12 +146,12 @@ class _Machines:
             if time.monotonic() >= deadline:
                 return ()
             time.sleep(0.1)
-        console = testbed.state.console_tail(node.name, lines=200).splitlines()
-        said = kernel_log.complaints(console) or console[-1:]
+        console = testbed.state.console(node.name)
+        said = kernel_log.complaints(console[-_CONSOLE_LINES:]) or console[-1:]
         why = "".join(said[:1])
         for during in (TESTS, FRAMES):  # which is said anyway
             why = why.removesuffix(f" ({during})")
-        return (f"the node died: {why}", *console[-20:])
+        return (f"the node died: {why}", *last_words(console))
 
 
 @contextmanager

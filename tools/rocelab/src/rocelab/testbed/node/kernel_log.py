@@ -37,13 +37,18 @@ def upset_since(node: Node, line: str) -> list[str]:
     return complaints(log[marks[-1] + 1 if marks else 0 :])
 
 
+def is_upset(line: str) -> bool:
+    """Say whether a line of a log or console is one that a healthy kernel does not print."""
+    # a program's own fault, such as perftest's after a killed server, is none of the kernel's
+    return not line.startswith("traps: ") and _UPSET.search(line) is not None
+
+
 def complaints(lines: Iterable[str]) -> list[str]:
     """Return the lines of a log or console that a healthy kernel does not print, as above."""
     found, during = [], ""
     for text in lines:
         if _MARK in text:
             during = f" ({text.partition(_MARK)[2].strip()})"
-        # a program's own fault, such as perftest's after a killed server, is none of the kernel's
-        elif not text.startswith("traps: ") and _UPSET.search(text):
+        elif is_upset(text):
             found.append(f"{_TIME.sub('', text)}{during}")
     return found

@@ -113,6 +113,8 @@ class TestbedSpec:
     """Number per machine; None: the best number for measuring."""
     lockstep: str = ""
     """QEMU's plugin that keeps two machines on one clock; empty: each has its own."""
+    kernel_workarounds: str = ""
+    """Kernel parameters that avoid faults of this machine's QEMU."""
 
     @property
     def machines(self) -> tuple[NodeSpec, ...]:
@@ -168,12 +170,12 @@ def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def kernel_command_line() -> str:
+def kernel_command_line(workarounds: str = "") -> str:
     """Return the kernel command line of every node. A panic ends the machine (`-no-reboot`)."""
     return (
         "console=ttyS0 loglevel=5 panic=-1 oops=panic net.ifnames=0 random.trust_cpu=on "
-        "no_timer_check tsc=reliable cryptomgr.notests"
-    )
+        f"no_timer_check tsc=reliable cryptomgr.notests {workarounds}"
+    ).rstrip()
 
 
 def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
@@ -194,7 +196,7 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
         *("-machine", "q35", "-cpu", accelerator.cpu, *accelerator.qemu),
         *("-smp", str(spec.vcpus), "-m", str(node.memory_mb)),
         *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio")),
-        *("-append", kernel_command_line()),
+        *("-append", kernel_command_line(spec.kernel_workarounds)),
         *("-drive", f"if=none,id=image,format=raw,readonly=on,file={_escape(image)}/root.sqfs"),
         *("-device", "virtio-blk-pci,drive=image"),
         *("-serial", f"file:{state / node.name}.console"),

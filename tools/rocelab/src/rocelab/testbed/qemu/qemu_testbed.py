@@ -41,6 +41,7 @@ from rocelab.testbed.qemu.machine_spec import (
     peer_port_mac,
     port_mac,
 )
+from rocelab.testbed.qemu.qemu_version import kernel_workarounds, qemu_version
 from rocelab.testbed.qemu.state_folder import State
 
 _SWITCH_MB = 512
@@ -201,17 +202,14 @@ class QemuTestbed:
 
     def environment(self) -> dict[str, Any]:
         """Describe the testbed for run.json."""
-        version = subprocess.run(
-            ["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True
-        ).stdout.splitlines()[0]
         facts = artifacts.facts(Path(self.spec.image) / "image.json")
         return {
             "provider": Provider.QEMU,
-            "qemu": version,
+            "qemu": qemu_version(),
             "accelerator": self.spec.accelerator,
             "host_cpu": _host_cpu(),
             "image": facts,
-            "kernel_command_line": kernel_command_line(),
+            "kernel_command_line": kernel_command_line(self.spec.kernel_workarounds),
             "memory_mb": self.spec.nodes[0].memory_mb,
             "vcpus": self.spec.vcpus,
             "data_link": _data_link(self.spec),
@@ -462,6 +460,7 @@ def up(
         switch=NodeSpec(machines + 1, ports[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
         lockstep=str(artifacts.lockstep()) if lockstep else "",
+        kernel_workarounds=kernel_workarounds(accelerator, qemu_version()),
     )
     what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""

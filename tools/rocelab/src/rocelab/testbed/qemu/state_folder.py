@@ -26,6 +26,7 @@ from rocelab.directory import read_named
 from rocelab.errors import TestbedError, UsageError
 from rocelab.record import json_text
 from rocelab.testbed import lock
+from rocelab.testbed.qemu.last_words import last_words
 from rocelab.testbed.qemu.machine_spec import TestbedSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
@@ -143,17 +144,16 @@ class State:
         except (OSError, ValueError):
             return {}
 
-    def console_tail(self, node: str, lines: int = 20) -> str:
-        """Return the last lines of a node's console, or those that lead up to its last panic."""
+    def console(self, node: str) -> list[str]:
+        """Return the lines of a node's console."""
         try:
-            text = (self.path / f"{node}.console").read_text(errors="replace").splitlines()
+            return (self.path / f"{node}.console").read_text(errors="replace").splitlines()
         except FileNotFoundError:
-            return ""
-        panics = [number for number, line in enumerate(text) if "Kernel panic" in line]
-        if panics:
-            # the kernel prints the reason before this line, registers and stack after it
-            return "\n".join(text[max(0, panics[-1] - lines) : panics[-1] + 1])
-        return "\n".join(text[-lines:])
+            return []
+
+    def console_tail(self, node: str) -> str:
+        """Return the last lines of a node's console, or its last panic with what led to it."""
+        return "\n".join(last_words(self.console(node)))
 
     def stop(self, timeout: float = 30) -> None:
         """Ask the supervisor to stop all machines, and wait until it has ended."""
