@@ -275,7 +275,7 @@ class Run:
         if self.process.returncode == ExitCode.OK:
             return  # it had just ended
         assert self.process.returncode == ExitCode.INTERRUPTED, self.said
-        assert signum.name in self.said
+        assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
         assert "Traceback" not in self.said
         if self.folder is not None and (self.folder / "run.json").exists():
             meta = json.loads((self.folder / "run.json").read_text())

@@ -61,14 +61,6 @@ class Lines:
         console.say(text)
 
 
-def _interrupted(outcome: RunOutcome) -> RocelabError:
-    return RocelabError(
-        f"interrupted by {outcome.ended_by}",
-        cause=f"the finished cells are kept ({outcome.ok} are good); the one that ran is not",
-        action=f"Continue with `rocelab run --resume {outcome.path}`.",
-    )
-
-
 def carry_out(
     plan: Plan,
     *,
@@ -96,7 +88,11 @@ def carry_out(
     if outcome.error:
         console.show_error(outcome.error)
     if outcome.ended_by:
-        console.show_error(_interrupted(outcome))
+        console.show_interruption(
+            outcome.ended_by,
+            kept=f"the finished cells ({outcome.ok} are good); the one that ran is not",
+            action=f"continue with `rocelab run --resume {outcome.path}`",
+        )
     if not outcome.ok and not outcome.failed:
         raise typer.Exit(int(outcome.exit_code))
     console.say("writing the report")

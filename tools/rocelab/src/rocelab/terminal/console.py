@@ -98,12 +98,22 @@ def show_error(error: RocelabError) -> None:
                 err().print(f"    {line}", markup=False)
 
 
-def show_interruption(by: str) -> None:
-    """Print what an interruption leaves, and how to go on."""
+_interruptions: list[str] = []
+
+
+def show_interruption(
+    by: str,
+    kept: str = "files that were finished; of a run, every finished cell",
+    action: str = "give the command again; continue a run with `rocelab run --resume RUN`",
+) -> None:
+    """Print what an interruption leaves, and how to go on; the first caller knows most."""
+    if _interruptions:
+        return
+    _interruptions.append(by)
     err().print(
-        f"rocelab: interrupted by {by}\n"
-        "  what is kept: files that were finished; of a run, every finished cell\n"
-        "  what to do: give the command again; continue a run with `rocelab run --resume RUN`",
+        f"rocelab: interrupted by {clean(by)}\n"
+        f"  what is kept: {clean(kept)}\n"
+        f"  what to do: {clean(action)}",
         markup=False,
     )
 
