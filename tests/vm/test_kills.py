@@ -299,9 +299,21 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         yield whole
 
 
-@pytest.mark.parametrize("share", moments("veth SIGKILL"))
+@pytest.mark.parametrize(
+    ("share", "signum"),
+    [
+        pytest.param(share, signum, id=f"{signum.name}-{share:.2f}", marks=marks)
+        for signum, marks in (
+            (signal.SIGKILL, ()),
+            # in `make test` on two machines
+            (signal.SIGTERM, pytest.mark.long),
+            (signal.SIGHUP, pytest.mark.long),
+        )
+        for share in moments(f"veth {signum.name}")
+    ],
+)
 def test_a_run_on_one_machine(
-    on_veth: Killed, share: float, request: pytest.FixtureRequest
+    on_veth: Killed, share: float, signum: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
     """Its captures run on the machine itself."""
-    kill(on_veth, share, request)
+    kill(on_veth, share, request, signum)
