@@ -91,7 +91,7 @@ def carry_out(
         console.show_interruption(
             outcome.ended_by,
             kept=f"the finished cells ({outcome.ok} are good); the one that ran is not",
-            action=f"continue with `rocelab run --resume {outcome.path}`",
+            advice=f"continue with `rocelab run --resume {outcome.path}`",
         )
     if not outcome.ok and not outcome.failed:
         raise typer.Exit(int(outcome.exit_code))

@@ -104,7 +104,7 @@ _interruptions: list[str] = []
 def show_interruption(
     by: str,
     kept: str = "files that were finished; of a run, every finished cell",
-    action: str = "give the command again; continue a run with `rocelab run --resume RUN`",
+    advice: str = "give the command again; continue a run with `rocelab run --resume RUN`",
 ) -> None:
     """Print what an interruption leaves, and how to go on; the first caller knows most."""
     if _interruptions:
@@ -113,7 +113,7 @@ def show_interruption(
     err().print(
         f"rocelab: interrupted by {clean(by)}\n"
         f"  what is kept: {clean(kept)}\n"
-        f"  what to do: {clean(action)}",
+        f"  what to do: {clean(advice)}",
         markup=False,
     )
 
