@@ -125,7 +125,7 @@ class TestMachines:
         done = run(machines, "doctor", "--hosts")
         print(f"doctor --hosts, {machines} machines: {time.monotonic() - began:.1f} s")
         lines = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
-        assert "MPI exchange: " in lines[-1]
+        assert f"MPI exchange: {machines} ranks over rxe-v2" in lines[-1]
         assert not [each for each in lines if each[:3] != "ok " and "clocks: " not in each]
 
     def test_transfer(self, run: Run, machines: int, tmp_path: Path) -> None:

@@ -133,6 +133,13 @@ def test_an_error_names_what_a_node_lacks(
     assert action in caught.value.action
 
 
+@pytest.mark.parametrize("hosts", [2, 5, 100])
+def test_each_host_runs_a_rank(hosts: int) -> None:
+    benchmark = launch_check.exchange_cell(V2, hosts).benchmark
+    assert benchmark.nodes == hosts
+    assert benchmark.test == "alltoall"
+
+
 def test_two_nodes_with_one_control_address() -> None:
     same = (ControlEnd("peer0", "172.31.0.15"),) * 2
     here = {"ip -j addr show up": addresses("172.31.0.15")}

@@ -272,6 +272,30 @@ def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_batch_job_whose_time_is_over(cluster: Cluster) -> None:
+    """Slurm ends the steps first; rocelab's log says why before Slurm ends rocelab, too."""
+    plan, out = cluster.here / "late.toml", cluster.here / "late"
+    plan.write_text(PLAN.format(seconds=200))
+    done = cluster.run(*ROCELAB, "run", str(plan), "--submit", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.split()[2]
+    log = out / f"slurm-{job}.log"
+    # wait_until says what the cluster logged if it does not happen
+    cluster.wait_until(lambda: log.exists() and "run 2" in log.read_text(), 120)
+    cut = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+    assert cut.returncode == 0, cut.stderr
+    cluster.wait_until(
+        lambda: not cluster.run("squeue", "--noheader", f"--jobs={job}").stdout.strip(), 240
+    )
+    said = log.read_text()
+    print(said)
+    assert "Traceback" not in said
+    assert f"rocelab: Slurm's job {job} has ended: its time is over" in said
+    assert "likely cause: its time limit was 1:00" in said
+    assert "rocelab run --resume" in said
+
+
+@pytest.mark.long
 def test_a_node_that_vanishes(tmp_path: Path) -> None:
     """A lost node is told from a failed command, before a run and in it."""
     with slurm_cluster.running() as cluster:

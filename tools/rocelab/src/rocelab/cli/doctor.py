@@ -184,10 +184,10 @@ def doctor(
 ) -> None:
     """Check what this machine has and say how to get what it lacks.
 
-    With --mpi, check what two ranks on a testbed's nodes need, let them exchange messages, and
-    prove the transport from the wire. With --hosts, check the inventory's hosts: login, clocks,
+    With --mpi, check what a rank on each of a testbed's nodes needs, let them exchange messages,
+    and prove the transport from the wire. With --hosts, check the inventory's hosts: login, clocks,
     driver and probes, networks both ways, MTU end to end, capture, GIDs, locked memory, a message
-    over the devices, one by MPI. Exits with 3 if anything is missing or wrong.
+    over the devices, and MPI between all. Exits with 3 if anything is missing or wrong.
     """
     if hosts and mpi:
         raise UsageError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -16,6 +16,7 @@ from rocelab.measure.rig import Rig
 from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.mpi.diagnosis import diagnose
 from rocelab.plans.catalog import Transport
+from rocelab.plans.plan import Cell
 from rocelab.testbed import control_network
 from rocelab.testbed.node import Completed, Node
 from rocelab.testbed.node.endpoint import machines
@@ -36,7 +37,7 @@ transports = ["{transport}"]
 probes = []
 [[benchmark]]
 tool = "mpibench"
-test = "latency"
+test = "alltoall"
 sizes = [4, 4096]
 iterations = 10
 timeout = 90
@@ -183,15 +184,23 @@ def _addresses(host: Node) -> set[str]:
     return {str(own.ip) for _, own in control_network.addresses(listing)}
 
 
+def exchange_cell(transport: Transport, nodes: int) -> Cell:
+    """Return a cell in which each of the nodes sends to each other; more than a plan may have."""
+    (cell,) = plan_file.from_toml(_EXCHANGE.format(transport=transport.name), "doctor").cells()
+    mpi = cell.benchmark.mpi
+    assert mpi is not None
+    spread = replace(mpi, ranks=nodes, ranks_per_node=1)
+    return replace(cell, benchmark=replace(cell.benchmark, mpi=spread))
+
+
 def _exchange(rig: Rig, transport: Transport) -> str:
-    """Run two ranks that exchange some messages, and prove the transport."""
-    plan = plan_file.from_toml(_EXCHANGE.format(transport=transport.name), "doctor")
-    (cell,) = plan.cells()
+    """Let a rank on each node exchange messages with each other, and prove the transport."""
+    cell = exchange_cell(transport, len(rig.nodes))
     with tempfile.TemporaryDirectory(prefix="rocelab-doctor-") as folder:
         outcome = measure(cell, rig, Path(folder))
         error = outcome.error
         if error is None:
-            return f"two ranks over {transport.name}, proven by the wire"
+            return f"{len(rig.nodes)} ranks over {transport.name}, proven by the wire"
         output = "".join(
             path.read_text("utf-8") for path in sorted(Path(folder).glob("*/mpirun.*"))
         )
