@@ -101,6 +101,18 @@ def test_a_cost_of_some_packets(tmp_path: Path) -> None:
     assert found.moved[0].noise == pytest.approx(40_000 / COUNT)
 
 
+def test_one_round_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    """A difference that may be chance comes with what to do; two rounds need no such words."""
+    twice = {name: [*values, *values] for name, values in QUIET.items()}
+    said = []
+    for folder, stages in (("one", QUIET), ("two", twice)):
+        found = answer(tmp_path / folder, stages, stages)
+        with console.out().capture() as printed:
+            console.out().print(ab_tables.render(found, "a", "b", ()))
+        said.append("take --rounds 2" in printed.get())
+    assert said == [True, False]
+
+
 def test_rounds_that_differ_hide_a_mean(tmp_path: Path) -> None:
     base = {"tx.icrc": [(960, 960), (960, 1400)]}
     found = answer(tmp_path, base, {"tx.icrc": [(960, 1200), (960, 1300)]})

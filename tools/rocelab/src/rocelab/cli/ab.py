@@ -88,6 +88,10 @@ def ab(
     driver_turns.check(chosen)
     first, second = side.parse(base), side.parse(change)
     check_out_dir(out)
+    if check:
+        from rocelab.measure import driver_check
+
+        driver_check.require_programs(chosen, (first, second))  # not after minutes of measuring
     with _Comparison(chosen, first, out, rounds, threshold) as comparison:
         if bisect:
             second, patch = _first_beyond(comparison, second)

@@ -56,6 +56,12 @@ class _Driven:
     mtu: int
 
 
+def require_programs(plan: Plan, sides: tuple[Side, Side]) -> None:
+    """Raise MissingError unless what sends hostile frames was built for both sides' lines."""
+    for line in sorted({side.line or plan.testbed.line for side in sides}):
+        artifacts.check_program("frame_fuzz", line)
+
+
 def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Say) -> Check:
     """Run the tests on both sides, then send hostile frames to each."""
     where = plan.testbed
@@ -63,8 +69,6 @@ def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Sa
         _Driven(name, side, driver, side.line or where.line, side.mtu or where.mtu)
         for name, side, driver in zip(NAMES, sides, built, strict=True)
     ]
-    for line in {one.line for one in driven}:
-        artifacts.check_program("frame_fuzz", line)  # before machines boot
     without = sorted({one.line for one in driven if not artifacts.rdma_core_tests(one.line)})
     with _Machines(say) as machines:
         troubles: list[Trouble] = []

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rocelab import units
+from rocelab import accelerators, units
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.compare.driver_counters import Moved
 from rocelab.record.driver_check import Check
@@ -56,6 +56,8 @@ def render(
             f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
             f"take --rounds {needed}."
         )
+    if answer.rounds == 1 and accelerators.of(answer.accelerator).counts_instructions:
+        parts += _lines("One round cannot tell a small change from chance: take --rounds 2.")
     if checked:
         parts += _check(checked)
     worse = any(counter.is_worse for counter in answer.counters)
