@@ -43,6 +43,9 @@ iterations = 10
 timeout = 90
 """
 
+_SECONDS_A_RANK = 30
+"""Emulated nodes may share two processors: each further rank then takes longer to start."""
+
 
 @dataclass(frozen=True)
 class LaunchCheck:
@@ -190,7 +193,8 @@ def exchange_cell(transport: Transport, nodes: int) -> Cell:
     mpi = cell.benchmark.mpi
     assert mpi is not None
     spread = replace(mpi, ranks=nodes, ranks_per_node=1)
-    return replace(cell, benchmark=replace(cell.benchmark, mpi=spread))
+    limit = max(cell.benchmark.timeout, _SECONDS_A_RANK * nodes)
+    return replace(cell, benchmark=replace(cell.benchmark, mpi=spread, timeout=limit))
 
 
 def _exchange(rig: Rig, transport: Transport) -> str:
