@@ -12,7 +12,7 @@
 #define MAX_DEVICES 64
 
 struct search {
-	const struct qp_owner *owner;
+	const struct task_places *owner;
 	struct bpf_map *owned;
 	__u32 dev;
 	int hidden; /* queue pairs whose process we may not look at */
@@ -20,11 +20,9 @@ struct search {
 	int err;
 };
 
-int qp_owner_find(struct qp_owner *owner, const struct packet_filter *filter,
+int qp_owner_find(struct task_places *owner, const struct packet_filter *filter,
 		  const struct driver *driver)
 {
-	int status = 0;
-
 	if (!packet_filter_by_owner(filter))
 		return 0;
 	if (driver->kind != DRIVER_INSTRUMENTED)
@@ -33,11 +31,7 @@ int qp_owner_find(struct qp_owner *owner, const struct packet_filter *filter,
 				 "are new",
 				 "load rocelab's driver: make module",
 				 "cannot choose queue pairs by cgroup or network namespace");
-	if (filter->cgroup)
-		status = cgroup_find(filter->cgroup, &owner->cgroup);
-	if (!status && filter->netns)
-		status = netns_find(filter->netns, &owner->netns);
-	return status;
+	return task_places_find(owner, filter->cgroup, filter->netns);
 }
 
 static int put(struct bpf_map *owned, __u32 dev, __u32 qpn)
@@ -68,17 +62,10 @@ int qp_owner_calibrate(struct bpf_map *owned, const struct packet_filter *filter
 	return cannot_write(bpf_map__delete_elem(owned, &key, sizeof(key), 0) ? -errno : 0);
 }
 
-static int owns(const struct qp_owner *owner, __u32 pid)
-{
-	int has = owner->cgroup.id ? cgroup_has(&owner->cgroup, pid) : 1;
-
-	return has > 0 && owner->netns ? netns_has(owner->netns, pid) : has;
-}
-
 static void look(void *context, const struct rdma_qp *qp)
 {
 	struct search *search = context;
-	int has = qp->pid ? owns(search->owner, qp->pid) : 0;
+	int has = qp->pid ? task_places_have(search->owner, qp->pid) : 0;
 	int err = has > 0 ? put(search->owned, search->dev, qp->qpn) : 0;
 
 	if (err == -E2BIG)
@@ -89,11 +76,11 @@ static void look(void *context, const struct rdma_qp *qp)
 		search->hidden++;
 }
 
-int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned)
+int qp_owner_add(const struct task_places *owner, struct bpf_map *owned)
 {
 	struct search search = {.owner = owner, .owned = owned};
 	static struct rdma_dev devs[MAX_DEVICES];
-	int n = owner->cgroup.id || owner->netns ? rdma_dev_list(devs, MAX_DEVICES) : 0;
+	int n = task_places_chosen(owner) ? rdma_dev_list(devs, MAX_DEVICES) : 0;
 
 	for (int i = 0; i < n && !search.err; i++) {
 		search.dev = devs[i].index;

@@ -19,22 +19,16 @@ struct owned_qp {
 
 struct bpf_map;
 
-/* what the programs compare with; 0: nothing */
-struct qp_owner {
-	struct cgroup_place cgroup;
-	__u32 netns;
-};
-
 /* Functions that return int return 0, or print the error and return the exit status. */
 
 /* What the filter names. Only the instrumented driver says which queue pairs are new. */
-int qp_owner_find(struct qp_owner *owner, const struct packet_filter *filter,
+int qp_owner_find(struct task_places *owner, const struct packet_filter *filter,
 		  const struct driver *driver);
 /* The number of calibration's packets, while it lasts: dev and qpn as they pass the filter. */
 int qp_owner_calibrate(struct bpf_map *owned, const struct packet_filter *filter, __u32 dev,
 		       bool begin);
 /* Add the queue pairs that are there already. Call when the programs are attached. */
-int qp_owner_add(const struct qp_owner *owner, struct bpf_map *owned);
+int qp_owner_add(const struct task_places *owner, struct bpf_map *owned);
 
 /* At the end: say how many new queue pairs found no room, if any. */
 void qp_owner_say_lost(__u64 lost);

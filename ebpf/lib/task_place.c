@@ -81,11 +81,11 @@ int netns_find(const char *name, __u32 *inode)
 	return 0;
 }
 
-int cgroup_has(const struct cgroup_place *place, __u32 pid)
+/* A process's path in the hierarchy of version 2, "" if it has none; a negative errno. */
+static int cgroup_path(__u32 pid, char **into)
 {
-	size_t room = 0, length = strlen(place->path);
-	char path[32], *line = NULL;
-	int found = 0;
+	char path[32], *line = NULL, *found = NULL;
+	size_t room = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
@@ -95,12 +95,48 @@ int cgroup_has(const struct cgroup_place *place, __u32 pid)
 	/* "0::/a/b": version 2 has number 0 and no controllers */
 	while (!found && getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		found = !strncmp(line, "0::", 3) && !strncmp(line + 3, place->path, length) &&
-			(!length || !line[3 + length] || line[3 + length] == '/');
+		if (!strncmp(line, "0::", 3))
+			found = line + 3;
 	}
+	*into = strdup(found ?: "");
 	free(line);
 	fclose(f);
-	return found;
+	return *into ? 0 : -ENOMEM;
+}
+
+int cgroup_has(const struct cgroup_place *place, __u32 pid)
+{
+	size_t length = strlen(place->path);
+	char *path;
+	int err = cgroup_path(pid, &path), has;
+
+	if (err)
+		return err;
+	has = path[0] && !strncmp(path, place->path, length) &&
+	      (!length || !path[length] || path[length] == '/');
+	free(path);
+	return has;
+}
+
+void cgroup_name(__u32 pid, char *name, size_t size)
+{
+	char *path;
+
+	name[0] = '\0';
+	if (cgroup_path(pid, &path))
+		return;
+	snprintf(name, size, "%s", path);
+	free(path);
+}
+
+void netns_name(__u32 pid, char *name, size_t size)
+{
+	char path[32];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
+	length = readlink(path, name, size - 1);
+	name[length > 0 ? length : 0] = '\0';
 }
 
 int netns_has(__u32 inode, __u32 pid)
@@ -110,4 +146,18 @@ int netns_has(__u32 inode, __u32 pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
 	return stat(path, &st) ? -errno : st.st_ino == inode;
+}
+
+int task_places_find(struct task_places *places, const char *cgroup, const char *netns)
+{
+	int status = cgroup ? cgroup_find(cgroup, &places->cgroup) : 0;
+
+	return !status && netns ? netns_find(netns, &places->netns) : status;
+}
+
+int task_places_have(const struct task_places *places, __u32 pid)
+{
+	int has = places->cgroup.id ? cgroup_has(&places->cgroup, pid) : 1;
+
+	return has > 0 && places->netns ? netns_has(places->netns, pid) : has;
 }

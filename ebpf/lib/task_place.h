@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct cgroup_place {
 	__u64 id;
@@ -12,15 +13,33 @@ struct cgroup_place {
 	const char *path; /* from there: "/a/b"; "" is the root */
 };
 
+/* those that a command line chooses; 0: any */
+struct task_places {
+	struct cgroup_place cgroup;
+	__u32 netns; /* the namespace's inode */
+};
+
+static inline bool task_places_chosen(const struct task_places *places)
+{
+	return places->cgroup.id || places->netns;
+}
+
 /* Functions that return int return 0, or print the error and return the exit status. */
 
 /* Of a folder; the path lasts as long as the program. */
 int cgroup_find(const char *folder, struct cgroup_place *place);
 /* Of a name that `ip netns` gave, or of a file such as /proc/PID/ns/net. */
 int netns_find(const char *name, __u32 *inode);
+/* Of both; NULL: any. */
+int task_places_find(struct task_places *places, const char *cgroup, const char *netns);
 
 /* Whether a process is there: 1, 0, or a negative errno: -EACCES: we may not know. */
 int cgroup_has(const struct cgroup_place *place, __u32 pid);
 int netns_has(__u32 inode, __u32 pid);
+/* Where a process is: the cgroup's path (version 2), "net:[4026531840]"; "" if we may not know. */
+void cgroup_name(__u32 pid, char *name, size_t size);
+void netns_name(__u32 pid, char *name, size_t size);
+/* in all that are chosen */
+int task_places_have(const struct task_places *places, __u32 pid);
 
 #endif /* ROCELAB_TASK_PLACE_H */

@@ -11,7 +11,7 @@ struct bpf_link;
 struct ring_buffer;
 
 struct probes {
-	struct qp_owner owner;
+	struct task_places owner;
 	struct rxedump_bpf *skel;
 	struct quiesce quiesce;
 	struct ring_buffer *ring;

@@ -11,7 +11,7 @@
 struct probes {
 	struct rxestat_bpf *skel;
 	struct collector collector;
-	struct qp_owner owner;
+	struct task_places owner;
 	struct loss_place losses_before[LOSS_PLACES]; /* the interval */
 };
 

@@ -16,9 +16,12 @@
 /* a look in progress */
 struct look {
 	struct qp_list *list;
+	const struct qp_choice *choice;
 	const struct rdma_dev *dev;
 	__u32 pid; /* the last one looked up: a process has its queue pairs in a row */
 	char comm[COMM_LEN];
+	int here; /* as of task_places_have() */
+	char cgroup[GROUP_LEN], netns[32];
 	int err;
 };
 
@@ -45,8 +48,10 @@ static size_t place_of(const struct qp_list *list, const struct qp_key *key)
 	return low;
 }
 
-static struct qp_entry *get(struct qp_list *list, const struct qp_key *key)
+/* a new one is elsewhere until its process is known */
+static struct qp_entry *get(const struct look *look, const struct qp_key *key)
 {
+	struct qp_list *list = look->list;
 	size_t place = place_of(list, key);
 	struct qp_entry *entry;
 
@@ -65,40 +70,60 @@ static struct qp_entry *get(struct qp_list *list, const struct qp_key *key)
 	if (!entry)
 		return NULL;
 	entry->row.key = *key;
+	entry->row.elsewhere = task_places_chosen(&look->choice->places);
 	memmove(&list->at[place + 1], &list->at[place], (list->n++ - place) * sizeof(*list->at));
 	return list->at[place] = entry;
 }
 
-static void name_process(struct look *look, struct qp_row *row)
+static void read_comm(struct look *look)
 {
 	char path[48];
 	FILE *f;
 
+	look->comm[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/comm", look->pid);
+	f = fopen(path, "re");
+	if (f) {
+		/* a name may have newlines: all of it, less the one at its end */
+		size_t length = fread(look->comm, 1, sizeof(look->comm), f);
+
+		look->comm[length ? length - 1 : 0] = '\0';
+		fclose(f);
+	}
+}
+
+/* the kernel's own queue pairs are in no place */
+static void name_process(struct look *look, struct qp_row *row)
+{
 	if (!row->info.pid) {
 		snprintf(row->comm, sizeof(row->comm), "[kernel]");
 		return;
 	}
 	if (look->pid != row->info.pid) {
 		look->pid = row->info.pid;
-		look->comm[0] = '\0';
-		snprintf(path, sizeof(path), "/proc/%u/comm", look->pid);
-		f = fopen(path, "re");
-		if (f) {
-			/* a name may have newlines: all of it, less the one at its end */
-			size_t length = fread(look->comm, 1, sizeof(look->comm), f);
-
-			look->comm[length ? length - 1 : 0] = '\0';
-			fclose(f);
+		read_comm(look);
+		look->here = task_places_have(&look->choice->places, look->pid);
+		if (look->choice->named) {
+			cgroup_name(look->pid, look->cgroup, sizeof(look->cgroup));
+			netns_name(look->pid, look->netns, sizeof(look->netns));
 		}
 	}
 	memcpy(row->comm, look->comm, sizeof(row->comm));
+	/* of one that has just ended, we know what we knew */
+	if (look->cgroup[0])
+		memcpy(row->cgroup, look->cgroup, sizeof(row->cgroup));
+	if (look->netns[0])
+		memcpy(row->netns, look->netns, sizeof(row->netns));
+	if (look->here >= 0)
+		row->elsewhere = !look->here;
+	look->list->hidden += look->here == -EACCES || look->here == -EPERM;
 }
 
 static void listed(void *context, const struct rdma_qp *qp)
 {
 	struct look *look = context;
 	struct qp_key key = {.dev = look->dev->index, .qpn = qp->qpn};
-	struct qp_entry *entry = get(look->list, &key);
+	struct qp_entry *entry = get(look, &key);
 
 	if (!entry) {
 		look->err = -ENOMEM;
@@ -122,8 +147,9 @@ static bool is_rxe(const char *name)
 	return !access(path, F_OK);
 }
 
-static int list_all(struct look *look, const char *device)
+static int list_all(struct look *look)
 {
+	const char *device = look->choice->device;
 	static struct rdma_dev devs[MAX_DEVICES];
 	int n = rdma_dev_list(devs, MAX_DEVICES);
 
@@ -137,26 +163,27 @@ static int list_all(struct look *look, const char *device)
 	return n < 0 ? n : look->err;
 }
 
-static int count_one(struct qp_list *list, int map, const struct qp_key *key, __u32 one_of)
+static int count_one(struct look *look, int map, const struct qp_key *key, __u32 one_of)
 {
+	struct qp_list *list = look->list;
 	struct qp_value value;
 	struct qp_entry *entry;
 
 	if (bpf_map_lookup_elem(map, key, &value))
 		return 0; /* it has just gone */
-	entry = get(list, key);
+	entry = get(look, key);
 	if (!entry)
 		return -ENOMEM;
 	/* a queue pair that came and went between two looks was never listed */
 	if (!entry->row.dev[0])
 		rdma_dev_name(key->dev, entry->row.dev);
-	row_count(&entry->row, &value, &entry->before, list->seconds, one_of);
+	row_count(&entry->row, &entry->interval, &value, &entry->before, list->seconds, one_of);
 	/* not by assignment, which may leave out padding: row_count() compares the memory */
 	memcpy(&entry->before, &value.counts, sizeof(entry->before));
 	return 0;
 }
 
-static int count_all(struct qp_list *list, int map, __u32 one_of)
+static int count_all(struct look *look, int map, __u32 one_of)
 {
 	struct qp_key *keys = calloc(MAX_QPS, sizeof(*keys)), at;
 	int err, n = 0;
@@ -168,7 +195,7 @@ static int count_all(struct qp_list *list, int map, __u32 one_of)
 		keys[n++] = at;
 	err = 0;
 	for (int i = 0; i < n && !err; i++)
-		err = count_one(list, map, &keys[i], one_of);
+		err = count_one(look, map, &keys[i], one_of);
 	free(keys);
 	return err;
 }
@@ -198,14 +225,15 @@ static void clear_rates(struct qp_list *list)
 
 		row->listed = row->counted = false;
 		row->requests = row->cpu = 0;
+		list->at[i]->interval = (struct qp_interval){};
 		for (int way = 0; way < WAYS; way++)
 			row->packets[way] = row->bytes[way] = 0;
 	}
 }
 
-int qp_list_look(struct qp_list *list, int map, const char *device, __u32 one_of)
+int qp_list_look(struct qp_list *list, int map, const struct qp_choice *choice, __u32 one_of)
 {
-	struct look look = {.list = list};
+	struct look look = {.list = list, .choice = choice};
 	__u64 now = clock_now(CLOCK_MONOTONIC);
 	int err;
 
@@ -214,8 +242,9 @@ int qp_list_look(struct qp_list *list, int map, const char *device, __u32 one_of
 								 : INFINITY;
 	list->looked_ns = now;
 	clear_rates(list);
-	err = list_all(&look, device);
-	err = err ?: count_all(list, map, one_of);
+	list->hidden = 0;
+	err = list_all(&look);
+	err = err ?: count_all(&look, map, one_of);
 	if (!err)
 		drop_gone(list, map);
 	return err;
@@ -230,6 +259,7 @@ int qp_list_forget_stage(struct qp_list *list, int map)
 		if (bpf_map_lookup_elem(map, &entry->row.key, &value))
 			continue;
 		entry->before.stage = value.counts.stage;
+		entry->interval.stage = (struct latency){};
 		entry->row.stage = (struct quantiles){};
 	}
 	return 0;

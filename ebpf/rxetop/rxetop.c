@@ -20,6 +20,7 @@
 
 struct run {
 	struct config config;
+	struct qp_choice choice;
 	struct probes probes;
 	struct report report;
 	struct watch watch;
@@ -30,8 +31,8 @@ struct run {
 
 static int look(struct run *run)
 {
-	int err = qp_list_look(&run->report.list, run->probes.map, run->config.device,
-			       run->config.one_of);
+	int err =
+		qp_list_look(&run->report.list, run->probes.map, &run->choice, run->config.one_of);
 
 	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
 	probes_account(&run->probes, &run->report);
@@ -164,6 +165,9 @@ static void on_command(struct run *run, int key)
 	case 'r':
 		selection->reverse = !selection->reverse;
 		return;
+	case 'g':
+		selection->group = (selection->group + 1) % GROUPS;
+		return;
 	case 'i':
 		selection->idle = !selection->idle;
 		return;
@@ -273,6 +277,12 @@ static int begin(struct run *run)
 {
 	int err, status = watch_open(&run->watch, run->config.session.command);
 
+	run->choice.device = run->config.device;
+	/* on the screen, a key can group them */
+	run->choice.named = !run->config.batch || run->config.selection.group != GROUP_NONE;
+	status = status
+			 ?: task_places_find(&run->choice.places, run->config.cgroup,
+					     run->config.netns);
 	status = status ?: probes_start(&run->probes, &run->config, &run->report);
 	if (status)
 		return status;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qp_group.h"
 #include "text.h"
 
 #define CELL 160
@@ -135,7 +136,26 @@ bool sort_key_find(const char *name, enum sort_key *key)
 	return false;
 }
 
-static bool passes(const struct qp_row *row, const char *filter)
+static const char *const group_keys[GROUPS] = {"none", "command", "pid",  "device",
+					       "peer", "cgroup",  "netns"};
+
+const char *group_key_name(enum group_key key)
+{
+	return group_keys[key];
+}
+
+bool group_key_find(const char *name, enum group_key *key)
+{
+	for (int i = GROUP_NONE + 1; i < GROUPS; i++) {
+		if (!strcmp(group_keys[i], name)) {
+			*key = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool row_passes(const struct qp_row *row, const char *filter)
 {
 	char number[16];
 
@@ -166,6 +186,15 @@ static int compare(const void *left, const void *right)
 	return a->key.qpn < b->key.qpn ? -1 : a->key.qpn > b->key.qpn;
 }
 
+static const struct qp_row **sorted(const struct qp_row **rows, size_t n,
+				    const struct selection *selection)
+{
+	sorted_by = selection;
+	if (rows)
+		qsort(rows, n, sizeof(*rows), compare);
+	return rows;
+}
+
 const struct qp_row **select_rows(const struct qp_list *list, const struct selection *selection,
 				  size_t *n)
 {
@@ -175,13 +204,24 @@ const struct qp_row **select_rows(const struct qp_list *list, const struct selec
 	for (size_t i = 0; rows && i < list->n; i++) {
 		const struct qp_row *row = &list->at[i]->row;
 
-		if ((selection->idle || row->counted) && passes(row, selection->filter))
+		if (!row->elsewhere && (selection->idle || row->counted) &&
+		    row_passes(row, selection->filter))
 			rows[(*n)++] = row;
 	}
-	sorted_by = selection;
-	if (rows)
-		qsort(rows, *n, sizeof(*rows), compare);
-	return rows;
+	return sorted(rows, *n, selection);
+}
+
+const struct qp_row **select_groups(const struct qp_groups *groups,
+				    const struct selection *selection, size_t *n)
+{
+	const struct qp_row **rows = calloc(groups->n + 1, sizeof(*rows));
+
+	*n = 0;
+	for (size_t i = 0; rows && i < groups->n; i++) {
+		if (selection->idle || groups->at[i].counted)
+			rows[(*n)++] = &groups->at[i];
+	}
+	return sorted(rows, *n, selection);
 }
 
 static void put_qpn(char *into, const struct qp_row *r)
@@ -220,6 +260,16 @@ static void put_peer(char *into, const struct qp_row *r)
 {
 	if (r->peer[0])
 		snprintf(into, CELL, "%s", r->peer);
+}
+
+static void put_group(char *into, const struct qp_row *r)
+{
+	text_escaped(into, CELL, r->group);
+}
+
+static void put_qps(char *into, const struct qp_row *r)
+{
+	text_number(into, r->qps);
 }
 
 static void put_dqpn(char *into, const struct qp_row *r)
@@ -306,6 +356,8 @@ enum id {
 	DROPS,
 	CPU,
 	REASONS,
+	QPS,
+	GROUP,
 	COLUMNS
 };
 
@@ -343,6 +395,8 @@ static const struct column {
 	[DROPS] = {"DROPS", 6, 0, put_drops},
 	[CPU] = {"%CPU", 6, 0, put_cpu},
 	[REASONS] = {"REASONS", 15, CELL - 1, put_reasons},
+	[QPS] = {"QPS", 6, 0, put_qps},
+	[GROUP] = {"GROUP", 15, CELL - 1, put_group},
 };
 
 /* a view's own columns, ended by COLUMNS; they fit into 80 characters */
@@ -353,6 +407,21 @@ static const enum id first[VIEWS][16] = {
 	[VIEW_LOSSES] = {QPN, PACKETS, RETRANSMITS, TIMEOUTS, NAKS_OUT, NAKS_IN, RNRS_OUT, RNRS_IN,
 			 DROPS, REASONS, COLUMNS},
 };
+
+/* the same of groups */
+static const enum id first_of_groups[VIEWS][16] = {
+	[VIEW_LATENCY] = {QPS, PACKETS, BYTES, REQUESTS, P50, P99, P999, GROUP, COLUMNS},
+	[VIEW_PEER] = {QPS, PACKETS, TX, RX, BYTES, REQUESTS, GROUP, COLUMNS},
+	[VIEW_STAGE] = {QPS, PACKETS, BYTES, CPU, STAGE50, STAGE99, STAGE999, GROUP, COLUMNS},
+	[VIEW_LOSSES] = {QPS, RETRANSMITS, TIMEOUTS, NAKS_OUT, NAKS_IN, RNRS_OUT, RNRS_IN, DROPS,
+			 GROUP, COLUMNS},
+};
+
+/* of one queue pair, or of several: the other kind of row has no such value */
+static bool fits_row(enum id id, bool grouped)
+{
+	return grouped ? id > DQPN : id < QPS;
+}
 
 static bool is_chosen(const struct columns *c, enum id id)
 {
@@ -385,8 +454,9 @@ static void choose(struct columns *c, enum id id, int *left, const struct qp_row
 	if (is_chosen(c, id))
 		return;
 	width = width_of(id, rows, nrows);
-	/* reasons take what is left */
-	if (id == REASONS && space + width > *left && *left - space >= columns[id].width)
+	/* these take what is left */
+	if ((id == REASONS || id == GROUP) && space + width > *left &&
+	    *left - space >= columns[id].width)
 		width = *left - space;
 	if (space + width > *left)
 		return;
@@ -395,16 +465,19 @@ static void choose(struct columns *c, enum id id, int *left, const struct qp_row
 	*left -= space + width;
 }
 
-void columns_choose(struct columns *c, enum view view, int width, const struct qp_row *const *rows,
-		    size_t nrows)
+void columns_choose(struct columns *c, enum view view, bool grouped, int width,
+		    const struct qp_row *const *rows, size_t nrows)
 {
 	int left = width ?: 0x7fffffff;
 
 	*c = (struct columns){.view = view};
-	for (const enum id *id = first[view]; *id != COLUMNS; id++)
+	for (const enum id *id = grouped ? first_of_groups[view] : first[view]; *id != COLUMNS;
+	     id++)
 		choose(c, *id, &left, rows, nrows);
-	for (enum id id = 0; id < COLUMNS; id++)
-		choose(c, id, &left, rows, nrows);
+	for (enum id id = 0; id < COLUMNS; id++) {
+		if (fits_row(id, grouped))
+			choose(c, id, &left, rows, nrows);
+	}
 }
 
 static bool is_text(int id)

@@ -5,6 +5,7 @@
 
 #include "drop.h"
 #include "json.h"
+#include "qp_group.h"
 #include "session_print.h"
 #include "top_report.h"
 
@@ -67,10 +68,19 @@ static void put_identity(struct json *j, const struct qp_row *r)
 	json_close_object(j);
 }
 
+static void put_group(struct json *j, const struct qp_row *r)
+{
+	json_string(j, "group", r->group);
+	json_u64(j, "qps", r->qps);
+}
+
 static void put_row(struct json *j, const struct report *report, const struct qp_row *r)
 {
 	json_open_object(j, NULL);
-	put_identity(j, r);
+	if (r->qps)
+		put_group(j, r);
+	else
+		put_identity(j, r);
 	put_rates(j, "packets_per_s", r->packets);
 	put_rates(j, "bytes_per_s", r->bytes);
 	json_double(j, "requests_per_s", r->requests);
@@ -97,6 +107,17 @@ static void put_row(struct json *j, const struct report *report, const struct qp
 	json_close_object(j);
 }
 
+/* only what was given */
+static void put_places(struct json *j, const struct report *r, const struct config *config)
+{
+	if (config->cgroup)
+		json_string(j, "cgroup", config->cgroup);
+	if (config->netns)
+		json_string(j, "netns", config->netns);
+	if (config->cgroup || config->netns)
+		json_u64(j, "hidden", r->list.hidden);
+}
+
 static void put_head(struct json *j, const struct report *r, const struct config *config)
 {
 	const char *missing;
@@ -116,6 +137,7 @@ static void put_head(struct json *j, const struct report *r, const struct config
 	}
 	if (config->one_of > 1)
 		json_u64(j, "one_of", config->one_of);
+	put_places(j, r, config);
 	session_json_programs(j, &r->session);
 	json_u64(j, "lost", r->lost + r->missed);
 }
@@ -123,17 +145,27 @@ static void put_head(struct json *j, const struct report *r, const struct config
 void print_json(FILE *out, const struct report *report, const struct config *config)
 {
 	struct json j = {.out = out};
+	const struct selection *selection = &config->selection;
+	bool grouped = selection->group != GROUP_NONE;
+	struct qp_groups groups = {};
+	const struct qp_row **rows;
 	size_t n;
-	const struct qp_row **rows = select_rows(&report->list, &config->selection, &n);
 
+	if (grouped)
+		qp_groups_make(&groups, &report->list, selection);
+	rows = grouped ? select_groups(&groups, selection, &n)
+		       : select_rows(&report->list, selection, &n);
 	json_open_object(&j, NULL);
 	put_head(&j, report, config);
 	put_drops(&j, "other_drops", report->other_drops);
-	json_open_array(&j, "qps");
+	if (grouped)
+		json_string(&j, "group_by", group_key_name(selection->group));
+	json_open_array(&j, grouped ? "groups" : "qps");
 	for (size_t i = 0; rows && i < n; i++)
 		put_row(&j, report, rows[i]);
 	json_close_array(&j);
 	json_close_object(&j);
 	json_end(&j);
 	free(rows);
+	qp_groups_free(&groups);
 }

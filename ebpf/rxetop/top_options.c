@@ -71,9 +71,20 @@ static int config_take(void *into, int letter, char *value)
 	case 'd':
 		config->device = value;
 		return OPTION_TAKEN;
+	case 'G':
+		config->cgroup = value;
+		return OPTION_TAKEN;
+	case 'N':
+		config->netns = value;
+		return *value ? OPTION_TAKEN
+			      : option_error("--netns takes a name or a file, not", value);
 	case 'f':
 		snprintf(selection->filter, sizeof(selection->filter), "%s", value);
 		return OPTION_TAKEN;
+	case 'g':
+		return group_key_find(value, &selection->group)
+			       ? OPTION_TAKEN
+			       : option_error("--group takes " GROUP_KEYS ", not", value);
 	case 's':
 		return sort_key_find(value, &selection->sort)
 			       ? OPTION_TAKEN

@@ -11,7 +11,8 @@ struct config {
 	bool batch, json;
 	__u32 iterations; /* 0: until a signal */
 	__u32 interval_ms;
-	const char *device; /* NULL: all */
+	/* NULL: all */
+	const char *device, *cgroup, *netns;
 	__u32 one_of;
 	struct stage_choice stage;
 	struct selection selection;

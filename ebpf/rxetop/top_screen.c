@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "qp_group.h"
 #include "text.h"
 
 /* lines made of items, none of which is cut where a line ends */
@@ -69,11 +70,14 @@ static void put_sums(struct flow *f, const struct report *r)
 {
 	double packets[WAYS] = {}, bytes[WAYS] = {}, requests = 0;
 	char a[TEXT_NUMBER], b[TEXT_NUMBER], c[TEXT_NUMBER], d[TEXT_NUMBER], e[TEXT_NUMBER];
-	size_t active = 0;
+	size_t here = 0, active = 0;
 
 	for (size_t i = 0; i < r->list.n; i++) {
 		const struct qp_row *row = &r->list.at[i]->row;
 
+		if (row->elsewhere)
+			continue;
+		here++;
 		active += row->counted;
 		requests += row->requests;
 		for (int way = 0; way < WAYS; way++) {
@@ -86,7 +90,7 @@ static void put_sums(struct flow *f, const struct report *r)
 	text_number(c, bytes[SENT]);
 	text_number(d, bytes[RECEIVED]);
 	text_number(e, requests);
-	flow_item(f, "queue pairs: %zu, %zu active", r->list.n, active);
+	flow_item(f, "queue pairs: %zu, %zu active", here, active);
 	flow_item(f, "packets/s: %s sent, %s received", a, b);
 	flow_item(f, "B/s: %s sent, %s received", c, d);
 	flow_item(f, "requests/s: %s", e);
@@ -100,6 +104,8 @@ static void put_losses(struct flow *f, const struct report *r)
 	for (size_t i = 0; i < r->list.n; i++) {
 		const struct qp_row *row = &r->list.at[i]->row;
 
+		if (row->elsewhere)
+			continue;
 		retransmits += row->retransmits;
 		timeouts += row->timeouts;
 		naks += row->naks[SENT] + row->naks[RECEIVED];
@@ -141,11 +147,26 @@ static void put_notes(struct flow *f, const struct report *r, const struct confi
 		flow_item(f, "emulated processor (TCG): times count its work, not real time");
 		flow_end(f);
 	}
+	if (r->list.hidden) {
+		flow_item(f, "left out: %zu queue pairs;", r->list.hidden);
+		flow_item(f, "whose they are is shown only with cap_sys_ptrace");
+		flow_end(f);
+	}
 	if (r->lost || r->missed) {
 		flow_item(f, "lost: %" PRIu64 " events without room, %" PRIu64 " nested",
 			  (uint64_t)r->lost, (uint64_t)r->missed);
 		flow_end(f);
 	}
+}
+
+static void put_place_chosen(struct flow *f, const char *kind, const char *name)
+{
+	char text[200];
+
+	if (!name)
+		return;
+	text_escaped(text, sizeof(text), name);
+	flow_item(f, "%s %s", kind, text);
 }
 
 static void put_selection(struct flow *f, const struct config *config, const struct frame *frame)
@@ -156,6 +177,10 @@ static void put_selection(struct flow *f, const struct config *config, const str
 	stage_choice_name(config->stage, name);
 	flow_item(f, "by %s%s", sort_key_name(s->sort), s->reverse ? ", reversed" : "");
 	flow_item(f, "stage %s", name);
+	if (s->group != GROUP_NONE)
+		flow_item(f, "a row for each %s", group_key_name(s->group));
+	put_place_chosen(f, "cgroup", config->cgroup);
+	put_place_chosen(f, "netns", config->netns);
 	if (s->filter[0]) {
 		text_escaped(filter, sizeof(filter), s->filter);
 		flow_item(f, "filter '%s'", filter);
@@ -178,6 +203,7 @@ static void put_help(struct flow *f)
 	flow_item(f, "v next view: columns that come first");
 	flow_item(f, "t T next, previous stage");
 	flow_item(f, "i idle queue pairs");
+	flow_item(f, "g group by command, PID, device, peer, cgroup, netns");
 	flow_item(f, "f filter: text in command, peer or device, or a QPN or PID");
 	flow_item(f, "p pause");
 	flow_item(f, "+ - longer, shorter interval");
@@ -195,9 +221,15 @@ static void put_rows(struct flow *f, const struct report *r, const struct config
 		     struct frame *frame)
 {
 	struct columns columns;
+	struct qp_groups groups = {};
+	bool grouped = config->selection.group != GROUP_NONE;
 	size_t n, shown;
-	const struct qp_row **rows = select_rows(&r->list, &config->selection, &n);
+	const struct qp_row **rows;
 
+	if (grouped)
+		qp_groups_make(&groups, &r->list, &config->selection);
+	rows = grouped ? select_groups(&groups, &config->selection, &n)
+		       : select_rows(&r->list, &config->selection, &n);
 	shown = n;
 	if (frame->height) {
 		int room = frame->height - f->lines - 1;
@@ -208,7 +240,8 @@ static void put_rows(struct flow *f, const struct report *r, const struct config
 		if (frame->top + shown > n)
 			shown = n - frame->top;
 	}
-	columns_choose(&columns, config->view, frame->width, rows + frame->top, rows ? shown : 0);
+	columns_choose(&columns, config->view, grouped, frame->width, rows + frame->top,
+		       rows ? shown : 0);
 	columns_print_head(f->out, &columns);
 	fputc('\n', f->out);
 	for (size_t i = 0; rows && i < shown; i++) {
@@ -216,6 +249,7 @@ static void put_rows(struct flow *f, const struct report *r, const struct config
 		fputc('\n', f->out);
 	}
 	free(rows);
+	qp_groups_free(&groups);
 }
 
 void print_screen(FILE *out, const struct report *report, const struct config *config,

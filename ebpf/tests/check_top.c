@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "qp_group.h"
 #include "text.h"
 #include "top_columns.h"
 
@@ -90,12 +91,13 @@ static void check_counted(void)
 {
 	static struct qp_value now;
 	static struct qp_counts before;
+	static struct qp_interval interval;
 	struct qp_row row = {};
 
-	row_count(&row, &now, &before, 1, 1);
+	row_count(&row, &interval, &now, &before, 1, 1);
 	CHECK(!row.counted, "nothing was counted");
 	now.counts.timeouts = 1;
-	row_count(&row, &now, &before, 1, 1);
+	row_count(&row, &interval, &now, &before, 1, 1);
 	CHECK(row.counted && row.timeouts == 1, "a timeout was counted");
 }
 
@@ -129,10 +131,52 @@ static void check_selection(const struct qp_list *list)
 	CHECK(first_of(list, &s, 1) == 16777214, "by QPN");
 	snprintf(s.filter, sizeof(s.filter), ":7770");
 	CHECK(first_of(list, &s, 1) == 16777213, "by peer");
+	s.filter[0] = '\0';
+	entries[2].row.elsewhere = true;
+	CHECK(first_of(list, &s, 2) == 16777214, "one that is elsewhere is not shown");
+	entries[2].row.elsewhere = false;
+}
+
+/* the sum of each group's queue pairs, and the quantiles of what all of them took */
+static void check_groups(struct qp_list *list)
+{
+	struct selection s = {.group = GROUP_COMMAND};
+	struct qp_groups groups = {};
+	const struct qp_row **rows;
+	size_t n;
+
+	entries[1].interval.work.bucket[loglin_bucket(1000)] = 98;
+	entries[2].interval.work.bucket[loglin_bucket(1000000)] = 2;
+	CHECK(qp_groups_make(&groups, list, &s), "out of memory");
+	CHECK(groups.n == 2, "%zu groups by command", groups.n);
+	rows = select_groups(&groups, &s, &n);
+	CHECK(n == 2 && !strcmp(rows[0]->group, "\033]0;x\007\n"), "the most packets first");
+	CHECK(rows[1]->qps == 2 && !strcmp(rows[1]->group, "ib_send_bw"), "'%s' has %zu",
+	      rows[1]->group, rows[1]->qps);
+	CHECK(rows[1]->packets[SENT] == 2e6 && rows[1]->retransmits == 2 * 99999999ull,
+	      "the sum of both");
+	CHECK(rows[1]->work.count == 100 && rows[1]->work.p50 < 1200 && rows[1]->work.p99 > 1000000,
+	      "p50 %llu, p99 %llu of %llu", (unsigned long long)rows[1]->work.p50,
+	      (unsigned long long)rows[1]->work.p99, (unsigned long long)rows[1]->work.count);
+	free(rows);
+	qp_groups_free(&groups);
+
+	s = (struct selection){.group = GROUP_DEVICE, .filter = "send"};
+	entries[2].row.elsewhere = true;
+	qp_groups_make(&groups, list, &s);
+	CHECK(groups.n == 1 && groups.at[0].qps == 1, "neither filtered nor elsewhere: %zu",
+	      groups.at[0].qps);
+	qp_groups_free(&groups);
+	entries[2].row.elsewhere = false;
+
+	s = (struct selection){.group = GROUP_CGROUP};
+	qp_groups_make(&groups, list, &s);
+	CHECK(groups.n == 1 && !strcmp(groups.at[0].group, "-"), "no cgroup is known");
+	qp_groups_free(&groups);
 }
 
 /* every line within the width, every number whole */
-static void check_lines(const struct qp_list *list, enum view view, int width)
+static void check_lines(const struct qp_list *list, enum view view, bool grouped, int width)
 {
 	const struct qp_row *rows[] = {&list->at[0]->row, &list->at[1]->row};
 	struct columns columns;
@@ -140,7 +184,7 @@ static void check_lines(const struct qp_list *list, enum view view, int width)
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	columns_choose(&columns, view, width, rows, 2);
+	columns_choose(&columns, view, grouped, width, rows, 2);
 	columns_print_head(out, &columns);
 	fputc('\n', out);
 	columns_print_row(out, &columns, rows[0]);
@@ -152,16 +196,16 @@ static void check_lines(const struct qp_list *list, enum view view, int width)
 	free(text);
 }
 
-static void check_widths(const struct qp_list *list)
+static void check_widths(const struct qp_list *list, bool grouped)
 {
 	static const struct {
 		enum view view;
-		const char *in_80; /* the last of its own columns */
+		const char *in_80, *of_groups; /* the last of its own columns */
 	} views[] = {
-		{VIEW_LATENCY, " P99.9"},
-		{VIEW_PEER, " PKT/S"},
-		{VIEW_STAGE, " STG999"},
-		{VIEW_LOSSES, " REASONS"},
+		{VIEW_LATENCY, " P99.9", " GROUP"},
+		{VIEW_PEER, " PKT/S", " GROUP"},
+		{VIEW_STAGE, " STG999", " GROUP"},
+		{VIEW_LOSSES, " REASONS", " GROUP"},
 	};
 
 	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
@@ -171,15 +215,15 @@ static void check_widths(const struct qp_list *list)
 		size_t size = 0;
 		FILE *out = open_memstream(&text, &size);
 
-		columns_choose(&columns, views[i].view, 80, rows, 2);
+		columns_choose(&columns, views[i].view, grouped, 80, rows, 2);
 		columns_print_head(out, &columns);
 		fclose(out);
-		CHECK(strstr(text, views[i].in_80), "view %zu has no%s: '%s'", i, views[i].in_80,
-		      text);
+		CHECK(strstr(text, grouped ? views[i].of_groups : views[i].in_80),
+		      "view %zu lacks a column: '%s'", i, text);
 		free(text);
 		for (int width = 8; width < 300; width++)
-			check_lines(list, views[i].view, width);
-		check_lines(list, views[i].view, 0);
+			check_lines(list, views[i].view, grouped, width);
+		check_lines(list, views[i].view, grouped, 0);
 	}
 }
 
@@ -207,6 +251,10 @@ int main(void)
 	check_counted();
 	fill(&list);
 	check_selection(&list);
-	check_widths(&list);
+	check_groups(&list);
+	check_widths(&list, false);
+	for (int i = 0; i < 3; i++)
+		memset(entries[i].row.group, 'g', sizeof(entries[i].row.group) - 1);
+	check_widths(&list, true);
 	return check_end("top");
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxestat and rxedump choose queue pairs by the cgroup and network namespace of their process."""
+"""Queue pairs chosen by cgroup and network namespace: rxestat, rxedump and rxetop."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxedump_watch import Dump
 from rxestat_watch import Watch, packets
 from veth_pair import PROGRAM, Pair, veth_pair
+from vmlab import LINE
 
 GROUP = "/sys/fs/cgroup/rocelab_places"
 INNER = f"{GROUP}/inner"
@@ -142,8 +146,25 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
         finally:
             ours.process.kill()
             other.process.kill()
+        shown, hidden, grouped = (
+            rxetop(n1, *options)
+            for options in (("--cgroup", GROUP), ("--netns", NETNS), ("--group", "cgroup"))
+        )
     assert packets(document, "tx").total() == moved
     assert packets(nothing, "tx").total() == 0
+    assert [row["pid"] for row in shown["qps"]] == [int(pid)] * 2
+    assert (shown["cgroup"], shown["hidden"], hidden["netns"]) == (GROUP, 0, NETNS)
+    assert hidden["qps"] == []
+    rows = {row["group"]: row["qps"] for row in grouped["groups"]}
+    assert rows[INNER.removeprefix("/sys/fs/cgroup")] == 2, rows
+
+
+def rxetop(node: Node, *options: str) -> dict[str, Any]:
+    """What one look of rxetop shows of idle queue pairs, too."""
+    install_probes(node, [artifacts.probe("rxetop", LINE)])
+    words = ["rxetop", "--json", "--idle", "-n", "1", "-I", "100", *options]
+    document: dict[str, Any] = json.loads(node.run(words, timeout=180).stdout)
+    return document
 
 
 @pytest.mark.parametrize(
@@ -152,6 +173,7 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
         ("rxestat", ("--netns", "nowhere"), "no network namespace 'nowhere'"),
         ("rxestat", ("--netns", "/proc/self/ns/mnt"), "no network namespace '/proc/self/ns/mnt'"),
         ("rxedump", ("--cgroup", "/proc"), "no cgroup '/proc'"),
+        ("rxetop", ("-b", "--cgroup", "/proc"), "no cgroup '/proc'"),
     ],
 )
 def test_refusals(n1: Node, tool: str, options: tuple[str, ...], words: str) -> None:
