@@ -37,6 +37,14 @@ def test_a_path_is_patches() -> None:
     assert not side.parse("events+mtu:2048").is_built
 
 
+def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell expands `~` only where a word begins with it."""
+    monkeypatch.setenv("HOME", "/home/me")
+    found = side.parse("line:7.x+tree:~/linux@master+patches:~/mine")
+    assert found.tree == Path("/home/me/linux")
+    assert found.patches == (Path("/home/me/mine"),)
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -50,6 +58,7 @@ def test_a_path_is_patches() -> None:
         ("sysctl:-w=1", "NAME=VALUE"),
         ("tree:/src", "REPOSITORY@COMMIT"),
         ("tree:/src@--output=x", "REPOSITORY@COMMIT"),
+        ("tree:~nobody-of-that-name/linux@main", "home"),
     ],
 )
 def test_what_is_none(text: str, cause: str) -> None:

@@ -73,8 +73,15 @@ def _with(side: Side, word: str) -> Side:
 
 
 def _patches(side: Side, word: str, value: str) -> Side:
-    del word
-    return replace(side, patches=(*side.patches, Path(value)))
+    return replace(side, patches=(*side.patches, _path(word, value)))
+
+
+def _path(word: str, value: str) -> Path:
+    """Return it with `~` expanded, which a shell does only where a word begins with it."""
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise _wrong(word, "there is no such home folder") from error
 
 
 def _mtu(side: Side, word: str, value: str) -> Side:
@@ -108,7 +115,7 @@ def _tree(side: Side, word: str, value: str) -> Side:
     folder, _, commit = value.rpartition("@")
     if not folder or not _COMMIT.fullmatch(commit):
         raise _wrong(word, "a tree is REPOSITORY@COMMIT")
-    return replace(side, tree=Path(folder), commit=commit)
+    return replace(side, tree=_path(word, folder), commit=commit)
 
 
 def _wrong(word: str, cause: str) -> UsageError:
