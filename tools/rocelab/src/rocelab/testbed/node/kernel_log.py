@@ -18,6 +18,9 @@ _UPSET = re.compile(
     r"memory leak|scheduling while atomic|sleeping function called|"
     r"trying to register non-static key|turning off the locking correctness validator"
 )
+# a function that the unwinder is sure of, which has no "?"
+_FRAME = re.compile(r"^ [^ ?]\S*\+0x")
+_TRACE, _TRACE_ENDS = "Call Trace", ("</TASK>", "---[ end trace")
 
 
 def mark(node: Node, name: str) -> str:
@@ -44,11 +47,19 @@ def is_upset(line: str) -> bool:
 
 
 def complaints(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a log or console that a healthy kernel does not print, as above."""
-    found, during = [], ""
+    """Return the lines of a log or console that a healthy kernel does not print, as above.
+
+    A call trace comes with its functions.
+    """
+    found, during, in_trace = [], "", False
     for text in lines:
+        said = _TIME.sub("", text)
         if _MARK in text:
             during = f" ({text.partition(_MARK)[2].strip()})"
         elif is_upset(text):
-            found.append(f"{_TIME.sub('', text)}{during}")
+            in_trace = _TRACE in text
+            found.append(f"{said}{'' if in_trace else during}")
+        elif in_trace and _FRAME.match(said):
+            found.append(said)
+        in_trace = in_trace and not any(end in text for end in _TRACE_ENDS)
     return found
