@@ -97,7 +97,7 @@ def _no_tests(lines: Sequence[str]) -> str:
         return ""
     return (
         f"The node image of kernel line {', '.join(lines)} has no rdma-core tests "
-        "(tools/node/lines says why): add line:6.12 to both sides to run them."
+        "(tools/node/lines says why). They run if both sides have line:6.12 or line:7.x."
     )
 
 
