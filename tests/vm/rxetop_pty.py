@@ -49,6 +49,8 @@ def tour():
     resize(leader, 40, 200)
     os.kill(pid, signal.SIGWINCH)
     frames["wide"] = frame_with(leader, b"STG50")
+    os.write(leader, b"g")
+    frames["grouped"] = frame_with(leader, b"a row for each command")
     return frames
 
 

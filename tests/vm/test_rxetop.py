@@ -199,9 +199,14 @@ def looks(node: Node, *options: str) -> list[Document]:
 def check_screen(report: Document) -> None:
     """What was drawn: nothing wider than the terminal, no escape but rxetop's own."""
     assert report["raw"]
-    for name in report.keys() & {"first", "peer", "filtered", "paused", "wide"}:
+    names = {"first", "peer", "filtered", "paused", "wide", "grouped"}
+    for name in report.keys() & names:
         frame = re.sub(r"\x1b\[\??\d*[a-zA-Z]", "", report[name])
         assert "\x1b" not in frame
+        if name == "grouped":
+            assert "GROUP" in frame
+            assert "\\x1b]0;evil\\x" in frame
+            continue
         lines = frame.splitlines()
         widest = max(map(len, lines))
         assert widest <= (200 if name == "wide" else 80), lines
