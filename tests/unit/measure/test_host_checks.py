@@ -82,5 +82,10 @@ def test_probes_that_are_missing_or_differ() -> None:
     lacking = printed("0.1.0", *names[1:]) + "rxestat: sh: 1: rxestat: not found\n"
     with pytest.raises(TestbedError, match="beta has no rxestat"):
         host_checks.probes([good, host("beta", lambda _: lacking)])
+    unable = "rxestat: error while loading shared libraries: libmicrohttpd.so.12: cannot open it"
+    broken = printed("0.1.0", *names[1:]) + f"rxestat: {unable}\n"
+    with pytest.raises(TestbedError, match="beta has no rxestat") as caught:
+        host_checks.probes([good, host("beta", lambda _: broken)])
+    assert "libmicrohttpd" in caught.value.cause
     with pytest.raises(TestbedError, match="different probes"):
         host_checks.probes([good, host("beta", lambda _: printed("0.2.0", *names))])

@@ -52,6 +52,7 @@ wait
 """
 _VERSIONS = 'for name; do printf "%s: " "$name"; "$name" --version 2>&1 | head -n 1; done'
 _VERSION = re.compile(r"\(rocelab\) (\S{1,40})$")
+_UNABLE = "error while loading shared libraries"
 _EXCHANGE = """
 [plan]
 name = "doctor"
@@ -213,6 +214,8 @@ def driver(nodes: Sequence[Node]) -> str:
 def probes(nodes: Sequence[Node]) -> str:
     """The probes are installed, and the same version on all hosts."""
 
+    unable: dict[str, str] = {}
+
     def one(node: Node) -> dict[str, str]:
         listing = node.root.run(("sh", "-c", _VERSIONS, "sh", *Probe), check=False).stdout
         found = {}
@@ -221,6 +224,8 @@ def probes(nodes: Sequence[Node]) -> str:
             version = _VERSION.search(rest)
             if name in list(Probe) and version:
                 found[name] = version[1]
+            elif _UNABLE in rest:
+                unable.setdefault(node.name, rest)
         return found
 
     found = dict(zip((node.name for node in nodes), at_once(one, nodes), strict=True))
@@ -228,7 +233,8 @@ def probes(nodes: Sequence[Node]) -> str:
         if lacks := [str(probe) for probe in Probe if probe not in versions]:
             raise TestbedError(
                 f"{name} has no {', '.join(lacks)}",
-                cause="the host is not prepared, or root's PATH there lacks /usr/local/sbin",
+                cause=unable.get(name)
+                or "the host is not prepared, or root's PATH there lacks /usr/local/sbin",
                 action="Run `rocelab hosts prepare`.",
             )
     if len({tuple(sorted(versions.items())) for versions in found.values()}) > 1:

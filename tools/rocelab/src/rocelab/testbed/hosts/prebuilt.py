@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from rocelab.errors import MissingError
 from rocelab.testbed import artifacts
 from rocelab.testbed.hosts.host_state import MPIBENCH, PROBES
 from rocelab.testbed.node import Node
+
+_ABSENT = "=> not found"
+# library: the package that every Debian has for it, whatever the library's version
+_DEV = {
+    "libmicrohttpd": "libmicrohttpd-dev",
+    "libbpf": "libbpf-dev",
+    "libelf": "libelf-dev",
+    "libz": "zlib1g-dev",
+}
 
 
 @dataclass(frozen=True)
@@ -37,9 +47,27 @@ def find(release: str) -> Built | None:
 
 
 def send(node: Node, built: Built, work: str) -> None:
-    """Copy the files into the folder `work` on the host."""
+    """Copy the files into the folder `work` on the host.
+
+    Raises MissingError if the host lacks a library that a probe was built with here.
+    """
     for path in (built.driver.module, *built.probes, built.mpibench):
         node.put(path, f"{work}/{path.name}", mode=0o755)
+    check_libraries(node, [f"{work}/{path.name}" for path in built.probes])
+
+
+def check_libraries(node: Node, programs: Sequence[str]) -> None:
+    """Raise MissingError if the host lacks a library that one of these programs needs."""
+    # ldd(1) fails for a program that needs none
+    said = node.run(("ldd", *programs), check=False).stdout
+    lacking = sorted({line.split()[0] for line in said.splitlines() if line.endswith(_ABSENT)})
+    if lacking:
+        packages = " ".join(sorted({_DEV.get(name.partition(".")[0], name) for name in lacking}))
+        raise MissingError(
+            f"{node.name} lacks {', '.join(lacking)}",
+            cause="the probes that were built on this machine need it",
+            action=f"Run `apt-get install {packages}` on {node.name}.",
+        )
 
 
 def install(node: Node, built: Built, work: str) -> None:
