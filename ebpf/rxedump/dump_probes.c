@@ -131,7 +131,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	const struct config *config = context;
 
 	/* rxe_drop is an event of both directions */
-	return !strcmp(bpf_program__name(program), "rxe_drop") ||
+	return load_has_prefix(bpf_program__name(program), "rxe_drop") ||
 	       qp_owner_is_followed_by(bpf_program__name(program)) ||
 	       (load_watches_received(program) ? config->filter.rx : config->filter.tx);
 }
@@ -155,11 +155,11 @@ struct dump_late *probes_late_table(const struct probes *p)
 	return p->skel->bss->late_table;
 }
 
-/* a miss of the other programs costs a packet only some stages */
+/* a miss of the other programs costs a packet only some stages, or why it was dropped late */
 static bool costs_a_packet(const char *program)
 {
 	return !strcmp(program, "rxe_tx_packet") || !strcmp(program, "rxe_rx_packet") ||
-	       load_has_prefix(program, "stock_");
+	       !strcmp(program, "rxe_drop") || load_has_prefix(program, "stock_");
 }
 
 void probes_losses(const struct probes *p, struct session *session, struct interfaces *interfaces,

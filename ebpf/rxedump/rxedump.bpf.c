@@ -113,16 +113,17 @@ static __always_inline bool drop_is_final(__u32 reason)
 	return reason == DROP_FLUSHED || reason == DROP_MCAST_GROUP || reason == DROP_MCAST_QP;
 }
 
+/* false: it has no record */
 static __always_inline bool drop_of_received(const struct sk_buff *skb, __u32 psn, __u32 reason)
 {
 	struct done_pending *p = done_find(skb);
 	struct dump_late *late;
 
 	if (!p || p->psn != psn)
-		return drop_is_late(reason);
+		return false;
 	late = late_of(p->seq);
 	if (late->seq != p->seq)
-		return drop_is_late(reason);
+		return false;
 	late->drop = reason;
 	if (drop_is_final(reason)) {
 		late->start = 0;
@@ -133,6 +134,19 @@ static __always_inline bool drop_of_received(const struct sk_buff *skb, __u32 ps
 	return true;
 }
 
+/*
+ * Two programs: the kernel skips a program that an interrupt finds at work on that CPU. Drops by
+ * the responder are frequent and late, and packets that arrive then may be dropped, too.
+ */
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
+	     __u32 opcode, __u32 reason)
+{
+	if (skb && drop_is_late(reason))
+		drop_of_received(skb, psn, reason);
+	return 0;
+}
+
 SEC("tp_btf/rxe_drop")
 int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
 	     __u32 reason)
@@ -140,7 +154,7 @@ int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 ps
 	struct packet_id id = {};
 	struct frame_at f = {};
 
-	if (skb && drop_of_received(skb, psn, reason))
+	if (skb && (drop_is_late(reason) || drop_of_received(skb, psn, reason)))
 		return 0;
 	if (filtered && !passes(dev, qpn, psn, opcode))
 		return 0;
