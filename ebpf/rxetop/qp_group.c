@@ -109,3 +109,12 @@ void qp_groups_free(struct qp_groups *groups)
 	free(groups->at);
 	*groups = (struct qp_groups){};
 }
+
+const struct qp_row **rows_shown(struct qp_groups *groups, const struct qp_list *list,
+				 const struct selection *selection, size_t *n)
+{
+	if (selection->group == GROUP_NONE)
+		return select_rows(list, selection, n);
+	qp_groups_make(groups, list, selection);
+	return select_groups(groups, selection, n);
+}

@@ -18,4 +18,11 @@ bool qp_groups_make(struct qp_groups *groups, const struct qp_list *list,
 		    const struct selection *selection);
 void qp_groups_free(struct qp_groups *groups);
 
+/*
+ * What is shown: the selected queue pairs, or the groups of them, made in the empty *groups. The
+ * caller frees the array, then the groups.
+ */
+const struct qp_row **rows_shown(struct qp_groups *groups, const struct qp_list *list,
+				 const struct selection *selection, size_t *n);
+
 #endif /* QP_GROUP_H */

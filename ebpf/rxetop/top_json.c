@@ -148,13 +148,9 @@ void print_json(FILE *out, const struct report *report, const struct config *con
 	const struct selection *selection = &config->selection;
 	bool grouped = selection->group != GROUP_NONE;
 	struct qp_groups groups = {};
-	const struct qp_row **rows;
 	size_t n;
+	const struct qp_row **rows = rows_shown(&groups, &report->list, selection, &n);
 
-	if (grouped)
-		qp_groups_make(&groups, &report->list, selection);
-	rows = grouped ? select_groups(&groups, selection, &n)
-		       : select_rows(&report->list, selection, &n);
 	json_open_object(&j, NULL);
 	put_head(&j, report, config);
 	put_drops(&j, "other_drops", report->other_drops);

@@ -224,12 +224,8 @@ static void put_rows(struct flow *f, const struct report *r, const struct config
 	struct qp_groups groups = {};
 	bool grouped = config->selection.group != GROUP_NONE;
 	size_t n, shown;
-	const struct qp_row **rows;
+	const struct qp_row **rows = rows_shown(&groups, &r->list, &config->selection, &n);
 
-	if (grouped)
-		qp_groups_make(&groups, &r->list, &config->selection);
-	rows = grouped ? select_groups(&groups, &config->selection, &n)
-		       : select_rows(&r->list, &config->selection, &n);
 	shown = n;
 	if (frame->height) {
 		int room = frame->height - f->lines - 1;

@@ -143,21 +143,31 @@ def test_wrong_set_ups(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*-slurm"))
 
 
-@pytest.mark.long
-def test_a_batch_job(cluster: Cluster) -> None:
-    """The job runs the plan; its number and its log are said."""
+def submitted(cluster: Cluster, out: Path, *, seconds: int) -> tuple[str, Path]:
+    """Submit the plan as a batch job, with its runs in `out`; returns its number and its log."""
     # where the nodes see the same files
-    plan, out = cluster.here / "batch.toml", cluster.here / "a b%j"
-    plan.write_text(PLAN.format(seconds=1))
+    plan = cluster.here / "batch.toml"
+    plan.write_text(PLAN.format(seconds=seconds))
     done = cluster.run(*ROCELAB, "run", str(plan), "--submit", "--out", str(out))
     assert done.returncode == 0, done.stderr
     job = done.stdout.split()[2]
     log = out / f"slurm-{job}.log"
     assert f"tail -F {log}" in done.stdout
-    deadline = time.monotonic() + 240
-    while cluster.run("squeue", "--noheader", f"--jobs={job}").stdout.strip():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(1)
+    return job, log
+
+
+def wait_for_end(cluster: Cluster, job: str) -> None:
+    """Wait until a job has left the queue."""
+    listing = ("squeue", "--noheader", f"--jobs={job}")
+    cluster.wait_until(lambda: not cluster.run(*listing).stdout.strip(), 240)
+
+
+@pytest.mark.long
+def test_a_batch_job(cluster: Cluster) -> None:
+    """The job runs the plan; its number and its log are said."""
+    out = cluster.here / "a b%j"
+    job, log = submitted(cluster, out, seconds=1)
+    wait_for_end(cluster, job)
     assert "report.html" in log.read_text()
     proven(out, "srun")
 
@@ -274,19 +284,12 @@ def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_batch_job_whose_time_is_over(cluster: Cluster) -> None:
     """Slurm ends the steps first; rocelab's log says why before Slurm ends rocelab, too."""
-    plan, out = cluster.here / "late.toml", cluster.here / "late"
-    plan.write_text(PLAN.format(seconds=200))
-    done = cluster.run(*ROCELAB, "run", str(plan), "--submit", "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    job = done.stdout.split()[2]
-    log = out / f"slurm-{job}.log"
+    job, log = submitted(cluster, cluster.here / "late", seconds=200)
     # wait_until says what the cluster logged if it does not happen
     cluster.wait_until(lambda: log.exists() and "run 2" in log.read_text(), 120)
     cut = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
     assert cut.returncode == 0, cut.stderr
-    cluster.wait_until(
-        lambda: not cluster.run("squeue", "--noheader", f"--jobs={job}").stdout.strip(), 240
-    )
+    wait_for_end(cluster, job)
     said = log.read_text()
     print(said)
     assert "Traceback" not in said
