@@ -106,7 +106,7 @@ def show_interruption(
     kept: str = "files that were finished; of a run, every finished cell",
     advice: str = "give the command again; continue a run with `rocelab run --resume RUN`",
 ) -> None:
-    """Print what an interruption leaves, and how to go on; the first caller knows most."""
+    """Print what an interruption leaves, and how to continue; the first caller knows most."""
     if _interruptions:
         return
     _interruptions.append(by)

@@ -14,7 +14,7 @@ from rocelab.testbed.hosts.host_state import MPIBENCH, PROBES
 from rocelab.testbed.node import Node
 
 _ABSENT = "=> not found"
-# library: the package that every Debian has for it, whatever the library's version
+# library: its package, which has one name in every Debian
 _DEV = {
     "libmicrohttpd": "libmicrohttpd-dev",
     "libbpf": "libbpf-dev",
