@@ -226,6 +226,42 @@ def test_ctrl_c_keeps_finished_cells_and_nothing_else(tmp_path: Path) -> None:
     assert all(process.killed for process in bed.started)
 
 
+SQUEUE = """#!/bin/sh
+echo '{state}|{reason}|1:00|0:00|s[1-2]'
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "ended"),
+    [
+        ("COMPLETING", "TimeLimit", "its time is over"),
+        ("TIMEOUT", "None", "its time is over"),
+        ("CANCELLED", "None", "it is 'CANCELLED'"),
+        ("RUNNING", "None", ""),
+    ],
+)
+def test_sigterm_of_a_job_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, reason: str, ended: str
+) -> None:
+    """Slurm's reason, if Slurm has ended the job; else somebody else has sent the signal."""
+    squeue = tmp_path / "squeue"
+    squeue.write_text(SQUEUE.format(state=state, reason=reason))
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    bed = FakeTestbed(on_client=AfterCells(5, KeyboardInterrupt("SIGTERM")))
+    outcome = runner.run(PLAN, bed, tmp_path / "runs")
+    reason = json.loads((outcome.path / "run.json").read_text())["reason"]
+    if not ended:
+        assert (outcome.status, outcome.ended_by, reason) == ("interrupted", "SIGTERM", "SIGTERM")
+        return
+    assert (outcome.status, outcome.ended_by) == ("stopped", "")
+    assert reason == f"Slurm's job 7 has ended: {ended}"
+    assert outcome.exit_code is ExitCode.TESTBED
+    assert outcome.error is not None
+    assert "rocelab run --resume" in outcome.error.action
+
+
 @pytest.mark.parametrize("moment", ["begin", "commit"])
 def test_ctrl_c_at_a_cell_s_edges_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

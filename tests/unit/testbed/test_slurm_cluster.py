@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -143,17 +146,47 @@ def test_wrong_set_ups(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*-slurm"))
 
 
-def submitted(cluster: Cluster, out: Path, *, seconds: int) -> tuple[str, Path]:
-    """Submit the plan as a batch job, with its runs in `out`; returns its number and its log."""
-    # where the nodes see the same files
+def batch_plan(cluster: Cluster, seconds: int) -> Path:
+    """Write the plan where the nodes see the same files."""
     plan = cluster.here / "batch.toml"
     plan.write_text(PLAN.format(seconds=seconds))
+    return plan
+
+
+def submitted(cluster: Cluster, out: Path, *, seconds: int) -> tuple[str, Path]:
+    """Submit the plan as a batch job, with its runs in `out`; returns its number and its log."""
+    plan = batch_plan(cluster, seconds)
     done = cluster.run(*ROCELAB, "run", str(plan), "--submit", "--out", str(out))
     assert done.returncode == 0, done.stderr
     job = done.stdout.split()[2]
     log = out / f"slurm-{job}.log"
     assert f"tail -F {log}" in done.stdout
     return job, log
+
+
+def deaf_to_sigterm(cluster: Cluster, out: Path, *, seconds: int) -> tuple[str, Path]:
+    """Submit the plan by a script in which SIGTERM is ignored, as `submitted` does."""
+    command = shlex.join((*ROCELAB, "run", str(batch_plan(cluster, seconds)), "--out", str(out)))
+    script = cluster.here / "deaf.sh"
+    script.write_text(f"#!/bin/sh\ntrap '' TERM\n{command}\n")
+    out.mkdir()
+    words = ("--parsable", "--nodes=2", "--ntasks-per-node=1", "--exclusive")
+    done = cluster.run("sbatch", *words, f"--output={out}/slurm-%j.log", str(script))
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.strip()
+    return job, out / f"slurm-{job}.log"
+
+
+@contextmanager
+def steps_deaf_to_sigterm(cluster: Cluster) -> Iterator[None]:
+    """Let the benchmark end only by the SIGKILL that Slurm sends `KillWait` after SIGTERM."""
+    deaf = cluster.bin / "qperf"
+    deaf.write_text(f"#!/bin/sh\ntrap '' TERM\nexec {shutil.which('qperf')} \"$@\"\n")
+    deaf.chmod(0o755)
+    try:
+        yield
+    finally:
+        deaf.unlink()
 
 
 def wait_for_end(cluster: Cluster, job: str) -> None:
@@ -282,20 +315,28 @@ def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_batch_job_whose_time_is_over(cluster: Cluster) -> None:
-    """Slurm ends the steps first; rocelab's log says why before Slurm ends rocelab, too."""
-    job, log = submitted(cluster, cluster.here / "late", seconds=200)
-    # wait_until says what the cluster logged if it does not happen
-    cluster.wait_until(lambda: log.exists() and "run 2" in log.read_text(), 120)
-    cut = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
-    assert cut.returncode == 0, cut.stderr
-    wait_for_end(cluster, job)
+@pytest.mark.parametrize("first", ["either", "step", "rocelab"])
+def test_a_batch_job_whose_time_is_over(cluster: Cluster, first: str) -> None:
+    """Its log says why and how to go on, whichever of rocelab and its step Slurm ends first."""
+    deaf_step = steps_deaf_to_sigterm(cluster) if first == "rocelab" else nullcontext()
+    submit = deaf_to_sigterm if first == "step" else submitted
+    with deaf_step:
+        job, log = submit(cluster, cluster.here / f"late-{first}", seconds=200)
+        # wait_until says what the cluster logged if it does not happen
+        cluster.wait_until(lambda: log.exists() and "run 2" in log.read_text(), 120)
+        cut = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+        assert cut.returncode == 0, cut.stderr
+        wait_for_end(cluster, job)
     said = log.read_text()
     print(said)
     assert "Traceback" not in said
     assert f"rocelab: Slurm's job {job} has ended: its time is over" in said
     assert "likely cause: its time limit was 1:00" in said
-    assert "rocelab run --resume" in said
+    assert "to continue: rocelab run --resume" in said
+    if first == "step":
+        assert f"error: Slurm's job {job} has ended" in said
+    if first == "rocelab":
+        assert "cell 1/2" not in said
 
 
 @pytest.mark.long

@@ -110,12 +110,21 @@ def _run() -> int:
         show() if show else console.err().print(f"rocelab: {error}", markup=False)
         return ExitCode.USAGE
     except (Abort, KeyboardInterrupt):
-        console.show_interruption(_ended_by.pop() if _ended_by else "Ctrl-C")
-        return ExitCode.INTERRUPTED
+        return _interrupted(_ended_by.pop() if _ended_by else "Ctrl-C")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
         return _failed(error)
+
+
+def _interrupted(by: str) -> int:
+    """Show what interrupted this process, or why Slurm did; return the exit code."""
+    from rocelab.testbed.slurm import allocation
+
+    if why := allocation.why_ended(by):
+        return _failed(why)
+    console.show_interruption(by)
+    return ExitCode.INTERRUPTED
 
 
 def _failed(error: Exception) -> int:

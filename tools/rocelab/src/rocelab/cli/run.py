@@ -93,14 +93,16 @@ def carry_out(
             kept=f"the finished cells ({outcome.ok} are good); the one that ran is not",
             advice=f"continue with `rocelab run --resume {outcome.path}`",
         )
-    if not outcome.ok and not outcome.failed:
-        raise typer.Exit(int(outcome.exit_code))
-    console.say("writing the report")
-    build(outcome.path)
-    if tables:
-        run_tables.show(outcome.path, console.out())
-    if outcome.missing or outcome.failed:
+    nothing = not outcome.ok and not outcome.failed
+    if not nothing:
+        console.say("writing the report")
+        build(outcome.path)
+        if tables:
+            run_tables.show(outcome.path, console.out())
+    if (outcome.missing or outcome.failed) and not outcome.ended_by:
         console.say(f"to continue: rocelab run --resume {outcome.path}")
+    if nothing:
+        raise typer.Exit(int(outcome.exit_code))
     return outcome
 
 

@@ -23,6 +23,7 @@ from rocelab.plans.plan import Cell, Plan
 from rocelab.record.folder import RunFolder, now
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.shaping import shaped
+from rocelab.testbed.slurm import allocation
 from rocelab.version import VERSION
 
 _MAX_DEATHS = 2
@@ -123,11 +124,14 @@ class _Run:
             self._progress.note(warning)
         for lacking in self._meta.get("left_out", ()):
             self._progress.note(f"left out: {lacking}")
-        status, error, ended_by = "complete", None, ""
+        status, ended_by = "complete", ""
+        error: RocelabError | None = None
         try:
             self._cells(testbed, cells, pending)
         except KeyboardInterrupt as interrupt:
             status, ended_by = "interrupted", str(interrupt) or "Ctrl-C"
+            if error := allocation.why_ended(ended_by):
+                status, ended_by = "stopped", ""
         except RocelabError as caught:
             status, error = "stopped", caught
         except OSError as caught:

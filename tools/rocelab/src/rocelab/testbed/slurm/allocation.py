@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rocelab.errors import TestbedError, UsageError
@@ -67,6 +69,19 @@ def check_running(job: str) -> None:
         raise ended
 
 
+def why_ended(by: str, environment: Mapping[str, str] = os.environ) -> TestbedError | None:
+    """Return why Slurm ended this process with the signal `by`; None if it did not, or is silent.
+
+    When a job ends, Slurm signals this process and its job steps in any order.
+    """
+    job = environment.get("SLURM_JOB_ID", "")
+    if by != "SIGTERM" or not _JOB.fullmatch(job) or not shutil.which("squeue"):
+        return None
+    with suppress(TestbedError):
+        return _look(job).ended
+    return None
+
+
 @dataclass(frozen=True)
 class _Job:
     """What Slurm says of a job."""
@@ -86,7 +101,7 @@ def _look(job: str) -> _Job:
     state, reason, limit, left, nodes = words[:5]
     if not done.returncode and state == "RUNNING":
         return _Job(left, nodes, None)
-    again = "Continue with --resume in a new allocation"
+    again = "Continue with `rocelab run --resume RUN` in a new allocation"
     if state == _TIME_OUT or reason == _TIME_LIMIT:
         why = TestbedError(
             f"Slurm's job {job} has ended: its time is over",
