@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import complaints
-import node_clock
 from requirements import missing
 from rocelab import kernel_lines
 from rocelab.errors import MissingError, TestbedError
@@ -27,8 +26,6 @@ LINE = os.environ.get("ROCELAB_TEST_LINE", kernel_lines.DEFAULT_LINE)
 PATIENCE = float(os.environ.get("ROCELAB_TEST_PATIENCE", "1"))
 """Factor for time limits: a debug kernel is slow (`make test-debug`)."""
 MTU = 4200
-_BOOTS = 4
-"""One of four machines took a wrong clock in each of two boots, one of eight in two of three."""
 
 Boot = Callable[..., AbstractContextManager[qemu.QemuTestbed]]
 
@@ -81,31 +78,11 @@ def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
 
 
 def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
-    """Boot nodes whose clocks run true."""
-    boots = max(_BOOTS, options.get("nodes", 0))
-    for _ in range(boots):
-        testbed = _boot(name, line, **options)
-        if all(at_once(node_clock.runs_true, testbed.nodes)):
-            at_once(_keep_neighbours, testbed.nodes)
-            return testbed
-        testbed.down()
-        # not a warning: pytest makes an error of those
-        print("a node took a wrong frequency for its TSC's: booted again")
-    raise AssertionError(f"in {boots} boots, the clock of a node ran wrong")
+    """Boot what a test asks for; the test is skipped if this machine cannot.
 
-
-def _keep_neighbours(node: Node) -> None:
-    """Let a neighbour take a minute to answer ARP, not three seconds.
-
-    A peer on a loaded host may not run for longer than that. Its entry then becomes invalid, and
-    the next packet waits behind the driver until ARP has an answer: its record has no `xmit`.
+    A machine that counts takes a second or more for a billion instructions of a busy loop: its
+    clock is real time instead.
     """
-    files = "/proc/sys/net/ipv[46]/neigh/*/ucast_solicit"
-    node.run(["sh", "-c", f"echo 60 | tee {files}"])
-
-
-def _boot(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
-    """Boot what a test asks for; the test is skipped if this machine cannot."""
     try:
         return qemu.up(
             f"{name}-{os.getpid()}",
@@ -113,7 +90,6 @@ def _boot(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
             mtu=MTU,
             lifeline=True,
             patience=PATIENCE,
-            # a machine that counts takes a second or more for a billion instructions of a busy loop
             emulation="tcg",
             **{"memory_mb": MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB, **options},
         )

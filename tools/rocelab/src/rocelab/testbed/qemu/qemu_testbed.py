@@ -28,7 +28,7 @@ from rocelab.testbed.faults.link import FaultyLink
 from rocelab.testbed.faults.relay import Signal
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
-from rocelab.testbed.qemu import accelerator_probe, filter_dump, filter_redirector
+from rocelab.testbed.qemu import accelerator_probe, filter_dump, filter_redirector, real_time
 from rocelab.testbed.qemu.machine_spec import (
     LOCKSTEP,
     MEMORY_MB,
@@ -422,8 +422,8 @@ def up(
     the `switches` between them; more than two nodes need a switch. The last node runs the kernel
     line `last_line`, if given. Where KVM does not work, or with `icount`, machines are emulated and
     count instructions, with `lockstep` on one clock (two nodes without a switch); `emulation` is
-    for tests whose machines need no count, or processors in parallel. With `lifeline` the testbed
-    ends with this process, else with `down`. `patience` multiplies every time limit. Raises
+    for machines that need real time, or processors in parallel, and no count. With `lifeline` the
+    testbed ends with this process, else with `down`. `patience` multiplies every time limit. Raises
     UsageError for a name in use, MissingError when this machine lacks resources, TestbedError when
     a node fails.
     """
@@ -465,6 +465,22 @@ def up(
     what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""
     say(f"booting {what}{path}, kernel line {line}, accelerator {accelerator}")
+    for _ in range(max(real_time.BOOTS, len(spec.machines))):
+        testbed = _boot(state, spec, lifeline, patience, say)
+        if accelerator != "tcg" or real_time.settled(testbed.machines):
+            return testbed
+        testbed.down()
+        say("the clock of a node runs wrong: booting again")
+    raise TestbedError(
+        "the clock of a node ran wrong after each boot",
+        cause="this machine is too busy for an emulated one to measure its TSC's frequency",
+        action="Try again when less runs on it.",
+    )
+
+
+def _boot(
+    state: State, spec: TestbedSpec, lifeline: bool, patience: float, say: Say
+) -> QemuTestbed:
     state.create(spec)
     try:
         _write_keys(state)
