@@ -14,6 +14,7 @@ from rocelab.testbed.qemu import accelerator_probe, machine_spec
 from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec
 
 SPEC = TestbedSpec("t", "6.12", "/image", "kvm", (NodeSpec(1, 2201, 1024, 4200),))
+ENDS = {"data": 3, "peer": 4}
 OPTIONS = {
     "kvm": "-cpu host -accel kvm -smp",
     "icount": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=on -seed 1 "
@@ -31,7 +32,7 @@ def test_every_name_has_a_row() -> None:
 @pytest.mark.parametrize("name", OPTIONS)
 def test_qemu_gets_the_options_of_the_row(name: accelerators.Name) -> None:
     spec = replace(SPEC, accelerator=name)
-    line = " ".join(machine_spec.qemu_argv(spec, spec.nodes[0], Path("/state")))
+    line = " ".join(machine_spec.qemu_argv(spec, spec.nodes[0], Path("/state"), ENDS))
     assert OPTIONS[name] in line
 
 
@@ -39,7 +40,7 @@ def test_machines_in_lockstep_send_by_virtual_timers_to_the_plugin() -> None:
     nodes = (NodeSpec(1, 2201, 1024, 4200), NodeSpec(2, 2202, 1024, 4200))
     spec = replace(SPEC, accelerator="lockstep", nodes=nodes, lockstep="/so,1")
     for node in nodes:
-        argv = machine_spec.qemu_argv(spec, node, Path("/state"))
+        argv = machine_spec.qemu_argv(spec, node, Path("/state"), ENDS)
         assert argv[argv.index("-plugin") + 1] == (
             f"file=/so,,1,end={node.index},quantum=20000,shared=/state/lockstep,"
             f"stream=/state/data{node.index}.sock"

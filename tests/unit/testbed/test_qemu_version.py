@@ -13,6 +13,7 @@ from rocelab.testbed.qemu import machine_spec, qemu_version
 from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec
 
 SPEC = TestbedSpec("t", "6.12", "/image", "icount", (NodeSpec(1, 2201, 1024, 4200),))
+ENDS = {"data": 3, "peer": 4}
 DEBIAN_12 = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
 DEBIAN_13 = "QEMU emulator version 10.0.11 (Debian 1:10.0.11+ds-0+deb13u1)"
 
@@ -31,5 +32,5 @@ def test_a_real_processor_is_not_affected() -> None:
 
 def test_the_kernel_gets_the_parameters() -> None:
     spec = replace(SPEC, kernel_workarounds="clearcpuid=cx16")
-    argv = machine_spec.qemu_argv(spec, spec.nodes[0], Path("/state"))
+    argv = machine_spec.qemu_argv(spec, spec.nodes[0], Path("/state"), ENDS)
     assert "clearcpuid=cx16" in argv[argv.index("-append") + 1].split()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 
 import pytest
@@ -20,10 +20,10 @@ from rocelab.testbed.qemu.machine_spec import (
     NodeSpec,
     TestbedSpec,
     guest_config,
-    last_socket,
     peer_port_mac,
     port_mac,
     qemu_argv,
+    streams,
 )
 
 STATE = Path("/state")
@@ -37,28 +37,32 @@ def spec(nodes: int, switches: int) -> TestbedSpec:
     )
 
 
-def sockets(testbed: TestbedSpec, node: NodeSpec) -> dict[str, str]:
-    """Return the socket of each of a machine's streams, and whether the machine listens on it."""
-    text = " ".join(qemu_argv(testbed, node, STATE))
-    found = re.findall(r"stream,id=(\w+),server=(\w+),addr\.type=unix,addr\.path=(\S+)", text)
-    return {path: side for _, side, path in found}
+def descriptors(testbed: TestbedSpec) -> dict[str, dict[str, int]]:
+    """Return a number for each machine's end of each stream, as the supervisor has descriptors."""
+    numbers = count(3)
+    ends: dict[str, dict[str, int]] = {node.name: {} for node in testbed.machines}
+    for machine, netdev in chain.from_iterable(streams(testbed)):
+        ends[machine][netdev] = next(numbers)
+    return ends
 
 
 @pytest.mark.parametrize(("nodes", "switches"), [(2, 0), (2, 1), (3, 1), (8, 3)])
-def test_every_stream_has_a_listener_and_a_client(nodes: int, switches: int) -> None:
+def test_every_machine_has_a_netdev_for_each_of_its_streams(nodes: int, switches: int) -> None:
     whole = spec(nodes, switches)
-    first, *others = whole.machines
-    listening = sockets(whole, first)
-    assert set(listening.values()) == {"on"}
-    # the supervisor waits for the last one before it starts the others
-    assert Path(list(listening)[-1]).name == last_socket(whole)
-    connecting = [sockets(whole, node) for node in others]
-    assert all(set(each.values()) == {"off"} for each in connecting)
-    assert sorted(path for each in connecting for path in each) == sorted(listening)
+    ends = descriptors(whole)
+    assert sum(map(len, ends.values())) == 2 * len(streams(whole))
+    argvs = {
+        node.name: " ".join(qemu_argv(whole, node, STATE, ends[node.name]))
+        for node in whole.machines
+    }
+    for name, argv in argvs.items():
+        found = re.findall(r"stream,id=(\w+),server=off,addr\.type=fd,addr\.str=(\d+)", argv)
+        assert {netdev: int(number) for netdev, number in found} == ends[name]
+        assert sorted(re.findall(r"virtio-net-pci,netdev=(\w+)", argv)) == sorted(
+            ["ctl", *ends[name]]
+        )
     # every MAC address is unique
-    macs = re.findall(
-        r"mac=(\S{17})", " ".join(" ".join(qemu_argv(whole, n, STATE)) for n in whole.machines)
-    )
+    macs = re.findall(r"mac=(\S{17})", " ".join(argvs.values()))
     assert len(set(macs)) == len(macs)
     assert {*map(port_mac, whole.nodes), *map(peer_port_mac, whole.nodes)} <= set(macs) or not (
         switches

@@ -21,20 +21,21 @@ from rocelab.testbed.veth import layout
 from rocelab.testbed.veth.layout import Layout
 
 DATA = Path(__file__).parents[1] / "data"
+ENDS = {"data": 3, "peer": 4}
 SPEC = TestbedSpec("t", "6.12", "/image", "tcg", (NodeSpec(1, 2222, 512, 4200),), "veth")
 
 
 def test_the_machine_has_no_qemu_data_link() -> None:
-    argv = qemu_argv(SPEC, SPEC.nodes[0], Path("/state"))
+    argv = qemu_argv(SPEC, SPEC.nodes[0], Path("/state"), ENDS)
     assert "data" not in " ".join(argv)
     assert "data0" not in guest_config(SPEC, SPEC.nodes[0])
     two = replace(SPEC, provider="qemu")
-    assert "id=data" in " ".join(qemu_argv(two, two.nodes[0], Path("/state")))
+    assert "id=data" in " ".join(qemu_argv(two, two.nodes[0], Path("/state"), ENDS))
 
 
 def test_icount_has_one_processor_and_one_thread() -> None:
     spec = replace(SPEC, accelerator="icount")
-    line = " ".join(qemu_argv(spec, spec.nodes[0], Path("/state")))
+    line = " ".join(qemu_argv(spec, spec.nodes[0], Path("/state"), ENDS))
     assert "-accel tcg,thread=single -icount shift=0" in line
     assert "-smp 1 " in line
     assert replace(SPEC, accelerator="kvm").vcpus > 1

@@ -22,10 +22,10 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rocelab import accelerators
 from rocelab.plans.catalog import Provider
@@ -118,7 +118,7 @@ class TestbedSpec:
 
     @property
     def machines(self) -> tuple[NodeSpec, ...]:
-        """All machines; the first is the one that the others connect to."""
+        """All machines."""
         return (self.switch, *self.nodes) if self.switch else self.nodes
 
     @property
@@ -178,8 +178,12 @@ def kernel_command_line(workarounds: str = "") -> str:
     ).rstrip()
 
 
-def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
-    """Return the command line of one machine; `state` is the testbed's folder."""
+def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path, ends: Mapping[str, int]) -> list[str]:
+    """Return the command line of one machine.
+
+    `state` is the testbed's folder; `ends` has the descriptor of each of the machine's ends of
+    streams, by QEMU's name for the netdev.
+    """
     image = Path(node.image or spec.image)
     accelerator = accelerators.of(spec.accelerator)
     fw_cfg = {
@@ -207,21 +211,34 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path) -> list[str]:
             f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-{node.ctl_network}.15:22",
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
-        *(_links(spec, node, state) if spec.provider == Provider.QEMU else ()),
+        *(_links(spec, node, state, ends) if spec.provider == Provider.QEMU else ()),
     ]
     for key, path in fw_cfg.items():
         argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
     return argv
 
 
-def last_socket(spec: TestbedSpec) -> str | None:
-    """Return the socket that the first machine creates last; None if machines have no streams.
+class Stream(NamedTuple):
+    """A link between two machines; each end is a machine's name and QEMU's name for its netdev."""
 
-    The other machines may connect as soon as it exists.
-    """
+    first: tuple[str, str]
+    second: tuple[str, str]
+
+
+def streams(spec: TestbedSpec) -> tuple[Stream, ...]:
+    """Return the links between machines: from node to node, or from each node to the switch."""
     if spec.provider != Provider.QEMU:
-        return None
-    return _socket("peer", spec.nodes[-1] if spec.switch else None)
+        return ()
+    if spec.switch:
+        center = spec.switch.name
+        return tuple(
+            Stream((center, at_switch), (node.name, at_node))
+            for node in spec.nodes
+            for at_switch, at_node in ((data_netdev(node), "data"), (f"peer{node.index}", "peer"))
+        )
+    names = ["peer"] if spec.lockstep else ["data", "peer"]
+    first, second = spec.nodes
+    return tuple(Stream((first.name, name), (second.name, name)) for name in names)
 
 
 def data_netdev(node: NodeSpec) -> str:
@@ -229,31 +246,29 @@ def data_netdev(node: NodeSpec) -> str:
     return f"data{node.index}"
 
 
-def _socket(link: str, node: NodeSpec | None) -> str:
-    """Return a link's socket: between two nodes, or between a node and the switch."""
-    return f"{link}{node.index if node else ''}.sock"
-
-
-def _links(spec: TestbedSpec, node: NodeSpec, state: Path) -> Iterator[str]:
-    """Yield the options for a machine's streams: between two nodes, or from nodes to the switch."""
+def _links(
+    spec: TestbedSpec, node: NodeSpec, state: Path, ends: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield the options for a machine's cards on its streams."""
     if node.is_switch:
         for other in spec.nodes:
-            yield from _stream(
-                data_netdev(other), state / _socket("data", other), port_mac(other), True, node.mtu
-            )
-            yield from _stream(
-                f"peer{other.index}", state / _socket("peer", other), peer_port_mac(other), True
-            )
+            data, peer = data_netdev(other), f"peer{other.index}"
+            yield from _inherited(data, ends[data])
+            yield from _card(data, port_mac(other), node.mtu)
+            yield from _inherited(peer, ends[peer])
+            yield from _card(peer, peer_port_mac(other))
         return
-    listens = spec.switch is None and node.index == 1
-    end = node if spec.switch else None
     if spec.lockstep:
         # Sent by a timer, and so at the same virtual time in every run; to the plugin, which the
         # other machine's plugin gives it to.
-        yield from _stream("data", _plugins_end(node, state), node.link.mac, True, node.mtu, _TIMED)
+        address = f"addr.type=unix,addr.path={_escape(_plugins_end(node, state))}"
+        yield from ("-netdev", f"stream,id=data,server=on,{address}")
+        yield from _card("data", node.link.mac, node.mtu, _TIMED)
     else:
-        yield from _stream("data", state / _socket("data", end), node.link.mac, listens, node.mtu)
-    yield from _stream("peer", state / _socket("peer", end), node.peer_mac, listens)
+        yield from _inherited("data", ends["data"])
+        yield from _card("data", node.link.mac, node.mtu)
+    yield from _inherited("peer", ends["peer"])
+    yield from _card("peer", node.peer_mac)
 
 
 def _lockstep(spec: TestbedSpec, node: NodeSpec, state: Path) -> tuple[str, ...]:
@@ -268,19 +283,21 @@ def _lockstep(spec: TestbedSpec, node: NodeSpec, state: Path) -> tuple[str, ...]
 
 
 def _plugins_end(node: NodeSpec, state: Path) -> Path:
-    return state / _socket("data", node)
+    return state / f"data{node.index}.sock"
 
 
-def _stream(
-    name: str, socket: Path, mac: str, listens: bool, mtu: int | None = None, more: str = ""
-) -> tuple[str, ...]:
-    side = "on" if listens else "off"
-    address = f"server={side},addr.type=unix,addr.path={_escape(socket)}"
+def _inherited(name: str, descriptor: int) -> tuple[str, str]:
+    """Return a netdev on one end of a socket pair.
+
+    QEMU 7.2 makes it non-blocking, as it does not make the connections that it accepts: a machine
+    would stand still while the other one does not receive.
+    """
+    return ("-netdev", f"stream,id={name},server=off,addr.type=fd,addr.str={descriptor}")
+
+
+def _card(name: str, mac: str, mtu: int | None = None, more: str = "") -> tuple[str, str]:
     size = f",host_mtu={mtu}" if mtu else ""
-    return (
-        *("-netdev", f"stream,id={name},{address}"),
-        *("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}{more}"),
-    )
+    return ("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}{more}")
 
 
 def _escape(path: Path) -> str:

@@ -234,7 +234,7 @@ def _data_link(spec: TestbedSpec) -> str:
             f"QEMU stream and memory that both machines share; frames arrive every "
             f"{accelerators.QUANTUM_NS:,} ns of virtual time (lossless), virtio-net"
         )
-    stream = "QEMU stream over a Unix socket (lossless), virtio-net"
+    stream = "QEMU stream over a pair of Unix sockets (lossless), virtio-net"
     if not spec.switches:
         return stream
     return f"{stream}, to a machine between the nodes that is {bridges.describe(spec.switches)}"

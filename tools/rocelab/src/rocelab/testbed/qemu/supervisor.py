@@ -14,35 +14,35 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
-from rocelab.testbed.qemu.machine_spec import TestbedSpec, last_socket, qemu_argv
+from rocelab.testbed.qemu.machine_spec import TestbedSpec, qemu_argv, streams
 from rocelab.testbed.qemu.state_folder import State
 
 
 def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]:
     nodes: dict[str, subprocess.Popen[bytes]] = {}
-    listens = last_socket(spec)
-    for node in spec.machines:
-        with (state / f"{node.name}.qemu").open("wb") as log:
-            nodes[node.name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(spec, node, state)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=state,
-            )
-        if listens is None:
-            continue
-        # the first machine listens; the others connect to it
-        deadline = time.monotonic() + 20
-        while not (state / listens).exists() and nodes[node.name].poll() is None:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.02)
+    with ExitStack() as links:
+        ends: dict[str, dict[str, int]] = {node.name: {} for node in spec.machines}
+        for stream in streams(spec):
+            for (machine, netdev), end in zip(stream, socket.socketpair(), strict=True):
+                ends[machine][netdev] = links.enter_context(end).fileno()
+        for node in spec.machines:
+            argv = qemu_argv(spec, node, state, ends[node.name])
+            with (state / f"{node.name}.qemu").open("wb") as log:
+                nodes[node.name] = subprocess.Popen(
+                    ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=state,
+                    pass_fds=ends[node.name].values(),
+                )
     return nodes
 
 
