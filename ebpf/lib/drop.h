@@ -5,8 +5,10 @@
 
 #include "drop_reasons.h"
 
-#define DROP_ENUM(id, name) DROP_##id,
+#define DROP_ENUM(id, name, in_task) DROP_##id,
 enum drop_reason { DROP_REASONS(DROP_ENUM) DROP_COUNT };
+
+_Static_assert(DROP_COUNT <= 64, "more reasons than bits");
 
 /* "unknown" beyond the enum, which a newer driver may have */
 const char *drop_name(unsigned int reason);

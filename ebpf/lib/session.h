@@ -41,8 +41,8 @@ void session_detach(struct session *s);
 /* Read the kernel's counts of the programs. */
 void session_account(struct session *s, const struct bpf_object *object);
 /*
- * The number of runs that the kernel skipped because the program was already running on that CPU.
- * counts() selects programs by name (NULL: all).
+ * The number of runs that the kernel skipped because the program was already running on that CPU,
+ * and that it would have counted. counts() selects programs by name (NULL: all).
  */
 __u64 session_missed(const struct session *s, bool (*counts)(const char *name));
 /* Call before the object is destroyed. */

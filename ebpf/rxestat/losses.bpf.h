@@ -4,6 +4,7 @@
 #define LOSSES_BPF_H
 
 #include "cells.bpf.h"
+#include "drop.bpf.h"
 #include "loss.h"
 
 struct loss_place losses[LOSS_PLACES] = {};
@@ -25,12 +26,28 @@ static __always_inline void count_loss(__u32 dev, __u32 qpn, enum loss_event eve
 			&loss_place_of(dev)->count[event][bounded(reason, LOSS_REASONS - 1)], 1);
 }
 
+static __always_inline void count_drop(__u32 dev, __u32 qpn, __u32 opcode, __u32 reason)
+{
+	if (class_shifted[bounded(opcode, 0xff)] != CLASS_IGNORED << KEY_SIZE_BITS)
+		count_loss(dev, qpn, LOSS_DROP, reason);
+}
+
+/* why there are two: lib/drop.bpf.h */
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
+	     __u32 opcode, __u32 reason)
+{
+	if (drop_is_in_task(reason))
+		count_drop(dev, qpn, opcode, reason);
+	return 0;
+}
+
 SEC("tp_btf/rxe_drop")
 int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
 	     __u32 reason)
 {
-	if (class_shifted[bounded(opcode, 0xff)] != CLASS_IGNORED << KEY_SIZE_BITS)
-		count_loss(dev, qpn, LOSS_DROP, reason);
+	if (!drop_is_in_task(reason))
+		count_drop(dev, qpn, opcode, reason);
 	return 0;
 }
 

@@ -142,6 +142,7 @@ static void put_losses(struct json *j, const struct report *r)
 		json_close_object(j);
 	}
 	json_close_array(j);
+	json_u64(j, "losses_missed", losses_missed(r));
 }
 
 static void each_group(struct json *j, const struct report *r, const struct groups *groups,

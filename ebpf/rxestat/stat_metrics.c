@@ -270,6 +270,12 @@ static void put_probe(struct metrics *m, const struct report *r)
 		       "already running on that CPU.");
 	metrics_count(m, (struct label[]){{"reason", "no_cell"}, {}}, r->lost);
 	metrics_count(m, (struct label[]){{"reason", "nested"}, {}}, packets_missed(r));
+	if (r->losses.known) {
+		metrics_family(m, "rxe_probe_losses_missed", METRIC_COUNTER, NULL,
+			       "Rare events, such as drops, that rxestat could not count: its "
+			       "program was already running on that CPU.");
+		metrics_count(m, NULL, losses_missed(r));
+	}
 	metrics_family(m, "rxe_probe_sample_ratio", METRIC_GAUGE, "ratio",
 		       "Part of the packets that is looked at (rxestat --sample).");
 	metrics_number(m, NULL, 1.0 / (r->sample.one_of ?: 1));

@@ -78,6 +78,11 @@ __u64 packets_missed(const struct report *r)
 	return session_missed(&r->session, costs_a_packet);
 }
 
+__u64 losses_missed(const struct report *r)
+{
+	return session_missed(&r->session, losses_are_counted_by);
+}
+
 const char *net_name(unsigned int net)
 {
 	switch (net) {

@@ -62,6 +62,8 @@ struct report {
 
 /* packets without stages, because a program was already running on that CPU */
 __u64 packets_missed(const struct report *r);
+/* rare events that were not counted, for the same reason */
+__u64 losses_missed(const struct report *r);
 
 /* fields of a key */
 static inline unsigned int key_size(__u32 key)

@@ -171,6 +171,8 @@ static void print_losses(FILE *out, const struct report *r)
 	if (!r->losses.known)
 		return;
 	fprintf(out, "\nlosses");
+	if (losses_missed(r))
+		fprintf(out, " (%" PRIu64 " more were missed: nested)", (uint64_t)losses_missed(r));
 	if (!losses_next(&r->losses, &at, &loss)) {
 		fprintf(out, ": none\n");
 		return;

@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "drop.bpf.h"
 #include "loglin.bpf.h"
 #include "rxe_record.h"
 #include "rxe_types.bpf.h"
@@ -299,9 +300,7 @@ int BPF_PROG(rxe_rnr, __u32 dev, __u32 qpn, __u32 psn, __u32 timer, __u32 step)
 	return 0;
 }
 
-SEC("tp_btf/rxe_drop")
-int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
-	     __u32 reason)
+static __always_inline void count_drop(__u32 dev, __u32 qpn, __u32 reason)
 {
 	struct qp_value *v = known(dev, qpn);
 
@@ -310,6 +309,24 @@ int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 ps
 		ADD(v->counts.drops[reason], 1);
 	else if (!filter_by_dev || dev == filter_dev)
 		ADD(other_drops[reason], 1);
+}
+
+/* why there are two: lib/drop.bpf.h */
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
+	     __u32 opcode, __u32 reason)
+{
+	if (drop_is_in_task(reason))
+		count_drop(dev, qpn, reason);
+	return 0;
+}
+
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
+	     __u32 reason)
+{
+	if (!drop_is_in_task(reason))
+		count_drop(dev, qpn, reason);
 	return 0;
 }
 
