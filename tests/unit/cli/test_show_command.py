@@ -92,7 +92,8 @@ def test_a_terminal_decides_the_width(demo: Path, term: str) -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 60))
     environment = {**os.environ, "TERM": term, "NO_COLOR": "1"}
-    environment.pop("COLUMNS", None)
+    for name in ("COLUMNS", "LINES"):
+        environment.pop(name, None)
     with subprocess.Popen(
         [sys.executable, "-m", "rocelab", "show", str(demo)],
         stdin=theirs,

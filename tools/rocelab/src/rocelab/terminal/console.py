@@ -38,10 +38,16 @@ def _console(*, stderr: bool) -> Console:
 
     # with NO_COLOR (no-color.org), rich itself leaves out colours only
     if is_plain():
-        # rich takes every dumb terminal for 80 columns wide
-        width = shutil.get_terminal_size().columns if os.environ.get("TERM") == "dumb" else None
+        # rich takes a dumb terminal for 80 columns wide, unless it gets both width and height
+        dumb = os.environ.get("TERM") == "dumb"
+        width, height = shutil.get_terminal_size() if dumb else (None, None)
         return Console(
-            stderr=stderr, highlight=False, soft_wrap=True, color_system=None, width=width
+            stderr=stderr,
+            highlight=False,
+            soft_wrap=True,
+            color_system=None,
+            width=width,
+            height=height,
         )
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
