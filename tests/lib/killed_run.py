@@ -32,7 +32,7 @@ _LEFT_SECONDS = 60
 """Within which the machines are clean after a kill; under emulation a lease takes seconds."""
 # what a run makes on a machine, apart from its processes
 _TRACES = """
-ls -d /tmp/rocelab-* /run/rocelab-* /tmp/prte.* /tmp/ompi.* /dev/shm/* 2>/dev/null
+ls -d /tmp/* /run/rocelab-* /dev/shm/* 2>/dev/null
 tc qdisc show | grep 4791
 cat /sys/module/rdma_rxe/parameters/roce_v1
 ip -br link
@@ -209,6 +209,10 @@ class Killed:
             more = again and metric.startswith(("packets.", "wire."))
             right = value >= expected if more else value == expected
             assert right, f"{key}: {value}, expected {expected}; sent again: {again}"
+        self.unchanged()
+
+    def unchanged(self) -> None:
+        """Nothing is on the machines that was not there before the first run."""
         left = self.traces()
         changed = [
             sorted({*now.splitlines()} ^ {*then.splitlines()})
@@ -286,7 +290,9 @@ class Run:
     def left_nothing(self) -> None:
         """Wait until the run has ended, and only its folder is left: nothing else, anywhere."""
         self.process.wait(120)
-        wait_until("no process here", lambda: not self.processes(), seconds=_LEFT_SECONDS)
+        wait_until(
+            "no process here", lambda: not self.processes(), seconds=_LEFT_SECONDS, left=self.listed
+        )
         for machine in machines(self.whole.nodes):
             root = machine.root
             wait_until(
@@ -296,12 +302,20 @@ class Run:
             )
             ours = root.run(("sh", "-c", _PROCESSES), check=False).stdout.split()
             assert not ours, f"processes of the run on {machine.name}: {ours}"
-        assert self.whole.traces() == self.whole.before
+        self.whole.unchanged()
         assert not list(self.temporary.iterdir())
 
     def processes(self) -> list[int]:
         """Its processes on this machine."""
         return local_processes(self.value)
+
+    def listed(self) -> str:
+        """Its processes on this machine, with their command lines, states and parents."""
+        pids = ",".join(map(str, self.processes()))
+        if not pids:
+            return ""
+        words = ("ps", "-o", "pid,ppid,stat,wchan:20,args", "-ww", "-p", pids)
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
     def kept_whole_cells(self) -> int:
         """Each finished cell has all its files and is proven; return their number."""

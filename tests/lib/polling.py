@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(what: str, done: Callable[[], object], *, seconds: float = 300) -> None:
-    """Poll until `done` is true; fail with `what` after some seconds."""
+def wait_until(
+    what: str, done: Callable[[], object], *, seconds: float = 300, left: Callable[[], str] = str
+) -> None:
+    """Poll until `done` is true; fail with `what`, and what is `left`, after some seconds."""
     deadline = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}\n{left()}"
         time.sleep(0.05)

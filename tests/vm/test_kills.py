@@ -24,6 +24,7 @@ import disturbances
 import ssh_inventory
 import vethlab
 from killed_run import MESSAGES, MPI, PLAN, Killed
+from polling import wait_until
 from rocelab.errors import ExitCode
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.prepare_node import add_device, install_probes, prepare, remove_device
@@ -95,6 +96,8 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
             ("SIGHUP", signal.SIGHUP, "", pytest.mark.long),
             # while ranks run, or their daemons
             ("mpi SIGKILL", signal.SIGKILL, "mpibench", ()),
+            ("mpi SIGTERM", signal.SIGTERM, "mpibench", pytest.mark.long),
+            ("mpi SIGHUP", signal.SIGHUP, "mpibench", pytest.mark.long),
         )
         for share in moments(what)
     ],
@@ -108,6 +111,24 @@ def test_a_run_on_machines_of_ours(
 ) -> None:
     """A signal that can be handled makes it say what it kept."""
     kill(on_qemu, share, request, signum, within=within)
+
+
+def test_mpirun_is_killed(
+    testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest
+) -> None:
+    """With its daemon, so that neither can remove its temporary folder; the cell fails."""
+    first, second = testbed.nodes
+    with on_qemu.started(name_of(request)) as run:
+        wait_until(
+            "a daemon of mpirun",
+            lambda: (
+                second.run(("pkill", "-KILL", "-x", "prted|orted"), check=False).returncode == 0
+            ),
+        )
+        first.run(("pkill", "-KILL", "-x", "prterun|mpirun|orterun"), check=False)
+        run.ended(ExitCode.CELL)
+        run.left_nothing()
+    run.completes()
 
 
 @pytest.mark.parametrize("share", moments("data link"))

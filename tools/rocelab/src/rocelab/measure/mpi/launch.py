@@ -163,8 +163,10 @@ def run(
         *(("--leave-session-attached",) if len(hosts) > 1 else ()),
     )
     where, launcher = starter or (hosts[0], launcher)
+    # Open MPI's own folders go with ours, however a job ends
+    temporary = f"TMPDIR={folder}"
     command = (
-        *("env", *(f"{name}={value}" for name, value in settings.items())),
+        *("env", temporary, *(f"{name}={value}" for name, value in settings.items())),
         *("timeout", "--kill-after=5", str(timeout)),
         *launcher,
         *(f"{folder}/rank", str(mpi.ranks_per_node), folder, *program),
@@ -172,7 +174,7 @@ def run(
     with ExitStack() as stack:
         process = stack.enter_context(_running(where, command))
         if ends:
-            _start_daemons(process, hosts, ends, launch_seconds, stack)
+            _start_daemons(process, hosts, ends, ("env", temporary), launch_seconds, stack)
         elif starter:
             _wait_for_a_rank(process, launcher, launch_seconds)
         try:
@@ -212,6 +214,7 @@ def _start_daemons(
     process: Process,
     hosts: Sequence[Node],
     ends: Sequence[ControlEnd],
+    before: tuple[str, ...],
     launch_seconds: int,
     stack: ExitStack,
 ) -> None:
@@ -226,7 +229,7 @@ def _start_daemons(
                 cause=error.cause,
                 action="Start mpirun by hand: docs/howto/mpi.md shows how.",
             ) from error
-        stack.enter_context(_running(host, daemon(line, end.netdev)))
+        stack.enter_context(_running(host, (*before, *daemon(line, end.netdev))))
     try:
         process.wait_for_line(_RANK_MARK, timeout=_left(deadline))
     except TestbedError as error:
