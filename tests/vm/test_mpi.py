@@ -10,22 +10,25 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from polling import wait_until
 from rocelab.accelerators import is_emulated
 from rocelab.errors import CellError, ExitCode
 from rocelab.measure import runner
 from rocelab.measure.cell import Outcome, measure
-from rocelab.measure.mpi import launch_check
+from rocelab.measure.mpi import launch, launch_check
 from rocelab.measure.rig import Rig
 from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.mpi import recipe
+from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.catalog import TRANSPORTS
-from rocelab.plans.plan import Benchmark, LinkPlan, Plan
+from rocelab.plans.plan import Benchmark, LinkPlan, MpiPlan, Plan
 from rocelab.record import results_table
 from rocelab.studies import library
 from rocelab.studies.answers import answers
@@ -171,6 +174,49 @@ def test_a_fallback_is_an_error(
     assert outcome.record["error"] is not None, outcome.record["steps"]
     assert outcome.record["error"]["kind"] == "proof"
     assert told in outcome.record["error"]["what"]
+
+
+def test_killed_ranks_leave_nothing(rig: Rig) -> None:
+    """Two on each node, with their shared memory, and mpirun with its daemon."""
+    mpi = MpiPlan(
+        ranks=2 * len(rig.nodes),
+        ranks_per_node=2,
+        yield_when_idle=True,
+        method="osu",
+        window=1,
+        sweep=True,
+        mca=(),
+    )
+    settings = [
+        recipe.for_node(TRANSPORTS["tcp"], Place(node.name, node.link.netdev), one_machine=False)
+        for node in rig.nodes
+    ]
+    files = ("sh", "-c", "ls -A /tmp /dev/shm")
+    before = [node.run(files).stdout for node in rig.nodes]
+    endless = ("mpibench", "--iterations", "1000000000", "--sizes", "4", "allreduce")
+    with launch.prepared(rig.nodes, settings) as folder, ThreadPoolExecutor(1) as pool:
+        job = pool.submit(
+            launch.run,
+            endless,
+            mpi,
+            rig.nodes,
+            folder,
+            control=rig.testbed.control,
+            timeout=300,
+            launch_seconds=200,
+        )
+        segments = f"ls {launch.memory(folder)} /dev/shm | grep -q segment"
+        for node in rig.nodes:
+            wait_until(
+                f"shared memory on {node.name}",
+                lambda node=node: not node.run(("sh", "-c", segments), check=False).returncode,  # type: ignore[misc]
+            )
+        for node in rig.nodes:
+            killed = "mpibench|prterun|prted|mpirun|orted"
+            node.run(("pkill", "-KILL", "-x", killed), check=False)
+        with pytest.raises(CellError):
+            job.result()
+    assert [node.run(files).stdout for node in rig.nodes] == before
 
 
 def test_both_ranks_on_one_node_are_an_error(

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -415,7 +416,34 @@ def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
             assert said.stdout == f"{which} -x problem\n"
             assert Path(there, "report").read_text() == said.stdout
         assert node.run((f"{there}/rank", "1", there, "nowhere"), check=False).returncode == 127
+        memory = Path("/dev/shm", Path(there).name)
+        assert stat.S_IMODE(memory.stat().st_mode) == stat.S_IMODE(Path(there).stat().st_mode)
     assert not Path(there).exists()
+    assert not memory.exists()
+
+
+@pytest.mark.parametrize("there", ["link", "other owner"])
+def test_a_folder_of_somebody_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    """Ranks run scripts in it, perhaps as root."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    if there == "link":
+        (tmp_path / "link").symlink_to(theirs)
+    elif os.getuid():
+        pytest.skip("only root gives folders away")
+    else:
+        os.chown(theirs, 65534, 65534)
+    chosen = tmp_path / "link" if there == "link" else theirs
+    monkeypatch.setattr(launch, "memory", lambda _: str(chosen))
+    with (
+        pytest.raises(subprocess.CalledProcessError) as caught,
+        launch.prepared([Local("n1", tmp_path)], [{}]),
+    ):
+        pass
+    assert "somebody else's" in str(caught.value.stderr)
+    assert not list(tmp_path.glob("theirs/*"))
 
 
 def test_imb() -> None:

@@ -70,7 +70,7 @@ sweep() {{
 	tc qdisc show | sed -n 's/^qdisc netem {HANDLE} dev \\([^ ]*\\) root .*/\\1/p' |
 		while read -r netdev; do tc qdisc del dev "$netdev" root; done
 	{SWEEP}
-	find /tmp /run "${{TMPDIR:-/tmp}}" -maxdepth 1 \\( \\
+	find /tmp /run /dev/shm "${{TMPDIR:-/tmp}}" -maxdepth 1 \\( \\
 		-user 0 -name 'rocelab-wire-??????.pcap' -o \\
 		-user 0 -name 'rocelab-dump.*.pcapng' -o \\
 		-user 0 -name 'rocelab-dump.*.folded' -o \\

@@ -66,10 +66,19 @@ rank=${{OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}}
 cd "$here" && exec ${{ROCELAB_CPUS:+taskset --cpu-list "$ROCELAB_CPUS"}} "$@"
 """
 
-# the folder, whether it was made, and then the name and the text of each file
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- in it, a folder of ours
+# The folder, the one in memory, and then the name and the text of each file. A folder that exists
+# is ours (nodes may share a file system) or an attacker's.
 _FILL = """
 folder=$1
-[ "$2" ] || mkdir -p -m 0700 "$folder" || exit
+make() {
+	mkdir -m 0700 "$1" 2>/dev/null || { [ ! -L "$1" ] && [ -d "$1" ] && [ -O "$1" ]; } && return
+	echo "$1 cannot be made, or is somebody else's" >&2
+	exit 1
+}
+mkdir -p "${folder%/*}" || exit
+make "$folder"
+make "$2"
 shift 2
 while [ "$#" -gt 0 ]; do
 	printf %s "$2" >"$folder/$1" || exit
@@ -101,14 +110,30 @@ def prepared(
     pairs = [word for name, text in files.items() for word in (name, text)]
 
     def fill(machine: Node) -> None:
-        made = "made" if machine is first else ""
-        machine.run(("sh", "-c", _FILL, "sh", folder, made, *pairs))
+        machine.run(("sh", "-c", _FILL, "sh", folder, memory(folder), *pairs))
 
     try:
         at_once(fill, machines(nodes))
         yield folder
     finally:
-        at_once(lambda machine: machine.run(("rm", "-rf", folder), check=False), machines(nodes))
+        gone = ("rm", "-rf", folder, memory(folder))
+        at_once(lambda machine: machine.run(gone, check=False), machines(nodes))
+
+
+def memory(folder: str) -> str:
+    """Return the folder in shared memory that belongs to a job's."""
+    return f"{_SHARED_MEMORY}/{PurePosixPath(folder).name}"
+
+
+def _temporary(folder: str) -> dict[str, str]:
+    """Return settings that keep the files of Open MPI and UCX in our folders.
+
+    So they go with these, also where a rank or mpirun is killed. Open MPI's shmem/posix is left
+    out because it always tries out /dev/shm/open_mpi.0000.
+    """
+    names = ("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory")
+    places = dict.fromkeys((*names, "UCX_POSIX_DIR"), memory(folder))
+    return {"TMPDIR": folder, "OMPI_MCA_shmem": "mmap", **places}
 
 
 def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:
@@ -163,10 +188,9 @@ def run(
         *(("--leave-session-attached",) if len(hosts) > 1 else ()),
     )
     where, launcher = starter or (hosts[0], launcher)
-    # Open MPI's own folders go with ours, however a job ends
-    temporary = f"TMPDIR={folder}"
+    temporary = _temporary(folder)
     command = (
-        *("env", temporary, *(f"{name}={value}" for name, value in settings.items())),
+        *("env", *(f"{name}={value}" for name, value in (temporary | settings).items())),
         *("timeout", "--kill-after=5", str(timeout)),
         *launcher,
         *(f"{folder}/rank", str(mpi.ranks_per_node), folder, *program),
@@ -174,7 +198,8 @@ def run(
     with ExitStack() as stack:
         process = stack.enter_context(_running(where, command))
         if ends:
-            _start_daemons(process, hosts, ends, ("env", temporary), launch_seconds, stack)
+            before = ("env", *(f"{name}={value}" for name, value in temporary.items()))
+            _start_daemons(process, hosts, ends, before, launch_seconds, stack)
         elif starter:
             _wait_for_a_rank(process, launcher, launch_seconds)
         try:
