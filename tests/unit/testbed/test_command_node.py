@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from polling import wait_until
 from rocelab.errors import TestbedError
-from rocelab.testbed.node import DataLink
+from rocelab.testbed.node import DataLink, command_node
 from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.node.interface import MARK
 from rocelab.testbed.node.local import LocalConnection
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget
 
@@ -49,6 +53,28 @@ def test_a_copy_that_stands_still_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no byte of it"):
         node.get("/any", tmp_path / "local")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_command_is_marked_before_it_says_its_pid() -> None:
+    """It cannot say it once rocelab is dead; a lease that ends finds those that could."""
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    argv = ("sh", "-c", command_node._PRINT_PID, "sh", "sleep", "60")
+    environment = {"PATH": os.environ["PATH"]}
+    with subprocess.Popen(argv, stderr=writer, env=environment) as process:
+        try:
+            os.close(writer)
+            here = Path(f"/proc/{process.pid}")
+            # it waits until somebody reads
+            wait_until("it waits", lambda: "\nState:\tS" in (here / "status").read_text())
+            assert f"{MARK}=1\0" in (here / "environ").read_text()
+            os.close(reader)
+            assert process.wait(10) != 0
+        finally:
+            process.kill()
 
 
 _SSH = """#!/bin/sh

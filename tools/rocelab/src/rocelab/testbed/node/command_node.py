@@ -17,8 +17,9 @@ from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
 from rocelab.testbed.node.interface import MARK, Completed, DataLink
 
-# prints the PID, so that we can signal the command, then execs it
-_PRINT_PID = f'echo "rocelab-pid $$" >&2; export {MARK}=1; exec "$@"'
+# Marks the command, prints its PID, so that we can signal it, then execs it. Once rocelab is dead
+# the shell cannot print, so it ends; until then the lease finds it by its mark.
+_PRINT_PID = f'export {MARK}=1; exec sh -c \'echo "rocelab-pid $$" >&2; exec "$@"\' sh "$@"'
 # what a hanging command is doing: where it waits, and the state of its signals
 _PROCESS_STATE = (
     'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
