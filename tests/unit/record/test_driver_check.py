@@ -19,17 +19,22 @@ SPLAT = ("WARNING: CPU: 0 PID: 7 at rxe_recv.c:385 rxe_rcv (tests.test_cq)", "Ca
 def check(
     *troubles: Trouble,
     differing: dict[str, tuple[str | None, str | None]] | None = None,
+    unsteady: dict[str, tuple[str | None, str | None]] | None = None,
     not_run: str = "",
 ) -> Check:
     """What was found, with 10^4 frames for each side."""
     tests = None if not_run else (PASSED, PASSED)
-    return Check(tests, not_run, differing or {}, (10_000, 10_000), troubles)
+    return Check(tests, not_run, differing or {}, unsteady or {}, (10_000, 10_000), troubles)
 
 
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
         (check(), "rdma-core's tests equal; 10^4 hostile frames: no complaint"),
+        (
+            check(unsteady={TEST: ("pass", "fail")}),
+            "rdma-core's tests equal; 10^4 hostile frames: no complaint",
+        ),
         (
             check(differing={TEST: ("pass", "fail")}),
             "rdma-core's tests differ in test_atomic_fetch_and_add (pass on base, fail on "
@@ -64,7 +69,7 @@ def test_sentence(found: Check, sentence: str) -> None:
 def test_a_node_that_died_has_no_count() -> None:
     """Nobody knows how many of the frames it got."""
     died = Trouble("change", FRAMES, ("the node died: kernel BUG at rxe_recv.c:381!",))
-    found = Check((PASSED, PASSED), "", {}, (10_000, 0), (died,))
+    found = Check((PASSED, PASSED), "", {}, {}, (10_000, 0), (died,))
     assert found.sentence.endswith(
         "; hostile frames: change: the node died: kernel BUG at rxe_recv.c:381!"
     )
@@ -73,7 +78,8 @@ def test_a_node_that_died_has_no_count() -> None:
 def test_output() -> None:
     """A test that differs and a complaint are printed in 80 columns; JSON has all of both."""
     long = Trouble("change", FRAMES, (*SPLAT, *(f" frame_{n}+0x1/0x2" for n in range(40))))
-    found = check(long, differing={TEST: ("pass", "crash")})
+    raced = {"tests.test_cq.CQTest.test_resize_cq": ("fail", "pass")}
+    found = check(long, differing={TEST: ("pass", "crash")}, unsteady=raced)
     answer = Answer("icount", 2, (), ((), ()), ())
     with console.out().capture() as printed:
         console.out().print(ab_tables.render(answer, "instrumented", "./mine", (), found))
@@ -85,8 +91,12 @@ def test_output() -> None:
     assert "frame_17" in text
     assert "frame_18" not in text
     assert "rdma-core's tests, base: 90 pass, 40 skip; change: 90 pass, 40 skip" in text
+    once = "equal in a later try: tests.test_cq.CQTest.test_resize_cq, at first fail on base"
+    assert once in " ".join(text.split())
     document = json.loads(json.dumps(found.document()))
     assert document["good"] is False
+    (unsteady,) = document["unsteady"]
+    assert (unsteady["base"], unsteady["change"]) == ("fail", "pass")
     assert document["differing"] == [{"test": TEST, "base": "pass", "change": "crash"}]
     assert document["frames"] == {"base": 10_000, "change": 10_000}
     assert len(document["troubles"][0]["lines"]) == 42

@@ -72,11 +72,11 @@ def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Sa
     without = sorted({one.line for one in driven if not artifacts.rdma_core_tests(one.line)})
     with _Machines(say) as machines:
         troubles: list[Trouble] = []
-        counts, differing = None, {}
+        counts, differing, unsteady = None, {}, {}
         if not without:
             found, troubles = _tests(driven, machines, say)
             if found:
-                counts, differing = found.counts, found.different
+                counts, differing, unsteady = found.counts, found.different, found.unsteady
         sent = []
         for number, one in enumerate(driven):
             say(f"sending {COUNT:,} hostile frames to {one.which}")
@@ -87,6 +87,7 @@ def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Sa
         tests=counts,
         not_run=_no_tests(without),
         differing=differing,
+        unsteady=unsteady,
         frames=(sent[0], sent[1]),
         troubles=tuple(troubles),
     )

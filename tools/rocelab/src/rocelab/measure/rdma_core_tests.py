@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -23,27 +23,41 @@ _ALL_SECONDS = 1800
 
 Outcomes = dict[str, str]
 """By the id of a test: pass, fail, error, skip, crash or timeout."""
-Differing = dict[str, tuple[str | None, str | None]]
-"""Tests with the outcomes of both drivers, None if it did not run."""
+Pairs = dict[str, tuple[str | None, str | None]]
+"""Tests with the outcomes of both drivers in one try, None if it did not run."""
+Run = Callable[[Sequence[str]], tuple[Outcomes, Outcomes]]
+"""Runs the tests of these names, or all if there are none, on both drivers."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What both drivers gave, and the tests that differed, try by try."""
+    """What both drivers gave, try by try. A test is judged and counted by its last try."""
 
-    first: Outcomes
-    second: Outcomes
-    tries: tuple[Differing, ...]
+    tries: tuple[tuple[Outcomes, Outcomes], ...]
+    """First of all tests, then of those that had differed in every try before."""
 
     @property
-    def different(self) -> Differing:
+    def last(self) -> Pairs:
+        """The outcomes of each test in the last try in which it ran."""
+        return {test: pair for one in self.tries for test, pair in _pairs(*one).items()}
+
+    @property
+    def different(self) -> Pairs:
         """The tests that differed in every try."""
-        return self.tries[-1]
+        return _differing(self.last)
+
+    @property
+    def unsteady(self) -> Pairs:
+        """The tests that differed at first and agreed in a later try, as they were at first."""
+        differing = _differing(_pairs(*self.tries[0]))
+        return {test: pair for test, pair in differing.items() if test not in self.different}
 
     @property
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """How often each outcome came, by driver."""
-        return Counter(self.first.values()), Counter(self.second.values())
+        """How many tests had each outcome in their last try, by driver."""
+        first = Counter(one for one, _ in self.last.values() if one)
+        second = Counter(other for _, other in self.last.values() if other)
+        return first, second
 
 
 def outcomes(node: Node, line: str, transport: str, tests: Sequence[str] = ()) -> Outcomes:
@@ -56,12 +70,21 @@ def outcomes(node: Node, line: str, transport: str, tests: Sequence[str] = ()) -
     return {row["test"]: row["outcome"] for row in rows}
 
 
-def _differing(one: Outcomes, other: Outcomes) -> Differing:
-    return {
-        test: (one.get(test), other.get(test))
-        for test in sorted(one.keys() | other.keys())
-        if one.get(test) != other.get(test)
-    }
+def _pairs(first: Outcomes, second: Outcomes) -> Pairs:
+    tests = sorted(first.keys() | second.keys())
+    return {test: (first.get(test), second.get(test)) for test in tests}
+
+
+def _differing(pairs: Pairs) -> Pairs:
+    return {test: pair for test, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def until_equal(run: Run) -> Compared:
+    """Run all tests; those that differ again, up to RETRIES times."""
+    found = Compared((run(()),))
+    while found.different and len(found.tries) <= RETRIES:
+        found = Compared((*found.tries, run(list(found.different))))
+    return found
 
 
 def compare(
@@ -69,9 +92,9 @@ def compare(
 ) -> Compared:
     """Run the tests on both nodes at once; those that differ again, up to RETRIES times."""
     with ThreadPoolExecutor() as pool:
-        first, second = pool.map(outcomes, nodes, lines, transports)
-        tries = [_differing(first, second)]
-        while tries[-1] and len(tries) <= RETRIES:
-            again = pool.map(outcomes, nodes, lines, transports, [list(tries[-1])] * 2)
-            tries.append(_differing(*again))
-    return Compared(first, second, tuple(tries))
+
+        def run(tests: Sequence[str]) -> tuple[Outcomes, Outcomes]:
+            first, second = pool.map(outcomes, nodes, lines, transports, [tests] * 2)
+            return first, second
+
+        return until_equal(run)

@@ -29,11 +29,13 @@ class Check:
     """What was found on both sides."""
 
     tests: tuple[Mapping[str, int], Mapping[str, int]] | None
-    """Number of tests by outcome, of base and change; None if none were run."""
+    """Number of tests by outcome in their last try, of base and change; None if none were run."""
     not_run: str
     """Why none were run, and what to do."""
     differing: Mapping[str, tuple[str | None, str | None]]
-    """Tests whose outcomes differ in every try, with those of base and change."""
+    """Tests whose outcomes differ in every try, with those of the last one on base and change."""
+    unsteady: Mapping[str, tuple[str | None, str | None]]
+    """Tests that differed at first and agreed in a later try, with the outcomes of the first."""
     frames: tuple[int, int]
     """Hostile frames sent to base and to change; 0 if the node did not survive them."""
     troubles: tuple[Trouble, ...]
@@ -82,10 +84,8 @@ class Check:
             if self.tests is None
             else {"base": dict(outcomes[0]), "change": dict(outcomes[1])},
             "not_run": self.not_run,
-            "differing": [
-                {"test": test, "base": base, "change": change}
-                for test, (base, change) in self.differing.items()
-            ],
+            "differing": _rows(self.differing),
+            "unsteady": _rows(self.unsteady),
             "frames": {"base": self.frames[0], "change": self.frames[1]},
             "troubles": [
                 {"side": one.side, "during": one.during, "lines": list(one.lines)}
@@ -97,6 +97,12 @@ class Check:
 def short(test: str) -> str:
     """Return a test's own name, without those of module and class."""
     return test.rpartition(".")[2]
+
+
+def _rows(tests: Mapping[str, tuple[str | None, str | None]]) -> list[dict[str, str | None]]:
+    return [
+        {"test": test, "base": base, "change": change} for test, (base, change) in tests.items()
+    ]
 
 
 def _power(count: int) -> str:

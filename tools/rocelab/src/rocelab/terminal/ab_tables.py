@@ -148,6 +148,11 @@ def _check(checked: Check) -> Iterator[RenderableType]:
         )
         yield Text("")
         yield from _lines(f"rdma-core's tests, {'; '.join(counts)}")
+        for test, (base, change) in list(checked.unsteady.items())[:_MOST]:
+            yield from _lines(
+                f"equal in a later try: {test}, at first {base or 'not run'} on base and "
+                f"{change or 'not run'} on change"
+            )
     elif checked.not_run:
         yield from _lines(checked.not_run)
 
