@@ -20,9 +20,10 @@ version_of() {
 	if [ -e "$1/rocelab-version" ]; then
 		cat "$1/rocelab-version"
 	elif [ -e "$1/Makefile" ] && grep -q '^SUBLEVEL' "$1/Makefile"; then
-		sed -n 's/^\(VERSION\|PATCHLEVEL\|SUBLEVEL\) = //p' "$1/Makefile" | paste -sd.
+		printf '%s%s\n' "$(sed -n 's/^\(VERSION\|PATCHLEVEL\|SUBLEVEL\) = //p' "$1/Makefile" | paste -sd.)" \
+			"$(sed -n 's/^EXTRAVERSION = *//p' "$1/Makefile")"
 	else
-		echo "unknown, from $1"
+		echo "of unknown version from $1"
 	fi
 }
 

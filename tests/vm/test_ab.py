@@ -124,6 +124,31 @@ def test_the_first_patch_of_a_series(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*-ab/*-base"))) == 1
 
 
+def test_a_tree_that_does_not_fit(tmp_path: Path) -> None:
+    """The error names the tree, its version, and the patch that does not apply, before any boot."""
+    tree = tmp_path / "linux"
+    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / planted.FOLDER
+    shutil.copytree(pristine, tree / planted.FOLDER)
+    for file in (tree / planted.FOLDER).glob("*.c"):
+        file.write_text(file.read_text().replace("skb", "socket_buffer"))
+    (tree / "Makefile").write_text(
+        "VERSION = 9\nPATCHLEVEL = 8\nSUBLEVEL = 0\nEXTRAVERSION = -rc7\n"
+    )
+    git(tree, "init", "-q", "-b", "main")
+    commit(tree)
+    done = rocelab("lines", f"tree:{tree}@main", "--out", str(tmp_path))
+    if done.returncode == ExitCode.MISSING:
+        missing(done.stderr)
+    assert done.returncode == ExitCode.USAGE
+    said = " ".join(done.stderr.split())
+    assert f"the driver of {tree}@main does not fit kernel line {vmlab.LINE}" in said
+    assert re.search(
+        r"[0-9]{4}-RDMA-rxe-\S+\.patch does not apply to rxe 9\.8\.0-rc7, git tree", said
+    )
+    assert "/rocelab/" not in said
+    assert not list(tmp_path.glob("*-lines"))
+
+
 @pytest.mark.long
 def test_a_commit_of_a_git_tree(tmp_path: Path) -> None:
     """Two commits of the kernel's own source, over both RoCE versions; the series comes on top."""

@@ -119,16 +119,17 @@ def test_apply_knows_an_applied_series(pristine: Path, patch: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("variable", ["RXE_SRC", "KSRC"])
-def test_fetch_from_a_tree(pristine: Path, tmp_path: Path, variable: str) -> None:
+@pytest.mark.parametrize("extra", ["", "-rc7"])
+def test_fetch_from_a_tree(pristine: Path, tmp_path: Path, variable: str, extra: str) -> None:
     """A kernel tree provides driver and version."""
     (pristine / "Makefile").write_text(
-        "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 34\nEXTRAVERSION =\n"
+        f"VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 34\nEXTRAVERSION = {extra}\n"
     )
     out = tmp_path / "out"
     done = script("fetch", "6.12", "6.12.34-x", str(out), **{variable: str(pristine)})
     assert done.returncode == 0, done.stderr
     assert net(out).read_text() == SOURCE
-    assert (out / "version").read_text() == "6.12.34\n"
+    assert (out / "version").read_text() == f"6.12.34{extra}\n"
 
 
 def test_fetch_from_the_folder(pristine: Path, tmp_path: Path) -> None:
@@ -203,6 +204,7 @@ def test_unknown_line_and_variant() -> None:
     done = subprocess.run(make, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "No patch series for kernel line 5.10" in done.stderr
+    assert "set KSRC" in done.stderr
     done = subprocess.run([*make, "VARIANT=fast"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "VARIANT=fast is not one of: stock fixes events instrumented delay" in done.stderr

@@ -48,6 +48,22 @@ def test_as_of_the_commit(repository: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out/rxe_net.c").read_text() == SOURCE
 
 
+@pytest.mark.parametrize(
+    ("extra", "version"),
+    [("= -rc7", "7.3.0-rc7, "), ("=", "7.3.0, "), ("= $(shell reboot)", ""), (None, "")],
+)
+def test_version(repository: Path, extra: str | None, version: str) -> None:
+    """That of the kernel's Makefile, if it is a plain one, and git's name."""
+    if extra is not None:
+        numbers = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 0\n"
+        (repository / "Makefile").write_text(f"# kernel\n{numbers}EXTRAVERSION {extra}\nNAME = x\n")
+        git(repository, "add", ".")
+        git(repository, "commit", "-q", "-m", "two")
+    tree = git_driver.resolve(repository, "main")
+    found = git_driver.version(repository, "main", tree)
+    assert found == f"{version}git tree {tree[:12]}"
+
+
 def test_nothing_of_the_repository_runs(repository: Path, tmp_path: Path) -> None:
     """Its settings name programs; `git archive` would run the filter, as is shown first."""
     ran = tmp_path / "ran"

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rocelab.errors import MissingError, RocelabError, UsageError
@@ -15,6 +17,28 @@ from rocelab.testbed import artifacts, git_driver
 from rocelab.testbed.artifacts import Driver
 
 _BUILD_SECONDS = 1800
+_SAID = 12
+"""Lines of the build that an error quotes."""
+# how fail.sh of kernel/scripts speaks
+_FAILURE = re.compile(r"kernel: (.*)\n {2}likely cause: (.*)\n {2}what to do: ")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The driver in a git repository, instead of the kernel's own."""
+
+    repository: Path
+    commit: str
+    tree: str
+    """Git's name of the driver's folder."""
+    version: str
+    """What to call it, the kernel's version included where it is known."""
+
+    @classmethod
+    def of(cls, repository: Path, commit: str) -> Source:
+        """Look it up. Raises UsageError if there is none."""
+        tree = git_driver.resolve(repository, commit)
+        return cls(repository, commit, tree, git_driver.version(repository, commit, tree))
 
 
 def build(
@@ -31,13 +55,15 @@ def build(
     built once. Raises UsageError if the patches do not apply or the result does not compile.
     """
     chosen = files(patches)
-    found = git_driver.resolve(tree, commit) if tree else ""
-    digest = hashlib.sha256(f"{line} {variant} {found}\n".encode())
+    source = Source.of(tree, commit) if tree else None
+    digest = hashlib.sha256(f"{line} {variant} {source.version if source else ''}\n".encode())
     for file in chosen:
         digest.update(f"{file.name} {hashlib.sha256(_read(file)).hexdigest()}\n".encode())
     out = artifacts.build_dir() / "ab" / line / digest.hexdigest()[:16]
-    _fill(out, chosen, tree, found)
-    _make(line, variant, out)
+    _fill(out, chosen, source)
+    done = _make(line, variant, out)
+    if done.returncode:
+        raise refusal(done.stderr, line=line, patches=chosen, source=source, log=_log(out))
     return artifacts.driver_in(out / "module", f"changed-module LINE={line}")
 
 
@@ -73,7 +99,12 @@ def _read(file: Path) -> bytes:
         ) from error
 
 
-def _fill(out: Path, patches: Sequence[Path], tree: Path | None, found: str) -> None:
+def _name(number: int, patch: Path) -> str:
+    """Return what a patch is called where the driver is built."""
+    return f"{number:04}-{patch.name}"
+
+
+def _fill(out: Path, patches: Sequence[Path], source: Source | None) -> None:
     """Put patches and source into the folder to build in, whole or not at all."""
     if out.exists():
         return
@@ -83,28 +114,60 @@ def _fill(out: Path, patches: Sequence[Path], tree: Path | None, found: str) -> 
         if patches:
             (part / "patches").mkdir()
         for number, file in enumerate(patches, start=1):
-            (part / "patches" / f"{number:04}-{file.name}").write_bytes(_read(file))
-        if tree:
-            git_driver.write(tree, found, part / "source")
+            (part / "patches" / _name(number, file)).write_bytes(_read(file))
+        if source:
+            git_driver.write(source.repository, source.tree, part / "source" / git_driver.FOLDER)
+            (part / "source" / "rocelab-version").write_text(f"{source.version}\n")
         part.chmod(0o755)
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _make(line: str, variant: str, out: Path) -> None:
+def _make(line: str, variant: str, out: Path) -> subprocess.CompletedProcess[str]:
     source = artifacts.source_dir()
     settings = (f"LINE={line}", f"VARIANT={variant}", f"BUILD={artifacts.build_dir()}")
-    done = _run(
+    return _run(
         ["make", "-C", str(source), "SKIP_APT=1", *settings, f"OUT={out}", "changed-module"]
     )
-    if done.returncode:
-        said = [text for text in done.stderr.splitlines() if not text.startswith("make")]
-        raise UsageError(
-            f"the driver of line {line} cannot be built with this change",
-            cause="\n".join(said[-12:]) or "make said nothing",
-            action=f"Correct the patch or the tree; the whole log is {out}/module/build.log.",
+
+
+def _log(out: Path) -> Path | None:
+    """Return the compiler's log, None if it did not come to that."""
+    log = out / "module" / "build.log"
+    return log if log.exists() else None
+
+
+def refusal(
+    stderr: str,
+    *,
+    line: str,
+    patches: Sequence[Path] = (),
+    source: Source | None = None,
+    log: Path | None = None,
+) -> UsageError:
+    """Return the error for what `make changed-module` said when it failed."""
+    text = "\n".join(row for row in stderr.splitlines() if not row.startswith("make"))
+    failure = _FAILURE.search(text)
+    said = text[: failure.start()] if failure else text
+    cause = said.splitlines()[-_SAID:] or ["" if failure else "make said nothing"]
+    if failure:
+        cause.append(f"{failure[1].removesuffix(' (file and hunk above)')}: {failure[2]}")
+    where = f"; the whole log is {log}" if log else ""
+    theirs = any(_name(number, file) in text for number, file in enumerate(patches, start=1))
+    if source and not theirs:
+        first = "Correct the patch, or name" if patches else "Name"
+        return UsageError(
+            f"the driver of {source.repository}@{source.commit} does not fit kernel line {line}",
+            cause="\n".join(filter(None, cause)),
+            action=f"{first} a commit whose driver is closer to that of the line's kernel, or "
+            f"another line (line:LINE+tree:…), or adapt the series (kernel/README.md){where}.",
         )
+    return UsageError(
+        f"the driver of line {line} cannot be built with this change",
+        cause="\n".join(filter(None, cause)),
+        action=f"Correct the patch{where}.",
+    )
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

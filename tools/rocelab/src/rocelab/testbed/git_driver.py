@@ -20,6 +20,11 @@ _SECONDS = 300
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LARGEST = 1 << 22
 _MOST = 200
+_MAKEFILE = re.compile(
+    r"VERSION = (\d{1,5})\nPATCHLEVEL = (\d{1,5})\nSUBLEVEL = (\d{1,5})\n"
+    r"EXTRAVERSION =[ \t]*([A-Za-z0-9.+_-]{0,40})$",
+    re.MULTILINE,
+)
 
 
 def resolve(repository: Path, commit: str) -> str:
@@ -33,6 +38,21 @@ def resolve(repository: Path, commit: str) -> str:
             action="Name a repository of the kernel and one of its commits.",
         )
     return _text(done.stdout)
+
+
+def version(repository: Path, commit: str, tree: str) -> str:
+    """Return what to call the driver in `tree` of that commit, such as `7.3.0-rc7, git tree 1a2b`.
+
+    The kernel's version is in its Makefile; a repository without one has only git's name.
+    """
+    name = f"git tree {tree[:12]}"
+    makefile = f"{commit}:Makefile"
+    size = _git(repository, "cat-file", "-s", makefile)
+    if size.returncode or int(size.stdout) > _LARGEST:
+        return name
+    text = _text(_good(repository, tree, "cat-file", "blob", makefile))
+    found = _MAKEFILE.search(text)
+    return f"{'.'.join(found.groups()[:3])}{found[4]}, {name}" if found else name
 
 
 def write(repository: Path, tree: str, folder: Path) -> None:
