@@ -538,6 +538,17 @@ def test_links_in_a_hostile_run_are_not_followed(tmp_path: Path) -> None:
     assert cells_on_disk(first.path) == sorted(CELLS)
 
 
+def test_a_run_says_that_its_repetitions_are_few(tmp_path: Path) -> None:
+    """Unless others have the rest of them."""
+    once = replace(PLAN, repetitions=1)
+    alone, among = Watcher(), Watcher()
+    runner.run(once, FakeTestbed(), tmp_path, progress=alone)
+    runner.run(once, FakeTestbed(), tmp_path, progress=among, one_of_several=True)
+    (said,) = alone.notes
+    assert "no confidence interval" in said
+    assert among.notes == []
+
+
 def test_remaining_time_is_estimated_from_similar_cells() -> None:
     cells = list(PLAN.cells())
     slow = next(cell for cell in cells if cell.transport.name == "rxe-v2")

@@ -220,7 +220,7 @@ def _once(
 ) -> Path:
     where = replace(plan.testbed, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
     once = replace(plan, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
-    outcome = runner.run(once, testbed, out, progress=progress)
+    outcome = runner.run(once, testbed, out, progress=progress, one_of_several=True)
     if outcome.ended_by:
         raise KeyboardInterrupt(outcome.ended_by)
     if outcome.error is not None:

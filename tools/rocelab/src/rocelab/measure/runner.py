@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -66,6 +66,7 @@ def run(
     resume: Path | None = None,
     progress: Progress | None = None,
     remake: Callable[[], Testbed] | None = None,
+    one_of_several: bool = False,
 ) -> RunOutcome:
     """Run `plan` on `testbed` into a new folder in `out_dir`, or continue the run in `resume`.
 
@@ -73,7 +74,8 @@ def run(
     the failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then
     return a working testbed, and without it the run stops. A plan with `fresh` machines takes one
     from `remake` for each repetition after the first. Ctrl-C ends the run; the outcome says
-    so, and nothing is raised.
+    so, and nothing is raised. A run that is `one_of_several` has its repetitions in the others, so
+    nothing warns that it has few.
 
     Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
     different testbed.
@@ -92,7 +94,8 @@ def run(
     with folder.held():
         meta |= {"status": "running", "reason": "", "ended": None}
         folder.write_meta(meta)
-        return _Run(folder, plan, meta, progress, remake).execute(testbed)
+        warnings = () if one_of_several else plan.warnings()
+        return _Run(folder, plan, meta, progress, remake).execute(testbed, warnings)
 
 
 class _Run:
@@ -114,13 +117,13 @@ class _Run:
         self._paces: dict[tuple[str, str], Pace] = defaultdict(Pace)
         self._deaths = 0
 
-    def execute(self, testbed: Testbed) -> RunOutcome:
+    def execute(self, testbed: Testbed, warnings: Sequence[str]) -> RunOutcome:
         cells = self._plan.cells()
         pending = [cell for cell in cells if self._status(cell) != "ok"]
         self._progress.run_started(
             self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
         )
-        for warning in self._plan.warnings():
+        for warning in warnings:
             self._progress.note(warning)
         for lacking in self._meta.get("left_out", ()):
             self._progress.note(f"left out: {lacking}")
