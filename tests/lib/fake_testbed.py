@@ -69,6 +69,9 @@ class FakeProcess:
     def interrupt(self) -> None:
         pass
 
+    def say(self, line: str) -> None:
+        pass
+
     def release(self) -> None:
         pass
 

@@ -16,7 +16,8 @@ from rocelab.plans.plan import Cell
 from rocelab.record import driver_trace, faults_document, layout
 from rocelab.testbed.faults import traffic_control
 from rocelab.testbed.faults.link import FaultyLink
-from rocelab.testbed.faults.timed_signal import Server, signalled
+from rocelab.testbed.faults.server_process import Server, signals
+from rocelab.testbed.faults.timed_signal import signalled
 from rocelab.testbed.faults.traffic_control import CountedLink
 from rocelab.testbed.interface import CanFail
 from rocelab.testbed.node import Completed, Node
@@ -52,7 +53,7 @@ def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
         # perftest with rdma_cm exchanges its addresses over a separate queue pair
         first = int(cell.benchmark.retry_count is not None)
         proxied = FaultyLink(faults, pairs_before=first)
-        with testbed.faulty(proxied, server.send):
+        with signals(server) as waiting, testbed.faulty(proxied, waiting.send):
             yield proxied
         return
     with (

@@ -1,37 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Signals to the server's process: at once, or so long after the client's first request."""
+"""Signals to the server's process so long after the client's first request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from rocelab.errors import CellError, TestbedError
 from rocelab.plans.fault import OF_PROCESS, Action, FaultPlan
+from rocelab.testbed.faults.server_process import SEND, Server
 from rocelab.testbed.faults.traffic_control import REQUESTS_SO_FAR, CountedLink
-from rocelab.testbed.node import Node, Process
-from rocelab.testbed.node.interface import MARK
+from rocelab.testbed.node import Process
 
-# SIGKILL has worked when the process is gone, and its queue pairs with it. On one machine the
-# client's process has the same name: only the server's has the server's device as an argument.
-_SEND = f"""
-send() {{
-	found=
-	for pid in $(pgrep -x "$2"); do
-		grep -qsz ^{MARK}= "/proc/$pid/environ" || continue
-		grep -qsxzF -- "$3" "/proc/$pid/cmdline" || continue
-		kill "-$1" "$pid" || return
-		while [ "$1" = KILL ] && grep -qs '^State:.[^ZX]' "/proc/$pid/status"; do sleep 0.01; done
-		found=1
-	done
-	[ "$found" ]
-}}
-"""
-_NOW = f'{_SEND}\nsend "$@"'
 _SAYS = "rocelab-signal: "
 _LATER = f"""
-{_SEND}
+{SEND}
 until [ "$({REQUESTS_SO_FAR})" -ge "$6" ]; do sleep 0.02; done
 sleep "$4"
 send "$1" "$2" "$3" || {{ echo "{_SAYS}none"; exit 1; }}
@@ -42,27 +25,6 @@ echo "{_SAYS}done"
 _END_SECONDS = 60
 _PAST_EXCHANGE = 50
 """Requests after which perftest with rdma_cm has exchanged its addresses, which takes fourteen."""
-
-
-@dataclass(frozen=True)
-class Server:
-    """The process of a benchmark's server: its program, and the verbs device that it names."""
-
-    node: Node
-    program: str
-    device: str
-
-    def send(self, signal: str) -> None:
-        """Send a signal by name, and return when it has worked. Raises TestbedError."""
-        words = (signal, self.program, self.device)
-        done = self.node.run(("sh", "-c", _NOW, "sh", *words), check=False)
-        # one that has ended need not continue
-        if done.returncode and signal != "CONT":
-            raise TestbedError(
-                f"no process {self.program} on {self.node.name} could get SIG{signal}",
-                cause=done.stderr.strip()[-200:] or "the server had ended",
-                action="Choose an earlier message for the fault.",
-            )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -136,6 +137,16 @@ class CommandProcess:
         """Send SIGINT on the node."""
         self._signal("INT")
 
+    def say(self, line: str) -> None:
+        """Write a line to its standard input; see rocelab.testbed.node.interface.Process."""
+        if self._process.stdin is None:
+            return
+        try:
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise TestbedError(f"{self._describe()} has ended", cause=self._tail()) from error
+
     def release(self) -> None:
         """Close its standard input; see rocelab.testbed.node.interface.Process."""
         if self._process.stdin is not None:
@@ -168,6 +179,9 @@ class CommandProcess:
             except (TestbedError, subprocess.TimeoutExpired):
                 self._process.kill()
                 self._process.wait()
+        # a line that it no longer read may be left
+        with suppress(OSError):
+            self.release()
 
 
 class CommandNode:

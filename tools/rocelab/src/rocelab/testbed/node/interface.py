@@ -54,6 +54,12 @@ class Process(Protocol):
     def interrupt(self) -> None:
         """Send SIGINT on the node: probes then write their result and end."""
 
+    def say(self, line: str) -> None:
+        """Write a line to the command's standard input, if it was started with a lifeline.
+
+        Raises TestbedError when the command has ended.
+        """
+
     def release(self) -> None:
         """Close the command's standard input, if it was started with a lifeline."""
 
@@ -103,7 +109,8 @@ class Node(Protocol):
     def start(self, argv: Sequence[str], *, lifeline: bool = False) -> Process:
         """Start a command and return at once. The machine's lease ends it with the run.
 
-        With `lifeline`, its standard input closes when this process ends, however that happens.
+        With `lifeline`, its standard input is a pipe, which closes when this process ends, however
+        that happens.
         """
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
