@@ -18,7 +18,9 @@ int attach_backwards(struct attached *a, const struct bpf_object *object,
 	for (; program; program = bpf_object__prev_program(object, program)) {
 		struct bpf_link *link;
 
+		/* an iterator runs when it is read */
 		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+		    bpf_program__expected_attach_type(program) == BPF_TRACE_ITER ||
 		    !bpf_program__autoload(program) || (wanted && !wanted(program, context)))
 			continue;
 		errno = ENOSPC;

@@ -177,6 +177,7 @@ int load_program_stats(const struct bpf_object *object, struct program_stats *st
 		__u32 len = sizeof(info);
 
 		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+		    bpf_program__expected_attach_type(program) == BPF_TRACE_ITER ||
 		    !bpf_program__autoload(program) || n == max ||
 		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
 			continue;

@@ -47,7 +47,7 @@ struct program_stats {
 	__u64 missed;	    /* skipped because it was already running on that CPU */
 	__u32 instructions; /* bytes of machine code */
 };
-/* The statistics of the loaded tracing programs. Returns how many, at most max. */
+/* The statistics of the loaded programs of events and functions. Returns how many, at most max. */
 int load_program_stats(const struct bpf_object *object, struct program_stats *stats, int max);
 
 #endif /* ROCELAB_LOAD_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether a task is in a cgroup (version 2) or in a network namespace. */
+/* In which cgroup (version 2) and network namespace a task is. */
 #ifndef ROCELAB_TASK_PLACE_BPF_H
 #define ROCELAB_TASK_PLACE_BPF_H
 
@@ -12,6 +12,7 @@
 
 struct kernfs_node {
 	__u64 id;
+	const char *name;
 } ROCELAB_CORE;
 
 struct cgroup {
@@ -30,38 +31,76 @@ struct ns_common {
 
 struct net {
 	struct ns_common ns;
+	__u64 net_cookie;
 } ROCELAB_CORE;
 
 struct nsproxy {
 	struct net *net_ns;
 } ROCELAB_CORE;
 
+struct upid {
+	int nr;
+} ROCELAB_CORE;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+} ROCELAB_CORE;
+
 struct task_struct___place {
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
+	struct pid *thread_pid;
 } ROCELAB_CORE;
+
+static __always_inline const struct cgroup *cgroup_of(const void *task)
+{
+	return BPF_CORE_READ((const struct task_struct___place *)task, cgroups, dfl_cgrp);
+}
+
+/* the one that is `at` levels below the hierarchy's root, above the group or the group itself */
+static __always_inline const struct cgroup *cgroup_above(const struct cgroup *group, int at)
+{
+	const struct cgroup *ancestor = NULL;
+	const void *place = (const void *)group + bpf_core_field_offset(struct cgroup, ancestors) +
+			    at * sizeof(ancestor);
+
+	return bpf_probe_read_kernel(&ancestor, sizeof(ancestor), place) ? NULL : ancestor;
+}
 
 /* in this cgroup, which is `at` levels below the hierarchy's root, or below it */
 static __always_inline bool in_cgroup(const void *task, __u64 id, int at)
 {
-	const struct cgroup *group =
-		BPF_CORE_READ((const struct task_struct___place *)task, cgroups, dfl_cgrp);
-	const struct cgroup *ancestor = NULL;
-	const void *place;
+	const struct cgroup *group = cgroup_of(task), *above;
 
 	if (!group || BPF_CORE_READ(group, level) < at)
 		return false;
-	place = (const void *)group + bpf_core_field_offset(struct cgroup, ancestors) +
-		at * sizeof(ancestor);
-	if (bpf_probe_read_kernel(&ancestor, sizeof(ancestor), place) || !ancestor)
-		return false;
-	return BPF_CORE_READ(ancestor, kn, id) == id;
+	above = cgroup_above(group, at);
+	return BPF_CORE_READ(above, kn, id) == id;
+}
+
+static __always_inline const struct net *netns_of(const void *task)
+{
+	return BPF_CORE_READ((const struct task_struct___place *)task, nsproxy, net_ns);
 }
 
 static __always_inline bool in_netns(const void *task, __u32 inode)
 {
-	return BPF_CORE_READ((const struct task_struct___place *)task, nsproxy, net_ns, ns.inum) ==
-	       inode;
+	const struct net *net = netns_of(task);
+
+	return BPF_CORE_READ(net, ns.inum) == inode;
+}
+
+/* the task's number (gettid) as the current task's PID namespace has it */
+static __always_inline __u32 task_number(const void *task)
+{
+	const struct task_struct___place *reader = (const void *)bpf_get_current_task();
+	const struct pid *pid = BPF_CORE_READ((const struct task_struct___place *)task, thread_pid);
+	__u32 level = BPF_CORE_READ(reader, thread_pid, level);
+	const void *place = (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
+			    level * bpf_core_type_size(struct upid);
+
+	return BPF_CORE_READ((const struct upid *)place, nr);
 }
 
 #endif /* ROCELAB_TASK_PLACE_BPF_H */

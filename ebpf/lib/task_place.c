@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "task_place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -79,6 +80,29 @@ int netns_find(const char *name, __u32 *inode)
 	close(fd);
 	*inode = st.st_ino;
 	return 0;
+}
+
+bool netns_has_name(__u32 inode, char *name)
+{
+	DIR *folder = opendir(NETNS_FOLDER);
+	struct dirent *entry;
+	bool found = false;
+	struct stat own, st;
+
+	/* a namespace that was not mounted there leaves a plain file, of another device */
+	if (!folder || stat("/proc/self/ns/net", &own)) {
+		if (folder)
+			closedir(folder);
+		return false;
+	}
+	while (!found && (entry = readdir(folder))) {
+		found = !fstatat(dirfd(folder), entry->d_name, &st, 0) && st.st_dev == own.st_dev &&
+			st.st_ino == inode;
+		if (found)
+			snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	closedir(folder);
+	return found;
 }
 
 /* A process's path in the hierarchy of version 2, "" if it has none; a negative errno. */

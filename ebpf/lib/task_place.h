@@ -30,6 +30,8 @@ static inline bool task_places_chosen(const struct task_places *places)
 int cgroup_find(const char *folder, struct cgroup_place *place);
 /* Of a name that `ip netns` gave, or of a file such as /proc/PID/ns/net. */
 int netns_find(const char *name, __u32 *inode);
+/* The name that `ip netns` gave it, in NAME_MAX + 1 bytes; false: none. */
+bool netns_has_name(__u32 inode, char *name);
 /* Of both; NULL: any. */
 int task_places_find(struct task_places *places, const char *cgroup, const char *netns);
 

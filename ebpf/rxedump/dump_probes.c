@@ -78,10 +78,10 @@ static int configure(struct probes *p, const struct config *config, const struct
 	p->skel->rodata->arrival_in_rcv = no_arrival;
 	bpf_map__set_autocreate(p->skel->maps.stock_packets, driver->kind == DRIVER_STOCK);
 	status = set_filters(p->skel, config);
-	status = status ?: qp_owner_find(&p->owner, &config->filter, driver);
+	status = status ?: qp_owner_find(&p->owner, &config->filter, OWNER_BY_NONE, driver);
 	if (status)
 		return status;
-	QP_OWNER_CHOOSE(p->skel, &p->owner, &config->filter);
+	QP_OWNER_CHOOSE(p->skel, &p->owner);
 	set_snap_length(p->skel, config);
 	p->skel->rodata->rxe_destructor = driver->tx_destructor;
 	for (int i = 0; i < 256; i++)
@@ -93,6 +93,7 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 		struct calibration *cost, probes_take take, void *context)
 {
 	struct calibration_subject subject;
+	struct owned_qp qp;
 	int status, err;
 
 	memset(p, 0, sizeof(*p));
@@ -115,11 +116,12 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
 				 strerror(-err));
 	subject = (struct calibration_subject)CALIBRATION_SUBJECT(p->skel);
-	status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter, subject.dev, true);
+	qp = (struct owned_qp){subject.dev, config->filter.qpn};
+	status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, true);
 	if (status)
 		return status;
 	calibrate(&subject, &config->filter, cost);
-	status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter, subject.dev, false);
+	status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
 	if (status)
 		return status;
 	memset(p->skel->bss->lost, 0, sizeof(p->skel->bss->lost));
@@ -140,13 +142,13 @@ int probes_attach(struct probes *p, const struct config *config, struct session 
 {
 	int status = session_attach(session, p->skel->obj, wanted, config);
 
-	return status ?: qp_owner_add(&p->owner, p->skel->maps.owned_qps);
+	return status ?: qp_owner_add(&p->owner, p->skel->obj);
 }
 
 int probes_detach(struct probes *p, struct session *session)
 {
 	session_detach(session);
-	qp_owner_say_lost(p->skel->bss->owned_lost);
+	qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
 	return quiesce_wait(&p->quiesce);
 }
 

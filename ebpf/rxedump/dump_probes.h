@@ -11,7 +11,7 @@ struct bpf_link;
 struct ring_buffer;
 
 struct probes {
-	struct task_places owner;
+	struct owner_choice owner;
 	struct rxedump_bpf *skel;
 	struct quiesce quiesce;
 	struct ring_buffer *ring;

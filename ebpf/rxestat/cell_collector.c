@@ -22,6 +22,7 @@ struct part {
 struct source {
 	struct bpf_map *cells;
 	const union slot_entry *slot; /* by key */
+	const __u32 *group_slot;      /* by kind and group; NULL: a kind has one cell */
 	size_t cell_size;
 	enum direction dir;
 	struct part part[2]; /* the second may have no stages */
@@ -32,10 +33,13 @@ enum { SOURCES = 3 };
 static void sources_of(const struct collector *c, struct source s[SOURCES])
 {
 	struct rxestat_bpf *b = c->skel;
+	const __u32 *tx_groups = b->rodata->owner_by ? b->bss->tx_group_slot : NULL;
+	const __u32 *rx_groups = b->rodata->owner_by ? b->bss->rx_group_slot : NULL;
 
 	s[0] = (struct source){
 		.cells = b->maps.tx_cells,
 		.slot = b->bss->tx_slot,
+		.group_slot = tx_groups,
 		.cell_size = sizeof(struct tx_cell),
 		.dir = DIR_TX,
 		.part[0] = {.stages = RXE_TX_STAGES,
@@ -45,6 +49,7 @@ static void sources_of(const struct collector *c, struct source s[SOURCES])
 	s[1] = (struct source){
 		.cells = b->maps.xmit_cells,
 		.slot = b->bss->tx_slot,
+		.group_slot = tx_groups,
 		.cell_size = sizeof(struct xmit_cell),
 		.dir = DIR_TX,
 		.part[0] = {.stages = 1, .first_stage = TX_XMIT},
@@ -52,6 +57,7 @@ static void sources_of(const struct collector *c, struct source s[SOURCES])
 	s[2] = (struct source){
 		.cells = b->maps.rx_cells,
 		.slot = b->bss->rx_slot,
+		.group_slot = rx_groups,
 		.cell_size = sizeof(struct rx_cell),
 		.dir = DIR_RX,
 		.part[0] = {.stages = RXE_RX_STAGES,
@@ -131,8 +137,11 @@ int collector_reset(struct collector *c)
 	}
 	memset(bss->tx_slot, 0, sizeof(bss->tx_slot));
 	memset(bss->rx_slot, 0, sizeof(bss->rx_slot));
+	memset(bss->tx_group_slot, 0, sizeof(bss->tx_group_slot));
+	memset(bss->rx_group_slot, 0, sizeof(bss->rx_group_slot));
 	memset(bss->xmit_table, 0, sizeof(bss->xmit_table));
 	c->skel->data->tx_used = c->skel->data->rx_used = SLOT_FIRST;
+	c->skel->data->tx_group_used = c->skel->data->rx_group_used = SLOT_FIRST;
 	bss->lost = 0;
 	return err;
 }
@@ -160,42 +169,64 @@ static void add_part(const char *cell, const struct part *s, struct group *g)
 	}
 }
 
-static int poll_source(struct collector *c, const struct source *s, __u32 half,
-		       struct groups *groups)
+static int poll_cell(struct collector *c, const struct source *s, __u32 index, unsigned int owner,
+		     __u32 key, struct groups *groups)
 {
+	struct group *g;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(s->cells), &index, c->buffer))
+		return -errno;
+	/* nothing to add or to reset */
+	if (!memcmp(c->buffer, c->fresh, c->ncpus * s->cell_size))
+		return 0;
+	g = groups_get(groups, owner, s->dir, key);
+	if (!g)
+		return -ENOMEM;
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		const char *cell = (char *)c->buffer + cpu * s->cell_size;
+
+		for (int p = 0; p < 2; p++)
+			add_part(cell, &s->part[p], g);
+	}
+	return refresh(c, s, index);
+}
+
+/* the cells of a kind of packets, one for each owner */
+static int poll_kind(struct collector *c, const struct source *s, __u32 half, __u32 kind, __u32 key,
+		     const struct stat_owners *owners, struct groups *groups)
+{
+	int err = 0;
+
+	if (!s->group_slot)
+		return poll_cell(c, s, half + kind, OWNER_UNKNOWN, key, groups);
+	for (unsigned int i = 0; i < OWNER_GROUPS && !err; i++) {
+		__u32 slot =
+			__atomic_load_n(&s->group_slot[kind * OWNER_GROUPS + i], __ATOMIC_RELAXED);
+
+		if (slot != SLOT_NONE)
+			err = poll_cell(c, s, half + slot, owners_group(owners, i), key, groups);
+	}
+	return err;
+}
+
+static int poll_source(struct collector *c, const struct source *s, __u32 half,
+		       const struct stat_owners *owners, struct groups *groups)
+{
+	int err = 0;
+
 	make_fresh(c, s);
-	for (__u32 key = 0; key < KEYS; key++) {
+	for (__u32 key = 0; key < KEYS && !err; key++) {
 		union slot_entry entry = {
 			.word = __atomic_load_n(&s->slot[key].word, __ATOMIC_RELAXED),
 		};
-		__u32 index = half + entry.slot;
-		struct group *g;
-		int err;
 
-		if (!entry.word)
-			continue;
-		if (bpf_map_lookup_elem(bpf_map__fd(s->cells), &index, c->buffer))
-			return -errno;
-		/* nothing to add or to reset */
-		if (!memcmp(c->buffer, c->fresh, c->ncpus * s->cell_size))
-			continue;
-		g = groups_get(groups, s->dir, key);
-		if (!g)
-			return -ENOMEM;
-		for (int cpu = 0; cpu < c->ncpus; cpu++) {
-			const char *cell = (char *)c->buffer + cpu * s->cell_size;
-
-			for (int p = 0; p < 2; p++)
-				add_part(cell, &s->part[p], g);
-		}
-		err = refresh(c, s, index);
-		if (err)
-			return err;
+		if (entry.word)
+			err = poll_kind(c, s, half, entry.slot, key, owners, groups);
 	}
-	return 0;
+	return err;
 }
 
-int collector_poll(struct collector *c, struct groups *groups)
+int collector_poll(struct collector *c, struct stat_owners *owners, struct groups *groups)
 {
 	struct source s[SOURCES];
 	__u32 half = c->skel->bss->half;
@@ -203,9 +234,11 @@ int collector_poll(struct collector *c, struct groups *groups)
 
 	__atomic_store_n(&c->skel->bss->half, half ? 0 : c->slots, __ATOMIC_RELEASE);
 	err = quiesce_wait(&c->quiesce);
+	/* after the wait: whoever has a packet in this half has a number */
+	err = err ?: owners_read(owners, c->skel);
 	sources_of(c, s);
 	for (int i = 0; i < SOURCES && !err; i++)
-		err = poll_source(c, &s[i], half, groups);
+		err = poll_source(c, &s[i], half, owners, groups);
 	return err;
 }
 

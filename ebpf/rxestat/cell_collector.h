@@ -25,9 +25,9 @@ int collector_reset(struct collector *c);
 /*
  * Add to groups what was counted since the last poll. The programs switch to the other half of the
  * cells, and the poll waits for those still running in this one: a packet is in exactly one poll,
- * with its minimum and maximum.
+ * with its minimum and maximum. Owners that are new are named before.
  */
-int collector_poll(struct collector *c, struct groups *groups);
+int collector_poll(struct collector *c, struct stat_owners *owners, struct groups *groups);
 /* Index + 1 of the device at each place in the keys, 0 for none. */
 void collector_devices(const struct collector *c, __u32 devices[DEV_PLACES]);
 

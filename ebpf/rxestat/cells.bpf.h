@@ -23,6 +23,7 @@ const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
 const volatile __u16 class_shifted[256] = {};
 const volatile __u8 size_table[SIZE_TABLE_LEN] = {};
 const volatile __u32 slots = 0; /* cells in a half */
+const volatile __u32 kinds = 0; /* of packets; without groups each has one cell: as many as slots */
 
 /* ns of a stamp: lib/stamp_clock.h; a longer time than the limit has no place in bucket_table */
 const volatile __u64 stamp_mult = 0;
@@ -42,9 +43,10 @@ __u64 lost = 0;
 		__type(value, struct kind##_cell);                          \
 	} kind##_cells SEC(".maps")
 
-#define SLOTS(kind)                              \
-	union slot_entry kind##_slot[KEYS] = {}; \
-	__u32 kind##_used = SLOT_FIRST
+#define SLOTS(kind)                                             \
+	union slot_entry kind##_slot[KEYS] = {};                \
+	__u32 kind##_group_slot[MAX_KINDS * OWNER_GROUPS] = {}; \
+	__u32 kind##_used = SLOT_FIRST, kind##_group_used = SLOT_FIRST
 
 #define cell_of(cells, slot)                         \
 	({                                           \
@@ -65,7 +67,7 @@ static __noinline __u32 slot_claim(union slot_entry *entry, __u32 *used, __u32 k
 
 	if ((key >> KEY_SIZE_BITS & (MAX_CLASSES - 1)) == CLASS_IGNORED)
 		return SLOT_NONE;
-	if (*used >= slots || (mine.slot = __sync_fetch_and_add(used, 1)) >= slots)
+	if (*used >= kinds || (mine.slot = __sync_fetch_and_add(used, 1)) >= kinds)
 		goto lost;
 	/* a race for one key wastes a slot, nothing else */
 	seen.word = __sync_val_compare_and_swap(&entry->word, 0, mine.word);
@@ -78,7 +80,30 @@ lost:
 	return SLOT_NONE;
 }
 
-/* the cell's number, SLOT_NONE if the packet is filtered out or lost */
+/* the same for the first packet of a kind in a group */
+static __noinline __u32 group_slot_claim(__u32 *entry, __u32 *used)
+{
+	__u32 seen, mine;
+
+	if (*used < slots && (mine = __sync_fetch_and_add(used, 1)) < slots) {
+		seen = __sync_val_compare_and_swap(entry, SLOT_NONE, mine);
+		return seen ?: mine;
+	}
+	__sync_fetch_and_add(&lost, 1);
+	return SLOT_NONE;
+}
+
+static __always_inline __u32 slot_in_group(__u32 dev, __u32 qpn, __u32 kind, __u32 *table,
+					   __u32 *used)
+{
+	__u32 at = kind * OWNER_GROUPS + owner_of(dev, qpn);
+	__u32 *entry = &table[bounded(at, MAX_KINDS * OWNER_GROUPS - 1)];
+	__u32 slot = *entry;
+
+	return unlikely(slot == SLOT_NONE) ? group_slot_claim(entry, used) : slot;
+}
+
+/* the cell's number, or the kind's; SLOT_NONE if the packet is filtered out or lost */
 static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 net, __u16 payload,
 				     union slot_entry *table, __u32 *used)
 {
@@ -96,9 +121,17 @@ static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 ne
 	return entry->slot;
 }
 
-/* id: of a record of the driver or of our own */
-#define SLOT_OF(id, kind) \
-	slot_of((id).dev, (id).qpn, (id).opcode, (id).net, (id).payload, kind##_slot, &kind##_used)
+/* the cell's number; id: of a record of the driver or of our own */
+#define SLOT_OF(id, kind)                                                                      \
+	({                                                                                     \
+		__u32 slot_ = slot_of((id).dev, (id).qpn, (id).opcode, (id).net, (id).payload, \
+				      kind##_slot, &kind##_used);                              \
+                                                                                               \
+		owner_by &&slot_ != SLOT_NONE                                                  \
+			? slot_in_group((id).dev, (id).qpn, slot_, kind##_group_slot,          \
+					&kind##_group_used)                                    \
+			: slot_;                                                               \
+	})
 
 /*
  * Add a value to the histogram at bucket_offset of the cell. The two sums are written in asm

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The driver's rare events, counted by device and reason. */
+/* The driver's rare events, counted by device and reason, and by the owner's group. */
 #ifndef LOSSES_BPF_H
 #define LOSSES_BPF_H
 
@@ -7,23 +7,35 @@
 #include "drop.bpf.h"
 #include "loss.h"
 
-struct loss_place losses[LOSS_PLACES] = {};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOSS_PLACES); /* with groups, set by the loader: so many for each */
+	__type(key, __u32);
+	__type(value, struct loss_place);
+} losses SEC(".maps");
 
-static __noinline struct loss_place *loss_place_of(__u32 dev)
+static __noinline struct loss_place *loss_place_of(__u32 dev, __u32 group)
 {
-	struct loss_place *place = &losses[bounded(dev, DEV_PLACES - 1)];
-	__u32 tag = dev + 1; /* 0: no device */
+	__u32 first = group * LOSS_PLACES;
+	__u32 at = first + bounded(dev, DEV_PLACES - 1), tag = dev + 1; /* 0: no device */
+	struct loss_place *place = bpf_map_lookup_elem(&losses, &at);
 
-	if (!tag || (place->tag != tag && __sync_val_compare_and_swap(&place->tag, 0, tag)))
-		place = &losses[DEV_PLACES];
-	return place;
+	if (place && tag &&
+	    (place->tag == tag || !__sync_val_compare_and_swap(&place->tag, 0, tag)))
+		return place;
+	at = first + DEV_PLACES;
+	return bpf_map_lookup_elem(&losses, &at);
 }
 
 static __always_inline void count_loss(__u32 dev, __u32 qpn, enum loss_event event, __u32 reason)
 {
-	if ((!filtered || passes(dev, qpn)) && reason < LOSS_REASONS)
-		__sync_fetch_and_add(
-			&loss_place_of(dev)->count[event][bounded(reason, LOSS_REASONS - 1)], 1);
+	struct loss_place *place;
+
+	if ((filtered && !passes(dev, qpn)) || reason >= LOSS_REASONS)
+		return;
+	place = loss_place_of(dev, owner_by ? owner_of(dev, qpn) : OWNER_UNKNOWN);
+	if (place)
+		__sync_fetch_and_add(&place->count[event][bounded(reason, LOSS_REASONS - 1)], 1);
 }
 
 static __always_inline void count_drop(__u32 dev, __u32 qpn, __u32 opcode, __u32 reason)

@@ -32,23 +32,31 @@ struct run {
 	unsigned int folded;   /* of this one */
 };
 
-static int collect(struct run *run)
+static int cannot_read(int err)
 {
-	int err = probes_collect(&run->probes, &run->report, run->groups);
-
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot read the BPF maps: %s", strerror(-err))
 		   : 0;
 }
 
-static void print(struct run *run)
+static int collect(struct run *run)
 {
+	return cannot_read(probes_collect(&run->probes, &run->report, run->groups));
+}
+
+static int print(struct run *run)
+{
+	int status;
+
 	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
 	if (run->report.sample.one_of > 1)
 		run->report.totals = sample_totals(&run->report.sample);
-	probes_account(&run->probes, &run->report);
+	status = cannot_read(probes_account(&run->probes, &run->report));
+	if (status)
+		return status;
 	(run->config.report.json ? print_json : print_table)(run->out.stream, &run->report,
 							     run->groups);
 	fflush(run->out.stream);
+	return 0;
 }
 
 /* a scraper asks; who asks often gets the same again */
@@ -61,7 +69,8 @@ static int on_scrape(void *context, FILE *out, bool openmetrics)
 	if (now - run->collected_ns >= SCRAPE_NS) {
 		status = collect(run);
 		run->collected_ns = now;
-		probes_account(&run->probes, &run->report);
+		if (!status)
+			status = cannot_read(probes_account(&run->probes, &run->report));
 	}
 	if (!status)
 		print_metrics(out, &run->report, run->groups, openmetrics);
@@ -83,7 +92,9 @@ static int on_tick(void *context)
 		return status;
 	run->folded = 0;
 	run->report.interval++;
-	print(run);
+	status = print(run);
+	if (status)
+		return status;
 	run->report.session.start_ns = run->report.session.end_ns;
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	sample_restart(&run->report.sample);
@@ -117,9 +128,7 @@ static int measure(struct run *run)
 		run->report.interval++;
 	session_detach(&run->report.session);
 	status = collect(run);
-	if (!status)
-		print(run);
-	return status;
+	return status ?: print(run);
 }
 
 static int begin(struct run *run)
@@ -164,7 +173,7 @@ static void finish(struct run *run)
 	work_clear(&run->report.work);
 	session_close(&run->report.session);
 	sample_end(&run->report.sample);
-	probes_close(&run->probes);
+	probes_close(&run->probes, &run->report);
 	outfile_discard(&run->out);
 }
 

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 #include "loglin.h"
+#include "owner_group.h"
 #include "rxe_record.h"
 #include "xmit.h"
 
@@ -35,6 +36,12 @@
 /* slot 0 is no kind of packet */
 #define SLOT_NONE  0
 #define SLOT_FIRST 1
+
+/*
+ * Packets that are grouped by owner have a cell for each kind and group: the slot of a key is then
+ * the number of the kind, and a second table, of kinds and groups, has the slots of cells.
+ */
+#define MAX_KINDS 256
 
 /* a key's cell; 0 until a packet of the kind is seen. Changes once, as one word. */
 union slot_entry {

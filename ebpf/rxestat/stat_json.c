@@ -14,6 +14,8 @@ static void put_key(struct json *j, const struct report *r, const struct group *
 {
 	char name[RDMA_DEV_NAME_LEN];
 
+	if (r->owners.by)
+		json_string(j, "group", owners_name(&r->owners, g->owner));
 	json_string(j, "dev", dev_name(r, key_dev(g->key), name));
 	json_string(j, "dir", direction_name(g->dir));
 	json_string(j, "net", net_name(key_net(g->key)));
@@ -127,19 +129,25 @@ static void put_cost(struct json *j, const struct report *r)
 
 static void put_losses(struct json *j, const struct report *r)
 {
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(&r->owners, number);
 	char name[RDMA_DEV_NAME_LEN];
 	struct loss loss;
 
 	if (!r->losses.known)
 		return;
 	json_open_array(j, "losses");
-	for (int at = 0; losses_next(&r->losses, &at, &loss);) {
-		json_open_object(j, NULL);
-		json_string(j, "dev", loss_dev_name(r, loss.place, name));
-		json_string(j, "event", loss.event);
-		json_string(j, "reason", loss.reason);
-		json_u64(j, "count", loss.count);
-		json_close_object(j);
+	for (int i = 0; i < n; i++) {
+		for (int at = 0; losses_next(&r->losses, number[i], &at, &loss);) {
+			json_open_object(j, NULL);
+			if (r->owners.by)
+				json_string(j, "group", owners_name(&r->owners, number[i]));
+			json_string(j, "dev", loss_dev_name(r, loss.place, name));
+			json_string(j, "event", loss.event);
+			json_string(j, "reason", loss.reason);
+			json_u64(j, "count", loss.count);
+			json_close_object(j);
+		}
 	}
 	json_close_array(j);
 	json_u64(j, "losses_missed", losses_missed(r));
@@ -148,10 +156,15 @@ static void put_losses(struct json *j, const struct report *r)
 static void each_group(struct json *j, const struct report *r, const struct groups *groups,
 		       void (*put)(struct json *, const struct report *, const struct group *))
 {
-	for (int dir = 0; dir < DIRECTIONS; dir++) {
-		for (int key = 0; key < KEYS; key++) {
-			if (groups->at[dir][key])
-				put(j, r, groups->at[dir][key]);
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(&r->owners, number);
+
+	for (int o = 0; o < n; o++) {
+		for (int i = 0; i < DIRECTIONS * KEYS; i++) {
+			const struct group *g = groups_at(groups, number[o], i / KEYS, i % KEYS);
+
+			if (g)
+				put(j, r, g);
 		}
 	}
 }
@@ -177,6 +190,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 	json_open_object(&j, NULL);
 	put_head(&j, r);
 	put_sample(&j, r);
+	put_owners_json(&j, &r->owners);
 	put_cost(&j, r);
 	put_losses(&j, r);
 	json_open_array(&j, "packets");
@@ -185,7 +199,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 	json_open_array(&j, "rows");
 	each_group(&j, r, groups, put_group_rows);
 	json_close_array(&j);
-	put_work_json(&j, &r->work);
+	put_work_json(&j, &r->work, &r->owners);
 	json_close_object(&j);
 	json_end(&j);
 }

@@ -48,31 +48,43 @@ bool losses_are_counted_by(const char *program)
 	return false;
 }
 
-__u64 losses_count(const struct losses *l, __u32 tag, enum loss_event event, unsigned int reason)
+static const struct loss_place *find(const struct losses *l, unsigned int owner, __u32 tag)
 {
-	for (int p = 0; p < LOSS_PLACES; p++) {
-		if (l->at[p].tag == tag && (tag || p == DEV_PLACES))
-			return l->at[p].count[event][reason];
+	const struct loss_place *first = l->at + owner * LOSS_PLACES;
+
+	if (!tag)
+		return first + DEV_PLACES;
+	for (int p = 0; p < DEV_PLACES; p++) {
+		if (first[p].tag == tag)
+			return first + p;
 	}
-	return 0;
+	return NULL;
 }
 
-void losses_since(struct losses *l, const struct loss_place *now, const struct loss_place *before)
+__u64 losses_count(const struct losses *l, unsigned int owner, __u32 tag, enum loss_event event,
+		   unsigned int reason)
 {
-	for (int p = 0; p < LOSS_PLACES; p++) {
-		l->at[p].tag = now[p].tag;
-		for (int e = 0; e < LOSS_EVENTS; e++) {
-			for (int r = 0; r < LOSS_REASONS; r++)
-				l->at[p].count[e][r] = now[p].count[e][r] - before[p].count[e][r];
-		}
-	}
+	const struct loss_place *place = find(l, owner, tag);
+
+	return place ? place->count[event][reason] : 0;
 }
 
-bool losses_next(const struct losses *l, int *at, struct loss *loss)
+bool losses_have(const struct losses *l, unsigned int owner, __u32 tag)
+{
+	const struct loss_place *place = find(l, owner, tag);
+
+	for (int i = 0; place && i < LOSS_EVENTS * LOSS_REASONS; i++) {
+		if (place->count[i / LOSS_REASONS][i % LOSS_REASONS])
+			return true;
+	}
+	return false;
+}
+
+bool losses_next(const struct losses *l, unsigned int owner, int *at, struct loss *loss)
 {
 	for (; *at < LOSS_PLACES * LOSS_EVENTS * LOSS_REASONS; ++*at) {
 		int reason = *at % LOSS_REASONS, event = *at / LOSS_REASONS % LOSS_EVENTS;
-		int place = *at / LOSS_REASONS / LOSS_EVENTS;
+		int place = owner * LOSS_PLACES + *at / LOSS_REASONS / LOSS_EVENTS;
 
 		if (!l->at[place].count[event][reason])
 			continue;

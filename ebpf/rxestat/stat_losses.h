@@ -9,8 +9,15 @@
 
 struct losses {
 	bool known; /* the stock driver has no such events */
-	struct loss_place at[LOSS_PLACES];
+	/* LOSS_PLACES of each owner, or of one without --group */
+	int places;
+	struct loss_place *at;
 };
+
+static inline unsigned int loss_owner(int place)
+{
+	return place / LOSS_PLACES;
+}
 
 /* one number of them; event and reason are words of docs/events.md */
 struct loss {
@@ -24,11 +31,12 @@ bool losses_are_counted_by(const char *program);
 /* How many reasons an event has, and their names; NULL if an event has only one kind. */
 unsigned int losses_reasons(enum loss_event event);
 const char *losses_reason(enum loss_event event, unsigned int reason);
-/* tag: of the device; 0: of packets that belong to none */
-__u64 losses_count(const struct losses *l, __u32 tag, enum loss_event event, unsigned int reason);
-/* From counters that only grow: what came after `before`. */
-void losses_since(struct losses *l, const struct loss_place *now, const struct loss_place *before);
-/* Each number that is not 0, in turn; *at begins as 0. False: there are no more. */
-bool losses_next(const struct losses *l, int *at, struct loss *loss);
+/* owner: a number of l; tag: of the device; 0: of packets that belong to none */
+__u64 losses_count(const struct losses *l, unsigned int owner, __u32 tag, enum loss_event event,
+		   unsigned int reason);
+/* Whether the owner has had losses of the device. */
+bool losses_have(const struct losses *l, unsigned int owner, __u32 tag);
+/* Each number of an owner that is not 0, in turn; *at begins as 0. False: there are no more. */
+bool losses_next(const struct losses *l, unsigned int owner, int *at, struct loss *loss);
 
 #endif /* STAT_LOSSES_H */

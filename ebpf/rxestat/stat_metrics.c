@@ -18,6 +18,7 @@
 
 /* "RC_RDMA_WRITE"; sizes are added up: they would multiply the series by nine */
 struct kind {
+	struct label owner; /* no name: packets are not grouped */
 	char device[RDMA_DEV_NAME_LEN], opcode[48];
 	const char *direction, *net;
 };
@@ -47,17 +48,26 @@ static void put_info(struct metrics *m, const struct report *r)
 		      1);
 }
 
+/* with --group: whose */
+static struct label owner_label(const struct report *r, unsigned int owner)
+{
+	if (!r->owners.by)
+		return (struct label){};
+	return (struct label){owners_key(&r->owners), owners_name(&r->owners, owner)};
+}
+
 /* the first group of each kind has its name; false: there are none of this kind */
-static bool name_kind(const struct report *r, const struct groups *groups, enum direction dir,
-		      __u32 kind, struct kind *k)
+static bool name_kind(const struct report *r, const struct groups *groups, unsigned int owner,
+		      enum direction dir, __u32 kind, struct kind *k)
 {
 	__u32 key = kind << KEY_SIZE_BITS;
 	bool any = false;
 
 	for (int size = 0; size < SIZE_CLASSES; size++)
-		any = any || groups->at[dir][key + size];
+		any = any || groups_at(groups, owner, dir, key + size);
 	if (!any)
 		return false;
+	k->owner = owner_label(r, owner);
 	dev_name(r, key_dev(key), k->device);
 	k->direction = direction_name(dir);
 	k->net = net_name(key_net(key));
@@ -70,21 +80,21 @@ static bool name_kind(const struct report *r, const struct groups *groups, enum 
 typedef void (*put_kind)(struct metrics *m, const struct kind *k, const struct group *sum,
 			 bool done);
 
-static void each_kind(struct metrics *m, const struct report *r, const struct groups *groups,
-		      put_kind put)
+static void each_kind_of(struct metrics *m, const struct report *r, const struct groups *groups,
+			 unsigned int owner, put_kind put)
 {
 	for (int dir = 0; dir < DIRECTIONS; dir++) {
 		for (__u32 kind = 0; kind < KEYS >> KEY_SIZE_BITS; kind++) {
 			static struct group sum;
 			struct kind k;
 
-			if (!name_kind(r, groups, dir, kind, &k))
+			if (!name_kind(r, groups, owner, dir, kind, &k))
 				continue;
 			memset(&sum, 0, sizeof(sum));
 			sum.dir = dir;
 			for (int size = 0; size < SIZE_CLASSES; size++) {
-				const struct group *g =
-					groups->at[dir][(kind << KEY_SIZE_BITS) + size];
+				const struct group *g = groups_at(groups, owner, dir,
+								  (kind << KEY_SIZE_BITS) + size);
 
 				if (g)
 					group_add(&sum, g);
@@ -96,13 +106,27 @@ static void each_kind(struct metrics *m, const struct report *r, const struct gr
 	}
 }
 
+static void each_kind(struct metrics *m, const struct report *r, const struct groups *groups,
+		      put_kind put)
+{
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(&r->owners, number);
+
+	for (int i = 0; i < n; i++)
+		each_kind_of(m, r, groups, number[i], put);
+}
+
 static void put_stages(struct metrics *m, const struct kind *k, const struct group *sum, bool done)
 {
 	for (int i = 0; i < stage_count[sum->dir]; i++) {
 		const struct hist *h = &sum->stage[i];
-		const struct label labels[] = {
-			{"device", k->device}, {"direction", k->direction},	    {"net", k->net},
-			{"opcode", k->opcode}, {"stage", stages[sum->dir][i].name}, {}};
+		const struct label labels[] = {{"device", k->device},
+					       {"direction", k->direction},
+					       {"net", k->net},
+					       {"opcode", k->opcode},
+					       {"stage", stages[sum->dir][i].name},
+					       k->owner,
+					       {}};
 		__u64 below = 0;
 		int bucket = 0;
 
@@ -123,11 +147,8 @@ static void put_packets(struct metrics *m, const struct kind *k, const struct gr
 {
 	const struct counts *c = done ? &sum->done : &sum->seen;
 	const char *event = sum->dir == DIR_TX ? "sent" : done ? "finished" : "arrived";
-	const struct label labels[] = {{"device", k->device},
-				       {"event", event},
-				       {"net", k->net},
-				       {"opcode", k->opcode},
-				       {}};
+	const struct label labels[] = {{"device", k->device}, {"event", event}, {"net", k->net},
+				       {"opcode", k->opcode}, k->owner,		{}};
 
 	metrics_count(m, labels, c->packets + c->switched);
 }
@@ -137,11 +158,8 @@ static void put_switched(struct metrics *m, const struct kind *k, const struct g
 {
 	const struct counts *c = done ? &sum->done : &sum->seen;
 	const char *event = sum->dir == DIR_TX ? "sent" : done ? "finished" : "arrived";
-	const struct label labels[] = {{"device", k->device},
-				       {"event", event},
-				       {"net", k->net},
-				       {"opcode", k->opcode},
-				       {}};
+	const struct label labels[] = {{"device", k->device}, {"event", event}, {"net", k->net},
+				       {"opcode", k->opcode}, k->owner,		{}};
 
 	metrics_count(m, labels, c->switched);
 }
@@ -163,20 +181,21 @@ static const struct {
 };
 
 /* every reason of a device that has had a packet, so that rates begin at 0 */
-static void put_loss(struct metrics *m, const struct report *r, __u32 tag, const char *device,
-		     int metric)
+static void put_loss(struct metrics *m, const struct report *r, unsigned int owner, __u32 tag,
+		     const char *device, int metric)
 {
 	enum loss_event event = loss_metrics[metric].event;
 
 	for (unsigned int reason = 0; reason < losses_reasons(event); reason++) {
-		struct label labels[3] = {{"device", device}};
+		struct label labels[4] = {{"device", device}};
 		const char *name = losses_reason(event, reason);
 
 		if (event == LOSS_DROP && !reason)
 			continue; /* "none" */
 		if (loss_metrics[metric].label)
 			labels[1] = (struct label){loss_metrics[metric].label, name};
-		metrics_count(m, labels, losses_count(&r->losses, tag, event, reason));
+		labels[loss_metrics[metric].label ? 2 : 1] = owner_label(r, owner);
+		metrics_count(m, labels, losses_count(&r->losses, owner, tag, event, reason));
 	}
 }
 
@@ -184,6 +203,16 @@ struct device {
 	__u32 tag; /* index + 1; 0: of packets that belong to none */
 	char name[RDMA_DEV_NAME_LEN];
 };
+
+/* of the device that has this place of losses, of any owner */
+static __u32 loss_tag(const struct report *r, int place)
+{
+	__u32 tag = 0;
+
+	for (int at = place; at < r->losses.places && !tag; at += LOSS_PLACES)
+		tag = r->losses.at[at].tag;
+	return tag;
+}
 
 /* the devices that have had packets or losses, each once, and none */
 static int list_devices(const struct report *r, struct device devices[MAX_DEVICES])
@@ -196,28 +225,77 @@ static int list_devices(const struct report *r, struct device devices[MAX_DEVICE
 		if (r->dev_index[place]) {
 			devices[n].tag = r->dev_index[place];
 			dev_name(r, place, devices[n++].name);
-		} else if (r->losses.at[place].tag) {
-			devices[n].tag = r->losses.at[place].tag;
-			loss_dev_name(r, place, devices[n++].name);
+		} else if (loss_tag(r, place)) {
+			devices[n].tag = loss_tag(r, place);
+			rdma_dev_name(devices[n].tag - 1, devices[n].name);
+			n++;
 		}
 	}
 	return n;
 }
 
-static void put_losses(struct metrics *m, const struct report *r)
+/* whether the owner's packets or losses are of this device */
+static bool owner_has(const struct report *r, const struct groups *groups, unsigned int owner,
+		      __u32 tag)
+{
+	if (!r->owners.by || (!tag && owner == OWNER_UNKNOWN))
+		return true;
+	for (int i = 0; i < DIRECTIONS * KEYS; i++) {
+		if (tag && r->dev_index[key_dev(i % KEYS)] == tag &&
+		    groups_at(groups, owner, i / KEYS, i % KEYS))
+			return true;
+	}
+	return losses_have(&r->losses, owner, tag);
+}
+
+static void put_losses(struct metrics *m, const struct report *r, const struct groups *groups)
 {
 	struct device devices[MAX_DEVICES];
-	int n = list_devices(r, devices);
+	unsigned int number[OWNER_GROUPS];
+	int n = list_devices(r, devices), owners = owners_sorted(&r->owners, number);
+	static bool has[OWNER_GROUPS][MAX_DEVICES];
 
 	if (!r->losses.known)
 		return;
+	for (int o = 0; o < owners; o++) {
+		for (int d = 0; d < n; d++)
+			has[o][d] = owner_has(r, groups, number[o], devices[d].tag);
+	}
 	for (int i = 0; i < (int)(sizeof(loss_metrics) / sizeof(loss_metrics[0])); i++) {
 		metrics_family(m, loss_metrics[i].name, METRIC_COUNTER, NULL, loss_metrics[i].help);
-		for (int d = 0; d < n; d++) {
+		for (int od = 0; od < owners * n; od++) {
+			const struct device *d = &devices[od % n];
+
 			/* what belongs to no device can only be dropped */
-			if (devices[d].tag || loss_metrics[i].event == LOSS_DROP)
-				put_loss(m, r, devices[d].tag, devices[d].name, i);
+			if (has[od / n][od % n] && (d->tag || loss_metrics[i].event == LOSS_DROP))
+				put_loss(m, r, number[od / n], d->tag, d->name, i);
 		}
+	}
+}
+
+/* the names are apart, because they may change: a query joins them */
+static void put_owners(struct metrics *m, const struct report *r)
+{
+	const struct stat_owners *owners = &r->owners;
+
+	if (owners->by == OWNER_BY_NETNS) {
+		metrics_family(m, "rxe_netns", METRIC_INFO, NULL,
+			       "Names that `ip netns` gave to network namespaces.");
+		for (unsigned int i = OWNER_FIRST; i < OWNER_BEYOND; i++) {
+			const struct stat_owner *owner = &owners->at[i];
+
+			if (owners_group(owners, i) == i && owner->netns)
+				metrics_count(m,
+					      (struct label[]){{"netns", owner->name},
+							       {"name", owner->netns},
+							       {}},
+					      1);
+		}
+	}
+	if (owners->by) {
+		metrics_family(m, "rxe_probe_queue_pairs_not_grouped", METRIC_COUNTER, NULL,
+			       "Queue pairs in the group (others), for want of a number.");
+		metrics_count(m, NULL, owners->beyond);
 	}
 }
 
@@ -311,7 +389,8 @@ void print_metrics(FILE *out, const struct report *r, const struct groups *group
 		"Those of rxe_packets_total that are in no histogram, because their task was "
 		"switched out meanwhile.");
 	each_kind(&m, r, groups, put_switched);
-	put_losses(&m, r);
+	put_losses(&m, r, groups);
+	put_owners(&m, r);
 	put_queue_pairs(&m, r);
 	put_probe(&m, r);
 	metrics_end(&m);

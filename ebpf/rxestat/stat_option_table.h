@@ -4,6 +4,7 @@
  * OPTION(letter, name, argument or NULL, help); a letter above 255 has no short form.
  */
 #include "packet_filter_table.h"
+OPTION('g', "group", "KEY", "a table for each cgroup, or netns, of the processes")
 OPTION('S', "sample", "N", "only one of N packets, a power of 2, chosen by its PSN")
 OPTION('x', "xmit", NULL, "follow sent packets to the device: the stage xmit")
 OPTION(OPT_OPENMETRICS, "openmetrics", "[ADDR]:PORT", "serve metrics for Prometheus over HTTP")

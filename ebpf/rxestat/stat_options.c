@@ -36,6 +36,12 @@ static int config_take(void *into, int letter, char *value)
 	case 'H':
 		config->histograms = true;
 		return OPTION_TAKEN;
+	case 'g':
+		config->by = !strcmp(value, "cgroup")  ? OWNER_BY_CGROUP
+			     : !strcmp(value, "netns") ? OWNER_BY_NETNS
+						       : OWNER_BY_NONE;
+		return config->by ? OPTION_TAKEN
+				  : option_error("--group takes cgroup or netns, not", value);
 	case 'S':
 		if (option_number(value, SAMPLE_MAX, &config->one_of) &&
 		    !(config->one_of & (config->one_of - 1)))

@@ -3,6 +3,7 @@
 #ifndef STAT_OPTIONS_H
 #define STAT_OPTIONS_H
 
+#include "owner_group.h"
 #include "packet_filter.h"
 #include "report_options.h"
 #include "sample.h"
@@ -14,6 +15,7 @@ struct config {
 	bool xmit; /* follow sent packets to the device */
 	bool work_requests;
 	bool histograms;	 /* in tables; JSON always has them */
+	enum owner_by by;	 /* the groups */
 	const char *openmetrics; /* where to serve them; NULL: nowhere */
 	__u32 one_of;		 /* look at one of so many packets */
 	struct packet_filter filter;

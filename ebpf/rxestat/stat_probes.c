@@ -17,10 +17,15 @@
 
 #include "rxestat.skel.h"
 
-/* memory for the cells of all CPUs; a kind of packet takes about 32 kB of each CPU */
-#define CELLS_BUDGET (64u << 20)
-#define MIN_SLOTS    48u
-#define MAX_SLOTS    256u
+/*
+ * memory for the cells of all CPUs; a kind of packet takes about 32 kB of each CPU. Where packets
+ * are grouped, a kind takes that for each group that has some.
+ */
+#define CELLS_BUDGET	    (64u << 20)
+#define GROUPS_CELLS_BUDGET (256u << 20)
+#define MIN_SLOTS	    48u
+#define MAX_SLOTS	    256u
+#define GROUPS_MAX_SLOTS    512u
 
 /* calibration needs the events' records as well, except where it reads none */
 static bool needs_events(const char *program)
@@ -87,19 +92,23 @@ static int size_maps(struct rxestat_bpf *skel)
 {
 	size_t cell = sizeof(struct tx_cell) + sizeof(struct rx_cell) + sizeof(struct xmit_cell);
 	int ncpus = libbpf_num_possible_cpus();
-	unsigned int slots;
+	bool grouped = skel->rodata->owner_by;
+	unsigned int slots, most = grouped ? GROUPS_MAX_SLOTS : MAX_SLOTS;
 	int err;
 
 	if (ncpus < 0)
 		return ncpus;
-	slots = CELLS_BUDGET / (2 * cell * ncpus);
-	if (slots > MAX_SLOTS)
-		slots = MAX_SLOTS;
+	slots = (grouped ? GROUPS_CELLS_BUDGET : CELLS_BUDGET) / (2 * cell * ncpus);
+	if (slots > most)
+		slots = most;
 	if (slots < MIN_SLOTS)
 		slots = MIN_SLOTS;
 	skel->rodata->slots = slots;
+	skel->rodata->kinds = grouped ? MAX_KINDS : slots;
 	err = bpf_map__set_max_entries(skel->maps.tx_cells, 2 * slots);
 	err = err ?: bpf_map__set_max_entries(skel->maps.rx_cells, 2 * slots);
+	if (!err && grouped)
+		err = bpf_map__set_max_entries(skel->maps.losses, OWNER_GROUPS * LOSS_PLACES);
 	return err ?: bpf_map__set_max_entries(skel->maps.xmit_cells, 2 * slots);
 }
 
@@ -161,12 +170,14 @@ static int configure(struct probes *p, const struct config *config, struct repor
 	bpf_map__set_autocreate(p->skel->maps.stock_packets,
 				report->session.driver.kind == DRIVER_STOCK);
 	status = find_device(config, p->skel);
-	status = status ?: qp_owner_find(&p->owner, &config->filter, &report->session.driver);
+	if (!status)
+		status = qp_owner_find(&p->owner, &config->filter, config->by,
+				       &report->session.driver);
 	if (status)
 		return status;
-	QP_OWNER_CHOOSE(p->skel, &p->owner, &config->filter);
+	QP_OWNER_CHOOSE(p->skel, &p->owner);
 	p->skel->rodata->filter_qpn = config->filter.qpn;
-	p->skel->rodata->filtered |= config->filter.qpn || packet_filter_by_owner(&config->filter);
+	p->skel->rodata->filtered |= config->filter.qpn || p->owner.filter;
 	p->skel->rodata->rxe_destructor = report->session.driver.tx_destructor;
 	number_classes(config, p->skel, report);
 	fill_tables(p->skel);
@@ -209,21 +220,23 @@ static void measure_cost(const struct config *config, struct rxestat_bpf *skel,
 
 static int load(struct probes *p, const struct config *config, struct report *report)
 {
+	struct owned_qp qp = {p->skel->rodata->filter_dev, config->filter.qpn};
 	int err = size_maps(p->skel);
 
 	err = err ?: rxestat_bpf__load(p->skel);
 	if (err)
 		return load_error(err);
 	err = collector_open(&p->collector, p->skel);
+	if (!err)
+		err = loss_reader_open(&p->losses, &report->losses,
+				       bpf_map__max_entries(p->skel->maps.losses));
 	if (!err) {
-		int status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter,
-						p->skel->rodata->filter_dev, true);
+		int status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, true);
 
 		if (status)
 			return status;
 		measure_cost(config, p->skel, &report->cost);
-		status = qp_owner_calibrate(p->skel->maps.owned_qps, &config->filter,
-					    p->skel->rodata->filter_dev, false);
+		status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
 		if (status)
 			return status;
 		err = collector_reset(&p->collector);
@@ -239,6 +252,7 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 	int status;
 
 	memset(p, 0, sizeof(*p));
+	report->owners.by = config->by;
 	p->collector.quiesce.inner = p->collector.quiesce.outer = -1;
 	status = session_inspect(session, true);
 	status = status ?: load_check_driver(&session->driver);
@@ -251,7 +265,7 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 				   "load the instrumented driver: make module",
 				   "only the instrumented driver can choose packets");
 	status = status ?: session_attach(session, p->skel->obj, wanted, config);
-	status = status ?: qp_owner_add(&p->owner, p->skel->maps.owned_qps);
+	status = status ?: qp_owner_add(&p->owner, p->skel->obj);
 	if (!status)
 		p->skel->bss->work_ready = true;
 	return status;
@@ -260,30 +274,33 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 int probes_collect(struct probes *p, struct report *report, struct groups *groups)
 {
 	bool half = p->skel->bss->half != 0;
-	int err = collector_poll(&p->collector, groups);
+	int err = collector_poll(&p->collector, &report->owners, groups);
 
 	return err ?: work_poll(&report->work, p->skel, half);
 }
 
-void probes_account(const struct probes *p, struct report *report)
+int probes_account(struct probes *p, struct report *report)
 {
 	report->lost = p->skel->bss->lost;
 	report->losses.known = report->session.driver.kind == DRIVER_INSTRUMENTED;
-	losses_since(&report->losses, p->skel->bss->losses, p->losses_before);
 	work_account(&report->work, p->skel);
 	collector_devices(&p->collector, report->dev_index);
 	session_account(&report->session, p->skel->obj);
+	return loss_reader_read(&p->losses, p->skel, &report->owners, &report->losses);
 }
 
 void probes_restart(struct probes *p)
 {
-	memcpy(p->losses_before, p->skel->bss->losses, sizeof(p->losses_before));
+	loss_reader_restart(&p->losses);
 }
 
-void probes_close(struct probes *p)
+void probes_close(struct probes *p, struct report *report)
 {
 	if (p->skel) {
-		qp_owner_say_lost(p->skel->bss->owned_lost);
+		qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
+		owners_say_beyond(&report->owners);
+		owners_clear(&report->owners);
+		loss_reader_close(&p->losses, &report->losses);
 		collector_close(&p->collector);
 		rxestat_bpf__destroy(p->skel);
 	}

@@ -4,6 +4,7 @@
 #define STAT_PROBES_H
 
 #include "cell_collector.h"
+#include "loss_reader.h"
 #include "qp_owner.h"
 #include "stat_options.h"
 #include "stat_report.h"
@@ -11,8 +12,8 @@
 struct probes {
 	struct rxestat_bpf *skel;
 	struct collector collector;
-	struct task_places owner;
-	struct loss_place losses_before[LOSS_PLACES]; /* the interval */
+	struct owner_choice owner;
+	struct loss_reader losses;
 };
 
 /*
@@ -25,11 +26,14 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
  * negative errno.
  */
 int probes_collect(struct probes *p, struct report *report, struct groups *groups);
-/* What changes: lost, the programs' own counts, devices seen, and losses since the last restart. */
-void probes_account(const struct probes *p, struct report *report);
-/* An interval begins. */
+/*
+ * What changes: lost, the programs' own counts, devices seen, and losses since the last restart. 0
+ * or a negative errno.
+ */
+int probes_account(struct probes *p, struct report *report);
+/* An interval begins where the last account was. */
 void probes_restart(struct probes *p);
 /* After session_close(). */
-void probes_close(struct probes *p);
+void probes_close(struct probes *p, struct report *report);
 
 #endif /* STAT_PROBES_H */

@@ -6,27 +6,37 @@
 
 #include "qp_owner.h"
 
-struct group *groups_get(struct groups *groups, enum direction dir, __u32 key)
+const struct group *groups_at(const struct groups *groups, unsigned int owner, enum direction dir,
+			      __u32 key)
 {
-	struct group **at = &groups->at[dir][key];
+	return groups->of[owner] ? groups->of[owner]->at[dir][key] : NULL;
+}
 
+struct group *groups_get(struct groups *groups, unsigned int owner, enum direction dir, __u32 key)
+{
+	struct owner_groups **of = &groups->of[owner];
+	struct group **at;
+
+	if (!*of)
+		*of = calloc(1, sizeof(**of));
+	if (!*of)
+		return NULL;
+	at = &(*of)->at[dir][key];
 	if (!*at) {
 		*at = calloc(1, sizeof(**at));
-		if (*at) {
-			(*at)->dir = dir;
-			(*at)->key = key;
-		}
+		if (*at)
+			**at = (struct group){.dir = dir, .owner = owner, .key = key};
 	}
 	return *at;
 }
 
 void groups_clear(struct groups *groups)
 {
-	for (int dir = 0; dir < DIRECTIONS; dir++) {
-		for (int key = 0; key < KEYS; key++) {
-			free(groups->at[dir][key]);
-			groups->at[dir][key] = NULL;
-		}
+	for (int owner = 0; owner < OWNER_GROUPS; owner++) {
+		for (int i = 0; groups->of[owner] && i < DIRECTIONS * KEYS; i++)
+			free(groups->of[owner]->at[i / KEYS][i % KEYS]);
+		free(groups->of[owner]);
+		groups->of[owner] = NULL;
 	}
 }
 
@@ -43,24 +53,6 @@ void group_add(struct group *into, const struct group *from)
 	counts_add(&into->done, &from->done);
 	for (int i = 0; i < stage_count[from->dir]; i++)
 		hist_merge(&into->stage[i], &from->stage[i]);
-}
-
-int groups_merge(struct groups *into, const struct groups *from)
-{
-	for (int dir = 0; dir < DIRECTIONS; dir++) {
-		for (int key = 0; key < KEYS; key++) {
-			const struct group *g = from->at[dir][key];
-			struct group *sum;
-
-			if (!g)
-				continue;
-			sum = groups_get(into, dir, key);
-			if (!sum)
-				return -1;
-			group_add(sum, g);
-		}
-	}
-	return 0;
 }
 
 /*

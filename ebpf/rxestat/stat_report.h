@@ -15,6 +15,7 @@
 #include "stage.h"
 #include "sample.h"
 #include "stat_losses.h"
+#include "stat_owners.h"
 #include "stat_work.h"
 
 struct counts {
@@ -23,26 +24,33 @@ struct counts {
 	__u64 loopback; /* of packets */
 };
 
-/* the packets of one kind; key as in rxestat.h */
+/* the packets of one kind and owner; key as in rxestat.h */
 struct group {
 	enum direction dir;
+	unsigned int owner; /* number in stat_owners; OWNER_UNKNOWN without --group */
 	__u32 key;
 	struct counts seen; /* sent, or arrived */
 	struct counts done; /* received and finished */
 	struct hist stage[MAX_STAGES];
 };
 
-/* all groups, found by direction and key */
-struct groups {
+struct owner_groups {
 	struct group *at[DIRECTIONS][KEYS];
 };
 
+/* all groups, found by owner, direction and key */
+struct groups {
+	struct owner_groups *of[OWNER_GROUPS]; /* NULL: none */
+};
+
+/* NULL: there is none */
+const struct group *groups_at(const struct groups *groups, unsigned int owner, enum direction dir,
+			      __u32 key);
 /* made when new; NULL: out of memory */
-struct group *groups_get(struct groups *groups, enum direction dir, __u32 key);
+struct group *groups_get(struct groups *groups, unsigned int owner, enum direction dir, __u32 key);
 /* of the same direction */
 void group_add(struct group *into, const struct group *from);
 void groups_clear(struct groups *groups);
-int groups_merge(struct groups *into, const struct groups *from);
 
 struct report {
 	struct session session;
@@ -53,6 +61,7 @@ struct report {
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */
 	struct work_report work;
+	struct stat_owners owners;
 	__u64 lost; /* events without a cell */
 	struct losses losses;
 	/* of class numbers in keys */

@@ -162,27 +162,40 @@ static void print_capsule(FILE *out, const char *name, enum direction dir)
 }
 
 /* what went wrong, a number a line */
-static void print_losses(FILE *out, const struct report *r)
+static bool print_owner_losses(FILE *out, const struct report *r, unsigned int owner)
 {
 	char name[RDMA_DEV_NAME_LEN];
 	struct loss loss;
-	int at = 0;
+	bool any = false;
+
+	for (int at = 0; losses_next(&r->losses, owner, &at, &loss); any = true) {
+		if (!any && r->owners.by) {
+			fputs("\n  ", out);
+			print_owner(out, &r->owners, owner);
+		}
+		fprintf(out, "%s  %-16s %-12s %-16s %11" PRIu64, any ? "" : "\n",
+			loss_dev_name(r, loss.place, name) ?: "-", loss.event, loss.reason ?: "",
+			(uint64_t)loss.count);
+		fputc('\n', out);
+	}
+	return any;
+}
+
+static void print_losses(FILE *out, const struct report *r)
+{
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(&r->owners, number);
+	bool any = false;
 
 	if (!r->losses.known)
 		return;
 	fprintf(out, "\nlosses");
 	if (losses_missed(r))
 		fprintf(out, " (%" PRIu64 " more were missed: nested)", (uint64_t)losses_missed(r));
-	if (!losses_next(&r->losses, &at, &loss)) {
+	for (int i = 0; i < n; i++)
+		any |= print_owner_losses(out, r, number[i]);
+	if (!any)
 		fprintf(out, ": none\n");
-		return;
-	}
-	fputc('\n', out);
-	do {
-		fprintf(out, "  %-16s %-12s %-16s %11" PRIu64 "\n",
-			loss_dev_name(r, loss.place, name) ?: "-", loss.event, loss.reason ?: "",
-			(uint64_t)loss.count);
-	} while (losses_next(&r->losses, &at, &loss));
 }
 
 static void print_foot(FILE *out, const struct report *r)
@@ -207,22 +220,41 @@ static void print_foot(FILE *out, const struct report *r)
 		(uint64_t)packets_missed(r));
 }
 
-void print_table(FILE *out, const struct report *r, const struct groups *groups)
+static bool print_groups(FILE *out, const struct report *r, const struct groups *groups,
+			 unsigned int owner)
 {
 	bool any = false;
 
-	print_head(out, r);
-	for (int dir = 0; dir < DIRECTIONS; dir++) {
-		for (int key = 0; key < KEYS; key++) {
-			if (groups->at[dir][key]) {
-				print_group(out, r, groups->at[dir][key]);
-				any = true;
-			}
+	for (int i = 0; i < DIRECTIONS * KEYS; i++) {
+		const struct group *g = groups_at(groups, owner, i / KEYS, i % KEYS);
+
+		if (!g)
+			continue;
+		if (!any && r->owners.by) {
+			fprintf(out, "\n" RULE "\n");
+			print_owner(out, &r->owners, owner);
+			fputc('\n', out);
 		}
+		print_group(out, r, g);
+		any = true;
 	}
+	return any;
+}
+
+void print_table(FILE *out, const struct report *r, const struct groups *groups)
+{
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(&r->owners, number);
+	bool any = false;
+
+	print_head(out, r);
+	for (int i = 0; i < n; i++)
+		any |= print_groups(out, r, groups, number[i]);
 	if (!any)
 		fprintf(out, "\nno packet was seen\n");
+	else if (r->owners.by)
+		fprintf(out, "\n" RULE "\n");
 	print_losses(out, r);
-	print_work_table(out, &r->work, r->histograms);
+	print_work_table(out, &r->work, &r->owners, r->histograms);
 	print_foot(out, r);
 }

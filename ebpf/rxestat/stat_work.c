@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qp_owner.h"
 #include "stat_hist.h"
 #include "stat_report.h"
 #include "work_request.h"
@@ -55,8 +56,20 @@ static void add(struct work_group *g, const struct work_cell *cell)
 	hist_merge(&g->latency, &one);
 }
 
-static int take(struct work_report *work, int fd, const struct work_key *key)
+/* the queue pair's number of its owner */
+static unsigned int owner_of(struct rxestat_bpf *skel, const struct work_key *key)
 {
+	const struct owned_qp qp = {key->dev, key->qpn};
+	__u8 number = OWNER_UNKNOWN;
+
+	if (skel->rodata->owner_by)
+		bpf_map_lookup_elem(bpf_map__fd(skel->maps.owned_qps), &qp, &number);
+	return number;
+}
+
+static int take(struct work_report *work, struct rxestat_bpf *skel, const struct work_key *key)
+{
+	int fd = bpf_map__fd(skel->maps.work_cells);
 	struct work_key whole = *key;
 	struct work_group *g;
 	struct work_cell cell;
@@ -67,6 +80,7 @@ static int take(struct work_report *work, int fd, const struct work_key *key)
 	g = get(work, &whole);
 	if (!g)
 		return -ENOMEM;
+	g->owner = owner_of(skel, key);
 	add(g, &cell);
 	return bpf_map_delete_elem(fd, key) ? -errno : 0;
 }
@@ -92,7 +106,7 @@ int work_poll(struct work_report *work, struct rxestat_bpf *skel, bool half)
 	}
 	err = 0;
 	for (size_t i = 0; i < n && !err; i++)
-		err = take(work, fd, &keys[i]);
+		err = take(work, skel, &keys[i]);
 	free(keys);
 	return err;
 }
@@ -113,10 +127,46 @@ void work_clear(struct work_report *work)
 	work->ngroups = 0;
 }
 
-void print_work_table(FILE *out, const struct work_report *work, bool histograms)
+static void print_work(FILE *out, const struct work_group *g, bool histograms)
 {
-	char name[RDMA_DEV_NAME_LEN];
+	const struct hist *h = &g->latency;
+	char name[RDMA_DEV_NAME_LEN], left[RDMA_DEV_NAME_LEN + 40];
 
+	snprintf(left, sizeof(left), "%s %u %s", rdma_dev_name(g->key.dev, name), g->key.qpn,
+		 work_opcode_name(g->key.opcode));
+	fprintf(out, "  %-30s %8" PRIu64 " %9.0f %9" PRIu64 " %9" PRIu64 " %9u\n", left,
+		(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
+		(uint64_t)hist_quantile(h, 0.99), h->max);
+	if (histograms)
+		print_histogram(out, h);
+}
+
+static void print_works(FILE *out, const struct work_report *work, const struct stat_owners *owners,
+			bool histograms)
+{
+	unsigned int number[OWNER_GROUPS];
+	int n = owners_sorted(owners, number);
+
+	for (int o = 0; o < n; o++) {
+		bool first = owners->by;
+
+		for (size_t i = 0; i < work->ngroups; i++) {
+			if (owners_group(owners, work->groups[i].owner) != number[o])
+				continue;
+			if (first) {
+				fputs("  ", out);
+				print_owner(out, owners, number[o]);
+				fputc('\n', out);
+			}
+			first = false;
+			print_work(out, &work->groups[i], histograms);
+		}
+	}
+}
+
+void print_work_table(FILE *out, const struct work_report *work, const struct stat_owners *owners,
+		      bool histograms)
+{
 	if (!work->wanted)
 		return;
 	fprintf(out, "\nwork requests, from the doorbell to the completion\n");
@@ -125,19 +175,7 @@ void print_work_table(FILE *out, const struct work_report *work, bool histograms
 	if (work->ngroups)
 		fprintf(out, "  %-30s %8s %9s %9s %9s %9s\n", "device, queue pair, opcode", "count",
 			"mean ns", "p50", "p99", "max");
-	for (size_t i = 0; i < work->ngroups; i++) {
-		const struct work_group *g = &work->groups[i];
-		const struct hist *h = &g->latency;
-		char left[RDMA_DEV_NAME_LEN + 40];
-
-		snprintf(left, sizeof(left), "%s %u %s", rdma_dev_name(g->key.dev, name),
-			 g->key.qpn, work_opcode_name(g->key.opcode));
-		fprintf(out, "  %-30s %8" PRIu64 " %9.0f %9" PRIu64 " %9" PRIu64 " %9u\n", left,
-			(uint64_t)h->count, hist_mean(h), (uint64_t)hist_quantile(h, 0.5),
-			(uint64_t)hist_quantile(h, 0.99), h->max);
-		if (histograms)
-			print_histogram(out, h);
-	}
+	print_works(out, work, owners, histograms);
 	fprintf(out,
 		"  not followed: %" PRIu64 ", without a cell: %" PRIu64
 		", completed with an error: %" PRIu64 "\n",
@@ -145,12 +183,14 @@ void print_work_table(FILE *out, const struct work_report *work, bool histograms
 		(uint64_t)work->with_error);
 }
 
-static void put_group(struct json *j, const struct work_group *g)
+static void put_group(struct json *j, const struct work_group *g, const struct stat_owners *owners)
 {
 	const struct hist *h = &g->latency;
 	char name[RDMA_DEV_NAME_LEN];
 
 	json_open_object(j, NULL);
+	if (owners->by)
+		json_string(j, "group", owners_name(owners, owners_group(owners, g->owner)));
 	json_string(j, "dev", rdma_dev_name(g->key.dev, name));
 	json_u64(j, "qpn", g->key.qpn);
 	json_string(j, "opcode", work_opcode_name(g->key.opcode));
@@ -159,7 +199,7 @@ static void put_group(struct json *j, const struct work_group *g)
 	json_close_object(j);
 }
 
-void put_work_json(struct json *j, const struct work_report *work)
+void put_work_json(struct json *j, const struct work_report *work, const struct stat_owners *owners)
 {
 	if (!work->wanted)
 		return;
@@ -169,7 +209,7 @@ void put_work_json(struct json *j, const struct work_report *work)
 	json_u64(j, "with_error", work->with_error);
 	json_open_array(j, "latency");
 	for (size_t i = 0; i < work->ngroups; i++)
-		put_group(j, &work->groups[i]);
+		put_group(j, &work->groups[i], owners);
 	json_close_array(j);
 	json_close_object(j);
 }

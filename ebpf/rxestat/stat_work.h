@@ -9,6 +9,7 @@
 
 #include "hist.h"
 #include "json.h"
+#include "stat_owners.h"
 #include "work_cells.h"
 
 struct rxestat_bpf;
@@ -16,6 +17,7 @@ struct rxestat_bpf;
 /* of one queue pair and opcode */
 struct work_group {
 	struct work_key key; /* half: 0 */
+	unsigned int owner;  /* number in stat_owners, of the last reading */
 	struct hist latency;
 };
 
@@ -33,7 +35,9 @@ int work_poll(struct work_report *work, struct rxestat_bpf *skel, bool half);
 void work_account(struct work_report *work, const struct rxestat_bpf *skel);
 void work_clear(struct work_report *work);
 
-void print_work_table(FILE *out, const struct work_report *work, bool histograms);
-void put_work_json(struct json *j, const struct work_report *work);
+void print_work_table(FILE *out, const struct work_report *work, const struct stat_owners *owners,
+		      bool histograms);
+void put_work_json(struct json *j, const struct work_report *work,
+		   const struct stat_owners *owners);
 
 #endif /* STAT_WORK_H */

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,6 +65,15 @@ def packets(document: Document, event: str) -> Counter[str]:
     for row in document["packets"]:
         if row["event"] == event:
             found[row["opcode_class"]] += row["count"]
+    return found
+
+
+def by_group(document: Document, event: str) -> dict[str, Counter[str]]:
+    """The same by the groups of `--group`."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in document["packets"]:
+        if row["event"] == event:
+            found[row["group"]][row["opcode_class"]] += row["count"]
     return found
 
 

@@ -383,7 +383,10 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
         with watching(n1) as (watch,):
             ping_pong(n1, n2, size=9001, iterations=50)
             document = watch.stop()
-        placed = n1.run(["rxestat", "--netns", "/proc/self/ns/net"], check=False, timeout=180)
+        placed = [
+            n1.run(["rxestat", *words], check=False, timeout=180)
+            for words in (("--netns", "/proc/self/ns/net"), ("--group", "netns"))
+        ]
         prepare_node.remove_device(n1)
         prepare_node.unload(n1)
         absent = n1.run(["rxestat"], check=False)
@@ -391,8 +394,9 @@ def test_stock_driver(testbed: QemuTestbed) -> None:
         prepare_node.install_driver(n1, artifacts.driver(LINE))
         prepare_node.add_device(n1)
     assert document["driver"]["kind"] == "stock"
-    assert placed.returncode == 3, placed.stderr
-    assert "does not say whose queue pairs are new" in placed.stderr
+    for refused in placed:
+        assert refused.returncode == 3, refused.stderr
+        assert "does not say whose queue pairs are new" in refused.stderr
     missing = {f"tx.{stage}" for stage in ("wqe", "route")}
     missing |= {f"rx.{stage}" for stage in ("queue", "exec", "copy", "cqe", "reply")}
     assert set(document["missing_stages"]) == missing

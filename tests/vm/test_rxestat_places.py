@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Queue pairs chosen by cgroup and network namespace: rxestat, rxedump and rxetop."""
+"""Queue pairs chosen and grouped by cgroup and network namespace: rxestat, rxedump, rxetop."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
+from prometheus import promtool_check
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxedump_watch import Dump
-from rxestat_watch import Watch, packets
+from rxestat_watch import Document, Watch, by_group, packets, stage_counts
 from veth_pair import PROGRAM, Pair, veth_pair
 from vmlab import LINE
 
 GROUP = "/sys/fs/cgroup/rocelab_places"
 INNER = f"{GROUP}/inner"
+INNER_PATH = INNER.removeprefix("/sys/fs/cgroup")
 NETNS = "rocelab_place"
 CHAIN = 16
 _MAKE = f"""
@@ -52,6 +54,9 @@ def loop(batches: int) -> list[str]:
     """verbs_loop's command line: it sends CHAIN * (batches + 1) WRITEs, each acknowledged."""
     words = ["rxe_a", "rxe_b", "rc", "write", "8", str(batches), str(CHAIN), "v2-ipv4"]
     return ["env", "ACK_TIMEOUT=20", PROGRAM, *words]
+
+
+DENIED = ("rxe_a", "rxe_b", "rc", "write_denied", "8", "0", "1", "v2-ipv4")
 
 
 def test_new_queue_pairs(n1: Node, pair: Pair, tmp_path: Path) -> None:
@@ -105,6 +110,208 @@ def test_more_queue_pairs_than_there_is_room(n1: Node, pair: Pair) -> None:
     assert int(found[1]) == 2
 
 
+HOSTILE = "bad \x1b[31m\\x1b\xe9"
+HOSTILE_SHOWN = "bad \\x1b[31m\\x5cx1b\\xc3\\xa9"
+IN_HOSTILE = f"""
+mkdir -p "{GROUP}/$0"
+sh -c 'echo $$ > "{GROUP}/$0/cgroup.procs"; exec "$@"' "$0" "$@"
+rmdir "{GROUP}/$0"
+"""
+
+
+def grouped(document: Document) -> dict[str, int]:
+    """WRITEs sent by each group that sent some; the other events have the same numbers."""
+    sent = by_group(document, "tx")
+    found = {name: counts["RDMA_WRITE"] for name, counts in sent.items()}
+    for event in ("tx", "rx", "done"):
+        expected = {
+            name: {"RDMA_WRITE": writes, "ACKNOWLEDGE": writes} for name, writes in found.items()
+        }
+        assert by_group(document, event) == expected, event
+    for row in document["rows"]:
+        assert row["group"] in found
+    return found
+
+
+def own_places(node: Node) -> tuple[str, str]:
+    """Where the commands of a test run."""
+    script = "sed -n s/^0:://p /proc/self/cgroup; readlink /proc/self/ns/net"
+    cgroup, netns = node.run(["sh", "-c", script]).stdout.split()
+    return cgroup, netns
+
+
+def test_groups(n1: Node, pair: Pair) -> None:
+    """Known messages from several places: each group has its own, and all together everything."""
+    cgroup, netns = own_places(n1)
+    plain = Watch(n1, xmit=False)
+    each = {key: Watch(n1, "--group", key, xmit=False) for key in ("cgroup", "netns")}
+    filtered = Watch(n1, "--group", "netns", "--cgroup", GROUP, xmit=False)
+    watches = [plain, *each.values(), filtered]
+    try:
+        n1.run(loop(1), timeout=180)
+        n1.run([*INTO_NETNS, *loop(2)], timeout=180)
+        n1.run([*INTO_GROUP, *loop(4)], timeout=180)
+        n1.run([*INTO_GROUP, *INTO_NETNS, *loop(8)], timeout=180)
+        # the same path twice, of different cgroups
+        n1.run(["sh", "-c", IN_HOSTILE, HOSTILE, *loop(3)], timeout=180)
+        n1.run(["sh", "-c", IN_HOSTILE, HOSTILE, *loop(5)], timeout=180)
+        n1.run([*INTO_GROUP, "env", "ACK_TIMEOUT=20", PROGRAM, *DENIED], timeout=180)
+        inode = int(n1.run(["stat", "-c", "%i", f"/run/netns/{NETNS}"]).stdout)
+        whole = plain.stop()
+        found = {key: watch.stop() for key, watch in each.items()}
+        both = filtered.stop()
+    finally:
+        for watch in watches:
+            watch.process.kill()
+    hostile = f"{GROUP.removeprefix('/sys/fs/cgroup')}/{HOSTILE_SHOWN}"
+    denied = packets(whole, "tx")["RDMA_WRITE"] - (2 + 3 + 5 + 9 + 4 + 6) * CHAIN
+    assert denied > 0
+    assert grouped(found["cgroup"]) == {
+        cgroup: (2 + 3) * CHAIN,
+        INNER_PATH: (5 + 9) * CHAIN + denied,
+        hostile: (4 + 6) * CHAIN,
+    }
+    assert grouped(found["netns"]) == {
+        netns: (2 + 5 + 4 + 6) * CHAIN + denied,
+        f"net:[{inode}]": (3 + 9) * CHAIN,
+    }
+    assert grouped(both) == {
+        netns: (5 + 4 + 6) * CHAIN + denied,
+        f"net:[{inode}]": 9 * CHAIN,
+    }
+    for key, document in found.items():
+        assert (document["group_by"], document["qps_beyond"], document["lost"]) == (key, 0, 0)
+        for direction in ("tx", "rx"):
+            assert stage_counts(document, direction) == stage_counts(whole, direction)
+    ids = [row["id"] for row in found["cgroup"]["groups"] if row["group"] == hostile]
+    assert len(set(ids)) == 2
+    names = {row["id"]: row["name"] for row in found["netns"]["groups"]}
+    assert names == {inode: NETNS, int(netns[5:-1]): None}
+    naks = {"dev": "rxe_b", "event": "nak", "reason": "sent", "count": 1}
+    assert naks in whole["losses"]
+    assert {"group": INNER_PATH, **naks} in found["cgroup"]["losses"]
+    assert {"group": netns, **naks} in found["netns"]["losses"]
+    assert "group_by" not in whole
+
+
+LEVELS = 17
+DEEP = "/".join(map(str, range(1, LEVELS + 1)))
+
+
+def test_a_deep_cgroup(n1: Node, pair: Pair) -> None:
+    """Of a long path, the last 16 levels and the number."""
+    watch = Watch(n1, "--group", "cgroup", xmit=False)
+    try:
+        n1.run(["mkdir", "-p", f"{GROUP}/{DEEP}"])
+        inode = n1.run(["stat", "-c", "%i", f"{GROUP}/{DEEP}"]).stdout.strip()
+        enter = f'echo $$ > {GROUP}/{DEEP}/cgroup.procs; exec "$0" "$@"'
+        n1.run(["sh", "-c", enter, *loop(1)], timeout=180)
+        document = watch.stop()
+    finally:
+        watch.process.kill()
+        n1.run(["find", f"{GROUP}/1", "-depth", "-type", "d", "-delete"], check=False)
+    last = "/".join(map(str, range(LEVELS - 15, LEVELS + 1)))
+    assert grouped(document) == {f".../{last} (cgroup {inode})": 2 * CHAIN}
+
+
+_OLD, _NEW = "rocelab_old", "rocelab_new"
+_ONE_AFTER_ANOTHER = f"""
+set -e
+ip netns add {_OLD}
+ip netns exec {_OLD} "$@"
+ip netns delete {_OLD}
+"""
+
+
+def test_namespaces_one_after_another(n1: Node, pair: Pair) -> None:
+    """The kernel gives a namespace's number again; that of a new one is another group."""
+    each = Watch(n1, "--group", "netns", xmit=False)
+    try:
+        for batches in (1, 2, 4):
+            n1.run(["sh", "-c", _ONE_AFTER_ANOTHER, "sh", *loop(batches)], timeout=180)
+        n1.run(["ip", "netns", "add", _NEW])
+        n1.run(["ip", "netns", "exec", _NEW, *loop(8)], timeout=180)
+        document = each.stop()
+    finally:
+        each.process.kill()
+        n1.run(["ip", "netns", "delete", _NEW], check=False)
+    assert sorted(grouped(document).values()) == [2 * CHAIN, 3 * CHAIN, 5 * CHAIN, 9 * CHAIN]
+    assert [row["name"] for row in document["groups"]] == [None, None, None, _NEW]
+
+
+def test_tables_and_metrics_of_groups(n1: Node, pair: Pair) -> None:
+    """A section and a label for each; a hostile name reaches neither the terminal nor a scraper."""
+    cgroup, _ = own_places(n1)
+    table = n1.start(["rxestat", "--group", "cgroup", "--work-requests"])
+    served = n1.start(["rxestat", "--group", "cgroup", "--openmetrics", ":9491"])
+    try:
+        for process in (table, served):
+            process.wait_for_line("rxestat: ready", timeout=120)
+        n1.run(loop(1), timeout=180)
+        n1.run(["sh", "-c", IN_HOSTILE, HOSTILE, *loop(2)], timeout=180)
+        metrics = n1.run(["curl", "-sSf", "http://127.0.0.1:9491/metrics"]).stdout
+        ended = []
+        for process in (table, served):
+            process.interrupt()
+            ended.append(process.wait(timeout=120))
+    finally:
+        table.kill()
+        served.kill()
+    hostile = f"{GROUP.removeprefix('/sys/fs/cgroup')}/{HOSTILE_SHOWN}"
+    sections = re.split(r"\n-{80}\ncgroup ", ended[0].stdout)
+    assert [section.split("\n", 1)[0] for section in sections[1:]] == [cgroup, hostile]
+    for section, messages in zip(sections[1:], (2 * CHAIN, 3 * CHAIN), strict=True):
+        assert f"\n  sent: {messages} packets\n" in section
+    assert f"\n  cgroup {hostile}\n  rxe_a" in sections[-1]
+    for text in (ended[0].stdout, metrics):
+        assert text.isascii()
+        assert not re.search(r"[^\n -~]", text)
+    escaped = hostile.replace("\\", "\\\\")
+    sent = re.findall(
+        r'rxe_packets_total\{.*event="sent".*opcode="RC_RDMA_WRITE",cgroup="(.*)"\} (\d+)', metrics
+    )
+    assert dict(sent) == {cgroup: str(2 * CHAIN), escaped: str(3 * CHAIN)}
+    assert "rxe_probe_queue_pairs_not_grouped_total 0\n" in metrics
+    promtool_check(metrics)
+
+
+_MANY = f"""
+import os
+import pyverbs.enums as e
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+
+context = Context(name="rxe_a")
+pd, cq = PD(context), CQ(context, 2)
+init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(max_send_wr=1, max_recv_wr=1))
+for number in range(130):
+    folder = f"{GROUP}/many{{number}}"
+    os.mkdir(folder)
+    open(f"{{folder}}/cgroup.procs", "w").write("0")
+    QP(pd, init, QPAttr(port_num=1)).close()
+    open("{INNER}/cgroup.procs", "w").write("0")
+    os.rmdir(folder)
+"""
+
+
+def test_more_groups_than_there_are_numbers(n1: Node, pair: Pair) -> None:
+    """The packets of later ones are together, and it is said."""
+    each = Watch(n1, "--group", "cgroup", xmit=False)
+    try:
+        n1.run(["python3", "-c", _MANY], timeout=300)
+        n1.run([*INTO_GROUP, *loop(1)], timeout=180)
+        each.process.interrupt()
+        done = each.process.wait(timeout=120)
+    finally:
+        each.process.kill()
+    document = json.loads(done.stdout)
+    assert grouped(document) == {"(others)": 2 * CHAIN}
+    assert (len(document["groups"]), document["qps_beyond"]) == (126, 130 - 126 + 2)
+    assert "6 queue pairs are in the group (others): 126 groups are told apart" in done.stderr
+
+
 @contextmanager
 def stopped(node: Node) -> Iterator[str]:
     """An endless loop in the cgroup, stopped when its queue pairs are connected; its PID."""
@@ -135,6 +342,7 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
     with stopped(n1) as pid:
         ours = Watch(n1, "--cgroup", GROUP, xmit=False)
         other = Watch(n1, "--netns", NETNS, xmit=False)
+        each = Watch(n1, "--group", "cgroup", xmit=False)
         try:
             before = settled(pair)
             n1.run(["sh", "-c", f"kill -CONT {pid}"])
@@ -142,21 +350,24 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
                 pass
             n1.run(["sh", "-c", f"kill -STOP {pid}"])
             moved = settled(pair) - before
-            document, nothing = ours.stop(), other.stop()
+            document, nothing, groups = ours.stop(), other.stop(), each.stop()
         finally:
-            ours.process.kill()
-            other.process.kill()
+            for watch in (ours, other, each):
+                watch.process.kill()
         shown, hidden, grouped = (
             rxetop(n1, *options)
             for options in (("--cgroup", GROUP), ("--netns", NETNS), ("--group", "cgroup"))
         )
     assert packets(document, "tx").total() == moved
+    assert {name: found.total() for name, found in by_group(groups, "tx").items()} == {
+        INNER_PATH: moved
+    }
     assert packets(nothing, "tx").total() == 0
     assert [row["pid"] for row in shown["qps"]] == [int(pid)] * 2
     assert (shown["cgroup"], shown["hidden"], hidden["netns"]) == (GROUP, 0, NETNS)
     assert hidden["qps"] == []
     rows = {row["group"]: row["qps"] for row in grouped["groups"]}
-    assert rows[INNER.removeprefix("/sys/fs/cgroup")] == 2, rows
+    assert rows[INNER_PATH] == 2, rows
 
 
 def rxetop(node: Node, *options: str) -> dict[str, Any]:
@@ -168,16 +379,17 @@ def rxetop(node: Node, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("tool", "options", "words"),
+    ("tool", "options", "status", "words"),
     [
-        ("rxestat", ("--netns", "nowhere"), "no network namespace 'nowhere'"),
-        ("rxestat", ("--netns", "/proc/self/ns/mnt"), "no network namespace '/proc/self/ns/mnt'"),
-        ("rxedump", ("--cgroup", "/proc"), "no cgroup '/proc'"),
-        ("rxetop", ("-b", "--cgroup", "/proc"), "no cgroup '/proc'"),
+        ("rxestat", ("--netns", "nowhere"), 3, "no network namespace 'nowhere'"),
+        ("rxestat", ("-N", "/proc/self/ns/mnt"), 3, "no network namespace '/proc/self/ns/mnt'"),
+        ("rxedump", ("--cgroup", "/proc"), 3, "no cgroup '/proc'"),
+        ("rxetop", ("-b", "--cgroup", "/proc"), 3, "no cgroup '/proc'"),
+        ("rxestat", ("--group", "pid"), 2, "--group takes cgroup or netns, not: 'pid'"),
     ],
 )
-def test_refusals(n1: Node, tool: str, options: tuple[str, ...], words: str) -> None:
+def test_refusals(n1: Node, tool: str, options: tuple[str, ...], status: int, words: str) -> None:
     """A place that is none is refused."""
     done = n1.run([tool, *options], check=False, timeout=180)
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr

@@ -58,6 +58,25 @@ def test_a_real_document() -> None:
     assert "reply" not in stage_table.DELIVERING
 
 
+def test_a_document_of_groups() -> None:
+    """`rxestat --group`: what each group has is added up, whatever its name is."""
+    whole = rxestat_document.parse(REAL)
+    grouped = copy.deepcopy(REAL) | {"group_by": "cgroup", "groups": [], "qps_beyond": 0}
+    for part in ("packets", "rows"):
+        grouped[part] = [
+            row | {"group": name} for name in ("/a", "-", "/\\x1b[31m") for row in REAL[part]
+        ]
+    found = rxestat_document.parse(grouped)
+    assert found.packets == {
+        key: (3 * n, 3 * switched) for key, (n, switched) in whole.packets.items()
+    }
+    for key, histogram in whole.histograms.items():
+        three = found.histograms[key]
+        assert (three.count, three.sum) == (3 * histogram.count, 3 * histogram.sum)
+        assert (three.min, three.max) == (histogram.min, histogram.max)
+        assert three.quantile(0.5) == histogram.quantile(0.5)
+
+
 def test_a_step_that_few_packets_have_counts_for_all() -> None:
     """Four packets of one message have one completion, a quarter per packet."""
     found = rxestat_document.Stages(

@@ -11,6 +11,7 @@ from typing import Any
 OFF, DUMP, EMPTY = "events off", "rxedump", "stamps, empty programs"
 STAT, XMIT, SAMPLED = "rxestat", "rxestat --xmit", "rxestat --sample 16"
 WORK, TOP, TOP_SAMPLED = "rxestat --work-requests", "rxetop", "rxetop --sample 16"
+GROUPED = "rxestat --group netns"
 FIXES = "fixes only"
 """The fixes of the stock driver: what we added is in the difference to OFF and BARE."""
 BARE = "events off, no RoCE v1"
@@ -20,7 +21,7 @@ STAMPS = ("rxe_tx_stamps", "rxe_rx_stamps")
 EVENTS = (*STAMPS, "rxe_tx_packet", "rxe_rx_packet", "rxe_rx_done")
 ALONE = {event: f"{event}, empty program" for event in EVENTS}
 STOCK, BPFTRACE, LIBBPF = "stock", "stock, bpftrace", "stock, libbpf (rxestat)"
-_WATCHED = (*ALONE.values(), EMPTY, STAT, XMIT, WORK, SAMPLED, TOP, TOP_SAMPLED, DUMP)
+_WATCHED = (*ALONE.values(), EMPTY, STAT, XMIT, WORK, GROUPED, SAMPLED, TOP, TOP_SAMPLED, DUMP)
 _BUILDS = (FIXES, BARE, OFF)
 ORDER = (STOCK, *_BUILDS, *_WATCHED, LIBBPF, BPFTRACE)
 _BASE = {

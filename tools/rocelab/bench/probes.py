@@ -62,6 +62,7 @@ def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
         found[size][costs.STAT].append(cost)
         found[size][costs.XMIT].append(bench.rxestat(size, "--xmit")[0])
         found[size][costs.WORK].append(bench.rxestat(size, "--work-requests")[0])
+        found[size][costs.GROUPED].append(bench.rxestat(size, "--group", "netns")[0])
         found[size][costs.TOP].append(bench.rxetop(size))
         found[size][costs.TOP_SAMPLED].append(bench.rxetop(size, "--sample", "16"))
         found[size][costs.SAMPLED].append(bench.rxestat(size, "--sample", "16")[0])
