@@ -8,7 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "drop.h"
+#include "drop.bpf.h"
 #include "rxedump.h"
 #include "packet_record.bpf.h"
 #include "late_stages.bpf.h"
@@ -100,8 +100,8 @@ int BPF_PROG(rxe_rx_done, const struct rxe_done_record *r, const struct sk_buff 
 	return 0;
 }
 
-/* drops of packets that have met their queue pair: they have a record, if they were to have one */
-static __always_inline bool drop_is_late(__u32 reason)
+/* of packets that have met their queue pair: they have a record, if they were to have one */
+static __always_inline bool drop_is_of_recorded(__u32 reason)
 {
 	return reason == DROP_SEQUENCE || reason == DROP_NO_RQ_WQE || reason == DROP_UNEXPECTED ||
 	       reason == DROP_FLUSHED || reason == DROP_MCAST_GROUP || reason == DROP_MCAST_QP;
@@ -134,30 +134,16 @@ static __always_inline bool drop_of_received(const struct sk_buff *skb, __u32 ps
 	return true;
 }
 
-/*
- * Two programs: the kernel skips a program that an interrupt finds at work on that CPU. Drops by
- * the responder are frequent and late, and packets that arrive then may be dropped, too.
- */
-SEC("tp_btf/rxe_drop")
-int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
-	     __u32 opcode, __u32 reason)
-{
-	if (skb && drop_is_late(reason))
-		drop_of_received(skb, psn, reason);
-	return 0;
-}
-
-SEC("tp_btf/rxe_drop")
-int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
-	     __u32 reason)
+static __always_inline void on_drop(const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
+				    __u32 opcode, __u32 reason)
 {
 	struct packet_id id = {};
 	struct frame_at f = {};
 
-	if (skb && (drop_is_late(reason) || drop_of_received(skb, psn, reason)))
-		return 0;
+	if (skb && (drop_of_received(skb, psn, reason) || drop_is_of_recorded(reason)))
+		return;
 	if (filtered && !passes(dev, qpn, psn, opcode))
-		return 0;
+		return;
 	if (skb && reason == DROP_SEND_STATE)
 		frame_of_sent(&f, skb);
 	else if (skb)
@@ -168,6 +154,24 @@ int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 ps
 	id.psn = psn;
 	id.opcode = opcode;
 	record(DUMP_DROP, dev, &id, sizeof(id), &f, reason);
+}
+
+/* why there are two: lib/drop.bpf.h */
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
+	     __u32 opcode, __u32 reason)
+{
+	if (drop_is_in_task(reason))
+		on_drop(skb, dev, qpn, psn, opcode, reason);
+	return 0;
+}
+
+SEC("tp_btf/rxe_drop")
+int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
+	     __u32 reason)
+{
+	if (!drop_is_in_task(reason))
+		on_drop(skb, dev, qpn, psn, opcode, reason);
 	return 0;
 }
 
