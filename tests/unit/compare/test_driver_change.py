@@ -154,10 +154,30 @@ def test_real_time_takes_pairs(tmp_path: Path) -> None:
         accelerator="kvm",
     )
     assert few.moved == ()
+    assert few.sentence == ("3 rounds cannot tell whether any of 1 stages moved: that takes 6")
     with console.out().capture() as printed:
         console.out().print(ab_tables.render(few, "a", "b", ()))
     assert "3 rounds are too few for an interval of 1 values: take --rounds 6." in printed.get()
     assert rounds_needed(400) == 14
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "unit"), [("native", "ns"), ("kvm", "ns"), ("tcg", "emulated ns")]
+)
+def test_emulated_time_is_not_called_a_time(tmp_path: Path, accelerator: str, unit: str) -> None:
+    """As on hosts that are emulated machines. The table has the intervals, and the rounds."""
+    base = {"tx.icrc": [(900, 1000 + n) for n in range(8)]}
+    change = {"tx.icrc": [(900, 1500 + n) for n in range(8)]}
+    found = answer(tmp_path, base, change, accelerator=accelerator)
+    assert found.moved[0].unit == unit
+    assert f"+500 {unit} (" in found.sentence
+    with console.out().capture() as printed:
+        console.out().print(ab_tables.render(found, "a", "b", ()))
+    text = printed.get()
+    assert ("no time is real" in text) == (accelerator == "tcg")
+    assert "+500 to +500" in text
+    assert "8 rounds of either side, paired." in text
+    assert max(len(line) for line in text.splitlines()) <= 80
 
 
 def test_output(tmp_path: Path) -> None:

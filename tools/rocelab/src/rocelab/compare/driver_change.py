@@ -115,7 +115,19 @@ class Answer:
         return f"{self._of_stages}; the driver counts {counted}" if counted else self._of_stages
 
     @property
+    def is_blind(self) -> bool:
+        """Whether there were too few rounds to tell of any stage whether it moved."""
+        timed = not accelerators.of(self.accelerator).counts_instructions
+        return timed and all(stage.interval is None for stage in self.stages)
+
+    @property
     def _of_stages(self) -> str:
+        if self.is_blind:
+            number, all_of = self.rounds, len(self.stages)
+            return (
+                f"{number} round{'s' * (number > 1)} cannot tell whether any of {all_of} stages "
+                f"moved: that takes {rounds_needed(all_of)}"
+            )
         if not self.moved:
             return f"no difference in any of {len(self.stages)} stages"
         groups: dict[str, list[Stage]] = {}
@@ -154,7 +166,8 @@ def _signed(value: float) -> str:
 def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
     """Compare run folders, one pair for each round. Raises CellError if they share no stage."""
     accelerator = str(RunFolder(base[0]).meta().get("accelerator"))
-    counts = accelerators.of(accelerator).counts_instructions
+    known = accelerators.of(accelerator)
+    counts = known.counts_instructions
     tables = [_stages(paths) for paths in (base, change)]
     both = tables[0].join(tables[1], on=[*_KEY, "unit"], suffix="_2").sort(_KEY)
     if both.is_empty():
@@ -181,7 +194,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
             Stage(
                 **{key: row[key] for key in _KEY if key != "kind"},
                 opcode=row["kind"],
-                unit=row["unit"],
+                unit=row["unit"] if counts or known.is_real_time else f"emulated {row['unit']}",
                 base=tuple(figure[0]),
                 change=tuple(figure[1]),
                 difference=judged[1],

@@ -16,7 +16,7 @@ from rocelab import accelerators, units
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.compare.driver_counters import Moved
 from rocelab.record.driver_check import Check
-from rocelab.stats.summary import median
+from rocelab.stats.summary import CONFIDENCE, median
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.ab/1"
@@ -40,7 +40,10 @@ def render(
     checked: Check | None = None,
 ) -> RenderableType:
     """Table, closing lines and the answer."""
-    parts: list[RenderableType] = [*_lines(f"base    {base}", f"change  {change}")]
+    where = accelerators.of(answer.accelerator).heading
+    parts: list[RenderableType] = [
+        *_lines(f"base    {base}", f"change  {change}", f"on      {where}")
+    ]
     if answer.moved:
         parts += ["", _table(answer.moved[:_MOST])]
     if len(answer.moved) > _MOST:
@@ -51,10 +54,16 @@ def render(
         if only:
             parts += _lines(f"Only {name} has {', '.join(only)}.")
     needed = rounds_needed(len(answer.stages))
-    if any(stage.interval is None and stage.unit == "ns" for stage in answer.stages):
+    if answer.is_blind:
         parts += _lines(
             f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
             f"take --rounds {needed}."
+        )
+    elif not accelerators.of(answer.accelerator).counts_instructions:
+        coverage = units.number(100 * CONFIDENCE)
+        parts += _lines(
+            f"{answer.rounds} rounds of either side, paired. The intervals of all "
+            f"{len(answer.stages)} values together hold with {coverage} %."
         )
     if answer.rounds == 1 and accelerators.of(answer.accelerator).counts_instructions:
         parts += _lines("One round cannot tell a small change from chance: take --rounds 2.")
@@ -95,16 +104,19 @@ def _table(stages: Sequence[Stage]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim")
     grid.add_column("packet", overflow="fold")
     grid.add_column("stage", no_wrap=True)
-    for column in ("base", "change", "difference", "%"):
+    timed = any(stage.interval for stage in stages)
+    for column in ("base", "change", "difference", *["interval"] * timed, "%"):
         grid.add_column(column, justify="right", no_wrap=True)
     for stage in stages:
         share = stage.percent
+        between = stage.interval
         grid.add_row(
             printable(_packet(stage)),
             printable(f"{stage.direction} {stage.stage}"),
             units.number(stage.before),
             units.number(stage.before + stage.difference),
             f"{stage.difference:+,.1f}",
+            *([f"{between.low:+,.0f} to {between.high:+,.0f}" if between else ""] * timed),
             "" if share is None else f"{share:+.1f}",
         )
     return grid
