@@ -26,3 +26,22 @@ def test_check_programs_of_another_line(
     assert f"drivercheck/{line}/frame_fuzz cannot be used" in done.stderr
     assert f"make drivercheck LINE={line}" in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("instrumented", "instrumented+mtu:1500"), "asks for another MTU than the hosts have"),
+        (("line:6.1", "instrumented"), "asks for another kernel than the hosts have"),
+        (("--check", "instrumented", "delay"), "--check does not run on hosts of your own"),
+        (("--icount", "instrumented", "delay"), "--icount cannot be used with --inventory"),
+    ],
+)
+def test_what_hosts_cannot_do(tmp_path: Path, words: tuple[str, ...], what: str) -> None:
+    """It is said before anybody logs in."""
+    inventory, out = tmp_path / "hosts.toml", tmp_path / "runs"
+    inventory.write_text("".join(f'[[host]]\nhost = "{n}.invalid"\nnetdev = "x"\n' for n in "ab"))
+    done = rocelab("ab", "--inventory", str(inventory), "--out", str(out), *words)
+    assert done.returncode == ExitCode.USAGE
+    assert what in done.stderr
+    assert not out.exists()

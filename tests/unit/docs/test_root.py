@@ -29,7 +29,7 @@ def _as_root(path: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not isinstance(node, ast.Call):
             continue
-        if ast.unparse(node.func) == "_make" and ast.unparse(node.args[0]).endswith(".root"):
+        if ast.unparse(node.func) == "make" and ast.unparse(node.args[0]).endswith(".root"):
             yield "make", path.name
         if not isinstance(node.func, ast.Attribute):
             continue
@@ -44,6 +44,8 @@ def _as_root(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _program(argv: ast.expr) -> str:
+    if isinstance(argv, ast.Call) and ast.unparse(argv.func) == "marked":
+        argv = argv.args[0]  # env(1), which starts that program
     first = argv.elts[0] if isinstance(argv, ast.Tuple | ast.List) else argv
     if isinstance(first, ast.Starred):
         first = first.value

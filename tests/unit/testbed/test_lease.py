@@ -13,65 +13,24 @@ from pathlib import Path
 
 import pytest
 
+import namespaced_machine
+from namespaced_machine import Inside
 from polling import wait_until
-from requirements import missing, need_program
 from rocelab.cli import hosts
 from rocelab.errors import TestbedError
 from rocelab.testbed import lease
 from rocelab.testbed.hosts import prepare_host, restore_host
-from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.ssh import connect
 
 pytestmark = pytest.mark.slow
 
-# a machine with processes, interfaces, /tmp and /run that nothing else uses
-_ENTER = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
-_SETUP = "mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run && echo ready && exec sleep 600"
-
-
-@dataclass(frozen=True)
-class Inside:
-    """Run commands in the namespaces of a process (…command_node.Connection)."""
-
-    pid: int
-
-    def command(self, argv: Sequence[str]) -> list[str]:
-        return ["nsenter", "-t", str(self.pid), "-p", "-m", "-n", "--", *argv]
-
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        return self.command(argv)
-
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
-        del done
-        return False
-
-    def as_root(self) -> Inside:
-        return self
-
-
-def node(pid: int) -> CommandNode:
-    return CommandNode("n1", DataLink("lo", "127.0.0.1", "", 1500), Inside(pid))
-
 
 @pytest.fixture
 def machine() -> Iterator[CommandNode]:
     """A machine on which rocelab is root."""
-    for program in ("unshare", "nsenter", "flock"):
-        need_program(program)
-    with subprocess.Popen(
-        [*_ENTER, "sh", "-c", _SETUP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as outer:
-        assert outer.stdout is not None
-        try:
-            if outer.stdout.readline() != "ready\n":
-                missing("namespaces need root")
-            (child,) = subprocess.run(
-                ["pgrep", "-P", str(outer.pid)], capture_output=True, text=True, check=True
-            ).stdout.split()
-            yield node(int(child))
-        finally:
-            outer.kill()
+    with namespaced_machine.running() as node:
+        yield node
 
 
 _UID = 4242
@@ -124,7 +83,8 @@ HOLD = """
 import signal, sys
 sys.path[:0] = sys.argv[2:]
 from rocelab.testbed import lease
-from test_lease import LEFT, OTHERS, node
+from namespaced_machine import node
+from test_lease import LEFT, OTHERS
 from rocelab.testbed.node.interface import marked
 machine = node(int(sys.argv[1]))
 with lease.held([machine]):

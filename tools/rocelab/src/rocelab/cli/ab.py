@@ -3,23 +3,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Generic, Self, TypeVar
 
 import typer
 
+from rocelab.cli.hosts import hosts_of
 from rocelab.cli.options import ComparisonOut, Icount
 from rocelab.cli.run import Lines
 from rocelab.errors import ExitCode, UsageError
+from rocelab.plans.catalog import Provider
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.compare.driver_change import Answer
-    from rocelab.measure.driver_turns import Sides
+    from rocelab.measure.driver_turns import Sides, Turns
+    from rocelab.measure.host_turns import OnHosts
     from rocelab.plans.plan import Plan
     from rocelab.plans.side import Side
     from rocelab.record.driver_check import Check
+    from rocelab.testbed.artifacts import Driver
+    from rocelab.testbed.ssh.inventory import Host
+
+D = TypeVar("D")
+"""A driver that is ready to be loaded."""
 
 
 def ab(
@@ -44,6 +53,13 @@ def ab(
             help="Exit with 1 if a stage costs more by more than this.", min=0, metavar="PERCENT"
         ),
     ] = 0.0,
+    inventory: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure on the first hosts of this TOML file, not on virtual machines.",
+            metavar="FILE",
+        ),
+    ] = None,
     out: ComparisonOut = Path("runs"),
     icount: Icount = False,
     bisect: Annotated[
@@ -71,28 +87,36 @@ def ab(
     delay), tree:REPOSITORY@COMMIT, parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES or
     line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
     machines. Emulated ones count instructions, which repeat exactly, but for stages whose rounds
-    show that they do not; in real time the rounds are paired. The folder in --out has the runs,
-    ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than --threshold,
-    if the driver counts more lost, repeated or refused packets, or if --check finds a difference,
-    a complaint of the kernel or a dead node.
+    show that they do not; in real time the rounds are paired. With --inventory both are loaded in
+    turn on prepared hosts, which get back the driver that they had. The folder in --out has the
+    runs, ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than
+    --threshold, if the driver counts more lost, repeated or refused packets, or if --check finds a
+    difference, a complaint of the kernel or a dead node.
     """
     console.say("reading the plan")
-    from rocelab.measure import driver_turns
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
     from rocelab.record import drivers_folder
     from rocelab.record.folder import check_out_dir
     from rocelab.terminal import ab_tables
 
-    chosen = move_plan(plan_file.load(plan), None, icount=icount, native=False)
-    driver_turns.check(chosen)
+    if inventory and icount:
+        raise UsageError(
+            "--icount cannot be used with --inventory",
+            cause="only emulated machines count their instructions",
+            action="Leave out one of them.",
+        )
+    provider = Provider.SSH if inventory else None
+    chosen = move_plan(plan_file.load(plan), provider, icount=icount, native=False)
     first, second = side.parse(base), side.parse(change)
+    hosts = hosts_of(chosen, inventory)
+    _check_sides(chosen, (first, second), check=check)
     check_out_dir(out)
     if check:
         from rocelab.measure import driver_check
 
         driver_check.require_programs(chosen, (first, second))  # not after minutes of measuring
-    with _Comparison(chosen, first, out, rounds, threshold) as comparison:
+    with _comparison(chosen, first, hosts, out, rounds, threshold) as comparison:
         if bisect:
             second, patch = _first_beyond(comparison, second)
         answer = comparison.answer(second)
@@ -128,17 +152,54 @@ def _checked(plan: Plan, sides: tuple[Side, Side]) -> Check:
     return driver_check.check(plan, sides, built, console.say)
 
 
-class _Comparison:
+def _check_sides(plan: Plan, sides: tuple[Side, Side], *, check: bool) -> None:
+    """Raise UsageError unless plan and sides can be measured where the plan runs."""
+    from rocelab.measure import driver_turns, host_turns
+
+    if not plan.testbed.provider.own_hosts:
+        driver_turns.check(plan)
+        return
+    host_turns.check(plan, sides)
+    if check:
+        raise UsageError(
+            "--check does not run on hosts of your own",
+            cause="hostile frames, and a wrong driver, can crash them",
+            action="Check the sides on virtual machines: leave out --inventory.",
+        )
+
+
+def _comparison(
+    plan: Plan,
+    base: Side,
+    hosts: Sequence[Host],
+    out: Path,
+    rounds: int | None,
+    threshold: float,
+) -> _Comparison[Driver] | _Comparison[OnHosts]:
+    from rocelab.measure.driver_turns import Machines
+    from rocelab.measure.host_turns import Hosts
+
+    rest = (plan, base, out, rounds, threshold)
+    if plan.testbed.provider.own_hosts:
+        return _Comparison(Hosts(plan, hosts, console.say), *rest)
+    return _Comparison(Machines(plan, console.say), *rest)
+
+
+class _Comparison(Generic[D]):
     """A base, its machines, and the changes that were measured against it, each once."""
 
     def __init__(
-        self, plan: Plan, base: Side, out: Path, rounds: int | None, threshold: float
+        self,
+        machines: Turns[D],
+        plan: Plan,
+        base: Side,
+        out: Path,
+        rounds: int | None,
+        threshold: float,
     ) -> None:
-        from rocelab.measure.driver_turns import Machines
-
         self._plan, self._base, self._out = plan, base, out
         self._rounds, self._threshold = rounds, threshold
-        self._machines = Machines(plan, console.say)
+        self._machines = machines
         self._answers: dict[Side, tuple[Answer, Sides]] = {}
         self.folder = out
         self.runs: dict[str, list[str]] = {}
@@ -159,9 +220,9 @@ class _Comparison:
 
         if change not in self._answers:
             sides = (self._base, change)
-            built = driver_turns.drivers(self._plan, sides, console.say)
+            built = self._machines.drivers(sides)
             if not self._answers:
-                self._machines.of(self._base)  # machines that cannot boot leave nothing
+                self._machines.begin(self._base)  # machines that cannot boot leave nothing
                 self.folder = drivers_folder.create(self._out, "ab")
             known = next(
                 (
@@ -191,7 +252,9 @@ class _Comparison:
         return self.answer(change).is_beyond(self._threshold)
 
 
-def _first_beyond(comparison: _Comparison, bad: Side) -> tuple[Side, str]:
+def _first_beyond(
+    comparison: _Comparison[Driver] | _Comparison[OnHosts], bad: Side
+) -> tuple[Side, str]:
     """Return the side with the fewest of the patches that is beyond the threshold, and the last.
 
     Where all patches together are not, or none are enough, that side and the empty text.

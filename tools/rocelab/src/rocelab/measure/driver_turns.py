@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from rocelab import accelerators
 from rocelab.errors import CellError, ExitCode, RocelabError, UsageError
@@ -16,9 +17,10 @@ from rocelab.measure import runner
 from rocelab.measure.progress import Progress
 from rocelab.plans.plan import Plan
 from rocelab.plans.side import Side
-from rocelab.testbed import artifacts, by_name, changed_driver
+from rocelab.testbed import artifacts, by_name, changed_driver, lease
 from rocelab.testbed.artifacts import Driver
 from rocelab.testbed.by_name import VirtualTestbed
+from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.prepare_node import install_probes, offer_roce_v1, prepare
@@ -37,15 +39,38 @@ class Sides:
     change: tuple[Path, ...]
 
 
+D = TypeVar("D")
+
+
+class Turns(Protocol[D]):
+    """Machines on which the drivers of sides are loaded in turn; `D` is a built driver."""
+
+    def drivers(self, sides: Sequence[Side]) -> list[D]:
+        """Return each side's driver, built if necessary."""
+
+    def begin(self, side: Side) -> None:
+        """Make the machines of a side ready, so that what prevents it is known early."""
+
+    def carrying(self, side: Side, driver: D) -> AbstractContextManager[Testbed]:
+        """Yield the side's machines with its driver and settings; the latter are undone."""
+
+    def down(self) -> None:
+        """Leave the machines as they were found."""
+
+
 def check(plan: Plan) -> None:
-    """Raise UsageError unless the plan can be measured on machines whose driver is exchanged."""
+    """Raise UsageError unless the plan can be measured on virtual machines."""
     if plan.testbed.provider.own_hosts or plan.testbed.native:
         raise UsageError(
-            "an A/B comparison exchanges the driver of virtual machines only",
+            "this exchanges the driver of virtual machines only",
             cause="the plan runs on hosts of your own",
-            action="Choose provider veth or qemu in the plan; for hosts, install one driver, "
-            "`rocelab run`, install the other, and `rocelab compare` (docs/howto/ab.md).",
+            action="Choose provider veth or qemu in the plan.",
         )
+    check_stages(plan)
+
+
+def check_stages(plan: Plan) -> None:
+    """Raise UsageError unless the plan measures stages."""
     if not plan.rxe or "rxestat" not in plan.probes:
         raise UsageError(
             "the plan measures no stages of rxe",
@@ -93,6 +118,14 @@ class Machines:
             testbed.down()
         self._locks.close()
 
+    def drivers(self, sides: Sequence[Side]) -> list[Driver]:
+        """Return each side's driver, built if necessary."""
+        return drivers(self._plan, sides, self._say)
+
+    def begin(self, side: Side) -> None:
+        """Boot a side's machines, if necessary."""
+        self.of(side)
+
     def of(self, side: Side) -> VirtualTestbed:
         """Return a side's machines, booted if necessary, with the probes on them."""
         where = self._plan.testbed
@@ -134,11 +167,19 @@ class Machines:
 
 @contextmanager
 def sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Set these on a machine for as long as the context lasts."""
+    """Set these on a machine for as long as the context lasts, or its lease."""
     before = []
     try:
         for name, value in settings:
-            before.append((name, machine.run(["sysctl", "-n", name]).stdout.strip()))
+            now = machine.root.run(["sysctl", "-n", name]).stdout.strip()
+            if "\n" in now:
+                raise UsageError(
+                    f"{name} is not one sysctl",
+                    cause="it names a group of them",
+                    action="Name each with a sysctl:NAME=VALUE of its own.",
+                )
+            lease.at_end(machine, ("sysctl", "-q", "-w", f"{name}={now}"))
+            before.append((name, now))
             machine.root.run(["sysctl", "-q", "-w", f"{name}={value}"])
         yield
     finally:
@@ -146,7 +187,7 @@ def sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None
             machine.root.run(["sysctl", "-q", "-w", f"{name}={value}"], check=False)
 
 
-def rounds_of(plan: Plan, testbed: VirtualTestbed, asked: int | None) -> int:
+def rounds_of(plan: Plan, testbed: Testbed, asked: int | None) -> int:
     """Return how often each side is measured: as asked, or as the plan says for that clock."""
     if asked:
         return asked
@@ -163,8 +204,8 @@ def base_first(seed: int, number: int) -> bool:
 def measure(
     plan: Plan,
     sides: tuple[Side, Side],
-    built: Sequence[Driver],
-    made: Machines,
+    built: Sequence[D],
+    made: Turns[D],
     *,
     out: Path,
     rounds: int | None,
@@ -216,9 +257,11 @@ def measure_one(
 
 
 def _once(
-    plan: Plan, name: str, number: int, testbed: VirtualTestbed, out: Path, progress: Progress
+    plan: Plan, name: str, number: int, testbed: Testbed, out: Path, progress: Progress
 ) -> Path:
-    where = replace(plan.testbed, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
+    where = plan.testbed
+    if isinstance(testbed, VirtualTestbed):
+        where = replace(where, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
     once = replace(plan, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
     outcome = runner.run(once, testbed, out, progress=progress, one_of_several=True)
     if outcome.ended_by:

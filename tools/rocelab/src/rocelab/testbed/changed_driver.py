@@ -116,12 +116,17 @@ def _fill(out: Path, patches: Sequence[Path], source: Source | None) -> None:
         for number, file in enumerate(patches, start=1):
             (part / "patches" / _name(number, file)).write_bytes(_read(file))
         if source:
-            git_driver.write(source.repository, source.tree, part / "source" / git_driver.FOLDER)
-            (part / "source" / "rocelab-version").write_text(f"{source.version}\n")
+            write_source(source, part / "source")
         part.chmod(0o755)
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def write_source(source: Source, folder: Path) -> None:
+    """Write it into a folder as the build takes it (RXE_SRC of kernel/Makefile)."""
+    git_driver.write(source.repository, source.tree, folder / git_driver.FOLDER)
+    (folder / "rocelab-version").write_text(f"{source.version}\n")
 
 
 def _make(line: str, variant: str, out: Path) -> subprocess.CompletedProcess[str]:

@@ -118,8 +118,11 @@ def at_end(node: Node, argv: Sequence[str]) -> None:
     """Note a command that root runs on the node's machine when the lease ends.
 
     It runs even after a run that undid its work itself, so it must do no harm then. Does nothing
-    on a machine without a lease, which ends with the run. Raises TestbedError.
+    on a machine without a lease, which ends with the run. Raises TestbedError, and ValueError for
+    an argument with a line break: each line of the note is a command.
     """
+    if any("\n" in word for word in argv):
+        raise ValueError("a command of the lease is one line")
     node.root.run(("sh", "-c", _NOTE, "sh", shlex.join(argv)))
 
 

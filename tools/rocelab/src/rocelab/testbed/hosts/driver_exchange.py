@@ -13,7 +13,7 @@ from rocelab.testbed.node import Node
 def unload(node: Node) -> tuple[tuple[str, str], ...]:
     """Delete the rxe devices and unload the module; return the devices for `load` to recreate.
 
-    Raises TestbedError while the module is in use.
+    Raises TestbedError while the module is in use; its devices are then there again.
     """
     now = read(node)
     for device, _ in now.devices:
@@ -22,6 +22,7 @@ def unload(node: Node) -> tuple[tuple[str, str], ...]:
         return now.devices
     done = node.root.run(["rmmod", "rdma_rxe"], check=False)
     if done.returncode:
+        load(node, now.devices)
         raise TestbedError(
             f"rdma_rxe on {node.name} cannot be unloaded",
             cause=done.stderr.strip()[-200:],

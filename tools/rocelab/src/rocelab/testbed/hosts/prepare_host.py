@@ -3,31 +3,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
-from rocelab.errors import MissingError, TestbedError
-from rocelab.testbed import lease
-from rocelab.testbed.hosts import driver_exchange, host_state, prebuilt, source_archive
+from rocelab.errors import TestbedError
+from rocelab.testbed.hosts import driver_exchange, host_build, host_state, prebuilt
+from rocelab.testbed.hosts.host_build import MODULE_TOOLS, SBIN, make
 from rocelab.testbed.node import Node
 
 Say = Callable[[str], None]
-_BUILD_TIMEOUT = 1800
-# program: its Debian package
-_TOOLS = {
-    "make": "make",
-    "gcc": "gcc",
-    "clang": "clang",
-    "bpftool": "bpftool",
-    "pahole": "dwarves",
-    "patch": "patch",
-    "xz": "xz-utils",
-    "rdma": "iproute2",
-}
-_PRINT_MISSING = 'for name in "$@"; do command -v "$name" >/dev/null || echo "$name"; done'
-# sbin is not on every user's PATH
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TOOLS = MODULE_TOOLS | {"clang": "clang", "bpftool": "bpftool", "rdma": "iproute2"}
 
 
 def prepare(node: Node, say: Say) -> None:
@@ -54,19 +38,16 @@ def install(node: Node, say: Say) -> None:
     has_mpi = False
     built = prebuilt.find(node.run(["uname", "-r"]).stdout.strip())
     if built is None:
-        _check_tools(node)
-    work = node.run(["mktemp", "-d", "-t", "rocelab-XXXXXX"]).stdout.strip()
-    try:
-        # if this process is killed: some of the files belong to root
-        lease.at_end(node, ("rm", "-rf", "--", work))
-        _send(node, work)
+        host_build.check_tools(node, _TOOLS)
+    with host_build.work_folder(node) as work:
+        host_build.send_sources(node, work)
         if built is None:
             say(f"{node.name}: building driver and probes for its kernel")
-            _make(node, work, "kernel")
-            _make(node, work, "ebpf")
+            make(node, work, "kernel")
+            make(node, work, "ebpf")
             has_mpi = _has_mpi(node, say)
             if has_mpi:
-                _make(node, work, "tools/mpibench")
+                make(node, work, "tools/mpibench")
         else:
             say(f"{node.name}: using driver and probes built here for {built.driver.release}")
             prebuilt.send(node, built, work)
@@ -75,59 +56,22 @@ def install(node: Node, say: Say) -> None:
         devices = driver_exchange.unload(node)
         try:
             if built is None:
-                _make(node.root, work, "kernel", "install")
-                _make(node.root, work, "ebpf", "install")
+                make(node.root, work, "kernel", "install")
+                make(node.root, work, "ebpf", "install")
                 if has_mpi:
-                    _make(node.root, work, "tools/mpibench", "install")
+                    make(node.root, work, "tools/mpibench", "install")
             else:
                 prebuilt.install(node, built, work)
         finally:
             driver_exchange.load(node, devices)
-    finally:
-        # some of the files belong to root
-        node.root.run(["rm", "-rf", "--", work], check=False)
-
-
-def _check_tools(node: Node) -> None:
-    argv = ["env", _PATH, "sh", "-c", _PRINT_MISSING, "sh", *_TOOLS]
-    missing = [name for name in node.run(argv).stdout.split() if name in _TOOLS]
-    if missing:
-        packages = " ".join(_TOOLS[name] for name in missing)
-        raise MissingError(
-            f"{node.name} lacks {', '.join(missing)}",
-            cause="driver and probes are built on the host, for its kernel",
-            action=f"Run `apt-get install {packages}` on {node.name}.",
-        )
 
 
 def _has_mpi(node: Node, say: Say) -> bool:
     """Return whether mpibench can be built on the host; only MPI benchmarks need it."""
-    found = node.run(["env", _PATH, "sh", "-c", "command -v mpicc"], check=False).returncode == 0
+    found = node.run(["env", SBIN, "sh", "-c", "command -v mpicc"], check=False).returncode == 0
     if not found:
         say(
             f"{node.name}: no mpicc, so mpibench is not built; "
             "to run it: apt-get install libopenmpi-dev, then prepare the host again"
         )
     return found
-
-
-def _send(node: Node, work: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / "source.tar.gz"
-        source_archive.pack(archive)
-        node.put(archive, f"{work}/source.tar.gz")
-    node.run(["tar", "-xzf", f"{work}/source.tar.gz", "-C", work, "--no-same-owner"])
-
-
-def _make(node: Node, work: str, folder: str, *targets: str) -> None:
-    argv = [
-        *("env", _PATH, "make", "--no-print-directory", "-C", f"{work}/{folder}"),
-        *(f"O={work}/build/{folder}", *targets),
-    ]
-    done = node.run(argv, timeout=_BUILD_TIMEOUT, check=False)
-    if done.returncode:
-        raise TestbedError(
-            f"`make -C {folder}{''.join(f' {word}' for word in targets)}` failed on {node.name}",
-            cause=(done.stderr or done.stdout).strip()[-1500:],
-            action="See docs/compatibility.md for the kernels and distributions that work.",
-        )

@@ -173,17 +173,22 @@ def up(
     then. For rxe, add a device where none exists. Raises UsageError when the inventory has fewer
     hosts, TestbedError when a host cannot be used or is not prepared (`rocelab hosts prepare`).
     """
+    hosts = first(hosts, nodes)
+    with ExitStack() as stack:
+        logged_in = stack.enter_context(connected(hosts, root_for=root_for))
+        ends, others = set_up(logged_in, hosts, transports, stack)
+        return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
+
+
+def first(hosts: Sequence[Host], nodes: int) -> Sequence[Host]:
+    """Return the hosts that a plan of so many nodes uses. Raises UsageError if there are fewer."""
     if len(hosts) < nodes:
         raise UsageError(
             f"the plan needs {nodes} hosts, and the inventory has {len(hosts)}",
             cause="each node of the plan runs on its own host",
             action="Add a [[host]] to the inventory for each missing one.",
         )
-    with ExitStack() as stack:
-        hosts = hosts[:nodes]
-        logged_in = stack.enter_context(connected(hosts, root_for=root_for))
-        ends, others = set_up(logged_in, hosts, transports, stack)
-        return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
+    return hosts[:nodes]
 
 
 def on(
@@ -196,7 +201,18 @@ def on(
 
     Raises TestbedError like `up`.
     """
-    ends, others = set_up(nodes, hosts, transports, stack)
+    stack.enter_context(lease.held(nodes))
+    return under_lease(nodes, hosts, transports)
+
+
+def under_lease(
+    nodes: Sequence[UserNode], hosts: Sequence[Host], transports: Collection[Transport]
+) -> SshTestbed:
+    """Return a testbed of hosts whose lease the caller holds; the lease undoes its setup.
+
+    Raises TestbedError like `up`.
+    """
+    ends, others = _ends(nodes, hosts, transports)
     return SshTestbed(ends, ExitStack(), hosts[0].control, others)
 
 
@@ -211,6 +227,12 @@ def set_up(
     `stack` undoes the setup. Raises TestbedError like `up`.
     """
     stack.enter_context(lease.held(nodes))
+    return _ends(nodes, hosts, transports)
+
+
+def _ends(
+    nodes: Sequence[UserNode], hosts: Sequence[Host], transports: Collection[Transport]
+) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
     pairs = list(zip(nodes, hosts, strict=True))
 
     def used_by(key: str) -> list[Endpoint]:
