@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from requirements import missing, need_program
-from rocelab.testbed.node import DataLink
+from rocelab.testbed.node import DataLink, awake, local_process
 from rocelab.testbed.node.command_node import CommandNode
 
 _ENTER = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
@@ -25,8 +25,13 @@ class Inside:
     def command(self, argv: Sequence[str]) -> list[str]:
         return ["nsenter", "-t", str(self.pid), "-p", "-m", "-n", "--", *argv]
 
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        return self.command(argv)
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
+
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+        return local_process.start(self.command(argv), lifeline=lifeline)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         del done

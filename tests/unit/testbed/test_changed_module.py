@@ -17,7 +17,7 @@ from requirements import missing, need_program
 from rocelab.errors import MissingError, UsageError
 from rocelab.testbed import artifacts
 from rocelab.testbed.hosts import changed_module, host_build, loaded_driver
-from rocelab.testbed.node import DataLink
+from rocelab.testbed.node import DataLink, awake, local_process
 from rocelab.testbed.node.command_node import CommandNode
 from vmlab import LINE
 
@@ -42,8 +42,13 @@ class InImage:
             *("--setenv", "PATH", "/usr/sbin:/usr/bin", "--", *argv),
         ]
 
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        return self.command(argv)
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
+
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+        return local_process.start(self.command(argv), lifeline=lifeline)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         del done

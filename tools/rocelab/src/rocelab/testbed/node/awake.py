@@ -23,7 +23,7 @@ def slices(seconds: float) -> Iterator[float]:
         left -= min(time.monotonic() - began, length + _SLICE)
 
 
-def wait(process: subprocess.Popen[str], seconds: float) -> int:
+def wait(process: subprocess.Popen[bytes], seconds: float) -> int:
     """Return a process's exit status. Raises subprocess.TimeoutExpired."""
     for length in slices(seconds):
         try:

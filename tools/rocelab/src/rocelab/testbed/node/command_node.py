@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
+import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,8 +38,16 @@ class Connection(Protocol):
     def command(self, argv: Sequence[str]) -> list[str]:
         """The local command line that runs `argv` on the node."""
 
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        """The same for a command whose end we wait for: `lost` judges its status."""
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `argv` on the node to its end; `lost` judges its status.
+
+        Raises subprocess.TimeoutExpired.
+        """
+
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+        """Start `argv` on the node; with `lifeline`, standard input is a pipe."""
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed, and not the command."""
@@ -61,22 +70,15 @@ class CommandProcess:
         self._changed = threading.Condition()
         self._open = 2
         self._pid = 0
-        self._process = subprocess.Popen(
-            node.connection.command(["sh", "-c", _PRINT_PID, "sh", *argv]),
-            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            # Ctrl-C must reach only rocelab, which stops its commands in order
-            start_new_session=True,
+        self._process = node.connection.start(
+            ["sh", "-c", _PRINT_PID, "sh", *argv], lifeline=lifeline
         )
         for name in ("stdout", "stderr"):
             threading.Thread(target=self._read, args=(name,), daemon=True).start()
 
     def _read(self, name: str) -> None:
-        with getattr(self._process, name) as pipe:
-            for line in pipe:
+        with io.TextIOWrapper(getattr(self._process, name), errors="replace") as lines:
+            for line in lines:
                 with self._changed:
                     if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
                         self._pid = int(line.split()[1])
@@ -141,8 +143,11 @@ class CommandProcess:
         """Write a line to its standard input; see rocelab.testbed.node.interface.Process."""
         if self._process.stdin is None:
             return
+        with self._changed:
+            # a shell that becomes the command would read what comes before it has
+            self._changed.wait_for(lambda: self._pid or not self._open, timeout=30)
         try:
-            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
         except (OSError, ValueError) as error:
             raise TestbedError(f"{self._describe()} has ended", cause=self._tail()) from error
@@ -226,7 +231,7 @@ class CommandNode:
     ) -> subprocess.CompletedProcess[bytes]:
         timeout *= self.patience
         try:
-            done = awake.run(self.connection.awaited(argv), stdin=stdin or b"", seconds=timeout)
+            done = self.connection.run(argv, stdin=stdin or b"", seconds=timeout)
         except subprocess.TimeoutExpired:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
@@ -283,14 +288,12 @@ class CommandNode:
     def get(self, remote: str, local: Path) -> None:
         """Copy a file from the node atomically: here it is whole or absent."""
         part = local.with_name(local.name + ".part")
-        with part.open("wb") as file, tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                self.connection.command(["cat", "--", remote]),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=errors,
-                start_new_session=True,
-            )
+        process = self.connection.start(["cat", "--", remote], lifeline=False)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with process.stdout, process.stderr, part.open("wb") as file:
+            copying = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, file))
+            copying.start()
             try:
                 self._wait_for_file(process, file, remote)
             except BaseException:
@@ -299,8 +302,8 @@ class CommandNode:
             finally:
                 process.kill()
                 process.wait()
-            errors.seek(0)
-            said = errors.read(4096).decode(errors="replace").strip()
+                copying.join()
+            said = process.stderr.read(4096).decode(errors="replace").strip()
         if process.returncode:
             part.unlink()
             raise TestbedError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from rocelab.errors import MissingError
+from rocelab.testbed.node import awake, local_process
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import DataLink
 from rocelab.testbed.node.sudo import sudo
@@ -28,9 +29,15 @@ class LocalConnection:
         """Return the command line that runs `argv`."""
         return sudo(argv) if self.is_root and os.geteuid() else list(argv)
 
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        """Return the same: here `lost` does not go by the status."""
-        return self.command(argv)
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end. Raises subprocess.TimeoutExpired."""
+        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
+
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+        """Start a command."""
+        return local_process.start(self.command(argv), lifeline=lifeline)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Return False: there is no connection to lose."""

@@ -10,16 +10,21 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from rocelab.testbed.node import awake, local_process
 from rocelab.testbed.node.interface import DataLink
 from rocelab.testbed.node.user_connection import UserNode, UserRights
+from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShells
 
 # ssh(1) exits with this status when the connection fails. So may a command, which then says so.
 _SSH_FAILED = 255
 _COMMANDS_OWN = "rocelab: this status is the command's"
 _SAY_WHOSE = f'"$@"; s=$?; [ $s -ne {_SSH_FAILED} ] || echo "{_COMMANDS_OWN}" >&2; exit $s'
+_START_SECONDS = 60
+"""Within which a shell that is to become a command answers."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class SshTarget(UserRights):
     known_hosts: Path | None = None
     configured: bool = True
     """Whether ssh(1) reads its configuration files."""
+    shells: WaitingShells | None = field(default=None, compare=False)
+    """Shells that wait there for commands; None: each command logs in afresh."""
 
     @property
     def place(self) -> str:
@@ -68,10 +75,36 @@ class SshTarget(UserRights):
         """Return the local command line that runs `argv` on the node, quoted for its shell."""
         return ["ssh", *self.options(), "--", self.host, shlex.join(self.words(argv))]
 
-    def awaited(self, argv: Sequence[str]) -> list[str]:
-        """Return the same, so that `lost` can tell ssh's status from the command's."""
-        said = shlex.join(("sh", "-c", _SAY_WHOSE, "sh", *self.words(argv)))
-        return ["ssh", *self.options(), "--", self.host, said]
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end, by a waiting shell if it reads nothing.
+
+        Raises subprocess.TimeoutExpired.
+        """
+        if self.shells is None or stdin:
+            said = shlex.join(("sh", "-c", _SAY_WHOSE, "sh", *self.words(argv)))
+            command = ["ssh", *self.options(), "--", self.host, said]
+            return awake.run(command, stdin=stdin, seconds=seconds)
+        try:
+            done = self.shells.run(self.words(argv), seconds)
+        except ShellEndedError as ended:
+            return subprocess.CompletedProcess(list(argv), _SSH_FAILED, b"", ended.said)
+        if done.returncode == _SSH_FAILED:
+            done.stderr += f"{_COMMANDS_OWN}\n".encode()
+        return done
+
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+        """Start a command, by a waiting shell if there are any."""
+        if self.shells is not None:
+            with suppress(ShellEndedError, subprocess.TimeoutExpired):
+                return self.shells.start(self.words(argv), _START_SECONDS, lifeline=lifeline)
+        # without the shell, ssh(1) says what is wrong
+        return local_process.start(self.command(argv), lifeline=lifeline)
+
+    def waiting_shells(self) -> WaitingShells:
+        """Start shells that wait on the node for commands."""
+        return WaitingShells(["ssh", *self.options(), "--", self.host, "exec sh"])
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -74,11 +74,16 @@ def connected(
     def one(host: Host) -> SshNode:
         target = targets[host.name]
         _open(host, target)
+        shells = target.waiting_shells()
+        closing.callback(shells.close)
         return checked(
-            host, target, lambda link, target: SshNode(host.name, link, target), root_for
+            host,
+            replace(target, shells=shells),
+            lambda link, target: SshNode(host.name, link, target),
+            root_for,
         )
 
-    with _disconnecting(sockets, targets.values()):
+    with _disconnecting(sockets, targets.values()), ExitStack() as closing:
         yield at_once(one, hosts)
 
 
