@@ -60,7 +60,7 @@ def test_each_fault_is_named(testbed: QemuTestbed, foreign_hosts: Path) -> None:
          "alpha gets no answer from beta at 10.44.0.2 by data0", "ping -I data0 10.44.0.2"),
         ("MTU end to end", "data0", _TOO_LARGE,
          "packets of 4200 bytes do not get from alpha to beta", "ip link set data0 mtu"),
-        ("control network", "peer0", _DROPPED.format("tcp dst_port 9"),
+        ("control network", "peer0", _DROPPED.format("tcp tcp_flags 0x2/0x12"),
          "alpha does not reach beta at 172.31.0.2 (peer0)", "ping 172.31.0.2"),
         ("verbs exchange", "data0", _DROPPED.format("udp dst_port 4791"),
          "beta receives none of the RoCE packets that alpha sends", "--dport 4791 -j ACCEPT"),

@@ -25,11 +25,12 @@ from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.catalog import Probe, Transport
 from rocelab.record import frames, layout
-from rocelab.testbed import control_network, linktap
+from rocelab.testbed import linktap
 from rocelab.testbed.hosts import host_state, prebuilt
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.reachability import reaches
 from rocelab.testbed.ssh import ssh_testbed
 from rocelab.testbed.ssh.connect import connected
 from rocelab.testbed.ssh.inventory import Host
@@ -302,8 +303,9 @@ def capture(nodes: Sequence[Node]) -> str:
 def both_ways(testbed: SshTestbed) -> str:
     """MPI's daemons reach mpirun, and mpirun's host reaches them."""
     first, ends = testbed.nodes[0], testbed.control or ()
-    answers = at_once(lambda end: control_network.reaches(first, end.address), ends[1:])
-    for node, end, said in zip(testbed.nodes[1:], ends[1:], answers, strict=True):
+    others = list(zip(testbed.nodes[1:], ends[1:], strict=True))
+    answers = at_once(lambda other: reaches([first], other[0], other[1].address), others)
+    for (node, end), (said,) in zip(others, answers, strict=True):
         if said:
             raise TestbedError(
                 f"{first.name} does not reach {node.name} at {end.address} ({end.netdev})",

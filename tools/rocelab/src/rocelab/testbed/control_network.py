@@ -14,17 +14,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
 
 from rocelab.errors import CellError
+from rocelab.testbed import reachability
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.parallel import at_once
 
 LISTING = ("ip", "-j", "addr", "show", "up")
 """The command whose output `addresses` reads."""
-_PROBE_SECONDS = 3
-_UNUSED_PORT = 9
-"""discard: a host that answers there at all, with a reset, is reached."""
-_PROBE = 'exec 3<>"/dev/tcp/$1/$2"'
-_REFUSED = "Connection refused"
-
 Interface = IPv4Interface | IPv6Interface
 
 
@@ -126,23 +120,8 @@ def named(hosts: Sequence[HostAddresses], networks: Sequence[str]) -> tuple[Cont
     return tuple(ends)
 
 
-Reaches = Callable[[Node, str], str]
-"""Whether a node reaches an address: empty if it does, else what the node said."""
-
-
-def reaches(node: Node, address: str) -> str:
-    """Try to open a TCP connection from `node`; a reset is an answer, too."""
-    command = ("timeout", str(_PROBE_SECONDS), "bash", "-c", _PROBE)
-    done = node.run((*command, "bash", address, str(_UNUSED_PORT)), check=False)
-    if done.returncode == 0 or _REFUSED in done.stderr:
-        return ""
-    last = done.stderr.strip().splitlines()
-    return last[-1][-120:] if last else f"no answer within {_PROBE_SECONDS} s"
-
-
-def _failed(nodes: Sequence[Node], address: str, reaches: Reaches) -> list[tuple[Node, str]]:
-    answers = at_once(lambda node: reaches(node, address), nodes)
-    return [(node, said) for node, said in zip(nodes, answers, strict=True) if said]
+Reaches = Callable[[Sequence[Node], Node, str], list[str]]
+"""See `reachability.reaches`."""
 
 
 def choose(
@@ -150,7 +129,7 @@ def choose(
     hosts: Sequence[HostAddresses],
     networks: Sequence[str] = (),
     *,
-    reaches: Reaches = reaches,
+    reaches: Reaches = reachability.reaches,
 ) -> tuple[ControlEnd, ...]:
     """The control ends of `nodes`, all of which reach the first one.
 
@@ -159,7 +138,8 @@ def choose(
     """
     refused = ""
     for ends in [named(hosts, networks)] if networks else candidates(hosts):
-        failed = _failed(nodes[1:], ends[0].address, reaches)
+        answers = reaches(nodes[1:], nodes[0], ends[0].address)
+        failed = [(node, said) for node, said in zip(nodes[1:], answers, strict=True) if said]
         if not failed:
             return ends
         node, said = failed[0]
