@@ -56,10 +56,10 @@ def test_each_fault_is_named(testbed: QemuTestbed, foreign_hosts: Path) -> None:
     """The fault, between which hosts, and the command that mends it."""
     second = testbed.nodes[1]
     faults = [
-        ("data network", "data0", _DROPPED.format("icmp"),
-         "alpha gets no answer from beta at 10.44.0.2 by data0", "ping -I data0 10.44.0.2"),
         ("MTU end to end", "data0", _TOO_LARGE,
          "packets of 4200 bytes do not get from alpha to beta", "ip link set data0 mtu"),
+        ("data network", "data0", _DROPPED.format("icmp"),
+         "alpha gets no answer from beta at 10.44.0.2 by data0", "ping -I data0 10.44.0.2"),
         ("control network", "peer0", _DROPPED.format("tcp tcp_flags 0x2/0x12"),
          "alpha does not reach beta at 172.31.0.2 (peer0)", "ping 172.31.0.2"),
         ("verbs exchange", "data0", _DROPPED.format("udp dst_port 4791"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,11 +14,14 @@ import pytest
 
 from rocelab.errors import TestbedError
 from rocelab.measure import host_checks
+from rocelab.measure.data_network import Pings
 from rocelab.plans.catalog import Probe
 from rocelab.testbed import artifacts
 from rocelab.testbed.hosts import prebuilt
 from rocelab.testbed.hosts.host_state import HostState
-from rocelab.testbed.node import Completed, Node
+from rocelab.testbed.node import Completed, DataLink, Node
+from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.node.local import LocalConnection
 
 RELEASE = "6.12.117+deb13-amd64"
 
@@ -89,3 +93,54 @@ def test_probes_that_are_missing_or_differ() -> None:
     assert "libmicrohttpd" in caught.value.cause
     with pytest.raises(TestbedError, match="different probes"):
         host_checks.probes([good, host("beta", lambda _: printed("0.2.0", *names))])
+
+
+@dataclass(frozen=True)
+class WithPrograms(LocalConnection):
+    """This machine as a host that has only the programs of a folder."""
+
+    folder: str = ""
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        return ["env", f"PATH={self.folder}", *argv]
+
+
+def pinging(folder: Path, ping: str | None) -> CommandNode:
+    """A host whose ping(8) is this script of sh(1), None for a host without."""
+    folder.mkdir()
+    (folder / "sh").symlink_to("/bin/sh")
+    if ping is not None:
+        (folder / "ping").write_text(f"#!/bin/sh\necho asked >>{folder}/asked\n{ping}\n")
+        (folder / "ping").chmod(0o755)
+    link = DataLink("data0", f"10.44.0.{len(folder.name)}", "", 1500)
+    return CommandNode(folder.name, link, WithPrograms(is_root=True, folder=str(folder)))
+
+
+def test_a_host_without_ping(tmp_path: Path) -> None:
+    """Not what the network is blamed for."""
+    pings = Pings([pinging(tmp_path / "a", "exit 0"), pinging(tmp_path / "bb", None)])
+    for check in (pings.data_network, pings.mtu_end_to_end):
+        with pytest.raises(TestbedError, match="bb has no ping") as caught:
+            check()
+        assert "apt-get install iputils-ping" in caught.value.action
+
+
+def test_what_gets_through(tmp_path: Path) -> None:
+    """One packet is enough where all is well; what is too large is told from what is silent."""
+    good = [pinging(tmp_path / name, "exit 0") for name in ("a", "bb")]
+    pings = Pings(good)
+    assert pings.data_network() == "a 10.44.0.1, bb 10.44.0.2"
+    assert pings.mtu_end_to_end() == "1500 bytes"
+    assert (tmp_path / "a/asked").read_text() == "asked\n"
+
+    small = pinging(tmp_path / "ccc", 'case "$*" in *"-s 56 "*) exit 0 ;; esac; exit 1')
+    pings = Pings([good[0], small])
+    assert pings.data_network()
+    with pytest.raises(TestbedError, match="packets of 1500 bytes do not get from ccc to a"):
+        pings.mtu_end_to_end()
+
+    silent = pinging(tmp_path / "dddd", "exit 1")
+    with pytest.raises(TestbedError, match=r"dddd gets no answer from a at 10\.44\.0\.1"):
+        Pings([good[0], silent]).data_network()
+    with pytest.raises(TestbedError, match="packets of 1500 bytes do not get from dddd to a"):
+        Pings([good[0], silent]).mtu_end_to_end()

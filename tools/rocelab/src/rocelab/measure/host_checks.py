@@ -19,6 +19,7 @@ from rocelab.accelerators import is_emulated
 from rocelab.errors import CellError, RocelabError, TestbedError
 from rocelab.measure import pair, pair_step
 from rocelab.measure.counters import Counters
+from rocelab.measure.data_network import Pings
 from rocelab.measure.mpi.launch_check import LaunchCheck, launch_checks
 from rocelab.measure.rig import Rig
 from rocelab.plans import plan_file
@@ -36,21 +37,9 @@ from rocelab.testbed.ssh.connect import connected
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
-_HEADERS = 28
-"""Of IPv4 and ICMP, in bytes."""
 _SNAPLEN = 64
 _CLOCKS_APART = 0.01
 """Seconds: more, and captures of several hosts are in the wrong order when merged."""
-# prints the addresses that do not answer
-_PING = """
-netdev=$1 size=$2
-shift 2
-for address; do
-	{ ping -q -n -c 2 -i 0.2 -W 2 -M do -I "$netdev" -s "$size" "$address" >/dev/null 2>&1 ||
-		echo "$address"; } &
-done
-wait
-"""
 _VERSIONS = 'for name; do printf "%s: " "$name"; "$name" --version 2>&1 | head -n 1; done'
 _VERSION = re.compile(r"\(rocelab\) (\S{1,40})$")
 _UNABLE = "error while loading shared libraries"
@@ -113,8 +102,9 @@ def _checks(
         yield LaunchCheck("testbed", _said(error))
         return
     over = testbed.over(transport)
-    yield LaunchCheck("data network", lambda: data_network(over.nodes))
-    yield LaunchCheck("MTU end to end", lambda: mtu_end_to_end(over.nodes))
+    pings = Pings(over.nodes)
+    yield LaunchCheck("data network", pings.data_network)
+    yield LaunchCheck("MTU end to end", pings.mtu_end_to_end)
     if not testbed.missing:
         yield LaunchCheck("capture", lambda: capture(over.nodes))
     try:
@@ -245,45 +235,6 @@ def probes(nodes: Sequence[Node]) -> str:
             action="Run `rocelab hosts prepare` again.",
         )
     return ", ".join(f"{name} {version}" for name, version in next(iter(found.values())).items())
-
-
-def _unanswered(nodes: Sequence[Node], size: Callable[[Node], int]) -> Iterator[tuple[Node, Node]]:
-    """Pairs of which the second does not answer the first's packets of `size` payload bytes."""
-
-    def one(node: Node) -> list[str]:
-        others = [other.link.ipv4 for other in nodes if other is not node]
-        words = ("sh", "-c", _PING, "sh", node.link.netdev, str(size(node)), *others)
-        by = node.root if node.has_root else node
-        return by.run(words, check=False).stdout.split()
-
-    for node, silent in zip(nodes, at_once(one, nodes), strict=True):
-        yield from ((node, other) for other in nodes if other.link.ipv4 in silent)
-
-
-def data_network(nodes: Sequence[Node]) -> str:
-    """Each host reaches each other by its data interface."""
-    for node, other in _unanswered(nodes, lambda _: 56):
-        raise TestbedError(
-            f"{node.name} gets no answer from {other.name} at {other.link.ipv4} "
-            f"by {node.link.netdev}",
-            cause="another cable or VLAN, addresses of different networks, or a firewall",
-            action=f"On {node.name}: `ping -I {node.link.netdev} {other.link.ipv4}`, and compare "
-            f"`ip addr show {node.link.netdev}` with {other.name}'s `{other.link.netdev}`.",
-        )
-    return ", ".join(f"{node.name} {node.link.ipv4}" for node in nodes)
-
-
-def mtu_end_to_end(nodes: Sequence[Node]) -> str:
-    """Packets as large as each interface sends arrive whole."""
-    for node, other in _unanswered(nodes, lambda node: node.link.mtu - _HEADERS):
-        raise TestbedError(
-            f"packets of {node.link.mtu} bytes do not get from {node.name} to {other.name}",
-            cause=f"{other.name} has an MTU of {other.link.mtu}, or a switch between them has "
-            "a smaller one",
-            action=f"Raise it there, or on each host: `ip link set {node.link.netdev} mtu "
-            f"{min(other.link.mtu for other in nodes)}`, or smaller.",
-        )
-    return f"{min(node.link.mtu for node in nodes)} bytes"
 
 
 def capture(nodes: Sequence[Node]) -> str:
