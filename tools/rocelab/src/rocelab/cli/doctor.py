@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from rocelab import kernel_lines
-from rocelab.cli.hosts import File, select_hosts
+from rocelab.cli.hosts import File, say_names, select_hosts
 from rocelab.cli.options import AsJson, KernelLine
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
@@ -102,7 +102,9 @@ def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
     """What the inventory's hosts need for measuring over `transport`."""
     from rocelab.measure import host_checks
 
-    with host_checks.opened(select_hosts(file), TRANSPORTS[transport]) as checks:
+    hosts = select_hosts(file)
+    say_names(hosts)
+    with host_checks.opened(hosts, TRANSPORTS[transport]) as checks:
         yield (Check(check.name, check.run, check.alone) for check in checks)
 
 

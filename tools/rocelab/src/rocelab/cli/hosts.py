@@ -54,6 +54,12 @@ def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Hos
     return tuple(host for host in hosts if not names or host.name in names)
 
 
+def say_names(hosts: tuple[Host, ...]) -> None:
+    """Say which host is which, where a name is not that by which SSH knows the host."""
+    if which := [f"{host.name} is {host.host}" for host in hosts if host.name != host.host]:
+        console.say(", ".join(which))
+
+
 def hosts_of(plan: Plan, path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
     """Load the hosts that a plan runs on, if an inventory lists them. Raises UsageError."""
     from rocelab.plans.catalog import Provider
@@ -103,7 +109,9 @@ def prepare(
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
-    with connected(select_hosts(file, names)) as nodes:
+    hosts = select_hosts(file, names)
+    say_names(hosts)
+    with connected(hosts) as nodes:
         if dry_run:
             for node, argvs in zip(nodes, at_once(dry.commands, nodes), strict=True):
                 for line in argvs:
@@ -124,7 +132,9 @@ def restore(names: Names = None, file: File = None) -> None:
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
-    with connected(select_hosts(file, names)) as nodes, lease.held(nodes):
+    hosts = select_hosts(file, names)
+    say_names(hosts)
+    with connected(hosts) as nodes, lease.held(nodes):
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
             word = "restored" if done else "was not prepared: nothing to do"
             console.out().print(f"{node.name}: {word}")
@@ -144,7 +154,9 @@ def status(names: Names = None, file: File = None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "kernel", "rdma_rxe", "rxe devices", "prepared"):
         table.add_column(column)
-    with connected(select_hosts(file, names)) as nodes:
+    hosts = select_hosts(file, names)
+    say_names(hosts)
+    with connected(hosts) as nodes:
         for node, now, was in zip(
             nodes, at_once(host_state.read, nodes), at_once(host_state.saved, nodes), strict=True
         ):
