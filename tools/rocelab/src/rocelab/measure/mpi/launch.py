@@ -139,10 +139,10 @@ def _temporary(folder: str) -> dict[str, str]:
 def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:
     """Return the name of the suite's program on these nodes. Raises CellError if one lacks it."""
     names = suite.programs(job)
-    found = {
-        machine.name: machine.run((f"{folder}/find", *names), check=False).stdout.strip()
-        for machine in machines(nodes)
-    }
+    hosts = machines(nodes)
+    look = (f"{folder}/find", *names)
+    answers = at_once(lambda host: host.run(look, check=False).stdout.strip(), hosts)
+    found = dict(zip((host.name for host in hosts), answers, strict=True))
     lacking = [name for name, program in found.items() if program not in names]
     if lacking:
         raise CellError(
