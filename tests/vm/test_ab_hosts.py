@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab ab --inventory`: the driver of two SSH hosts is exchanged in turn, and comes back.
+
+The hosts are emulated, so their times are no real ones, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from command_line import rocelab
+from polling import wait_until
+from requirements import missing
+from rocelab import metrics, stage_table
+from rocelab.errors import ExitCode, MissingError
+from rocelab.record import results_table
+from rocelab.testbed import artifacts, lease
+from rocelab.testbed.node import Node
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from vmlab import LINE
+
+DELAY_NS = 2_000_000
+PLAN = """
+[plan]
+name = "ab-hosts"
+repetitions = 1
+seed = 1
+transports = ["rxe-v2"]
+probes = ["rxestat"]
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+events = true
+"""
+# what exchanging the driver touches
+_STATE = r"""
+modinfo -n rdma_rxe; sha256sum "$(modinfo -n rdma_rxe)"
+cat /sys/module/rdma_rxe/srcversion
+find /sys/module/rdma_rxe/parameters -type f -perm -200 | sort | xargs grep -H ''
+rdma link; sysctl net.core.rmem_default
+find /sys/class/infiniband/*/ports/1/gid_attrs/types -type f | xargs grep -hs ''
+find /tmp /run -maxdepth 1 -name 'rocelab-*'
+"""
+
+
+def state(nodes: Sequence[Node]) -> list[str]:
+    return [node.run(["sh", "-c", _STATE]).stdout for node in nodes]
+
+
+def source(node: Node) -> str:
+    """Which module is loaded; empty while none is."""
+    return node.run(["cat", "/sys/module/rdma_rxe/srcversion"], check=False).stdout.strip()
+
+
+@pytest.fixture
+def words(foreign_hosts: Path, tmp_path: Path) -> list[str]:
+    """The command up to its sides."""
+    try:
+        artifacts.driver(LINE, "delay")
+    except MissingError as error:
+        missing(error.action)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    where = ["--inventory", str(foreign_hosts), "--plan", str(plan), "--out", str(tmp_path)]
+    return ["ab", *where]
+
+
+DELAYED = (
+    f"delay+parameter:delay_stage=tx.icrc+parameter:delay_ns={DELAY_NS}"
+    "+sysctl:net.core.rmem_default=250000"
+)
+
+
+def slow_stages(run: Path) -> set[tuple[str, str, str]]:
+    """Direction, stage and opcode of those whose cheapest packet takes as long as the delay.
+
+    The mean says little: a busy machine does not always run the processor that waits.
+    """
+    found = results_table.load(run).filter(
+        pl.col("metric").str.contains(r"^stage\.(tx|rx)\..*\.min$"), pl.col("value") >= DELAY_NS
+    )
+    parts = [
+        (metrics.Stage.parse(row["metric"]), row["kind"]) for row in found.iter_rows(named=True)
+    ]
+    return {
+        (part.direction, part.stage, kind)
+        for part, kind in parts
+        if part and part.stage not in stage_table.APART  # which are no work
+    }
+
+
+def check_delay(document: dict[str, Any]) -> None:
+    """It is in its stage, for SENDs and ACKs; and no emulated time is called a time."""
+    found = [
+        stage["difference"]
+        for stage in document["stages"]
+        if (stage["direction"], stage["stage"]) == ("tx", "icrc")
+    ]
+    assert len(found) == 2
+    assert all(each > 0.9 * DELAY_NS for each in found)
+    assert document["accelerator"] == "tcg"
+    assert {stage["unit"] for stage in document["stages"]} == {"emulated ns"}
+
+
+def check_answer(document: dict[str, Any], folder: Path) -> None:
+    """One round of either side ran on the hosts, and is said to be too little."""
+    check_delay(document)
+    assert document["rounds"] == 1
+    assert document["sentence"].startswith("1 round cannot tell")
+    assert document["moved"] == 0
+    (base,), (change,) = (folder.glob(f"*-{name}") for name in ("base", "change"))
+    assert slow_stages(base) == set()
+    assert slow_stages(change) == {("tx", "icrc", "SEND"), ("tx", "icrc", "ACKNOWLEDGE")}
+    for number, run in enumerate((base, change)):
+        assert json.loads((run / "run.json").read_text())["testbed"]["provider"] == "ssh"
+        assert document[("base", "change")[number]]["side"] == ("delay", DELAYED)[number]
+
+
+def test_a_delay_is_measured_and_the_driver_comes_back(
+    testbed: QemuTestbed, words: list[str], tmp_path: Path
+) -> None:
+    """One round: found in its stage, and said to be too little."""
+    before = state(testbed.nodes)
+    done = rocelab(*words, "--rounds", "1", "--json", "delay", DELAYED, timeout=600)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert state(testbed.nodes) == before
+    (folder,) = tmp_path.glob("*-ab")
+    check_answer(json.loads(done.stdout), folder)
+
+
+def test_a_killed_comparison(testbed: QemuTestbed, words: list[str]) -> None:
+    """SIGKILL while another driver is loaded: each host gets its own back."""
+    before = state(testbed.nodes)
+    own = [source(node) for node in testbed.nodes]
+    argv = [sys.executable, "-m", "rocelab", *words, "--rounds", "9", "delay", DELAYED]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(
+                "another driver is loaded",
+                lambda: (
+                    process.poll() is not None
+                    or all(
+                        source(node) not in ("", mine)
+                        for node, mine in zip(testbed.nodes, own, strict=True)
+                    )
+                ),
+                seconds=600,
+            )
+            assert process.poll() is None
+        finally:
+            process.kill()
+    for node in testbed.nodes:
+        wait_until(
+            f"the lease on {node.name} ends",
+            lambda node=node: node.run(("test", "-e", lease.FOLDER), check=False).returncode,  # type: ignore[misc]
+            seconds=120,
+        )
+    assert state(testbed.nodes) == before
