@@ -169,3 +169,46 @@ def test_a_killed_comparison(testbed: QemuTestbed, words: list[str]) -> None:
             seconds=120,
         )
     assert state(testbed.nodes) == before
+
+
+def test_a_driver_that_is_in_use(testbed: QemuTestbed, words: list[str]) -> None:
+    """Nothing is exchanged while a program uses a device; the answer names it."""
+    first = testbed.nodes[0]
+    before = state(testbed.nodes)
+    # not as a command of a run, which the lease would end
+    pid = first.run(["sh", "-c", "ib_send_bw -d rxe0 >/dev/null 2>&1 & echo $!"]).stdout.strip()
+    try:
+        wait_until(
+            "it has the device",
+            lambda: first.run(["cat", "/sys/module/rdma_rxe/refcnt"]).stdout.strip() != "0",
+            seconds=60,
+        )
+        done = rocelab(*words, "delay", DELAYED)
+    finally:
+        first.run(["kill", pid])
+    assert done.returncode == ExitCode.TESTBED
+    assert "rdma_rxe on alpha is in use" in done.stderr
+    assert f"ib_send_bw (process {pid})" in done.stderr
+    wait_until(
+        "it has ended",
+        lambda: first.run(["cat", "/sys/module/rdma_rxe/refcnt"]).stdout.strip() == "0",
+        seconds=60,
+    )
+    assert state(testbed.nodes) == before
+
+
+@pytest.mark.long
+def test_enough_rounds(testbed: QemuTestbed, words: list[str]) -> None:
+    """The stage with the delay moved, with an interval that excludes zero; no other one did."""
+    before = state(testbed.nodes)
+    done = rocelab(*words, "--rounds", "10", "--json", "delay", DELAYED, timeout=3600)
+    assert done.returncode == ExitCode.FINDINGS, done.stderr
+    assert state(testbed.nodes) == before
+    document = json.loads(done.stdout)
+    check_delay(document)
+    moved = [stage for stage in document["stages"] if stage["moved"]]
+    assert {(stage["direction"], stage["stage"]) for stage in moved} == {("tx", "icrc")}
+    for stage in moved:
+        assert 0 < stage["interval"]["low"] <= stage["difference"] <= stage["interval"]["high"]
+    assert document["sentence"].startswith("icrc of sent packets +")
+    assert "emulated ns" in document["sentence"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from rocelab import units
 from rocelab.compare import packet_costs
 from rocelab.compare.packet_costs import Costs, Measured, Packet
 from rocelab.errors import CellError
@@ -106,7 +108,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     """Terminal, Markdown, JSON and figure have the same numbers."""
     costs = two(tmp_path)
     with console.out().capture() as printed:
-        console.out().print(lines_tables.render(costs))
+        console.out().print(lines_tables.render(costs, 80))
     text = printed.get()
     assert "SEND over rxe-v2 (send_lat), instructions for each packet" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -122,6 +124,26 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert ElementTree.fromstring(figure).tag.endswith("svg")
     assert "SEND sent, rxe-v2" in figure
     assert "4,100" in figure
+
+
+def test_long_names_stay_whole(tmp_path: Path) -> None:
+    """A side may be a tree with a commit; each size then has a grid."""
+    names = ("7.x", "7.x+tree:~/linux@v7.3-rc7", "7.x+tree:~/linux@v7.2.13")
+    costs = packet_costs.of([driver(tmp_path, f"{at}", 900) for at in range(3)])
+    costs = replace(
+        costs,
+        drivers=tuple(
+            replace(one, name=name) for one, name in zip(costs.drivers, names, strict=True)
+        ),
+    )
+    for columns in (60, 80):
+        with console.out().capture() as printed:
+            console.out().print(lines_tables.render(costs, columns))
+        text = printed.get()
+        assert max(map(len, text.splitlines())) <= columns
+        for name in names:
+            assert f"{units.size(64)} {name}" in text
+            assert f"{units.size(4096)} {name}" in text
 
 
 def test_a_name_that_is_markup(tmp_path: Path) -> None:

@@ -94,5 +94,5 @@ def lines(
     if as_json:
         console.print_json(document)
     else:
-        console.out().print(lines_tables.render(costs))
+        console.out().print(lines_tables.render(costs, console.out().width))
         console.out().print(str(folder), markup=False)

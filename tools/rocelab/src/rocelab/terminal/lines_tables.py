@@ -11,15 +11,13 @@ from itertools import groupby
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from rocelab import units
 from rocelab.compare.packet_costs import Costs, Packet
+from rocelab.terminal import grid
 from rocelab.terminal.capture_tables import printable
 
 SCHEMA = "rocelab.lines/1"
-WIDTH = 80
 CAVEAT = (
     "Instructions are no time: a cache miss, a CRC by PCLMUL and a copy by `rep movs` count like "
     "any other instruction. They serve differences, not shares of time (docs/limitations.md)."
@@ -66,21 +64,27 @@ def _headings(costs: Costs, packets: list[Packet]) -> list[str]:
     return [f"{units.size(packet.size)} {one.name}" for packet in packets for one in costs.drivers]
 
 
-def render(costs: Costs) -> RenderableType:
-    """A table for each kind of packet, and what it says."""
+def render(costs: Costs, columns: int) -> RenderableType:
+    """A table for each kind of packet, no wider than `columns` where names allow it."""
     parts: list[RenderableType] = []
     for title, packets in _sections(costs):
-        grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-        grid.add_column("", no_wrap=True)
-        for text in _headings(costs, packets):
-            grid.add_column(printable(text), justify="right", overflow="fold")
-        for name, numbers in _rows(costs, packets):
-            style = "bold" if name.endswith(_SUM) else ""
-            grid.add_row(printable(name), *numbers, style=style)
-        parts += [Text(printable(f"{title}, {costs.unit} for each packet"), style="bold"), grid, ""]
+        heading = printable(f"{title}, {costs.unit} for each packet")
+        parts += [grid.paragraph(heading, columns, "bold"), *_grids(costs, packets, columns), ""]
     for text in (*costs.sentences, CAVEAT):
-        parts.append(Text(textwrap.fill(printable(text), WIDTH, break_on_hyphens=False)))
+        parts.append(grid.paragraph(printable(text), min(columns, grid.WIDTH)))
     return Group(*parts)
+
+
+def _grids(costs: Costs, packets: list[Packet], columns: int) -> Iterator[RenderableType]:
+    """One grid, or one for each size if all together are too wide."""
+    rows = [[printable(name), *numbers] for name, numbers in _rows(costs, packets)]
+    heads = ["", *map(printable, _headings(costs, packets))]
+    if len(packets) > 1 and grid.width((heads, *rows)) > columns:
+        for packet in packets:
+            yield from _grids(costs, [packet], columns)
+        return
+    bold = [at for at, row in enumerate(rows) if row[0].endswith(_SUM)]
+    yield from grid.fitted(heads, rows, columns, bold=bold)
 
 
 def markdown(costs: Costs) -> str:
