@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Build one probe. The Makefile that includes this has set
-#   TOOL     its name: TOOL.c is its main file, TOOL.bpf.c (and every *.bpf.c) its BPF programs
+#   TOOL     its name: TOOL.c is its main file, TOOL.bpf.c (and every *.bpf.c) its BPF programs;
+#            only with some is it linked with libbpf
 #   OBJS     objects of its user space from this folder, except $(TOOL).o
 #   LIB_OBJS objects from ../lib
 # and may set LDLIBS_TOOL. Results go to $(O)/$(TOOL), objects to $(O)/obj/$(TOOL).
@@ -14,12 +15,13 @@ override CPPFLAGS += -DROCELAB_VERSION='"$(VERSION)"'
 OUT	:= $(O)/obj/$(TOOL)
 BPF_SRC	:= $(wildcard *.bpf.c)
 SKELS	:= $(BPF_SRC:%.bpf.c=$(OUT)/%.skel.h)
+BPF_LIBS := $(if $(BPF_SRC),-lbpf -lelf -lz)
 ALL_OBJS := $(addprefix $(OUT)/,$(TOOL).o $(OBJS)) $(addprefix $(OUT)/lib/,$(LIB_OBJS))
 
 all: $(O)/$(TOOL)
 
 $(O)/$(TOOL): $(ALL_OBJS)
-	$(Q_LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lbpf -lelf -lz -lm $(LDLIBS_TOOL) -o $@
+	$(Q_LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(BPF_LIBS) -lm $(LDLIBS_TOOL) -o $@
 
 # user space may include any skeleton
 $(OUT)/%.o: %.c $(SKELS) | $(OUT) $(TABLE_HEADERS)
