@@ -199,7 +199,10 @@ def test_a_driver_that_is_in_use(testbed: QemuTestbed, words: list[str]) -> None
 
 @pytest.mark.long
 def test_enough_rounds(testbed: QemuTestbed, words: list[str]) -> None:
-    """The stage with the delay moved, with an interval that excludes zero; no other one did."""
+    """The stage with the delay moved, with an interval that excludes zero; what follows, little.
+
+    An emulated processor that spins for 2 ms also delays what comes after, by some microseconds.
+    """
     before = state(testbed.nodes)
     done = rocelab(*words, "--rounds", "10", "--json", "delay", DELAYED, timeout=3600)
     assert done.returncode == ExitCode.FINDINGS, done.stderr
@@ -207,8 +210,10 @@ def test_enough_rounds(testbed: QemuTestbed, words: list[str]) -> None:
     document = json.loads(done.stdout)
     check_delay(document)
     moved = [stage for stage in document["stages"] if stage["moved"]]
-    assert {(stage["direction"], stage["stage"]) for stage in moved} == {("tx", "icrc")}
-    for stage in moved:
+    delayed = [stage for stage in moved if (stage["direction"], stage["stage"]) == ("tx", "icrc")]
+    assert sorted(stage["opcode"] for stage in delayed) == ["ACKNOWLEDGE", "SEND"]
+    assert all(stage["difference"] < DELAY_NS / 20 for stage in moved if stage not in delayed)
+    for stage in delayed:
         assert 0 < stage["interval"]["low"] <= stage["difference"] <= stage["interval"]["high"]
-    assert document["sentence"].startswith("icrc of sent packets +")
+    assert "icrc of sent packets +" in document["sentence"]
     assert "emulated ns" in document["sentence"]

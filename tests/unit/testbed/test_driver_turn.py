@@ -183,6 +183,12 @@ def test_what_is_not_borrowed(machine: CommandNode) -> None:
         loaded_driver.borrowed(machine)
     assert "ib_send_bw (process 4711)" in caught.value.cause
     machine.run(["rm", "/run/qp"])
+    opened = '[{"ifname":"rxe0","ctxn":2,"pid":4712,"comm":"ib_write_bw"}]'
+    machine.run(["tee", "/run/ctx"], stdin=opened)
+    with pytest.raises(TestbedError, match="in use") as caught:
+        loaded_driver.borrowed(machine)
+    assert "ib_write_bw (process 4712)" in caught.value.cause
+    machine.run(["rm", "/run/ctx"])
     machine.run(["tee", "/sys/module/rdma_rxe/refcnt"], stdin="1\n")
     with pytest.raises(TestbedError, match="in use") as caught:
         loaded_driver.borrowed(machine)

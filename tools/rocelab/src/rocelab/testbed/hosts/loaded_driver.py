@@ -99,7 +99,8 @@ def _users(node: Node, devices: Sequence[Device]) -> str:
     """Name who uses the devices; empty if nobody does."""
     names = {device.name for device in devices}
     found: dict[str, None] = {}
-    for kind in ("qp", "cm_id"):
+    # a program has a context from when it opens a device
+    for kind in ("qp", "cm_id", "ctx"):
         said = node.root.run(["rdma", "-j", "resource", "show", kind], check=False).stdout
         found |= dict.fromkeys(owners(said, names))
     if not found:
@@ -110,7 +111,7 @@ def _users(node: Node, devices: Sequence[Device]) -> str:
 
 
 def owners(said: str, devices: set[str]) -> Iterator[str]:
-    """Yield who owns the queue pairs or connections in a listing of `rdma -j resource show`."""
+    """Yield who owns what is in a listing of `rdma -j resource show`."""
     try:
         listed = json.loads(said or "[]")
     except ValueError:
