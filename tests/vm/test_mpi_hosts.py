@@ -124,19 +124,20 @@ def test_two_hosts_of_one_name(testbed: QemuTestbed, foreign_hosts: Path, tmp_pa
 def test_a_firewall_between_mpirun_and_its_daemon(
     testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Low ports answer, but mpirun's do not: the error names hosts, network and command."""
+    """Of which the choice of a network knows nothing: the error names hosts, network, command."""
     hasty = replace(accelerators.of("tcg"), mpi_launch_seconds=45)
     monkeypatch.setitem(accelerators.ACCELERATORS, "tcg", hasty)
     plan = plan_file.from_toml(PLAN.format(transports='["tcp"]'), "hosts.toml")
     first = testbed.nodes[0]
-    first.run(["tc", "qdisc", "add", "dev", "peer0", "clsact"])
     rule = "protocol ip flower ip_proto tcp dst_port 1024-65535 action drop"
-    first.run(["tc", "filter", "add", "dev", "peer0", "ingress", *rule.split()])
-    try:
-        with up(foreign_hosts) as two:
+    with up(foreign_hosts) as two:
+        assert two.control  # chosen before the firewall comes
+        first.run(["tc", "qdisc", "add", "dev", "peer0", "clsact"])
+        try:
+            first.run(["tc", "filter", "add", "dev", "peer0", "ingress", *rule.split()])
             outcome = runner.run(plan, two, tmp_path)
-    finally:
-        first.run(["tc", "qdisc", "del", "dev", "peer0", "clsact"])
+        finally:
+            first.run(["tc", "qdisc", "del", "dev", "peer0", "clsact"])
     (path,) = outcome.path.glob("cells/*/cell.json")
     error = json.loads(path.read_text())["error"]
     assert "no MPI rank started within 45 s" in error["what"]
