@@ -9,37 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from requirements import missing, need_program
-from rocelab.testbed.node import DataLink, awake, local_process
+from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.node.local_process import ByCommandLine
 
 _ENTER = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc"]
 _SETUP = "mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /run && echo ready && exec sleep 600"
 
 
 @dataclass(frozen=True)
-class Inside:
+class Inside(ByCommandLine):
     """Run commands in the namespaces of a process (…command_node.Connection)."""
 
     pid: int
 
     def command(self, argv: Sequence[str]) -> list[str]:
         return ["nsenter", "-t", str(self.pid), "-p", "-m", "-n", "--", *argv]
-
-    def run(
-        self, argv: Sequence[str], *, stdin: bytes, seconds: float
-    ) -> subprocess.CompletedProcess[bytes]:
-        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
-
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
-        return local_process.start(self.command(argv), lifeline=lifeline)
-
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
-        del done
-        return False
-
-    def noise(self, line: str) -> bool:
-        del line
-        return False
 
     def as_root(self) -> Inside:
         return self

@@ -17,15 +17,16 @@ from requirements import missing, need_program
 from rocelab.errors import MissingError, UsageError
 from rocelab.testbed import artifacts
 from rocelab.testbed.hosts import changed_module, host_build, loaded_driver
-from rocelab.testbed.node import DataLink, awake, local_process
+from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode
+from rocelab.testbed.node.local_process import ByCommandLine
 from vmlab import LINE
 
 pytestmark = pytest.mark.long
 
 
 @dataclass(frozen=True)
-class InImage:
+class InImage(ByCommandLine):
     """Run commands in a node's image, whose kernel seems to run (…command_node.Connection)."""
 
     root: Path
@@ -41,22 +42,6 @@ class InImage:
             *("--unshare-net", "--unshare-pid", "--die-with-parent", "--clearenv"),
             *("--setenv", "PATH", "/usr/sbin:/usr/bin", "--", *argv),
         ]
-
-    def run(
-        self, argv: Sequence[str], *, stdin: bytes, seconds: float
-    ) -> subprocess.CompletedProcess[bytes]:
-        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
-
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
-        return local_process.start(self.command(argv), lifeline=lifeline)
-
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
-        del done
-        return False
-
-    def noise(self, line: str) -> bool:
-        del line
-        return False
 
     def as_root(self) -> InImage:
         return self

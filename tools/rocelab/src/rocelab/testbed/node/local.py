@@ -4,23 +4,22 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rocelab.errors import MissingError
-from rocelab.testbed.node import awake, local_process
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import DataLink
+from rocelab.testbed.node.local_process import ByCommandLine
 from rocelab.testbed.node.sudo import sudo
 
 _NO_LINK = DataLink("", "", "", 0)
 
 
 @dataclass(frozen=True)
-class LocalConnection:
+class LocalConnection(ByCommandLine):
     """Run commands here, with sudo if needed (rocelab.testbed.node.command_node.Connection)."""
 
     is_root: bool
@@ -28,26 +27,6 @@ class LocalConnection:
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that runs `argv`."""
         return sudo(argv) if self.is_root and os.geteuid() else list(argv)
-
-    def run(
-        self, argv: Sequence[str], *, stdin: bytes, seconds: float
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command to its end. Raises subprocess.TimeoutExpired."""
-        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
-
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
-        """Start a command."""
-        return local_process.start(self.command(argv), lifeline=lifeline)
-
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
-        """Return False: there is no connection to lose."""
-        del done
-        return False
-
-    def noise(self, line: str) -> bool:
-        """Return False: there is no connection to say anything."""
-        del line
-        return False
 
     def as_root(self) -> LocalConnection:
         """Return the same with sudo, unless we are root."""

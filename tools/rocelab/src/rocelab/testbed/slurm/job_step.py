@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocelab.testbed.node import awake, local_process
+from rocelab.testbed.node.local_process import ByCommandLine
 from rocelab.testbed.node.user_connection import UserRights
 
 # with these, Open MPI's mpirun would ask Slurm for nodes, or take itself for a rank
@@ -28,7 +28,7 @@ _NO_FOLDER = re.compile(r"slurmstepd(-[\w.-]+)?: error: Unable to return to work
 
 
 @dataclass(frozen=True)
-class JobStep(UserRights):
+class JobStep(UserRights, ByCommandLine):
     """How commands get to a node (rocelab.testbed.node.command_node.Connection)."""
 
     job: str
@@ -44,16 +44,6 @@ class JobStep(UserRights):
         """Return the local command line that runs `argv` on the node."""
         unset = [word for name in _UNSET for word in ("-u", name)]
         return [*srun(self.job, [self.node]), "--mpi=none", "env", *unset, *self.words(argv)]
-
-    def run(
-        self, argv: Sequence[str], *, stdin: bytes, seconds: float
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command to its end. Raises subprocess.TimeoutExpired."""
-        return awake.run(self.command(argv), stdin=stdin, seconds=seconds)
-
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
-        """Start a command."""
-        return local_process.start(self.command(argv), lifeline=lifeline)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether Slurm failed, and not the command."""
