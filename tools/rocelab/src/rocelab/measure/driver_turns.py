@@ -83,17 +83,19 @@ def drivers(plan: Plan, sides: Sequence[Side], say: Say) -> list[Driver]:
     """Return each side's driver, built if necessary."""
     found = []
     for side in sides:
-        line = side.line or plan.testbed.line
-        if not side.is_built:
-            found.append(artifacts.driver(line, side.variant))
-            continue
-        say(f"building the driver of {side.text}")
-        found.append(
-            changed_driver.build(
-                line, side.variant, patches=side.patches, tree=side.tree, commit=side.commit
-            )
-        )
+        if side.is_built:
+            say(f"building the driver of {side.text}")
+        found.append(driver(side, side.line or plan.testbed.line))
     return found
+
+
+def driver(side: Side, line: str) -> Driver:
+    """Return a side's driver for a kernel line, built here if necessary."""
+    if not side.is_built:
+        return artifacts.driver(line, side.variant)
+    return changed_driver.build(
+        line, side.variant, patches=side.patches, tree=side.tree, commit=side.commit
+    )
 
 
 class Machines:

@@ -14,14 +14,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocelab import kernel_lines
-from rocelab.errors import MissingError, RocelabError, TestbedError, UsageError
+from rocelab.errors import RocelabError, TestbedError, UsageError
 from rocelab.measure import driver_turns
 from rocelab.plans.catalog import TRANSPORTS, Provider
 from rocelab.plans.plan import Plan
 from rocelab.plans.side import Side
-from rocelab.testbed import artifacts, changed_driver, lease
-from rocelab.testbed.hosts import changed_module, driver_turn, host_build, loaded_driver
+from rocelab.testbed import lease
+from rocelab.testbed.hosts import (
+    changed_module,
+    driver_turn,
+    host_build,
+    loaded_driver,
+    prebuilt,
+)
 from rocelab.testbed.hosts.driver_turn import Placed
 from rocelab.testbed.hosts.loaded_driver import Device, LoadedDriver
 from rocelab.testbed.node import Node
@@ -113,7 +118,7 @@ class Hosts:
                 ],
                 devices=[one.devices for one in now],
                 work=[self._lease.enter_context(host_build.work_folder(node)) for node in nodes],
-                line=_line_of(nodes[0].run(["uname", "-r"]).stdout.strip()),
+                line=prebuilt.line_of(nodes[0].run(["uname", "-r"]).stdout.strip()),
             )
         return self._borrowed
 
@@ -129,24 +134,13 @@ class Hosts:
             number = len(self._placed)
             if side.is_built or not there.line:
                 self._say(f"building the driver of {side.text}")
-            path = self._built_here(there, side) if there.line else ""
+            path = str(driver_turns.driver(side, there.line).module) if there.line else ""
             self._placed[key] = (
                 self._send(there, Path(path), number)
                 if path
                 else self._spread(there, self._built_there(there, side, number), number)
             )
         return self._placed[key]
-
-    def _built_here(self, there: _Borrowed, side: Side) -> str:
-        if not side.is_built:
-            return str(artifacts.driver(there.line, side.variant).module)
-        built = changed_driver.build(
-            *(there.line, side.variant),
-            patches=side.patches,
-            tree=side.tree,
-            commit=side.commit,
-        )
-        return str(built.module)
 
     def _built_there(self, there: _Borrowed, side: Side, number: int) -> str:
         first, work = there.nodes[0], there.work[0]
@@ -231,14 +225,3 @@ def check_alike(nodes: Sequence[Node]) -> None:
                 action="Boot the same kernel on all hosts: otherwise the sides' drivers would "
                 "differ among them, too.",
             )
-
-
-def _line_of(release: str) -> str:
-    """Return the kernel line whose node image has exactly this kernel; empty if none has."""
-    for line in kernel_lines.LINES:
-        try:
-            if artifacts.driver(line).release == release:
-                return line
-        except MissingError:
-            continue
-    return ""

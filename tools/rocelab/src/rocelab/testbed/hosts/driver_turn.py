@@ -11,13 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocelab.errors import TestbedError, UsageError
+from rocelab.errors import TestbedError
 from rocelab.testbed import lease
 from rocelab.testbed.hosts import loaded_driver
 from rocelab.testbed.hosts.host_build import SBIN
 from rocelab.testbed.hosts.loaded_driver import MODULE, Device, LoadedDriver
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.interface import marked
+from rocelab.testbed.node.prepare_node import check_parameters
 
 _PARAMETERS = f"{MODULE}/parameters"
 _TRIES = 50
@@ -109,13 +110,7 @@ def exchange(
             action="See `dmesg` there. With Secure Boot or kernel lockdown only signed modules "
             "load, and rocelab does not sign these.",
         )
-    for name, _ in parameters:  # the kernel only logs that it does not know one
-        if node.run(["test", "-e", f"{_PARAMETERS}/{name}"], check=False).returncode:
-            raise UsageError(
-                f"the driver has no parameter {name}",
-                cause="its name is misspelt, or the variant does not have it",
-                action="`modinfo -p` on the module lists them.",
-            )
+    check_parameters(node, parameters)
     node.root.run(marked(("sh", "-c", _ADD_ALL, "sh", *_listed(devices))))
     now = loaded_driver.read(node)
     if now is None or now.source != module.source:

@@ -34,16 +34,25 @@ class Built:
 
 def find(release: str) -> Built | None:
     """Return what was built here for a kernel release, or None."""
+    line = line_of(release)
+    if not line:
+        return None
+    try:
+        probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
+        return Built(artifacts.driver(line), probes, artifacts.mpibench(line))
+    except MissingError:
+        return None
+
+
+def line_of(release: str) -> str:
+    """Return the kernel line whose driver was built here for a kernel release, or empty text."""
     for line in kernel_lines.LINES:
         try:
-            driver = artifacts.driver(line)
-            probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
-            mpibench = artifacts.mpibench(line)
+            if artifacts.driver(line).release == release:
+                return line
         except MissingError:
             continue
-        if driver.release == release:
-            return Built(driver, probes, mpibench)
-    return None
+    return ""
 
 
 def send(node: Node, built: Built, work: str) -> None:

@@ -98,6 +98,11 @@ def install_driver(node: Node, driver: Driver, parameters: Sequence[tuple[str, s
     settings = [f"{name}={value}" for name, value in parameters]
     node.root.run(["modprobe", "rdma_rxe", *settings])
     check_driver(node, driver)
+    check_parameters(node, parameters)
+
+
+def check_parameters(node: Node, parameters: Sequence[tuple[str, str]]) -> None:
+    """Raise UsageError unless the loaded driver has these parameters."""
     for name, _ in parameters:  # the kernel only logs that it does not know one
         if node.run(["test", "-e", f"{_PARAMETERS}/{name}"], check=False).returncode:
             raise UsageError(
