@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which queue pairs belong to processes in a cgroup or network namespace, or in which of them each
- * is. A queue pair's packets are handled by whatever runs then, so its process is looked at
+ * is. A queue pair's packets are handled by any process that runs then, so its process is looked at
  * before: where it leads the queue pair out of RESET, or, of older ones, at the reader's request.
  */
 #ifndef ROCELAB_QP_OWNER_BPF_H

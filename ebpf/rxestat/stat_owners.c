@@ -104,7 +104,7 @@ static bool is_gone(const struct stat_owners *owners, unsigned int number)
 	return false;
 }
 
-/* once they have a name they keep it: it is as it was when they were seen */
+/* once they have a name they keep it: the one when they were seen */
 static void name_netns(struct stat_owners *owners)
 {
 	char name[NAME_MAX + 1], escaped[4 * NAME_MAX + 1];

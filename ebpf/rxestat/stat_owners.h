@@ -13,10 +13,10 @@
 struct rxestat_bpf;
 
 struct stat_owner {
-	__u64 id;    /* the cgroup's, or the namespace's cookie; 0: there is none yet */
-	__u32 inode; /* the namespace's */
-	char *name;  /* the cgroup's path, "net:[4026531840]"; what is not printable as \xNN */
-	char *netns; /* what `ip netns` calls it; NULL: nothing, or not known */
+	__u64 id;	   /* the cgroup's, or the namespace's cookie; 0: there is none yet */
+	__u32 inode;	   /* the namespace's */
+	char *name;	   /* the cgroup's path, "net:[4026531840]"; unprintable bytes as \xNN */
+	char *netns;	   /* what `ip netns` calls it; NULL: nothing, or not known */
 	unsigned int same; /* the number of the group that it belongs to: its own, or a lower one */
 };
 

@@ -178,7 +178,7 @@ def sysctls(machine: Node, settings: Sequence[tuple[str, str]]) -> Iterator[None
                 raise UsageError(
                     f"{name} is not one sysctl",
                     cause="it names a group of them",
-                    action="Name each with a sysctl:NAME=VALUE of its own.",
+                    action="Write a separate sysctl:NAME=VALUE for each.",
                 )
             lease.at_end(machine, ("sysctl", "-q", "-w", f"{name}={now}"))
             before.append((name, now))

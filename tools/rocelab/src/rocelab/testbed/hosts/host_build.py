@@ -70,7 +70,7 @@ def unpack(node: Node, archive: Path, folder: str) -> None:
 def run_make(node: Node, work: str, folder: str, *words: str, out: str = "") -> Completed:
     """Run make in one of the folders of `send_sources`, and return how it ended.
 
-    It builds into `out`, by default a folder of its own in `work`.
+    It builds into `out`, by default a separate folder in `work`.
     """
     argv = [
         *("env", SBIN, "make", "--no-print-directory", "-C", f"{work}/{folder}"),
