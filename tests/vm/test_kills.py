@@ -44,6 +44,22 @@ def moments(what: str) -> list[float]:
     return [chosen.uniform(0.05, 0.95) for _ in range(KILLS)]
 
 
+def each_signal(provider: str) -> pytest.MarkDecorator:
+    """Parameters `share` and `signum`; `make test` handles signals on two machines only."""
+    return pytest.mark.parametrize(
+        ("share", "signum"),
+        [
+            pytest.param(share, signum, id=f"{signum.name}-{share:.2f}", marks=marks)
+            for signum, marks in (
+                (signal.SIGKILL, ()),
+                (signal.SIGTERM, pytest.mark.long),
+                (signal.SIGHUP, pytest.mark.long),
+            )
+            for share in moments(f"{provider} {signum.name}")
+        ],
+    )
+
+
 def name_of(request: pytest.FixtureRequest) -> str:
     """The test's name as a folder."""
     return str(request.node.name).translate({ord(each): "-" for each in "[]."})
@@ -296,15 +312,13 @@ def on_hosts(
         add_device(second)
 
 
-@pytest.mark.parametrize("share", moments("ssh SIGKILL"))
+@pytest.mark.usefixtures("testbed")
+@each_signal("ssh")
 def test_a_run_on_hosts_of_your_own(
-    testbed: QemuTestbed,
-    on_hosts: Killed,
-    share: float,
-    request: pytest.FixtureRequest,
+    on_hosts: Killed, share: float, signum: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
-    del testbed
-    kill(on_hosts, share, request)
+    """With perftest and MPI; the second host has no device of ours before."""
+    kill(on_hosts, share, request, signum)
 
 
 @pytest.fixture(scope="module")
@@ -320,19 +334,7 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         yield whole
 
 
-@pytest.mark.parametrize(
-    ("share", "signum"),
-    [
-        pytest.param(share, signum, id=f"{signum.name}-{share:.2f}", marks=marks)
-        for signum, marks in (
-            (signal.SIGKILL, ()),
-            # in `make test` on two machines
-            (signal.SIGTERM, pytest.mark.long),
-            (signal.SIGHUP, pytest.mark.long),
-        )
-        for share in moments(f"veth {signum.name}")
-    ],
-)
+@each_signal("veth")
 def test_a_run_on_one_machine(
     on_veth: Killed, share: float, signum: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
