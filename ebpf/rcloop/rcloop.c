@@ -11,23 +11,22 @@
  * first IP ID to a destination in a tick takes a random number, and the kernel generates two dozen
  * of those at once, which would be in the stage `net` of one packet. Prints one line of key=value:
  * ns for each WRITE and its ACK, over the batches, and the same in cycles of all processors if they
- * count any (perf_event_open). EVENT counts something else instead: "cpu-clock", in ns, works on
- * every machine.
+ * count any (lib/event_counter.h). EVENT counts something else instead: "cpu-clock", in ns, works
+ * on every machine.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "event_counter.h"
 #include "msg.h"
 
 #define MAX_CHAIN 63 /* work requests a batch: 63 * 35,000 instructions, a tick is 4,000,000 */
@@ -35,7 +34,6 @@
 #define WARM_UP		 8
 #define MAX_SIZE	 65536
 #define MAX_BATCHES	 100000
-#define MAX_PROCESSORS	 64
 #define TIMEOUT		 18 /* 4.096 us * 2^18, a second */
 
 #define CHECK(what)                                                                        \
@@ -191,49 +189,16 @@ static int next_chain(void)
 	return 2 + (state >> 16) % (MAX_CHAIN - 1);
 }
 
-/* One counter for each processor: the driver works on more than one. */
-static int counters[MAX_PROCESSORS];
-static int processors;
+/* the driver works on more than one processor */
+static struct event_counter counter;
 
-static void open_counters(const char *event)
+static void open_counter(const char *event)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_CPU_CYCLES,
-	};
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (event && !strcmp(event, "cpu-clock")) {
-		attr.type = PERF_TYPE_SOFTWARE;
-		attr.config = PERF_COUNT_SW_CPU_CLOCK;
-	} else if (event && strcmp(event, "cycles")) {
-		msg_error(EXIT_USAGE, NULL, "cycles or cpu-clock", "no event %s", event);
+	if (!event_is_known(event)) {
+		msg_error(EXIT_USAGE, NULL, EVENT_NAMES, "no event %s", event);
 		exit(EXIT_USAGE);
 	}
-	if (online > MAX_PROCESSORS)
-		return;
-	while (processors < online) {
-		int fd = syscall(SYS_perf_event_open, &attr, -1, processors, -1, 0);
-
-		if (fd < 0)
-			break;
-		counters[processors++] = fd;
-	}
-	/* some would not be all */
-	if (processors < online)
-		processors = 0;
-}
-
-static uint64_t count(void)
-{
-	uint64_t sum = 0, value;
-
-	for (int i = 0; i < processors; i++) {
-		CHECK(read(counters[i], &value, sizeof(value)) == sizeof(value));
-		sum += value;
-	}
-	return sum;
+	event_counter_open(&counter, event, false);
 }
 
 /*
@@ -264,13 +229,14 @@ static struct cost batch(struct end *from, struct end *to, struct ibv_send_wr *r
 	struct ibv_cq *cq;
 	struct ibv_wc done;
 	void *context;
-	uint64_t start, before, took, events;
+	struct event_count count;
+	uint64_t start, took;
 
 	/* the last ones of the array */
 	requests += MAX_CHAIN - chain;
 	CHECK(!ibv_req_notify_cq(from->cq, 0));
 	wait_for_room(from, to);
-	before = count();
+	event_counter_read(&counter, &count);
 	start = clock_now(CLOCK_MONOTONIC);
 	CHECK(!ibv_post_send(from->qp, requests, &bad));
 	CHECK(!ibv_get_cq_event(from->channel, &cq, &context));
@@ -282,8 +248,8 @@ static struct cost batch(struct end *from, struct end *to, struct ibv_send_wr *r
 		exit(EXIT_RUN);
 	}
 	took = clock_now(CLOCK_MONOTONIC) - start;
-	events = count() - before;
-	return (struct cost){(double)took / chain, (double)events / chain};
+	CHECK(event_counter_read(&counter, &count) || !counter.processors);
+	return (struct cost){(double)took / chain, count.value / chain};
 }
 
 static int ascending(const void *a, const void *b)
@@ -299,6 +265,7 @@ int main(int argc, char **argv)
 	static double took[MAX_BATCHES], counted[MAX_BATCHES];
 	struct end from = {}, to = {};
 	struct ibv_sge bytes;
+	const char *event;
 	long size, batches;
 
 	msg_program = "rcloop";
@@ -308,7 +275,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: rcloop FROM TO SIZE BATCHES [EVENT]\n");
 		return EXIT_USAGE;
 	}
-	open_counters(argv[5]);
+	event = argv[5] ?: EVENT_CYCLES;
+	open_counter(event);
 	make(&from, argv[1]);
 	make(&to, argv[2]);
 	join(&from, &to);
@@ -335,8 +303,8 @@ int main(int argc, char **argv)
 	qsort(counted, batches, sizeof(*counted), ascending);
 	printf("size=%ld batches=%ld min_ns=%.2f median_ns=%.2f max_ns=%.2f", size, batches,
 	       took[0], took[batches / 2], took[batches - 1]);
-	if (processors)
-		printf(" median_%s=%.2f", argv[5] ? argv[5] : "cycles", counted[batches / 2]);
+	if (counter.processors)
+		printf(" median_%s=%.2f", event, counted[batches / 2]);
 	printf("\n");
 	return 0;
 }
