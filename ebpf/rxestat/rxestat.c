@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "event_counter.h"
 #include "exporter.h"
 #include "stat_options.h"
 #include "msg.h"
@@ -23,6 +24,7 @@ struct run {
 	struct config config;
 	struct probes probes;
 	struct report report;
+	struct event_counter counter;
 	struct watch watch;
 	struct outfile out;
 	struct exporter exporter;
@@ -41,6 +43,14 @@ static int cannot_read(int err)
 static int collect(struct run *run)
 {
 	return cannot_read(probes_collect(&run->probes, &run->report, run->groups));
+}
+
+/* before the maps are read, which the kernel does, too */
+static void count_events(struct run *run)
+{
+	struct report *r = &run->report;
+
+	r->event = event_counter_read(&run->counter, &r->events) ? run->config.event : NULL;
 }
 
 static int print(struct run *run)
@@ -86,8 +96,11 @@ static int serve(void *context)
 static int on_tick(void *context)
 {
 	struct run *run = context;
-	int status = collect(run);
+	int status;
 
+	if (run->folds && run->folded + 1 == run->folds)
+		count_events(run);
+	status = collect(run);
 	if (status || !run->folds || ++run->folded < run->folds)
 		return status;
 	run->folded = 0;
@@ -115,6 +128,7 @@ static int measure(struct run *run)
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	run->report.session.start_ns = clock_now(CLOCK_MONOTONIC);
 	sample_restart(&run->report.sample);
+	count_events(run);
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
@@ -126,6 +140,7 @@ static int measure(struct run *run)
 		return 0;
 	if (run->config.report.interval_ms)
 		run->report.interval++;
+	count_events(run);
 	session_detach(&run->report.session);
 	status = collect(run);
 	return status ?: print(run);
@@ -142,6 +157,8 @@ static int begin(struct run *run)
 	status = probes_start(&run->probes, &run->config, &run->report);
 	if (status)
 		return status;
+	/* without a counter, or the right to it, the report has none */
+	event_counter_open(&run->counter, run->config.event, true);
 	run->groups = calloc(1, sizeof(*run->groups));
 	if (run->config.report.interval_ms) {
 		run->folds = (run->config.report.interval_ms + FOLD_MS - 1) / FOLD_MS;
@@ -166,6 +183,7 @@ static int begin(struct run *run)
 static void finish(struct run *run)
 {
 	exporter_close(&run->exporter);
+	event_counter_close(&run->counter);
 	watch_close(&run->watch);
 	if (run->groups)
 		groups_clear(run->groups);

@@ -112,6 +112,19 @@ static void put_sample(struct json *j, const struct report *r)
 	json_close_object(j);
 }
 
+static void put_events(struct json *j, const struct report *r)
+{
+	if (!r->event) {
+		json_string(j, "kernel_events", NULL);
+		return;
+	}
+	json_open_object(j, "kernel_events");
+	json_string(j, "event", r->event);
+	json_u64(j, "count", llround(r->events.value));
+	json_double(j, "counted_share", r->events.share);
+	json_close_object(j);
+}
+
 static void put_cost(struct json *j, const struct report *r)
 {
 	json_double(j, "clock_ns", r->cost.clock);
@@ -191,6 +204,7 @@ void print_json(FILE *out, const struct report *r, const struct groups *groups)
 	put_head(&j, r);
 	put_sample(&j, r);
 	put_owners_json(&j, &r->owners);
+	put_events(&j, r);
 	put_cost(&j, r);
 	put_losses(&j, r);
 	json_open_array(&j, "packets");

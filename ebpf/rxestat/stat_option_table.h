@@ -10,5 +10,6 @@ OPTION('x', "xmit", NULL, "follow sent packets to the device: the stage xmit")
 OPTION(OPT_OPENMETRICS, "openmetrics", "[ADDR]:PORT", "serve metrics for Prometheus over HTTP")
 OPTION('w', "work-requests", NULL, "from post to completion, by queue pair and opcode")
 OPTION('H', "histograms", NULL, "tables with a histogram of each stage, p99.9 and p99.99")
+OPTION('e', "event", "NAME", "count this event in kernel mode (default: cycles)")
 #include "report_option_table.h"
 #include "session_option_table.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "event_counter.h"
 #include "msg.h"
 
 static const struct option_row rows[] = {
@@ -36,6 +37,11 @@ static int config_take(void *into, int letter, char *value)
 	case 'H':
 		config->histograms = true;
 		return OPTION_TAKEN;
+	case 'e':
+		config->event = value;
+		return event_is_known(value)
+			       ? OPTION_TAKEN
+			       : option_error("--event takes " EVENT_NAMES ", not", value);
 	case 'g':
 		config->by = !strcmp(value, "cgroup")  ? OWNER_BY_CGROUP
 			     : !strcmp(value, "netns") ? OWNER_BY_NETNS
@@ -65,6 +71,7 @@ int config_parse(struct config *config, int argc, char **argv)
 
 	memset(config, 0, sizeof(*config));
 	config->one_of = 1;
+	config->event = EVENT_CYCLES;
 	packet_filter_init(&config->filter);
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);

@@ -16,6 +16,7 @@ struct config {
 	bool work_requests;
 	bool histograms;	 /* in tables; JSON always has them */
 	enum owner_by by;	 /* the groups */
+	const char *event;	 /* that processors count in kernel mode */
 	const char *openmetrics; /* where to serve them; NULL: nowhere */
 	__u32 one_of;		 /* look at one of so many packets */
 	struct packet_filter filter;

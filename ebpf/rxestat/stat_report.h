@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "calibrate.h"
+#include "event_counter.h"
 #include "hist.h"
 #include "rdma_dev.h"
 #include "rxestat.h"
@@ -60,6 +61,9 @@ struct report {
 	struct calibration cost;
 	struct sample sample;
 	struct packet_totals totals; /* while sampling */
+	/* what all processors counted in kernel mode; NULL: they could not */
+	const char *event;
+	struct event_count events;
 	struct work_report work;
 	struct stat_owners owners;
 	__u64 lost; /* events without a cell */

@@ -43,6 +43,14 @@ static void print_sample(FILE *out, const struct report *r)
 	fprintf(out, "  (a mean's error and a number's error: 95 %% confidence)\n");
 }
 
+static void print_events(FILE *out, const struct report *r)
+{
+	fprintf(out, "kernel: %.0f %s on all processors", r->events.value, r->event);
+	if (r->events.share < 1)
+		fprintf(out, ", from %.0f %% of the time", 100 * r->events.share);
+	fputc('\n', out);
+}
+
 static void print_head(FILE *out, const struct report *r)
 {
 	fprintf(out, "\nrxestat on %s: %.3f s", r->session.node,
@@ -52,6 +60,8 @@ static void print_head(FILE *out, const struct report *r)
 	fprintf(out, ", kernel %s\n", r->session.driver.kernel);
 	if (r->session.driver.version[0])
 		fprintf(out, "driver: rdma_rxe %s\n", r->session.driver.version);
+	if (r->event)
+		print_events(out, r);
 	if (r->session.driver.kind == DRIVER_STOCK)
 		print_stock(out, r);
 	if (r->sample.one_of > 1)

@@ -299,6 +299,65 @@ def test_xmit_is_on_request(testbed: QemuTestbed) -> None:
     assert packets(document, "tx").total() == watch.moved["sent_pkts"]
 
 
+_PMU = "/sys/bus/event_source/devices/cpu"
+"""There where the processor has a performance counter, which an emulated one has not."""
+
+
+def processors(node: Node) -> int:
+    return int(node.run(["getconf", "_NPROCESSORS_ONLN"]).stdout)
+
+
+def uptime(node: Node) -> float:
+    """Seconds, in steps of 0.01."""
+    return float(node.run(["cut", "-d", " ", "-f", "1", "/proc/uptime"]).stdout)
+
+
+def switches(node: Node) -> int:
+    """Context switches of all processors since the boot."""
+    return int(node.run(["awk", "/^ctxt/ { print $2 }", "/proc/stat"]).stdout)
+
+
+def test_kernel_events(testbed: QemuTestbed) -> None:
+    """No cycles without a counter; a clock runs on all processors for as long as it watches."""
+    n1, n2 = testbed.nodes
+    has_cycles = n1.run(["test", "-e", _PMU], check=False).returncode == 0
+    with watching(n1) as (cycles,), watching(n1, options=("-e", "cpu-clock")) as (clock,):
+        begin = uptime(n1)
+        ping_pong(n1, n2, size=64, iterations=50)
+        end = uptime(n1)
+        document, counted = clock.stop(), cycles.stop()["kernel_events"]
+    assert (counted is not None) == has_cycles
+    assert counted is None or (counted["event"] == "cycles" and counted["count"] > 0)
+    events = document["kernel_events"]
+    assert (events["event"], events["counted_share"]) == ("cpu-clock", 1)
+    most = document["duration_ns"] * processors(n1)
+    least = (end - begin - 0.01) * 1e9 * processors(n1)
+    assert 0 < least <= events["count"] <= 1.001 * most
+    table = n1.run(["rxestat", "-e", "cpu-clock", "true"]).stdout
+    assert re.search(r"^kernel: \d+ cpu-clock on all processors$", table, re.MULTILINE)
+
+
+def test_kernel_events_in_intervals(testbed: QemuTestbed) -> None:
+    """Each switch of tasks in kernel mode, by /proc/stat's count, is in exactly one interval."""
+    n1, n2 = testbed.nodes
+    before = switches(n1)
+    process = n1.start(["rxestat", "-j", "-I", "50", "-e", "context-switches"])
+    try:
+        process.wait_for_line("rxestat: ready", timeout=120)
+        begin = switches(n1)
+        ping_pong(n1, n2, size=64, iterations=300)
+        end = switches(n1)
+        process.interrupt()
+        done = process.wait(timeout=60)
+    finally:
+        process.kill()
+    after = switches(n1)
+    events = [json.loads(line)["kernel_events"] for line in done.stdout.splitlines()]
+    assert len(events) > 2
+    assert all(each["event"] == "context-switches" for each in events)
+    assert 0 < end - begin <= sum(each["count"] for each in events) <= after - before
+
+
 ONE_OF = "/sys/module/rdma_rxe/parameters/stamp_one_of"
 
 
@@ -354,6 +413,7 @@ def test_errors(n1: Node) -> None:
         ("--qpn", "x"): (2, "--qpn takes", "rxestat --help"),
         ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
         ("--sample", "12"): (2, "--sample takes a power of 2", "rxestat --help"),
+        ("--event", "branches"): (2, "--event takes cycles, cpu-clock", "rxestat --help"),
         ("--count", "3"): (2, "--count needs --interval", "--interval"),
         ("--openmetrics", "9491", "-I", "9"): (
             2,
