@@ -102,6 +102,63 @@ def test_an_adapter_s_messages_are_those_of_the_benchmark(tmp_path: Path, transp
     assert value("cpu.syscall.benchmark", "per_message") == 10_000
 
 
+def rxestat(machine: str, events: dict[str, Any] | None) -> dict[str, Any]:
+    """What rxestat wrote of a node: 25 packets sent, 25 arrived, which do not count twice."""
+    kinds = {"opcode_class": "RDMA_WRITE", "count": 25, "switched": 5}
+    return {
+        "schema": "rocelab.rxestat/1",
+        "accelerator": "kvm",
+        "kernel_events": events,
+        "rows": [],
+        "packets": [{**kinds, "event": event} for event in ("tx", "rx", "done")],
+        "lost": 0,
+        **({"machine": machine} if machine else {}),
+    }
+
+
+def cycles(folder: Path, document: dict[str, Any]) -> dict[tuple[str, str], float]:
+    """The cycles of a run with these documents, by machine and kind."""
+    where = run(folder, "perftest", "write_lat", "hw-v2", (WRITE_LAT, "client.out"))
+    for node in NODES:
+        path = where / layout.CELLS / "perftest-write_lat.hw-v2.r01" / "64"
+        (path / f"rxestat.{node}.json").write_text(json.dumps(document), "utf-8")
+    results.rebuild(where)
+    found = results_table.load(where).filter(metric="cycles.kernel")
+    assert set(found["unit"]) <= {"cycles"}
+    return {(row["node"], row["kind"]): row["value"] for row in found.iter_rows(named=True)}
+
+
+COUNTED = {"event": "cycles", "count": 1_000_000, "counted_share": 1.0}
+
+
+def test_cycles_are_of_a_machine(tmp_path: Path) -> None:
+    """By messages and by packets; nodes that share a machine have them once."""
+    apart = cycles(tmp_path / "apart", rxestat("", COUNTED))
+    assert apart == {
+        (node, kind): 1_000_000 / amount
+        for node in NODES
+        for kind, amount in (("counter", 1), ("per_message", 40), ("per_packet", 50))
+    }
+    shared = cycles(tmp_path / "shared", rxestat("n1+n2", COUNTED))
+    assert shared == {
+        ("n1+n2", kind): 1_000_000 / amount
+        for kind, amount in (("counter", 1), ("per_message", 40), ("per_packet", 100))
+    }
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"kernel_events": None},
+        {"kernel_events": COUNTED | {"event": "cpu-clock"}},
+        {"accelerator": "tcg"},
+    ],
+)
+def test_no_cycles_are_none(tmp_path: Path, without: dict[str, Any]) -> None:
+    """Neither zero, nor another event, nor what an emulated processor calls so."""
+    assert cycles(tmp_path, rxestat("", COUNTED) | without) == {}
+
+
 def test_mpi_messages_are_counted_with_their_warm_up(tmp_path: Path) -> None:
     """The recorded run: a check and 20 timed round trips, and what it warmed up with."""
     recorded = "mpibench-0.1.0-latency.json"

@@ -129,6 +129,11 @@ def broken(change: Any) -> dict[str, Any]:
         lambda d: d["packets"][0].update(event=""),
         lambda d: d["packets"][0].update(count="many"),
         lambda d: d.update(rows=[None]),
+        lambda d: d.update(kernel_events=[]),
+        lambda d: d.update(accelerator="kvm", kernel_events={"event": "cycles"}),
+        lambda d: d.update(accelerator="kvm", kernel_events={"event": "cycles", "count": "many"}),
+        lambda d: d.update(accelerator="kvm", kernel_events={"event": "cycles", "count": -1}),
+        lambda d: d.update(accelerator="kvm", kernel_events={"event": "cycles", "count": True}),
     ],
 )
 def test_other_documents_are_refused(change: Any) -> None:

@@ -38,6 +38,12 @@ CPU_EVENTS_LATE = "cpu.events.late"
 
 CPU_AMOUNTS = ("packet", "message", "mb")
 
+KERNEL_CYCLES = "cycles.kernel"
+"""Cycles of all processors of a machine in kernel mode; kind: `counter`, `per_packet` or
+`per_message`."""
+CYCLES = "cycles"
+"""Their unit."""
+
 LIFE_OF = "life.of"
 
 _CPU = "cpu."

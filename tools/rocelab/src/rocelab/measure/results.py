@@ -158,6 +158,7 @@ def _watched_values(
     }
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
+    yield from _cycles(seen, sent)
     if not step.get("capture", {}).get("not_kept"):  # what is not in the file joins with nothing
         yield from join_values.values(raw)
     for machine, nodes, split in rxecpu_document.found(raw, tuple(step["counters"])):
@@ -236,6 +237,22 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: in
 def _carried(cell: Cell, payload: int, size: int) -> float:
     """Messages by the bytes on the wire; among them are those that an MPI library adds."""
     return payload / size if size and cell.benchmark.mpi is None else 0
+
+
+def _cycles(seen: Mapping[str, Stages], sent: int) -> Iterator[tuple[str, Value]]:
+    """(machine, value) of its kernel's cycles while rxestat saw these packets."""
+    sharing: dict[str, list[str]] = {}
+    for node, found in seen.items():
+        sharing.setdefault(found.machine or node, []).append(node)
+    for nodes in sharing.values():
+        cycles = seen[nodes[0]].cycles
+        if cycles is None:
+            continue
+        packets = sum(seen[node].moved for node in nodes)
+        for kind, amount in (("counter", 1), ("per_message", sent), ("per_packet", packets)):
+            if amount:
+                value = Value(metrics.KERNEL_CYCLES, kind, cycles / amount, metrics.CYCLES)
+                yield "+".join(nodes), value
 
 
 def _coverage(

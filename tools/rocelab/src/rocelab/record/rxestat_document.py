@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rocelab import metrics, stage_table
 from rocelab.directory import Directory
@@ -35,6 +36,17 @@ class Stages:
     """Records that the probe could not take."""
     clock_ns: float | None
     """Cost of one clock read; every stage contains one."""
+    cycles: int | None = None
+    """Of all processors of the machine in kernel mode; None if they could not count."""
+    machine: str = ""
+    """What nodes share whose documents are parts of one; empty of a node's own document."""
+
+    @property
+    def moved(self) -> int:
+        """Packets that were sent or arrived."""
+        return sum(
+            count for (event, _), (count, _) in self.packets.items() if event in ("tx", "rx")
+        )
 
     def mean(self, direction: str, opcode_class: str, names: Iterable[str]) -> float | None:
         """Sum of the stages' means in ns, per packet; None when a stage saw nothing."""
@@ -131,9 +143,22 @@ def parse(document: object) -> Stages:
             packets,
             int(document["lost"]),
             float(clock) if isinstance(clock, int | float) else None,
+            _cycles(document),
+            str(document.get("machine", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CellError(f"rxestat's document has no valid {error!a:.60}") from error
+
+
+def _cycles(document: Mapping[str, Any]) -> int | None:
+    """Another event is none, and an emulated processor's cycles neither."""
+    found = document.get("kernel_events")
+    if found is None or found["event"] != metrics.CYCLES or document.get("accelerator") == "tcg":
+        return None
+    count = found["count"]
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 63:
+        raise ValueError(count)
+    return count
 
 
 def _word(text: object) -> str:

@@ -63,13 +63,15 @@ def _save(done: Completed, node: str, device: str, folder: Path, *, shared: bool
 def _part(text: str, node: str, device: str) -> str:
     """Extract one node's part, by its device, from the document of a machine that nodes share.
 
-    Lost records cannot be assigned to a device, so each part counts all of them.
+    Lost records and the processors' events cannot be assigned to a device, so each part counts all
+    of them. `machine` says whose.
     """
     try:
         whole = json.loads(text)
         part = {
             **whole,
             "node": node,
+            "machine": whole["node"],
             **{key: [r for r in whole[key] if r["dev"] == device] for key in ("packets", "rows")},
         }
     except (ValueError, LookupError, TypeError, RecursionError) as error:
