@@ -180,6 +180,128 @@ def test_emulated_time_is_not_called_a_time(tmp_path: Path, accelerator: str, un
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def cycled(
+    folder: Path, values: dict[str, Sequence[float]], accelerator: str = "kvm", *, stage: float = 0
+) -> list[Path]:
+    """A run for each round with kernel cycles, by kind, and one stage."""
+    found = []
+    for number in range(len(next(iter(values.values())))):
+        lines = [
+            Line("send_lat", "rxe-v2", "cycles.kernel", {64: of_rounds[number]}, kind=kind,
+                 unit="cycles", exact=True)
+            for kind, of_rounds in values.items()
+        ]  # fmt: skip
+        for figure, value in (("min", 300), ("mean", 300 + stage + number), ("count", COUNT)):
+            name = f"stage.tx.icrc.{figure}"
+            lines.append(
+                Line("send_lat", "rxe-v2", name, {64: value}, kind="SEND", unit="ns", exact=True)
+            )
+        path = folder / str(number)
+        found.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
+    return found
+
+
+STEADY = [9_900 + 40 * (number % 6) for number in range(8)]
+
+
+def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
+    """Each message, not each packet: a driver that sends fewer packets is not dearer."""
+    base = cycled(
+        tmp_path / "base",
+        {"per_packet": [100.0] * 8, "per_message": STEADY, "counter": [1e9] * 8},
+    )
+    change = cycled(
+        tmp_path / "change",
+        {
+            "per_packet": [120.0] * 8,
+            "per_message": [value - 300 - number % 3 for number, value in enumerate(STEADY)],
+            "counter": [1e9] * 8,
+        },
+    )
+    found = judge(base, change)
+    (cycles,) = found.cycles
+    assert (cycles.per, cycles.unit, cycles.node) == ("message", "cycles", "n1")
+    assert cycles.base == tuple(STEADY)
+    assert cycles.interval is not None
+    assert -302 <= cycles.interval.low <= cycles.difference <= cycles.interval.high <= -300
+    # 95 % of both figures together
+    assert cycles.interval.coverage >= 0.975
+    minus = "\N{MINUS SIGN}"
+    assert found.sentence == (
+        f"no difference in any of 1 stages; kernel cycles per message {minus}3.0 %"
+    )
+    assert found.beyond(0) == ()
+    assert not found.is_beyond(0)
+    dearer = judge(change, base)
+    assert dearer.moved == ()
+    assert [each.difference for each in dearer.beyond(2)] == [-cycles.difference]
+    assert dearer.is_beyond(2)
+    assert not dearer.is_beyond(4)
+    with console.out().capture() as printed:
+        console.out().print(ab_tables.render(dearer, "a", "b", dearer.beyond(2)))
+    text = printed.get()
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "cycles/message" in text
+    assert "The intervals of all 2 values together" in " ".join(text.split())
+    document = json.loads(
+        json.dumps(ab_tables.document(dearer, "a", "b", {"base": [], "change": []}))
+    )
+    assert document["moved"] == 0
+    (written,) = document["cycles"]
+    assert written["per"] == "message"
+    assert written["moved"] is True
+    assert written["percent"] == pytest.approx(3.1, abs=0.05)
+
+
+def test_cycles_that_are_as_before(tmp_path: Path) -> None:
+    """They are said to be, next to a stage that moved; by packets if messages are not counted."""
+    base = cycled(tmp_path / "base", {"per_packet": STEADY})
+    other = [value + (-1) ** number for number, value in enumerate(STEADY)]
+    change = cycled(tmp_path / "change", {"per_packet": other}, stage=-30)
+    found = judge(base, change)
+    assert [(each.per, each.moved) for each in found.cycles] == [("packet", False)]
+    minus = "\N{MINUS SIGN}"
+    assert found.sentence == (
+        f"icrc of sent packets {minus}30 ns ({minus}9.9 %); every stage moved; "
+        "no difference in kernel cycles"
+    )
+
+
+@pytest.mark.parametrize("accelerator", ["icount", "tcg"])
+def test_emulated_cycles_are_none(tmp_path: Path, accelerator: str) -> None:
+    sides = [cycled(tmp_path / name, {"per_message": STEADY}, accelerator) for name in "ab"]
+    found = judge(*sides)
+    assert found.cycles == ()
+    assert "cycles" not in found.sentence
+
+
+def test_cycles_of_some_rounds_are_not_compared(tmp_path: Path) -> None:
+    """A round whose counter never ran has no pair."""
+    base = cycled(tmp_path / "base", {"per_message": STEADY})
+    change = cycled(tmp_path / "change", {"per_message": STEADY[:7]})
+    change += counted(tmp_path / "last", {"packets.tx": [300]}, "SEND", accelerator="kvm")
+    assert judge(base, change).cycles == ()
+
+
+def test_few_rounds_say_nothing_of_cycles(tmp_path: Path) -> None:
+    """Six pairs give an interval of one figure, not of two."""
+    base = cycled(tmp_path / "base", {"per_message": STEADY[:6]})
+    change = cycled(tmp_path / "change", {"per_message": [1.0] * 6})
+    found = judge(base, change)
+    assert not found.is_beyond(0)
+    assert found.sentence == "6 rounds cannot tell whether any of 1 stages moved: that takes 7"
+
+
+def test_cycles_have_an_axis_apart(tmp_path: Path) -> None:
+    bars = [
+        ab_figure.Moved("tx icrc", 100, 90, 110, "ns"),
+        ab_figure.Moved("kernel", -3000, -3100, -2900, "cycles", "message"),
+    ]
+    drawn = ab_figure.draw(bars, sentence="both moved", accelerator="kvm")
+    assert "change, ns for each packet" in drawn
+    assert "change, cycles for each message" in drawn
+
+
 def test_output(tmp_path: Path) -> None:
     """The table fits 80 columns; the document has everything; the figure draws each bar."""
     found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(1060, 1060)]})
@@ -208,7 +330,9 @@ def test_packets_of_one_side(tmp_path: Path) -> None:
         judge(base, runs(tmp_path / "change", QUIET, opcode="RDMA_WRITE"))
 
 
-def counted(folder: Path, values: dict[str, Sequence[float]], kind: str) -> list[Path]:
+def counted(
+    folder: Path, values: dict[str, Sequence[float]], kind: str, accelerator: str = "icount"
+) -> list[Path]:
     """A run for each round with these metrics, and one stage."""
     rounds = len(next(iter(values.values())))
     found = []
@@ -224,7 +348,7 @@ def counted(folder: Path, values: dict[str, Sequence[float]], kind: str) -> list
                 Line("send_lat", "rxe-v2", name, {64: 300}, kind="SEND", unit="ns", exact=True)
             )
         found.append(
-            write_run(folder / str(number), table(lines, repetitions=1, accelerator="icount"))
+            write_run(folder / str(number), table(lines, repetitions=1, accelerator=accelerator))
         )
     return found
 

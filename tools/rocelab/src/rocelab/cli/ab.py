@@ -18,6 +18,7 @@ from rocelab.plans.catalog import Provider
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
+    from rocelab.compare.difference import Difference
     from rocelab.compare.driver_change import Answer
     from rocelab.measure.driver_turns import Sides, Turns
     from rocelab.measure.host_turns import OnHosts
@@ -50,7 +51,10 @@ def ab(
     threshold: Annotated[
         float,
         typer.Option(
-            help="Exit with 1 if a stage costs more by more than this.", min=0, metavar="PERCENT"
+            help="Exit with 1 if a stage, or a message in kernel cycles, costs more by more "
+            "than this.",
+            min=0,
+            metavar="PERCENT",
         ),
     ] = 0.0,
     inventory: Annotated[
@@ -87,11 +91,12 @@ def ab(
     delay), tree:REPOSITORY@COMMIT, parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES or
     line:LINE, or several joined with +. Both are built and loaded in turn on the same virtual
     machines. Emulated ones count instructions, which repeat exactly, but for stages whose rounds
-    show that they do not; in real time the rounds are paired. With --inventory both are loaded in
-    turn on prepared hosts, which get back the driver that they had. The folder in --out has the
-    runs, ab.json and the figure ab.svg. Exits with 1 if a stage costs more by more than
-    --threshold, if the driver counts more lost, repeated or refused packets, or if --check finds a
-    difference, a complaint of the kernel or a dead node.
+    show that they do not; in real time the rounds are paired, and the kernel's cycles are compared,
+    too, if the processor counts them. With --inventory both are loaded in turn on prepared hosts,
+    which get back the driver that they had. The folder in --out has the runs, ab.json and the
+    figure ab.svg. Exits with 1 if a stage or the kernel costs more by more than --threshold, if the
+    driver counts more lost, repeated or refused packets, or if --check finds a difference, a
+    complaint of the kernel or a dead node.
     """
     console.say("reading the plan")
     from rocelab.measure.testbed_for_plan import move_plan
@@ -287,15 +292,22 @@ def _figure(answer: Answer, sentence: str) -> str:
     from rocelab.report import ab_figure
     from rocelab.units import size
 
+    def bar(label: str, moved: Difference, per: str) -> ab_figure.Moved:
+        between = moved.interval
+        low, high = (between.low, between.high) if between else (moved.difference,) * 2
+        return ab_figure.Moved(label, moved.difference, low, high, moved.unit, per)
+
     bars = [
-        ab_figure.Moved(
+        bar(
             f"{stage.direction} {stage.stage}, {stage.opcode} {size(stage.size)} "
             f"{stage.transport} {stage.node}",
-            stage.difference,
-            stage.interval.low if stage.interval else stage.difference,
-            stage.interval.high if stage.interval else stage.difference,
-            stage.unit,
+            stage,
+            "packet",
         )
         for stage in answer.moved[:_MOST_BARS]
+    ]
+    bars += [
+        bar(f"kernel, {each.test} {size(each.size)} {each.transport} {each.node}", each, each.per)
+        for each in answer.moved_cycles[:_MOST_BARS]
     ]
     return ab_figure.draw(bars, sentence=sentence, accelerator=answer.accelerator)

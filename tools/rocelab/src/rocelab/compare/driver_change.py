@@ -6,7 +6,8 @@ any difference is real. Where the rounds of one side differ (a stage that depend
 the IP stack or of a slab), a difference must exceed that. A mean has what interrupts and refilled
 caches add, which must be exceeded, too.
 In real time, each round gives one pair; a stage moved if the interval of the paired differences
-excludes zero, at a confidence that holds for all stages together.
+excludes zero, at a confidence that holds for all figures together. Where the processor counts
+cycles, those of the kernel are judged in the same way.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pathlib import Path
 import polars as pl
 
 from rocelab import accelerators, metrics, stage_table
-from rocelab.compare import driver_counters
+from rocelab.compare import driver_counters, kernel_cycles
+from rocelab.compare.difference import Difference, of_pairs, percents, signed
 from rocelab.errors import CellError
 from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from rocelab.stats import paired
-from rocelab.stats.summary import CONFIDENCE, Interval, median
+from rocelab.stats.summary import CONFIDENCE, Interval
 
 _KEY = ("tool", "test", "transport", "size", "node", "kind", "direction", "stage")
 _FIGURES = ("min", "mean", "count")
@@ -45,36 +47,14 @@ _IP_ID = 100
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One stage of one kind of packet: what it cost on either side, one value for each round."""
+class Stage(Difference):
+    """One stage of one kind of packet."""
 
-    tool: str
-    test: str
-    transport: str
-    size: int
-    node: str
     opcode: str
     direction: str
     stage: str
-    unit: str
-    base: tuple[float, ...]
-    change: tuple[float, ...]
-    difference: float
-    interval: Interval | None
-    """Of the difference, in real time; None where instructions are counted."""
     noise: float
     """What the difference had to exceed, where instructions are counted."""
-    moved: bool
-
-    @property
-    def before(self) -> float:
-        """What the stage cost on the base."""
-        return median(self.base)
-
-    @property
-    def percent(self) -> float | None:
-        """The difference as a share of the base; None of a base of 0."""
-        return 100 * self.difference / self.before if self.before else None
 
 
 @dataclass(frozen=True)
@@ -89,22 +69,30 @@ class Answer:
     """Packets that only base, or only change, has: stages by opcode."""
     counters: tuple[driver_counters.Moved, ...]
     """Numbers of packets, and the driver's counters of trouble, that moved."""
+    cycles: tuple[kernel_cycles.Cycles, ...] = ()
+    """In real time, where the processor counts them; in the same order."""
 
     @property
     def moved(self) -> tuple[Stage, ...]:
         """The stages that moved."""
         return tuple(stage for stage in self.stages if stage.moved)
 
-    def beyond(self, threshold: float) -> tuple[Stage, ...]:
-        """Return the stages that cost more by more than `threshold` percent."""
-        return tuple(
-            stage
-            for stage in self.moved
-            if stage.difference > 0 and (stage.percent is None or stage.percent > threshold)
-        )
+    @property
+    def figures(self) -> int:
+        """How many figures are judged together."""
+        return len(self.stages) + len(self.cycles)
+
+    @property
+    def moved_cycles(self) -> tuple[kernel_cycles.Cycles, ...]:
+        """The counts of cycles that moved."""
+        return tuple(each for each in self.cycles if each.moved)
+
+    def beyond(self, threshold: float) -> tuple[Difference, ...]:
+        """Return the stages and cycles that cost more by more than `threshold` percent."""
+        return tuple(each for each in (*self.stages, *self.cycles) if each.is_beyond(threshold))
 
     def is_beyond(self, threshold: float) -> bool:
-        """Whether a stage costs more than that allows, or the driver counts more trouble."""
+        """Whether something costs more than that allows, or the driver counts more trouble."""
         more = any(counter.is_worse for counter in self.counters)
         return more or bool(self.beyond(threshold))
 
@@ -112,7 +100,12 @@ class Answer:
     def sentence(self) -> str:
         """The answer in one sentence."""
         counted = driver_counters.sentence(self.counters)
-        return f"{self._of_stages}; the driver counts {counted}" if counted else self._of_stages
+        parts = (
+            self._of_stages,
+            "" if self.is_blind else kernel_cycles.sentence(self.cycles),
+            f"the driver counts {counted}" if counted else "",
+        )
+        return "; ".join(filter(None, parts))
 
     @property
     def is_blind(self) -> bool:
@@ -126,7 +119,7 @@ class Answer:
             number, all_of = self.rounds, len(self.stages)
             return (
                 f"{number} round{'s' * (number > 1)} cannot tell whether any of {all_of} stages "
-                f"moved: that takes {rounds_needed(all_of)}"
+                f"moved: that takes {rounds_needed(self.figures)}"
             )
         if not self.moved:
             return f"no difference in any of {len(self.stages)} stages"
@@ -137,7 +130,8 @@ class Answer:
             )
         parts = [f"{name} {_said(stages)}" for name, stages in groups.items()]
         rest = len(self.stages) - len(self.moved)
-        return f"{', '.join(parts)}; {'nothing else moved' if rest else 'every stage moved'}"
+        none = "no other stage moved" if self.cycles else "nothing else moved"
+        return f"{', '.join(parts)}; {none if rest else 'every stage moved'}"
 
 
 _WAYS = {"tx": "sent", "rx": "received"}
@@ -147,20 +141,10 @@ def _said(stages: Sequence[Stage]) -> str:
     low, high = (choose(stages, key=lambda stage: stage.difference) for choose in (min, max))
     unit = stages[0].unit
     if f"{low.difference:.0f}" == f"{high.difference:.0f}":
-        shares = [stage.percent for stage in stages if stage.percent is not None]
-        text = f"{_signed(high.difference)} {unit}"
-        if not shares:
-            return text
-        ends = sorted({f"{share:+.1f}" for share in (min(shares), max(shares))}, key=float)
-        return f"{text} ({' to '.join(ends).replace('-', _MINUS)} %)"
-    return f"{_signed(low.difference)} to {_signed(high.difference)} {unit}"
-
-
-_MINUS = "\N{MINUS SIGN}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+,.0f}".replace("-", _MINUS)
+        text = f"{signed(high.difference)} {unit}"
+        shares = percents(stages)
+        return f"{text} ({shares})" if shares else text
+    return f"{signed(low.difference)} to {signed(high.difference)} {unit}"
 
 
 def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
@@ -176,7 +160,8 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
             cause="the probe saw no packets, or the drivers name their stages differently",
             action="Look at both runs with `rocelab show`.",
         )
-    confidence = 1 - (1 - CONFIDENCE) / len(both)
+    cycles = kernel_cycles.pairs(base, change) if known.is_real_time else ()
+    confidence = 1 - (1 - CONFIDENCE) / (len(both) + len(cycles))
     apart = {name: _apart(both, name) for name in ("min", "mean")}
     found = []
     for row in both.iter_rows(named=True):
@@ -212,6 +197,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
         tuple(ordered),
         (_alone(tables), _alone(tables[::-1])),
         driver_counters.moved(base, change, exact=counts) if enough else (),
+        kernel_cycles.judge(cycles, confidence),
     )
 
 
@@ -249,11 +235,8 @@ def _counted(stage: str, pairs: _Pairs, least_apart: float, mean_apart: float) -
 
 
 def _timed(pairs: _Pairs, confidence: float) -> _Judged:
-    gaps = [after - before for before, after in zip(*pairs["mean"], strict=True)]
-    shift = paired.shift(paired.averages(gaps), confidence)
-    between = shift.interval
-    moved = between is not None and not between.low <= 0 <= between.high
-    return "mean", shift.estimate, between, 0.0, moved
+    difference, between, moved = of_pairs(*pairs["mean"], confidence)
+    return "mean", difference, between, 0.0, moved
 
 
 def _stages(paths: Sequence[Path]) -> pl.DataFrame:
@@ -291,6 +274,6 @@ def _alone(tables: Sequence[pl.DataFrame]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def rounds_needed(stages: int) -> int:
-    """Return the fewest pairs that give all of that many stages an interval together."""
-    return paired.fewest((1 - (1 - CONFIDENCE) / stages) if stages else CONFIDENCE)
+def rounds_needed(figures: int) -> int:
+    """Return the fewest pairs that give all of that many figures an interval together."""
+    return paired.fewest((1 - (1 - CONFIDENCE) / figures) if figures else CONFIDENCE)

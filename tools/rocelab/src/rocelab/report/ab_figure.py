@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figure of an A/B comparison: a bar for each stage that moved, with its interval."""
+"""The figure of an A/B comparison: a bar for each figure that moved, with its interval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from rocelab import units
+from rocelab import metrics, units
 from rocelab.report import charts, palette, render
 from rocelab.report.figure import Figure, Panel
 
@@ -19,19 +19,36 @@ _WIDTH = 380
 
 @dataclass(frozen=True)
 class Moved:
-    """A stage that moved: its name, and the difference with its interval, in `unit`."""
+    """A figure that moved: its name, and the difference with its interval, in `unit`."""
 
     label: str
     difference: float
     low: float
     high: float
     unit: str
+    per: str = "packet"
 
 
 def draw(moved: Sequence[Moved], *, sentence: str, accelerator: str) -> str:
     """Return the figure as SVG, the empty text if nothing moved."""
     if not moved:
         return ""
+    panels: dict[tuple[str, str], list[Moved]] = {}
+    for bar in moved:
+        panels.setdefault((bar.unit, bar.per), []).append(bar)
+    figure = Figure(
+        "ab",
+        "What the change does",
+        (f"{sentence}.",),
+        tuple(_panel(bars) for bars in panels.values()),
+        *((), (), accelerator),
+        columns=1,
+    )
+    return render.figure_file(figure)
+
+
+def _panel(moved: Sequence[Moved]) -> Panel:
+    """Bars of one unit."""
     frame = pl.DataFrame(
         {
             "label": [bar.label for bar in moved],
@@ -47,7 +64,7 @@ def draw(moved: Sequence[Moved], *, sentence: str, accelerator: str) -> str:
         alt.Chart(frame)
         .mark_bar(height=_STEP - 8)
         .encode(
-            x=alt.X("difference:Q", title=f"change, {moved[0].unit} for each packet"),
+            x=alt.X("difference:Q", title=f"change, {moved[0].unit} for each {moved[0].per}"),
             y=y,
             color=alt.Color(
                 "dearer:N",
@@ -62,9 +79,5 @@ def draw(moved: Sequence[Moved], *, sentence: str, accelerator: str) -> str:
     )
     intervals = alt.Chart(frame).mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q", y=y)
     chart = charts.layered(bars, intervals, width=_WIDTH, height=_STEP * len(moved))
-    shown = units.plural(len(moved), "stage")
-    panel = Panel("", chart, f"Bars of {shown}.")
-    figure = Figure(
-        "ab", "What the change does", (f"{sentence}.",), (panel,), (), (), accelerator, columns=1
-    )
-    return render.figure_file(figure)
+    what = "count" if moved[0].unit == metrics.CYCLES else "stage"
+    return Panel("", chart, f"Bars of {units.plural(len(moved), what)}.")

@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rocelab import accelerators, units
+from rocelab.compare.difference import Difference
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.compare.driver_counters import Moved
+from rocelab.compare.kernel_cycles import Cycles
 from rocelab.record.driver_check import Check
 from rocelab.stats.summary import CONFIDENCE, median
 from rocelab.terminal.capture_tables import printable
@@ -36,7 +38,7 @@ def render(
     answer: Answer,
     base: str,
     change: str,
-    beyond: Sequence[Stage],
+    beyond: Sequence[Difference],
     checked: Check | None = None,
 ) -> RenderableType:
     """Table, closing lines and the answer."""
@@ -48,22 +50,24 @@ def render(
         parts += ["", _table(answer.moved[:_MOST])]
     if len(answer.moved) > _MOST:
         parts += _lines(f"and {len(answer.moved) - _MOST} more: --json has all")
+    if answer.moved_cycles:
+        parts += ["", _cycles(answer.moved_cycles[:_MOST])]
     if answer.counters:
         parts += ["", _counters(answer.counters[:_MOST])]
     for name, only in zip(("base", "change"), answer.only, strict=True):
         if only:
             parts += _lines(f"Only {name} has {', '.join(only)}.")
-    needed = rounds_needed(len(answer.stages))
+    needed = rounds_needed(answer.figures)
     if answer.is_blind:
         parts += _lines(
-            f"{answer.rounds} rounds are too few for an interval of {len(answer.stages)} values: "
+            f"{answer.rounds} rounds are too few for an interval of {answer.figures} values: "
             f"take --rounds {needed}."
         )
     elif not accelerators.of(answer.accelerator).counts_instructions:
         coverage = units.number(100 * CONFIDENCE)
         parts += _lines(
             f"{answer.rounds} rounds of either side, paired. The intervals of all "
-            f"{len(answer.stages)} values together hold with {coverage} %."
+            f"{answer.figures} values together hold with {coverage} %."
         )
     if answer.rounds == 1 and accelerators.of(answer.accelerator).counts_instructions:
         parts += _lines("One round cannot tell a small change from chance: take --rounds 2.")
@@ -89,37 +93,54 @@ def document(answer: Answer, base: str, change: str, runs: dict[str, list[str]])
         "sentence": answer.sentence,
         "moved": len(answer.moved),
         "stages": [_record(stage) for stage in answer.stages],
+        "cycles": [_record(each) for each in answer.cycles],
         "counters": [
             {**asdict(counter), "difference": counter.difference} for counter in answer.counters
         ],
     }
 
 
-def _record(stage: Stage) -> dict[str, Any]:
-    found = asdict(stage)
-    return {**found, "percent": stage.percent}
+def _record(found: Difference) -> dict[str, Any]:
+    return {**asdict(found), "percent": found.percent}
 
 
 def _table(stages: Sequence[Stage]) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="dim")
-    grid.add_column("packet", overflow="fold")
-    grid.add_column("stage", no_wrap=True)
-    timed = any(stage.interval for stage in stages)
-    for column in ("base", "change", "difference", *["interval"] * timed, "%"):
-        grid.add_column(column, justify="right", no_wrap=True)
+    grid = _grid(("packet", "stage"), stages)
     for stage in stages:
-        share = stage.percent
-        between = stage.interval
-        grid.add_row(
-            printable(_packet(stage)),
-            printable(f"{stage.direction} {stage.stage}"),
-            units.number(stage.before),
-            units.number(stage.before + stage.difference),
-            f"{stage.difference:+,.1f}",
-            *([f"{between.low:+,.0f} to {between.high:+,.0f}" if between else ""] * timed),
-            "" if share is None else f"{share:+.1f}",
-        )
+        names = printable(_packet(stage)), printable(f"{stage.direction} {stage.stage}")
+        grid.add_row(*names, *_figures(stage, stages))
     return grid
+
+
+def _cycles(counted: Sequence[Cycles]) -> Table:
+    grid = _grid(("benchmark", "kernel"), counted)
+    for each in counted:
+        names = printable(f"{_step(each)}, {each.node}"), f"cycles/{each.per}"
+        grid.add_row(*names, *_figures(each, counted))
+    return grid
+
+
+def _grid(names: tuple[str, str], rows: Sequence[Difference]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    grid.add_column(names[0], overflow="fold")
+    grid.add_column(names[1], no_wrap=True)
+    for column in ("base", "change", "difference", *["interval"] * _is_timed(rows), "%"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    return grid
+
+
+def _is_timed(rows: Sequence[Difference]) -> bool:
+    return any(row.interval for row in rows)
+
+
+def _figures(row: Difference, rows: Sequence[Difference]) -> Iterator[str]:
+    yield units.number(row.before)
+    yield units.number(row.before + row.difference)
+    yield f"{row.difference:+,.1f}"
+    if _is_timed(rows):
+        between = row.interval
+        yield f"{between.low:+,.0f} to {between.high:+,.0f}" if between else ""
+    yield "" if row.percent is None else f"{row.percent:+.1f}"
 
 
 def _counters(counters: Sequence[Moved]) -> Table:
@@ -129,7 +150,7 @@ def _counters(counters: Sequence[Moved]) -> Table:
     for column in ("base", "change"):
         grid.add_column(column, justify="right", no_wrap=True)
     for counter in counters:
-        place = f"{counter.transport} {counter.test} {units.size(counter.size)}, {counter.node}"
+        place = f"{_step(counter)}, {counter.node}"
         grid.add_row(
             printable(counter.counter),
             printable(place),
@@ -170,8 +191,11 @@ def _check(checked: Check) -> Iterator[RenderableType]:
 
 
 def _packet(stage: Stage) -> str:
-    where = f"{stage.transport} {stage.test} {units.size(stage.size)}"
-    return f"{stage.opcode} ({where}, {stage.node})"
+    return f"{stage.opcode} ({_step(stage)}, {stage.node})"
+
+
+def _step(found: Difference | Moved) -> str:
+    return f"{found.transport} {found.test} {units.size(found.size)}"
 
 
 def _lines(*texts: str, style: str = "") -> Iterator[RenderableType]:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cycles in kernel mode of two drivers, for each message: what no stage covers is in it, too.
+
+The processors count them from the start of the probe to its end. So those of starting and ending
+the benchmark are in them, on both sides, and all else that the kernel does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rocelab import metrics
+from rocelab.compare.difference import Difference, of_pairs, percents
+from rocelab.record import read
+
+_PLACE = ("tool", "test", "transport", "size", "node")
+_PER = {"per_message": "message", "per_packet": "packet"}
+"""By kind. A driver that sends fewer packets is not dearer for it, so messages come first."""
+
+
+@dataclass(frozen=True)
+class Cycles(Difference):
+    """Cycles of one machine in one step."""
+
+    per: str
+    """`message`, or `packet` where the benchmark does not count its messages."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is to be judged: where, of what, and the values of either side's rounds."""
+
+    place: tuple[str, str, str, int, str]
+    per: str
+    base: tuple[float, ...]
+    change: tuple[float, ...]
+
+
+def pairs(base: Sequence[Path], change: Sequence[Path]) -> tuple[Pair, ...]:
+    """Return what all rounds of both sides counted."""
+    sides = [_counted(paths) for paths in (base, change)]
+    found: dict[tuple[str, str, str, int, str], Pair] = {}
+    for kind, per in _PER.items():
+        for (place, of), values in sides[0].items():
+            other = sides[1].get((place, of))
+            if of == kind and other is not None and place not in found:
+                found[place] = Pair(place, per, values, other)
+    return tuple(found[place] for place in sorted(found))
+
+
+def _counted(
+    paths: Sequence[Path],
+) -> dict[tuple[tuple[str, str, str, int, str], str], tuple[float, ...]]:
+    """By place and kind: a value for each run, where all runs have one."""
+    found: dict[tuple[tuple[str, str, str, int, str], str], list[float]] = {}
+    for path in paths:
+        table = read.results(path).filter(
+            pl.col("metric") == metrics.KERNEL_CYCLES, pl.col("size").is_not_null()
+        )
+        for row in table.iter_rows(named=True):
+            tool, test, transport, size, node = (row[name] for name in _PLACE)
+            key = (tool, test, transport, size, node), row["kind"]
+            found.setdefault(key, []).append(row["value"])
+    return {key: tuple(values) for key, values in found.items() if len(values) == len(paths)}
+
+
+def judge(counted: Sequence[Pair], confidence: float) -> tuple[Cycles, ...]:
+    """Judge each pair; the largest difference first, those that did not move last."""
+    found = []
+    for pair in counted:
+        difference, interval, moved = of_pairs(pair.base, pair.change, confidence)
+        found.append(
+            Cycles(
+                *pair.place,
+                unit=metrics.CYCLES,
+                base=pair.base,
+                change=pair.change,
+                difference=difference,
+                interval=interval,
+                moved=moved,
+                per=pair.per,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (not each.moved, -abs(each.difference))))
+
+
+def sentence(cycles: Sequence[Cycles]) -> str:
+    """Return what moved, in percent; empty if none were counted."""
+    if not cycles:
+        return ""
+    parts = []
+    for per in _PER.values():
+        moved = [each for each in cycles if each.moved and each.per == per]
+        if moved:
+            parts.append(f"kernel cycles per {per} {percents(moved)}")
+    if not parts:
+        return "no difference in kernel cycles"
+    count = sum(each.moved for each in cycles)
+    rest = f" ({count} of {len(cycles)} moved)" if count < len(cycles) else ""
+    return f"{', '.join(parts)}{rest}"
