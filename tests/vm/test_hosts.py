@@ -19,10 +19,12 @@ import pytest
 import ssh_inventory
 import vmlab
 from command_line import rocelab
+from polling import wait_until
 from requirements import missing
 from rocelab.errors import MissingError
 from rocelab.record import results_table
 from rocelab.testbed import artifacts
+from rocelab.testbed.node.interface import MARK
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from sample_plan import three_transports
 
@@ -31,6 +33,7 @@ PLAN = three_transports("hosts", 'provider = "ssh"')
 _STATE = """
 modinfo -n rdma_rxe; cat /sys/module/rdma_rxe/srcversion 2>/dev/null
 rdma link; ip -br addr; ip rule
+grep -rhs "" /sys/class/infiniband/*/ports/1/gid_attrs/types | sort
 find /usr/local /var/lib/rocelab "/lib/modules/$(uname -r)/updates" /tmp -type f 2>/dev/null | sort
 """
 
@@ -108,8 +111,23 @@ def test_prepare_run_restore(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.M
     for node in hosts.testbed.nodes:
         assert node.run(["/usr/local/bin/mpibench", "--version"]).stdout.startswith("mpibench")
 
+    prepared_state = hosts.state()
+    first = hosts.testbed.nodes[0]
+    # without the mark by which a run ends what an earlier one left
+    server = first.start(["env", "-u", MARK, "ib_send_lat", "-d", "mine"])
+    try:
+        shown = ("rdma", "resource", "show", "ctx")
+        wait_until("it opens", lambda: "ib_send_lat" in first.run(shown, check=False).stdout)
+        refused = rocelab("run", str(plan), "--out", str(tmp_path), *where)
+    finally:
+        server.kill()
+    assert refused.returncode == 4, refused.stderr
+    assert "mine on left is in use" in refused.stderr
+    assert "ib_send_lat (process" in refused.stderr
+
     ran = rocelab("run", str(plan), "--out", str(tmp_path), *where, timeout=600)
     assert ran.returncode == 0, ran.stderr
+    assert hosts.state() == prepared_state, "the device of before has its GIDs of before"
     (run,) = tmp_path.glob("*-hosts")
     meta = json.loads((run / "run.json").read_text())
     assert (meta["testbed"]["provider"], meta["accelerator"]) == ("ssh", "tcg")

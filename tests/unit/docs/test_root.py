@@ -18,6 +18,7 @@ _NAMED = {
     "<asked>": {"devlink"},
     "<command>": {"rxecpu"},
     "<TAP>": {"linktap"},
+    "<add>": {"rdma"},
     # a server that drops root on its own, or one that setpriv(1) starts without it
     "<become>": {"vsftpd", "setpriv"},
 }

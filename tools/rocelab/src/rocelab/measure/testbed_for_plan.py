@@ -15,7 +15,8 @@ from rocelab.plans.plan import Plan, TestbedPlan
 from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
-from rocelab.testbed.node.prepare_node import offer_roce_v1
+from rocelab.testbed.node.endpoint import machines
+from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
 from rocelab.testbed.prepare_testbed import prepare_testbed
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.slurm import slurm_testbed
@@ -150,6 +151,9 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         )
     held.enter_context(lease.held(testbed.nodes))
     testbed.take_over()
+    if plan.roce_v1:
+        for machine in machines(testbed.nodes):
+            lease.at_end(machine, roce_v1_default(machine))
     _add_roce_v1(plan, testbed)
     return testbed
 
@@ -210,6 +214,6 @@ def _own_hosts(plan: Plan, hosts: Sequence[Host], say: Say) -> SshTestbed:
 
 
 def _add_roce_v1(plan: Plan, testbed: AnyTestbed) -> None:
-    """Let the testbed's devices offer RoCE v1 if the plan needs it."""
-    if plan.roce_v1:
+    """Let the devices of a testbed of ours offer RoCE v1 if the plan needs it."""
+    if plan.roce_v1 and not plan.testbed.provider.own_hosts:
         offer_roce_v1(testbed.over(TRANSPORTS["rxe-v1"]).nodes)

@@ -96,16 +96,20 @@ def borrowed(node: Node) -> LoadedDriver:
 
 
 def _users(node: Node, devices: Sequence[Device]) -> str:
-    """Name who uses the devices; empty if nobody does."""
-    names = {device.name for device in devices}
+    """Name who uses the devices or the module; empty if nobody does."""
+    if named := users(node, {device.name for device in devices}):
+        return named
+    held = node.run(["cat", f"{MODULE}/refcnt"], check=False).stdout.strip()
+    return "" if held in ("", "0") else "programs that have a device or its events open"
+
+
+def users(node: Node, devices: set[str]) -> str:
+    """Name the programs that have the devices open; empty if there are none."""
     found: dict[str, None] = {}
     # a program has a context from when it opens a device
     for kind in ("qp", "cm_id", "ctx"):
         said = node.root.run(["rdma", "-j", "resource", "show", kind], check=False).stdout
-        found |= dict.fromkeys(owners(said, names))
-    if not found:
-        held = node.run(["cat", f"{MODULE}/refcnt"], check=False).stdout.strip()
-        return "" if held in ("", "0") else "programs that have a device or its events open"
+        found |= dict.fromkeys(owners(said, devices))
     named = list(found)[:_MOST_NAMED]
     return ", ".join(named + ["…"] * (len(found) > len(named)))
 

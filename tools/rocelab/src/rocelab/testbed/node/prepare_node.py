@@ -17,6 +17,13 @@ DEVICE = "rxe0"
 PROBE_DIR = "/usr/local/bin"
 _PARAMETERS = "/sys/module/rdma_rxe/parameters"
 _ROCE_V1 = f"{_PARAMETERS}/roce_v1"
+_WITH_ROCE_V1 = f"""
+before=$(cat {_ROCE_V1}) && echo Y >{_ROCE_V1} || exit
+"$@"
+code=$?
+echo "$before" >{_ROCE_V1}
+exit $code
+"""
 
 
 def device_of(node: Node) -> str:
@@ -38,21 +45,41 @@ def add_device(node: Node, *, roce_v1: bool = False) -> None:
 
     With `roce_v1`, the device also has RoCE v1 GIDs until it is removed.
     """
+    name, netdev = device_of(node), node.link.netdev
+    add = ("rdma", "link", "add", name, "type", "rxe", "netdev", netdev)
     if roce_v1:
-        node.root.run(["modprobe", "rdma_rxe"])
-        if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
-            raise TestbedError(
-                f"the driver on {node.name} does not support RoCE v1",
-                cause="it is the stock driver, or from an older rocelab",
-                action="Load ours there (kernel/README.md), or remove rxe-v1 from the plan.",
-            )
-        node.root.run(["tee", _ROCE_V1], stdin="Y\n")
-    try:
-        name, netdev = device_of(node), node.link.netdev
-        node.root.run(["rdma", "link", "add", name, "type", "rxe", "netdev", netdev])
-    finally:
-        if roce_v1:
-            node.root.run(["tee", _ROCE_V1], stdin="N\n")
+        check_supports_roce_v1(node)
+        node.root.run(["sh", "-c", _WITH_ROCE_V1, "sh", *add])
+    else:
+        node.root.run(add)
+
+
+def check_supports_roce_v1(node: Node) -> None:
+    """Load the driver if necessary. Raises TestbedError if its devices cannot have v1 GIDs."""
+    node.root.run(["modprobe", "rdma_rxe"])
+    if node.run(["test", "-e", _ROCE_V1], check=False).returncode:
+        raise TestbedError(
+            f"the driver on {node.name} does not support RoCE v1",
+            cause="it is the stock driver, or from an older rocelab",
+            action="Load ours there (kernel/README.md), or remove rxe-v1 from the plan.",
+        )
+
+
+def roce_v1_default(node: Node) -> Sequence[str]:
+    """Return the command that gives new devices RoCE v1 GIDs or not, as it is now.
+
+    For a lease: a run that is killed may leave it changed.
+    """
+    now = node.run(["cat", _ROCE_V1]).stdout.strip()
+    return ("sh", "-c", 'echo "$1" >"$2"', "sh", "Y" if now == "Y" else "N", _ROCE_V1)
+
+
+def has_roce_v1(node: Node) -> bool:
+    """Whether the rxe device has RoCE v1 GIDs."""
+    types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
+    # entries without a GID cannot be read: grep fails, but its output is complete
+    listing = node.run(["grep", "-rhs", "", types], check=False).stdout
+    return "IB/RoCE v1" in listing.splitlines()
 
 
 def offer_roce_v1(nodes: Sequence[Node]) -> None:
@@ -61,10 +88,8 @@ def offer_roce_v1(nodes: Sequence[Node]) -> None:
     def one(machine: Node) -> None:
         # in sequence: nodes of one machine share a module and its parameter
         for node in (each for each in nodes if machine_of(each) is machine):
-            types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
-            # entries without a GID cannot be read: grep fails, but its output is complete
-            listing = node.run(["grep", "-rhs", "", types], check=False).stdout
-            if "IB/RoCE v1" not in listing.splitlines():
+            if not has_roce_v1(node):
+                check_supports_roce_v1(node)
                 remove_device(node)
                 add_device(node, roce_v1=True)
 

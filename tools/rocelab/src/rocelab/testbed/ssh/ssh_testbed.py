@@ -20,11 +20,20 @@ from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import control_network, lease, linktap, verbs_ports
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.hosts import loaded_driver
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.parallel import all_of, at_once
-from rocelab.testbed.node.prepare_node import DEVICE, add_device, driver_version
+from rocelab.testbed.node.prepare_node import (
+    DEVICE,
+    add_device,
+    check_supports_roce_v1,
+    driver_version,
+    has_roce_v1,
+    remove_device,
+    roce_v1_default,
+)
 from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
 from rocelab.testbed.ssh.connect import DRIVER_AND_PROBES, connected
@@ -44,6 +53,7 @@ _LEAST_REAL: tuple[accelerators.Name, ...] = ("tcg", "kvm", "native")
 
 
 _SSH_PORT = 22
+_ADD_AGAIN = 'rdma link delete "$1"; rdma link add "$1" type rxe netdev "$2"'
 
 
 class SshTestbed:
@@ -244,10 +254,11 @@ def _ends(
         if any(key in host.transports for host in hosts):
             others[key] = used_by(key)
     if any(transport.is_rxe for transport in transports):
+        roce_v1 = any(transport.is_rxe and transport.roce == 1 for transport in transports)
 
         def ready(end: Endpoint) -> None:
             hardware_roce.refuse(end)
-            _add_device(end)
+            _offer_device(end, roce_v1=roce_v1)
 
         at_once(ready, others.get("rxe", ends))
     if not _no_capture(nodes):
@@ -326,8 +337,11 @@ def _endpoint(node: UserNode, host: Host, key: str) -> Endpoint:
     return replace(end, device=device or DEVICE)
 
 
-def _add_device(node: Endpoint) -> None:
-    """Add an rxe device unless the host has one; the host's lease removes it again."""
+def _offer_device(node: Endpoint, *, roce_v1: bool) -> None:
+    """Add an rxe device unless the host has one; the host's lease undoes that.
+
+    One that lacks RoCE v1 GIDs is recreated if they are needed, and nobody uses it.
+    """
     if not driver_version(node):
         raise TestbedError(
             f"{node.name} does not run the instrumented rdma_rxe",
@@ -336,4 +350,21 @@ def _add_device(node: Endpoint) -> None:
         )
     if verbs_ports.find(node).soft is None:
         lease.at_end(node, ("rdma", "link", "delete", node.device))
-        add_device(node)
+    elif roce_v1 and not has_roce_v1(node):
+        check_supports_roce_v1(node)
+        if users := loaded_driver.users(node, {node.device}):
+            raise TestbedError(
+                f"{node.device} on {node.name} is in use",
+                cause=f"by {users}; rxe-v1 needs a device with RoCE v1 GIDs, so it would be "
+                "removed and added again",
+                action="Stop them, or remove rxe-v1 from the plan.",
+            )
+        lease.at_end(node, ("sh", "-c", _ADD_AGAIN, "sh", node.device, node.link.netdev))
+        remove_device(node)
+    else:
+        return
+    if roce_v1:
+        check_supports_roce_v1(node)
+        # the last note is carried out first
+        lease.at_end(node, roce_v1_default(node))
+    add_device(node, roce_v1=roce_v1)
