@@ -13,11 +13,12 @@ from typing import Any, cast
 import pytest
 
 from fake_testbed import FakeTestbed
-from rocelab.errors import TestbedError, UsageError
+from rocelab.errors import ExitCode, TestbedError, UsageError
 from rocelab.measure import driver_turns, host_turns
 from rocelab.measure.progress import Silent
 from rocelab.plans import plan_file, side
 from rocelab.plans.catalog import Provider
+from rocelab.plans.plan import Plan
 from rocelab.plans.side import Side
 from rocelab.testbed.hosts import driver_turn
 from rocelab.testbed.node import Completed, Node
@@ -71,7 +72,8 @@ def test_hosts_with_different_kernels() -> None:
 class Recorded:
     """Machines that note which side they carry (…driver_turns.Turns)."""
 
-    def __init__(self) -> None:
+    def __init__(self, accelerator: str = "native") -> None:
+        self.accelerator = accelerator
         self.carried: list[str] = []
         self.up = True
 
@@ -85,7 +87,7 @@ class Recorded:
     def carrying(self, side: Side, driver: str) -> Iterator[FakeTestbed]:
         assert driver == side.text
         self.carried.append(driver)
-        yield FakeTestbed(accelerator="native")
+        yield FakeTestbed(accelerator=self.accelerator)
 
     def down(self) -> None:
         self.up = False
@@ -112,6 +114,30 @@ def test_each_round_has_both_sides_in_seeded_order(
     rounds = [tuple(orders[0][n : n + 2]) for n in range(0, 12, 2)]
     assert {tuple(sorted(each)) for each in rounds} == {("delay", "instrumented")}
     assert len(set(rounds)) == 2
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "iterations"), [("native", 3000), ("tcg", 3000), ("icount", 300)]
+)
+def test_fewer_messages_where_instructions_are_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accelerator: str, iterations: int
+) -> None:
+    """As the plan says; in real time what starts and ends a benchmark weighs less."""
+    benchmark = replace(PLAN.benchmarks[0], iterations=3000, counted_iterations=300)
+    plan = replace(PLAN, benchmarks=(benchmark,))
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    ran: list[Plan] = []
+
+    def run(plan: Plan, *_: object, **__: object) -> SimpleNamespace:
+        ran.append(plan)
+        return SimpleNamespace(ended_by="", error=None, exit_code=ExitCode.OK, path=tmp_path)
+
+    monkeypatch.setattr(driver_turns.runner, "run", run)
+    made = Recorded(accelerator)
+    driver_turns.measure(
+        *(plan, SIDES, made.drivers(SIDES), made), out=tmp_path, rounds=1, progress=Silent()
+    )
+    assert [each.benchmarks[0].iterations for each in ran] == [iterations] * 2
 
 
 @pytest.fixture

@@ -48,14 +48,17 @@ def test_only_its_own_testbed_is_taken_down(
 def test_counted_instructions_are_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accelerator: str, cells: int
 ) -> None:
-    """The plan may ask for fewer repetitions there; run.json has the number that ran."""
+    """The plan may ask for less there; run.json has the numbers that ran."""
     testbed = Testbed(accelerator=accelerator)
     monkeypatch.setattr(testbed_for_plan, "running", lambda *_: testbed)
-    plan = replace(PLAN, repetitions=3, counted_repetitions=1)
+    benchmark = replace(PLAN.benchmarks[0], iterations=3000, counted_iterations=300)
+    plan = replace(PLAN, repetitions=3, counted_repetitions=1, benchmarks=(benchmark,))
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
     outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=Silent())
     assert outcome.ok == cells
-    assert RunFolder.open(outcome.path).plan().repetitions == cells
+    ran = RunFolder.open(outcome.path).plan()
+    assert ran.repetitions == cells
+    assert ran.benchmarks[0].iterations == (300 if accelerator == "icount" else 3000)
 
 
 def test_its_testbed_is_taken_down_after_an_error(

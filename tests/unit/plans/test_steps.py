@@ -31,6 +31,18 @@ def test_large_messages_have_fewer_iterations() -> None:
     assert [found.iterations_of(size) for size in found.sizes] == [10000, 10000, 1000, 1000]
 
 
+def test_emulated_nodes_may_have_fewer_iterations() -> None:
+    """Where instructions are counted; a bound for large messages stays."""
+    found = bench(
+        'test = "latency"\nsizes = [4, 65536]\niterations = 10000\ncounted_iterations = 300\n'
+        "large_iterations = 1000\n"
+    )
+    counted = found.where_counted()
+    assert [found.iterations_of(size) for size in found.sizes] == [10000, 1000]
+    assert [counted.iterations_of(size) for size in found.sizes] == [300, 1000]
+    assert counted.where_counted() == counted
+
+
 def test_a_volume_bounds_the_iterations() -> None:
     """IMB: 1000, or as many as fit in 40 MiB; ours are never fewer than ten."""
     found = bench(
@@ -40,7 +52,7 @@ def test_a_volume_bounds_the_iterations() -> None:
     assert [found.iterations_of(size) for size in found.sizes] == [1000, 1000, 640, 40, 10]
 
 
-@pytest.mark.parametrize("line", ["large_iterations = 9", "volume = 0"])
+@pytest.mark.parametrize("line", ["large_iterations = 9", "counted_iterations = 9", "volume = 0"])
 def test_too_few_are_refused(line: str) -> None:
     with pytest.raises(UsageError, match=line.split(" ", maxsplit=1)[0]):
         bench(f'test = "latency"\nsizes = [4]\n{line}\n')

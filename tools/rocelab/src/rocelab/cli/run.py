@@ -120,12 +120,12 @@ def _ended(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
-    """Print what the plan will do; the number of repetitions may depend on the accelerator."""
+    """Print what the plan will do; how often, and how much, may depend on the accelerator."""
     from rocelab.plans.forecast import Forecast
     from rocelab.record import earlier_cells
 
     cases: dict[str, tuple[Plan, bool | None]] = {"": (plan, None)}
-    if repeated and plan.counted_repetitions not in (None, plan.repetitions):
+    if repeated and plan.where_counted() != plan:
         if plan.testbed.icount:
             cases = {"": (plan.where_counted(), True)}
         elif not plan.testbed.provider.own_hosts and not plan.testbed.native:

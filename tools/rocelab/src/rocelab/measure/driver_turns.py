@@ -193,8 +193,11 @@ def rounds_of(plan: Plan, testbed: Testbed, asked: int | None) -> int:
     """Return how often each side is measured: as asked, or as the plan says for that clock."""
     if asked:
         return asked
-    counts = accelerators.of(testbed.accelerator).counts_instructions
-    return plan.where_counted().repetitions if counts else plan.repetitions
+    return (plan.where_counted() if _counts(testbed) else plan).repetitions
+
+
+def _counts(testbed: Testbed) -> bool:
+    return accelerators.of(testbed.accelerator).counts_instructions
 
 
 def base_first(seed: int, number: int) -> bool:
@@ -264,7 +267,8 @@ def _once(
     where = plan.testbed
     if isinstance(testbed, VirtualTestbed):
         where = replace(where, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
-    once = replace(plan, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
+    fitted = plan.where_counted() if _counts(testbed) else plan
+    once = replace(fitted, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
     outcome = runner.run(once, testbed, out, progress=progress, one_of_several=True)
     if outcome.ended_by:
         raise KeyboardInterrupt(outcome.ended_by)

@@ -149,6 +149,8 @@ class Benchmark:
     """What happens on the data link in each step."""
     large_iterations: int | None = None
     """Messages per size above 8 KiB, as OSU's benchmarks have it; None: `iterations`."""
+    counted_iterations: int | None = None
+    """`iterations` on nodes that count instructions; None: no other number."""
     volume: int | None = None
     """The most bytes of messages per size, as IMB has it: fewer iterations; None: no limit."""
     depth: int | None = None
@@ -159,6 +161,10 @@ class Benchmark:
     """Receives that the server keeps posted; None: the tool's choice."""
     optional: bool = False
     """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
+
+    def where_counted(self) -> Benchmark:
+        """Return the benchmark for nodes that count instructions, which need fewer messages."""
+        return replace(self, iterations=self.counted_iterations or self.iterations)
 
     @property
     def ends_with_error(self) -> bool:
@@ -244,7 +250,11 @@ class Plan:
 
     def where_counted(self) -> Plan:
         """Return the plan for nodes that count instructions, which need not be repeated."""
-        return replace(self, repetitions=self.counted_repetitions or self.repetitions)
+        return replace(
+            self,
+            repetitions=self.counted_repetitions or self.repetitions,
+            benchmarks=tuple(benchmark.where_counted() for benchmark in self.benchmarks),
+        )
 
     def cells(self) -> tuple[Cell, ...]:
         """Return all cells in the order in which they run, which depends only on the plan.

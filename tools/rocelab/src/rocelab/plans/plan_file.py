@@ -250,6 +250,7 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
         service_level=_service(table, "service_level", tool, 15),
         faults=_faults(table, test, transports, testbed),
         large_iterations=_optional(table, "large_iterations", FEWEST_ITERATIONS, 10_000_000),
+        counted_iterations=_optional(table, "counted_iterations", FEWEST_ITERATIONS, 10_000_000),
         volume=_optional(table, "volume", 1, 1 << 50),
         depth=_depth(table, tool),
         retry_count=_retry_count(table, test),
