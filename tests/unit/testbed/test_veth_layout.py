@@ -139,12 +139,15 @@ def test_this_machines_accelerator(model: str, flags: str, accelerator: str) -> 
 def test_a_shared_document_is_split_by_device() -> None:
     one = json.loads((DATA / "rxestat-0.1-write_lat-64.json").read_text())
     other = [{**row, "dev": "rxe1"} for row in one["rows"][:1]]
-    text = json.dumps({**one, "rows": [*one["rows"], *other]})
+    events = {"event": "cycles", "count": 9000, "counted_share": 1}
+    whole = {**one, "node": "n1+n2", "accelerator": "kvm", "kernel_events": events}
+    text = json.dumps({**whole, "rows": [*one["rows"], *other]})
     for node, device, rows in (("n1", "rxe0", len(one["rows"])), ("n2", "rxe1", 1)):
         split = run_rxestat._part(text, node, device)
         part = json.loads(split)
         assert (part["node"], len(part["rows"])) == (node, rows)
-        assert rxestat_document.parse_text(split).lost == one["lost"]
+        found = rxestat_document.parse_text(split)
+        assert (found.lost, found.cycles, found.machine) == (one["lost"], 9000, "n1+n2")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"rows": 1}', '{"rows": [{}], "packets": []}'])
