@@ -16,7 +16,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+import planted
 from command_line import rocelab
+from planted import Edit, dearer
 from polling import wait_until
 from requirements import missing
 from rocelab import metrics, stage_table
@@ -217,3 +219,31 @@ def test_enough_rounds(testbed: QemuTestbed, words: list[str]) -> None:
         assert 0 < stage["interval"]["low"] <= stage["difference"] <= stage["interval"]["high"]
     assert "icrc of sent packets +" in document["sentence"]
     assert "emulated ns" in document["sentence"]
+
+
+ICRC = ("tx", "icrc")
+
+
+@pytest.mark.long
+def test_the_first_patch_of_a_series(
+    testbed: QemuTestbed, words: list[str], tmp_path: Path
+) -> None:
+    """The second of two patches is found, over three comparisons of ten pairs.
+
+    Only what takes over ten times as long is beyond the threshold: no chance of emulated times is.
+    """
+    before = state(testbed.nodes)
+    file, anchor, after = planted.STAGES[ICRC]
+    wait = f"for (u64 end = ktime_get_ns() + {DELAY_NS}; ktime_get_ns() < end;) cpu_relax();"
+    steps = [[dearer(ICRC, 1)], [Edit(file, anchor, wait, after)]]
+    series = planted.write(tmp_path / "series", *steps)
+    options = ("--bisect", "--threshold", "1000", "--rounds", "10", "--json")
+    done = rocelab(*words, *options, "instrumented", str(series), timeout=7200)
+    assert done.returncode == ExitCode.FINDINGS, done.stderr
+    assert state(testbed.nodes) == before
+    document = json.loads(done.stdout)
+    assert document["first"] == "0002-Step.patch"
+    assert document["change"]["side"] == f"{series}, 2 of 2"
+    check_delay(document)
+    # the base is measured again for each number of patches: its times are of those minutes
+    assert len(list(tmp_path.glob("*-ab/*-base"))) == 3 * 10
