@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 import planted
 from command_line import rocelab
+from driver_state import state
 from planted import Edit, dearer
 from polling import wait_until
 from requirements import missing
@@ -47,19 +47,6 @@ iterations = 60
 qp_timeout = 18
 events = true
 """
-# what exchanging the driver touches
-_STATE = r"""
-modinfo -n rdma_rxe; sha256sum "$(modinfo -n rdma_rxe)"
-cat /sys/module/rdma_rxe/srcversion
-find /sys/module/rdma_rxe/parameters -type f -perm -200 | sort | xargs grep -H ''
-rdma link; sysctl net.core.rmem_default
-find /sys/class/infiniband/*/ports/1/gid_attrs/types -type f | xargs grep -hs ''
-find /tmp /run -maxdepth 1 -name 'rocelab-*'
-"""
-
-
-def state(nodes: Sequence[Node]) -> list[str]:
-    return [node.run(["sh", "-c", _STATE]).stdout for node in nodes]
 
 
 def source(node: Node) -> str:

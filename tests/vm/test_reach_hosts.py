@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+import driver_state
+from command_line import rocelab
 from requirements import missing
 from rocelab.errors import ExitCode, TestbedError
 from rocelab.measure import runner, testbed_for_plan
@@ -227,6 +229,53 @@ def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: P
         assert step["proof"]["ok"]
     assert not list(outcome.path.rglob("wire.pcap"))
     assert "Nothing captured the link" in build(outcome.path).read_text()
+
+
+AB_PLAN = """
+[plan]
+name = "ab-sudo"
+repetitions = 1
+transports = ["rxe-v2"]
+probes = ["rxestat"]
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+events = true
+"""
+AB_HOSTS = """
+[[host]]
+name = "{name}"
+host = "{name}"
+port = {port}
+user = "{user}"
+netdev = "data0"
+"""
+
+
+@pytest.mark.long
+def test_ab_with_sudo(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:
+    """A user who becomes root by sudo exchanges the driver, which comes back."""
+    plan, hosts = tmp_path / "plan.toml", tmp_path / "hosts.toml"
+    plan.write_text(AB_PLAN)
+    named = [AB_HOSTS.format(name=name, port=_PORT, user=_USER) for name in ("first", "second")]
+    hosts.write_text("".join(named))
+    before = driver_state.state(testbed.nodes)
+    words = ("ab", "--inventory", str(hosts), "--plan", str(plan), "--out", str(tmp_path))
+    sides = ("instrumented", "instrumented+sysctl:net.core.rmem_default=250000")
+    with a_user(list(testbed.nodes), sudo="ALL=(ALL) NOPASSWD: ALL"):
+        done = rocelab(*words, "--rounds", "1", "--json", *sides, timeout=1200)
+        for node in testbed.nodes:
+            assert node.run(("find", f"/home/{_USER}", "-name", "*rocelab*")).stdout == ""
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert driver_state.state(testbed.nodes) == before
+    document = json.loads(done.stdout)
+    assert document["sentence"].startswith("1 round cannot tell")
+    assert document["stages"]
 
 
 def test_control_by_ipv6_alone(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:
