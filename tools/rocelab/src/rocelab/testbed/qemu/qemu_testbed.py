@@ -278,6 +278,13 @@ def check_host(nodes: int, memory_mb: int, folder: Path, *, more_mb: int = 0) ->
                 cause="`make setup` has not run on this machine",
                 action=f"Run `make setup`, or install Debian's package {package}.",
             )
+    free = shutil.disk_usage(folder).free // 2**20
+    if free < _DISK_MB:
+        raise MissingError(
+            f"{folder} has {free} MiB free, captures and consoles need {_DISK_MB} MiB",
+            cause="the disk is nearly full",
+            action="Free some space on that disk.",
+        )
     need = nodes * (memory_mb + _QEMU_OVERHEAD_MB) + _HOST_RESERVE_MB
     need += more_mb + _QEMU_OVERHEAD_MB if more_mb else 0
     have = _memory_available_mb()
@@ -286,13 +293,6 @@ def check_host(nodes: int, memory_mb: int, folder: Path, *, more_mb: int = 0) ->
             f"{nodes} nodes of {memory_mb} MiB need {need} MiB of memory, {have} MiB are available",
             cause="other programs use the memory",
             action="Close some, or give the nodes less with `rocelab up --memory MIB`.",
-        )
-    free = shutil.disk_usage(folder).free // 2**20
-    if free < _DISK_MB:
-        raise MissingError(
-            f"{folder} has {free} MiB free, captures and consoles need {_DISK_MB} MiB",
-            cause="the disk is nearly full",
-            action="Free some space on that disk.",
         )
 
 
