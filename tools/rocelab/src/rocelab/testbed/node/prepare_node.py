@@ -18,6 +18,7 @@ PROBE_DIR = "/usr/local/bin"
 _PARAMETERS = "/sys/module/rdma_rxe/parameters"
 _ROCE_V1 = f"{_PARAMETERS}/roce_v1"
 _WITH_ROCE_V1 = f"""
+modprobe rdma_rxe
 before=$(cat {_ROCE_V1}) && echo Y >{_ROCE_V1} || exit
 "$@"
 code=$?
@@ -43,12 +44,12 @@ def remove_device(node: Node) -> None:
 def add_device(node: Node, *, roce_v1: bool = False) -> None:
     """Add the rxe device to the data interface; this loads the driver if necessary.
 
-    With `roce_v1`, the device also has RoCE v1 GIDs until it is removed.
+    With `roce_v1`, which the driver must support, the device also has RoCE v1 GIDs until it is
+    removed.
     """
     name, netdev = device_of(node), node.link.netdev
     add = ("rdma", "link", "add", name, "type", "rxe", "netdev", netdev)
     if roce_v1:
-        check_supports_roce_v1(node)
         node.root.run(["sh", "-c", _WITH_ROCE_V1, "sh", *add])
     else:
         node.root.run(add)
@@ -68,8 +69,10 @@ def check_supports_roce_v1(node: Node) -> None:
 def roce_v1_default(node: Node) -> Sequence[str]:
     """Return the command that gives new devices RoCE v1 GIDs or not, as it is now.
 
-    For a lease: a run that is killed may leave it changed.
+    For a lease: a run that is killed may leave it changed. Raises TestbedError as
+    `check_supports_roce_v1` does.
     """
+    check_supports_roce_v1(node)
     now = node.run(["cat", _ROCE_V1]).stdout.strip()
     return ("sh", "-c", 'echo "$1" >"$2"', "sh", "Y" if now == "Y" else "N", _ROCE_V1)
 

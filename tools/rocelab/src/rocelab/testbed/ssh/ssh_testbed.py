@@ -28,7 +28,6 @@ from rocelab.testbed.node.parallel import all_of, at_once
 from rocelab.testbed.node.prepare_node import (
     DEVICE,
     add_device,
-    check_supports_roce_v1,
     driver_version,
     has_roce_v1,
     remove_device,
@@ -348,23 +347,31 @@ def _offer_device(node: Endpoint, *, roce_v1: bool) -> None:
             cause="the host is not prepared, or its stock driver was loaded again",
             action="Run `rocelab hosts prepare`.",
         )
-    if verbs_ports.find(node).soft is None:
-        lease.at_end(node, ("rdma", "link", "delete", node.device))
-    elif roce_v1 and not has_roce_v1(node):
-        check_supports_roce_v1(node)
-        if users := loaded_driver.users(node, {node.device}):
-            raise TestbedError(
-                f"{node.device} on {node.name} is in use",
-                cause=f"by {users}; rxe-v1 needs a device with RoCE v1 GIDs, so it would be "
-                "removed and added again",
-                action="Stop them, or remove rxe-v1 from the plan.",
-            )
-        lease.at_end(node, ("sh", "-c", _ADD_AGAIN, "sh", node.device, node.link.netdev))
-        remove_device(node)
-    else:
+    has_device = verbs_ports.find(node).soft is not None
+    if has_device and (not roce_v1 or has_roce_v1(node)):
         return
+    # the last one is carried out first
+    undo: list[Sequence[str]] = [
+        ("sh", "-c", _ADD_AGAIN, "sh", node.device, node.link.netdev)
+        if has_device
+        else ("rdma", "link", "delete", node.device)
+    ]
     if roce_v1:
-        check_supports_roce_v1(node)
-        # the last note is carried out first
-        lease.at_end(node, roce_v1_default(node))
+        undo.append(roce_v1_default(node))
+    if has_device:
+        _refuse_users(node)
+    for command in undo:
+        lease.at_end(node, command)
+    if has_device:
+        remove_device(node)
     add_device(node, roce_v1=roce_v1)
+
+
+def _refuse_users(node: Endpoint) -> None:
+    if users := loaded_driver.users(node, {node.device}):
+        raise TestbedError(
+            f"{node.device} on {node.name} is in use",
+            cause=f"by {users}; rxe-v1 needs a device with RoCE v1 GIDs, so it would be removed "
+            "and added again",
+            action="Stop them, or remove rxe-v1 from the plan.",
+        )
