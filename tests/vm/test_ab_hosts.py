@@ -17,7 +17,7 @@ import pytest
 
 import planted
 from command_line import rocelab
-from driver_state import state
+from hosts_compared import PLAN, state
 from planted import Edit, dearer
 from polling import wait_until
 from requirements import missing
@@ -30,23 +30,6 @@ from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from vmlab import LINE
 
 DELAY_NS = 2_000_000
-PLAN = """
-[plan]
-name = "ab-hosts"
-repetitions = 1
-seed = 1
-transports = ["rxe-v2"]
-probes = ["rxestat"]
-[testbed]
-provider = "ssh"
-[[benchmark]]
-tool = "perftest"
-test = "send_bw"
-sizes = [64]
-iterations = 60
-qp_timeout = 18
-events = true
-"""
 
 
 def source(node: Node) -> str:

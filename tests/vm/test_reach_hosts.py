@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-import driver_state
+import hosts_compared
 from command_line import rocelab
 from requirements import missing
 from rocelab.errors import ExitCode, TestbedError
@@ -231,22 +231,6 @@ def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: P
     assert "Nothing captured the link" in build(outcome.path).read_text()
 
 
-AB_PLAN = """
-[plan]
-name = "ab-sudo"
-repetitions = 1
-transports = ["rxe-v2"]
-probes = ["rxestat"]
-[testbed]
-provider = "ssh"
-[[benchmark]]
-tool = "perftest"
-test = "send_bw"
-sizes = [64]
-iterations = 60
-qp_timeout = 18
-events = true
-"""
 AB_HOSTS = """
 [[host]]
 name = "{name}"
@@ -261,10 +245,10 @@ netdev = "data0"
 def test_ab_with_sudo(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) -> None:
     """A user who becomes root by sudo exchanges the driver, which comes back."""
     plan, hosts = tmp_path / "plan.toml", tmp_path / "hosts.toml"
-    plan.write_text(AB_PLAN)
+    plan.write_text(hosts_compared.PLAN)
     named = [AB_HOSTS.format(name=name, port=_PORT, user=_USER) for name in ("first", "second")]
     hosts.write_text("".join(named))
-    before = driver_state.state(testbed.nodes)
+    before = hosts_compared.state(testbed.nodes)
     words = ("ab", "--inventory", str(hosts), "--plan", str(plan), "--out", str(tmp_path))
     sides = ("instrumented", "instrumented+sysctl:net.core.rmem_default=250000")
     with a_user(list(testbed.nodes), sudo="ALL=(ALL) NOPASSWD: ALL"):
@@ -272,7 +256,7 @@ def test_ab_with_sudo(testbed: QemuTestbed, ssh_config: Path, tmp_path: Path) ->
         for node in testbed.nodes:
             assert node.run(("find", f"/home/{_USER}", "-name", "*rocelab*")).stdout == ""
     assert done.returncode == ExitCode.OK, done.stderr
-    assert driver_state.state(testbed.nodes) == before
+    assert hosts_compared.state(testbed.nodes) == before
     document = json.loads(done.stdout)
     assert document["sentence"].startswith("1 round cannot tell")
     assert document["stages"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What exchanging the driver of a host touches."""
+"""For tests of `rocelab ab --inventory`: a short plan, and what exchanging a driver touches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from collections.abc import Sequence
 
 from rocelab.testbed.node import Node
 
+PLAN = """
+[plan]
+name = "ab-hosts"
+repetitions = 1
+seed = 1
+transports = ["rxe-v2"]
+probes = ["rxestat"]
+[testbed]
+provider = "ssh"
+[[benchmark]]
+tool = "perftest"
+test = "send_bw"
+sizes = [64]
+iterations = 60
+qp_timeout = 18
+events = true
+"""
 _STATE = r"""
 modinfo -n rdma_rxe; sha256sum "$(modinfo -n rdma_rxe)"
 cat /sys/module/rdma_rxe/srcversion
