@@ -25,8 +25,8 @@ TOLERANCE = 0.001
 INSTRUCTIONS = 6
 """Absolute tolerance of a stage: slabs are fuller in one boot than in the other."""
 REFILLED = 30
-"""The same of `alloc`: a refill of its slab takes 36,900, and of 4,194 packets of 4 KiB 255 to 280
-meet one. 6.02 was seen once in eight times."""
+"""The same of `alloc` of the largest packets: a refill of its slab takes 36,900, and of 4,194
+packets of 4 KiB 255 to 280 meet one. 6.02 was seen once in eight times."""
 WAITING = "queue"
 WAITING_TOLERANCE = 0.02
 """Excluded: waiting in a queue depends on other work and is no cost of the driver."""
@@ -100,7 +100,7 @@ def test_two_boots_give_the_same_stage_means(machines: list[Node]) -> None:
         allowed = max(TOLERANCE * mean, INSTRUCTIONS)
         if key[-1] == WAITING:
             allowed = WAITING_TOLERANCE * mean
-        elif key[-1] == "alloc":
+        elif (key[0], key[-1]) == (max(SIZES), "alloc"):
             allowed = REFILLED
         if abs(second[key] - mean) > allowed:
             apart[key] = (mean, second[key])
