@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from rocelab.compare.driver_change import Answer, judge, rounds_needed
 from rocelab.errors import CellError
@@ -251,6 +253,20 @@ def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
     assert written["per"] == "message"
     assert written["moved"] is True
     assert written["percent"] == pytest.approx(3.1, abs=0.05)
+
+
+def test_cycles_on_a_narrow_terminal(tmp_path: Path) -> None:
+    """60 columns: no figure is cut, and the benchmark is named."""
+    base = cycled(tmp_path / "base", {"per_message": STEADY})
+    other = [value - 300 - number % 3 for number, value in enumerate(STEADY)]
+    found = judge(base, cycled(tmp_path / "change", {"per_message": other}))
+    screen = StringIO()
+    Console(width=60, file=screen).print(ab_tables.render(found, "a", "b", ()))
+    text = screen.getvalue()
+    (line,) = (line for line in text.splitlines() if line.startswith("cycles/"))
+    assert line.split()[-7:] == ["9,960", "9,659", "-301.0", "-302", "to", "-300", "-3.0"]
+    assert "send_lat" in text
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
 
 
 def test_cycles_that_are_as_before(tmp_path: Path) -> None:

@@ -113,17 +113,18 @@ def _table(stages: Sequence[Stage]) -> Table:
 
 
 def _cycles(counted: Sequence[Cycles]) -> Table:
-    grid = _grid(("benchmark", "kernel"), counted)
+    grid = _grid(("kernel",), counted)
     for each in counted:
-        names = printable(f"{_step(each)}, {each.node}"), f"cycles/{each.per}"
-        grid.add_row(*names, *_figures(each, counted))
+        what = f"cycles/{each.per} ({_step(each)}, {each.node})"
+        grid.add_row(printable(what), *_figures(each, counted))
     return grid
 
 
-def _grid(names: tuple[str, str], rows: Sequence[Difference]) -> Table:
+def _grid(names: Sequence[str], rows: Sequence[Difference]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim")
     grid.add_column(names[0], overflow="fold")
-    grid.add_column(names[1], no_wrap=True)
+    for name in names[1:]:
+        grid.add_column(name, no_wrap=True)
     for column in ("base", "change", "difference", *["interval"] * _is_timed(rows), "%"):
         grid.add_column(column, justify="right", no_wrap=True)
     return grid
