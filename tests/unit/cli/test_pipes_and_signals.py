@@ -34,6 +34,25 @@ def test_a_reader_that_has_enough(capture: str, words: list[str], code: int) -> 
     assert plain.returncode == code
 
 
+def test_a_signal_while_the_end_is_shown() -> None:
+    """No traceback, either."""
+    command = [sys.executable, "-c", SHOWS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
+# of a command that fails
+SHOWS = """
+import os, signal, sys
+from unittest import mock
+from rocelab.cli import app
+sys.argv[1:] = ["report", "/none"]
+with mock.patch.object(app, "_failed", lambda _: os.kill(os.getpid(), signal.SIGTERM)):
+    app.main()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_says_what_is_kept(number: signal.Signals) -> None:
     """Also while a command waits for its input."""

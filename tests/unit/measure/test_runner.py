@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import shutil
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import polars as pl
@@ -47,6 +51,7 @@ transports = ["rxe-v2"]
     "fake.toml",
 )
 CELLS = [cell.name for cell in PLAN.cells()]
+_OURS = str(Path(runner.__file__).parents[1])
 
 
 class Watcher(Silent):
@@ -498,7 +503,7 @@ def test_three_transports_fit_a_terminal_too() -> None:
 
 
 def test_two_runs_in_the_same_second_get_two_folders(tmp_path: Path) -> None:
-    paths = {RunFolder.create(tmp_path, PLAN).path for _ in range(5)}
+    paths = {RunFolder.create(tmp_path, PLAN, {}).path for _ in range(5)}
     assert len(paths) == 5
 
 
@@ -560,3 +565,53 @@ def test_remaining_time_is_estimated_from_similar_cells() -> None:
     estimate.add(fast, 2)
     assert estimate.left([slow, fast, fast]) == 14
     assert estimate.left([]) == 0
+
+
+class _Interrupting:
+    """Raises KeyboardInterrupt as a signal's handler does: at line `at` of those run in rocelab."""
+
+    def __init__(self, at: int = -1) -> None:
+        self.at = at
+        self.passed = 0
+        self.first: dict[tuple[str, int], int] = {}
+        """When each line ran for the first time."""
+
+    def __enter__(self) -> _Interrupting:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: FrameType, event: str, arg: object) -> Any:
+        del event, arg
+        return self._line if _OURS in frame.f_code.co_filename else None
+
+    def _line(self, frame: FrameType, event: str, arg: object) -> Any:
+        del arg
+        if event == "line":
+            self.passed += 1
+            self.first.setdefault((frame.f_code.co_filename, frame.f_lineno), self.passed)
+        if self.passed == self.at:
+            sys.settrace(None)
+            raise KeyboardInterrupt("SIGTERM")
+        return self._line
+
+
+def test_interrupted_at_any_line(tmp_path: Path) -> None:
+    """A run that was announced never stays `running`; each can be continued."""
+    with _Interrupting() as whole:
+        runner.run(PLAN, FakeTestbed(), tmp_path / "whole")
+    for at in random.Random(626).sample(sorted(whole.first.values()), 60):
+        watcher = Watcher()
+        out = tmp_path / str(at)
+        with _Interrupting(at), suppress(KeyboardInterrupt):
+            runner.run(PLAN, FakeTestbed(), out, progress=watcher)
+        for path in out.glob("*"):
+            if not any(path.iterdir()):
+                path.rmdir()  # the line after it was made
+                continue
+            allowed = {"interrupted", "complete"} | ({"killed"} if watcher.kept < 0 else set())
+            assert RunFolder(path).meta()["status"] in allowed
+            resumed = runner.run(PLAN, FakeTestbed(), out, resume=path)
+            assert (resumed.exit_code, resumed.ok) == (ExitCode.OK, len(CELLS))

@@ -80,7 +80,7 @@ def run_folder(folder: Path, driver: str) -> Path:
     moved = {"n1": one, "n2": one}
     judged = prove(cell.transport, moved, Frames(), measured)
     assert judged.ok, judged.failures()
-    run = RunFolder.create(folder, plan)
+    run = RunFolder.create(folder, plan, {})
     meta = Synthetic(accelerator="native").meta()
     for node in meta["nodes"].values():
         node["adapter"] = {"device": "mlx5_0", "driver": driver, "active_mtu": 1024}

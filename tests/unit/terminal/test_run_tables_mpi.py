@@ -43,7 +43,7 @@ def shown(folder: Path) -> str:
         *means,
     ]
     plan = plan_file.from_toml(PLAN, "mpi.toml")
-    run = RunFolder.create(folder, plan)
+    run = RunFolder.create(folder, plan, {})
     run.write_meta({"plan": plan.to_dict(), "accelerator": "native"})
     size = pl.when(pl.col("size") != OF_ALL).then("size")
     table(lines).with_columns(size=size).write_parquet(run.path / "results.parquet")
@@ -70,7 +70,7 @@ def test_tools_with_a_test_of_one_name(tmp_path: Path) -> None:
         f'[[benchmark]]\ntool = "{tool}"\ntest = "latency"\nsizes = [8]\n' for tool in tools
     )
     plan = plan_file.from_toml(text, "mpi.toml")
-    run = RunFolder.create(tmp_path, plan)
+    run = RunFolder.create(tmp_path, plan, {})
     run.write_meta({"plan": plan.to_dict(), "accelerator": "native"})
     table(
         [

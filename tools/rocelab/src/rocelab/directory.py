@@ -147,7 +147,9 @@ class Directory:
                     os.fsync(file.fileno())
                 os.replace(part, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             except BaseException:
-                os.unlink(part, dir_fd=self._fd)
+                # an interrupt may come just after the renaming
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=self._fd)
                 raise
 
     def rename(self, old: str, new: str) -> None:

@@ -87,11 +87,15 @@ def _clean_up_on_signals() -> None:
 def main() -> None:
     """Run the command line; every error ends in a message and a documented exit code."""
     _clean_up_on_signals()
-    code = _run()
     try:
-        streams.flush()
-    except OSError as error:
-        code = _failed(error)
+        code = _run()
+        try:
+            streams.flush()
+        except OSError as error:
+            code = _failed(error)
+    except KeyboardInterrupt:
+        # it came while the command's end was shown
+        code = ExitCode.INTERRUPTED
     console.leave(code)
 
 

@@ -84,18 +84,21 @@ def run(
     described = _describe(testbed)
     if resume is None:
         plan, lacking = optional_suites.installed(plan, testbed.nodes)
-        folder = RunFolder.create(out_dir, plan)
-        meta = _new_meta(folder, plan, described) | ({"left_out": lacking} if lacking else {})
+        meta = _new_meta(plan, described) | ({"left_out": lacking} if lacking else {})
+        folder = RunFolder.create(out_dir, plan, meta)
     else:
         folder = RunFolder.open(resume)
         plan = folder.plan()
         meta = folder.meta()
         _refuse_other_testbed(meta, described)
-    with folder.held():
-        meta |= {"status": "running", "reason": "", "ended": None}
-        folder.write_meta(meta)
-        warnings = () if one_of_several else plan.warnings()
-        return _Run(folder, plan, meta, progress, remake).execute(testbed, warnings)
+    try:
+        with folder.held():
+            warnings = () if one_of_several else plan.warnings()
+            return _Run(folder, plan, meta, progress, remake).execute(testbed, warnings)
+    except KeyboardInterrupt as interrupt:
+        # before its first cell, or while it ended
+        _note_interrupt(folder, str(interrupt) or "Ctrl-C")
+        raise
 
 
 class _Run:
@@ -120,16 +123,12 @@ class _Run:
     def execute(self, testbed: Testbed, warnings: Sequence[str]) -> RunOutcome:
         cells = self._plan.cells()
         pending = [cell for cell in cells if self._status(cell) != "ok"]
-        self._progress.run_started(
-            self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
-        )
-        for warning in warnings:
-            self._progress.note(warning)
-        for lacking in self._meta.get("left_out", ()):
-            self._progress.note(f"left out: {lacking}")
         status, ended_by = "complete", ""
         error: RocelabError | None = None
         try:
+            self._meta |= {"status": "running", "reason": "", "ended": None}
+            self._folder.write_meta(self._meta)
+            self._announce(cells, pending, warnings)
             self._cells(testbed, cells, pending)
         except KeyboardInterrupt as interrupt:
             status, ended_by = "interrupted", str(interrupt) or "Ctrl-C"
@@ -140,6 +139,17 @@ class _Run:
         except OSError as caught:
             status, error = "stopped", self._cannot_write(caught)
         return self._finish(cells, status, error, ended_by)
+
+    def _announce(
+        self, cells: tuple[Cell, ...], pending: list[Cell], warnings: Sequence[str]
+    ) -> None:
+        self._progress.run_started(
+            self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
+        )
+        for warning in warnings:
+            self._progress.note(warning)
+        for lacking in self._meta.get("left_out", ()):
+            self._progress.note(f"left out: {lacking}")
 
     def _cells(self, testbed: Testbed, cells: tuple[Cell, ...], pending: list[Cell]) -> None:
         used = False
@@ -263,6 +273,12 @@ class _Run:
         return "ok" if record.get("status") == "ok" else "error"
 
 
+def _note_interrupt(folder: RunFolder, ended_by: str) -> None:
+    meta = folder.meta()
+    if meta["status"] == "killed":
+        folder.write_meta(meta | {"status": "interrupted", "reason": ended_by, "ended": now()})
+
+
 def _describe(testbed: Testbed) -> dict[str, Any]:
     return {
         "accelerator": testbed.accelerator,
@@ -271,9 +287,8 @@ def _describe(testbed: Testbed) -> dict[str, Any]:
     }
 
 
-def _new_meta(folder: RunFolder, plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+def _new_meta(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "run": folder.name,
         "rocelab": VERSION,
         "status": "running",
         "reason": "",

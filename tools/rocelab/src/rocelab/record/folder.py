@@ -34,14 +34,23 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, out_dir: Path, plan: Plan) -> RunFolder:
-        """Create the folder of a new run, named by the time and the plan. Raises UsageError."""
-        path = new_folder(out_dir, plan.name)
+    def create(cls, out_dir: Path, plan: Plan, meta: Mapping[str, Any]) -> RunFolder:
+        """Create the folder of a new run, named by the time and the plan, with its run.json.
+
+        Raises UsageError.
+        """
+        folder = cls(new_folder(out_dir, plan.name))
         try:
-            with Directory.open(path) as root, root.folder(layout.CELLS, make=True):
-                return cls(path)
-        except OSError as error:
-            raise _no_run_folder(out_dir, error) from error
+            with Directory.open(folder.path) as root, root.folder(layout.CELLS, make=True):
+                folder.write_meta(meta)
+        except BaseException as error:
+            # without run.json nothing could continue it
+            with suppress(OSError), Directory.open(folder.path.parent) as parent:
+                parent.remove(folder.name)
+            if isinstance(error, OSError):
+                raise _no_run_folder(out_dir, error) from error
+            raise
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -111,7 +120,8 @@ class RunFolder:
     def write_meta(self, meta: Mapping[str, Any]) -> None:
         """Replace run.json. Raises OSError."""
         with Directory.open(self.path) as root:
-            _write_json(root, layout.RUN, {"schema": layout.RUN_SCHEMA, **meta})
+            named = {"schema": layout.RUN_SCHEMA, "run": self.name, **meta}
+            _write_json(root, layout.RUN, named)
 
     def cell_names(self) -> list[str]:
         """Names of the cells that have a cell.json, readable or not. Raises UsageError."""

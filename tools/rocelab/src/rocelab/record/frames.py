@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from rocelab.errors import CellError
 
@@ -202,13 +204,24 @@ def count(path: Path, *, control_ports: Collection[int] = frozenset()) -> Frames
     Raises CellError when it is no capture, or cut off.
     """
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with path.open("rb") as file, _mapped(file) as data:
             return _count(data, control_ports)
     except (OSError, ValueError, struct.error) as error:
         raise CellError(
             f"{path.name} is not a complete capture of an Ethernet link: {error}",
             cause="the capture ended before its last record was written",
         ) from error
+
+
+@contextmanager
+def _mapped(file: BinaryIO) -> Iterator[mmap.mmap]:
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        yield data
+    finally:
+        # the traceback of an interrupt refers to a frame: the file is unmapped when both are gone
+        with suppress(BufferError):
+            data.close()
 
 
 def _count(data: mmap.mmap, control_ports: Collection[int]) -> Frames:
@@ -223,13 +236,13 @@ def _count(data: mmap.mmap, control_ports: Collection[int]) -> Frames:
         raise ValueError(f"its link type is {link_type & 0xFFFF}")
     frames = Frames(control_ports=control_ports)
     record = struct.Struct(f"{order}8xII")
-    with memoryview(data) as view:
-        offset, end = 24, len(data)
-        while offset < end:
-            captured, length = record.unpack_from(view, offset)
-            offset += record.size
-            if captured > end - offset:
-                raise ValueError("its last record is cut off")
-            frames.add(view[offset : offset + captured], length)
-            offset += captured
+    view = memoryview(data)
+    offset, end = 24, len(data)
+    while offset < end:
+        captured, length = record.unpack_from(view, offset)
+        offset += record.size
+        if captured > end - offset:
+            raise ValueError("its last record is cut off")
+        frames.add(view[offset : offset + captured], length)
+        offset += captured
     return frames
