@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from requirements import missing, need_program
+from rocelab.testbed.node import Node
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.qmp import execute
 
@@ -52,6 +53,26 @@ def suspend(pids: Iterable[int], *, seconds: float) -> None:
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def no_watchdogs(nodes: Sequence[Node]) -> Iterator[None]:
+    """Let machines be stopped for longer than their kernels accept of a processor.
+
+    Only with KVM does a guest's kernel learn that its machine was stopped.
+    """
+
+    def watch(number: int) -> None:
+        for node in nodes:
+            soft = f"echo {number} >/proc/sys/kernel/soft_watchdog"
+            rcu = f"echo {1 - number} >/sys/module/rcupdate/parameters/rcu_cpu_stall_suppress"
+            node.root.run(("sh", "-c", f"{soft}; {rcu}"))
+
+    watch(0)
+    try:
+        yield
+    finally:
+        watch(1)
 
 
 @contextmanager

@@ -37,29 +37,19 @@ tc qdisc show | grep 4791
 cat /sys/module/rdma_rxe/parameters/roce_v1
 ip -br link
 rdma link
+grep -s . /sys/class/infiniband/*/ports/1/gid_attrs/types/*
 ls -d /sys/kernel/config/rdma_cm/* /sys/kernel/tracing/instances/* 2>/dev/null
 """
 _PROCESSES = "grep -lsz ^ROCELAB_PROCESS= /proc/[0-9]*/environ | cut -d/ -f3"
 
 _SENT_AGAIN = ("completer_retry_err", "duplicate_request", "out_of_seq_request", "rcvd_seq_err")
-MESSAGES = 60
+_MESSAGES = 60
 """Of each side of the plan's send_lat."""
-_EXPECTED: dict[tuple[str, str], int] = {
-    **{
-        (f"packets.{place}", kind): MESSAGES
-        for place in ("tx", "rx", "done")
-        for kind in ("SEND", "ACKNOWLEDGE")
-    },
-    ("wire.frames", "roce_v2"): 4 * MESSAGES,
-    ("latency.samples", "one_way_half_rtt"): MESSAGES - 1,
-}
-"""Metric and kind to what a run of the plan counts over a lossless link; others are 0."""
-
-PLAN = """
+_PLAN = """
 [plan]
 name = "kills"
 repetitions = 1
-transports = ["rxe-v2"]
+transports = ["{transport}"]
 probes = ["rxestat", "rxedump", "rxecpu"]
 [testbed]
 provider = "{provider}"
@@ -70,9 +60,8 @@ sizes = [64]
 iterations = {messages}
 qp_timeout = 18
 timeout = 60
-{mpi}
 """
-MPI = """
+_MPI = """
 [[benchmark]]
 tool = "mpibench"
 test = "latency"
@@ -80,6 +69,25 @@ sizes = [4]
 iterations = 10
 timeout = 120
 """
+
+
+def plan_text(provider: str, *, transport: str = "rxe-v2", mpi: bool = True) -> str:
+    """A plan with every probe: perftest, and MPI after it."""
+    perftest = _PLAN.format(messages=_MESSAGES, provider=provider, transport=transport)
+    return perftest + (_MPI if mpi else "")
+
+
+def expected(transport: str) -> dict[tuple[str, str], int]:
+    """Metric and kind to what perftest counts over a lossless link; others are 0."""
+    return {
+        **{
+            (f"packets.{place}", kind): _MESSAGES
+            for place in ("tx", "rx", "done")
+            for kind in ("SEND", "ACKNOWLEDGE")
+        },
+        ("wire.frames", f"roce_{transport.removeprefix('rxe-')}"): 4 * _MESSAGES,
+        ("latency.samples", "one_way_half_rtt"): _MESSAGES - 1,
+    }
 
 
 def local_processes(value: str) -> list[int]:
@@ -128,35 +136,50 @@ class Killed:
         (run,) = (self.out / "whole").iterdir()
         self.cells = {name: files(run / "cells" / name) for name in cells(run)}
         self.counted = set(counts(run))
-        assert {key[-2:] for key in self.counted} >= _EXPECTED.keys()
+        (transport,) = {key[0] for key in self.counted}
+        assert {key[-2:] for key in self.counted} >= expected(transport).keys()
         self.complete(run)
 
-    def cell_seconds(self, tool: str) -> float:
+    def seconds_of(self, tool: str) -> float:
         """How long the first cell of a tool took in the undisturbed run."""
+        return self._cell_seconds(next(name for name in self.cells if name.startswith(f"{tool}-")))
+
+    def seconds_left(self, run: Path | None) -> float:
+        """How long a run that is continued takes, by the undisturbed run's time."""
+        kept = good_cells(run) if run else []
+        return self.seconds - sum(self._cell_seconds(name) for name in kept)
+
+    def _cell_seconds(self, name: str) -> float:
         (run,) = (self.out / "whole").iterdir()
-        name = next(each for each in cells(run) if each.startswith(f"{tool}-"))
         record = json.loads((run / "cells" / name / "cell.json").read_text())
         began, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))
         return max(1.0, (ended - began).total_seconds())
 
     @contextmanager
     def started(
-        self, name: str, *, out: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *,
+        out: Path | None = None,
+        resume: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Iterator[Run]:
-        """Start the plan, in a folder of `out`; on exit none of it is left."""
+        """Start the plan in a folder of `out`, or continue a run; on exit none of it is left."""
         value = f"{os.getpid()}-{name}"
-        out = out or self.out / name
+        out = resume.parent if resume else out or self.out / name
+        seconds = self.seconds_left(resume)
+        words = ["--resume", str(resume)] if resume else ["--out", str(out), str(self.plan)]
         # a short path: sockets are made there
         temporary = Path(tempfile.mkdtemp(prefix="k"))
         with (self.out / f"{name}.err").open("w") as errors:
             process = subprocess.Popen(
-                [*_ROCELAB, "run", *self.where, "--out", str(out), str(self.plan)],
+                [*_HANDLES_SIGNALS, *_ROCELAB, "run", *self.where, *words],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 env={**os.environ, _ID: value, "TMPDIR": str(temporary)} | dict(environment or {}),
                 start_new_session=True,
             )
-        run = Run(self, name, process, value, out, temporary)
+        run = Run(self, name, process, value, out, temporary, seconds, time.time())
         try:
             yield run
         finally:
@@ -204,11 +227,12 @@ class Killed:
         again = sent_again(run)
         assert now.keys() >= self.counted if again else now.keys() == self.counted
         for key, value in now.items():
-            metric, kind = key[-2:]
-            expected = _EXPECTED.get((metric, kind), 0)
+            transport, metric, kind = key[0], *key[-2:]
+            right = expected(transport).get((metric, kind), 0)
             more = again and metric.startswith(("packets.", "wire."))
-            right = value >= expected if more else value == expected
-            assert right, f"{key}: {value}, expected {expected}; sent again: {again}"
+            assert value >= right if more else value == right, (
+                f"{key}: {value}, expected {right}; sent again: {again}"
+            )
         self.unchanged()
 
     def unchanged(self) -> None:
@@ -222,6 +246,8 @@ class Killed:
 
 
 _ROCELAB = (sys.executable, "-m", "rocelab")
+_HANDLES_SIGNALS = ("env", "--default-signal=HUP")
+"""A run ignores SIGHUP where its parent does, as nohup(1) and some CI systems do."""
 
 
 @dataclass(frozen=True)
@@ -234,6 +260,10 @@ class Run:
     value: str
     out: Path
     temporary: Path
+    seconds: float
+    """How long it takes if nothing disturbs it."""
+    began: float
+    """When it was started, in seconds since the epoch."""
 
     @property
     def said(self) -> str:
@@ -246,24 +276,27 @@ class Run:
         found = list(self.out.glob("*-kills")) if self.out.exists() else []
         return found[0] if found else None
 
-    def at(self, share: float, *, within: str = "") -> None:
-        """Wait until this share of the undisturbed run's time has passed, or the run has ended.
+    def at(self, share: float, *, within: str = "") -> bool:
+        """Wait for this share of the time it takes; return whether it still runs.
 
         With `within`, a share of the time of that tool's first cell, and since its beginning.
         """
-        seconds = self.whole.seconds
+        seconds = self.seconds
         if within:
-            seconds = self.whole.cell_seconds(within)
+            seconds = self.whole.seconds_of(within)
             wait_until(f"a cell of {within}", lambda: self._measures(within), seconds=300)
         try:
             self.process.wait(share * seconds)
         except subprocess.TimeoutExpired:
-            return
-        assert self.process.returncode == 0, self.said
+            return True
+        return False
 
     def _measures(self, tool: str) -> bool:
-        begun = self.folder is not None and any((self.folder / "cells").glob(f"*{tool}-*"))
-        return begun or self.process.poll() is not None
+        if self.process.poll() is not None:
+            return True
+        found = (self.folder / "cells").glob(f"*{tool}-*") if self.folder is not None else ()
+        # not what an earlier command began
+        return any(path.stat().st_ctime > self.began for path in found)
 
     def ended(self, *codes: int, seconds: float = 300) -> None:
         """Wait until the run ends by itself, with one of these exit codes, and says why."""
@@ -272,20 +305,28 @@ class Run:
 
     def interrupted(self, signum: signal.Signals) -> None:
         """End it by a signal; it says which one ended it, and what it kept."""
-        if self.process.poll() is not None:
-            return
+        before = self._state()
         self.process.send_signal(signum)
+        measured = self.folder is not None and cells(self.folder) == sorted(self.whole.cells)
         self.process.wait(120)
         if self.process.returncode == ExitCode.OK:
+            assert measured, f"it ignored {signum.name}"
             return  # it had just ended
         assert self.process.returncode == ExitCode.INTERRUPTED, self.said
         assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
         assert "Traceback" not in self.said
-        if self.folder is not None and (self.folder / "run.json").exists():
-            meta = json.loads((self.folder / "run.json").read_text())
-            # `complete`: the signal came while the report was written
-            how = (meta["status"], meta["reason"])
-            assert how in {("interrupted", signum.name), ("complete", "")}
+        # `complete`: the signal came while the report was written
+        allowed = {("interrupted", signum.name), ("complete", "")}
+        if self.folder is None or f"run {self.folder.name}" not in self.said:
+            allowed |= {None, before}
+        assert self._state() in allowed
+
+    def _state(self) -> tuple[str, str] | None:
+        """The status in run.json and its reason, if the run came so far."""
+        if self.folder is None or not (self.folder / "run.json").exists():
+            return None
+        meta = json.loads((self.folder / "run.json").read_text())
+        return meta["status"], meta["reason"]
 
     def left_nothing(self) -> None:
         """Wait until the run has ended, and only its folder is left: nothing else, anywhere."""
@@ -321,15 +362,12 @@ class Run:
         """Each finished cell has all its files and is proven; return their number."""
         if self.folder is None:
             return 0
-        found = cells(self.folder)
-        for name in found:
+        for name in good_cells(self.folder):
             path = self.folder / "cells" / name
-            record = json.loads((path / "cell.json").read_text())
-            if record["status"] != "ok":
-                continue
             assert files(path) == self.whole.cells[name], name
+            record = json.loads((path / "cell.json").read_text())
             assert all(step["proof"]["ok"] for step in record["steps"])
-        return len(found)
+        return len(cells(self.folder))
 
     def completes(self) -> None:
         """Resume it, or run it again if it had not begun to measure."""
@@ -343,6 +381,12 @@ def cells(run: Path) -> list[str]:
     """The names of the finished cells."""
     found = (run / "cells").glob("*/cell.json") if (run / "cells").exists() else []
     return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+
+
+def good_cells(run: Path) -> list[str]:
+    """The names of the finished cells that did not fail."""
+    records = {name: run / "cells" / name / "cell.json" for name in cells(run)}
+    return [name for name, at in records.items() if json.loads(at.read_text())["status"] == "ok"]
 
 
 def files(cell: Path) -> set[str]:

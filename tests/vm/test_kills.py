@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run that is ended or disturbed leaves nothing, keeps whole cells, and can be completed.
 
-The moments are random and seeded: one each, or as many as ROCELAB_TEST_KILLS says. `-rP` prints
-what each one met.
+The moments are random and seeded: one of each kind, or as many as ROCELAB_TEST_KILLS says. `-rP`
+prints what each one met.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 import disturbances
 import ssh_inventory
 import vethlab
-from killed_run import MESSAGES, MPI, PLAN, Killed
+from killed_run import Killed, Run, plan_text
 from polling import wait_until
 from rocelab.errors import ExitCode
 from rocelab.testbed import artifacts, linktap
@@ -36,28 +37,21 @@ KILLS = int(os.environ.get("ROCELAB_TEST_KILLS", "1"))
 SUSPEND_SECONDS = float(os.environ.get("ROCELAB_TEST_SUSPEND", "5"))
 CUT_SECONDS = 5
 SEED = int(os.environ.get("ROCELAB_TEST_SEED", "626"))
+Kind = TypeVar("Kind")
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 
 
-def moments(what: str) -> list[float]:
-    """Shares of a run's time, at which it is disturbed."""
+def moments(what: str, kinds: Sequence[Kind]) -> list[tuple[float, Kind]]:
+    """KILLS of each kind in any order, each with the share of a run's time at which it comes."""
     chosen = random.Random(f"{SEED} {what}")
-    return [chosen.uniform(0.05, 0.95) for _ in range(KILLS)]
+    shuffled = [*kinds] * KILLS
+    chosen.shuffle(shuffled)
+    return [(chosen.uniform(0.05, 0.95), kind) for kind in shuffled]
 
 
-def each_signal(provider: str) -> pytest.MarkDecorator:
-    """Parameters `share` and `signum`; `make test` handles signals on two machines only."""
-    return pytest.mark.parametrize(
-        ("share", "signum"),
-        [
-            pytest.param(share, signum, id=f"{signum.name}-{share:.2f}", marks=marks)
-            for signum, marks in (
-                (signal.SIGKILL, ()),
-                (signal.SIGTERM, pytest.mark.long),
-                (signal.SIGHUP, pytest.mark.long),
-            )
-            for share in moments(f"{provider} {signum.name}")
-        ],
-    )
+def shares(what: str) -> list[float]:
+    """Shares of a run's time, at which it is disturbed."""
+    return [share for share, _ in moments(what, [what])]
 
 
 def name_of(request: pytest.FixtureRequest) -> str:
@@ -65,26 +59,37 @@ def name_of(request: pytest.FixtureRequest) -> str:
     return str(request.node.name).translate({ord(each): "-" for each in "[]."})
 
 
-def kill(
-    whole: Killed,
-    share: float,
-    request: pytest.FixtureRequest,
-    signum: signal.Signals = signal.SIGKILL,
-    *,
-    within: str = "",
+def killed_again_and_again(
+    whole: Killed, what: str, request: pytest.FixtureRequest, *, within: str = ""
 ) -> None:
-    """End a run by a signal at a share of its time, and complete it."""
-    with whole.started(name_of(request)) as run:
-        run.at(share, within=within)
-        met = run.said.splitlines()[-1:]
-        if signum == signal.SIGKILL:
-            run.process.kill()
+    """End a run by signals, and continue it after each; then it completes.
+
+    A run that ended before its signal came has to be complete, and another one follows.
+    """
+    folder: Path | None = None
+    for number, (share, signum) in enumerate(moments(what, SIGNALS)):
+        with whole.started(f"{name_of(request)}-{number}", resume=folder) as run:
+            met = f"{share:.2f} {within} of {run.seconds:.0f} s"
+            if not run.at(share, within=within):
+                met += ", which had ended"
+            elif signum == signal.SIGKILL:
+                run.process.kill()
+            else:
+                run.interrupted(signum)
+            run.left_nothing()
+        kept = run.kept_whole_cells()
+        print(f"{signum.name} at {met}, {run.said.splitlines()[-1:]}: {kept} cells kept")
+        folder = run.folder
+        if run.process.returncode == ExitCode.OK:
+            assert folder is not None
+            whole.complete(folder)
+            folder = None
         else:
-            run.interrupted(signum)
-        run.left_nothing()
-    kept = run.kept_whole_cells()
-    print(f"{signum.name} at {share:.2f} {within}, {met}: {kept} cells kept")
-    run.completes()
+            assert run.process.returncode in {-signal.SIGKILL, ExitCode.INTERRUPTED}, run.said
+    if folder is not None:
+        whole.resume(folder)
+    else:
+        whole.again(whole.out / f"{name_of(request)}-last")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +98,7 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
     out = tmp_path_factory.mktemp("qemu")
     for node in shared_testbed.nodes:
         install_probes(node, [artifacts.mpibench(LINE)])
-    (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="qemu", mpi=MPI))
+    (out / "plan.toml").write_text(plan_text("qemu"))
     where = ("--name", shared_testbed.spec.name)
     whole = Killed(shared_testbed.nodes, out / "plan.toml", out, where)
     whole.undisturbed()
@@ -101,32 +106,12 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.usefixtures("testbed")
-@pytest.mark.parametrize(
-    ("share", "signum", "within"),
-    [
-        pytest.param(share, signum, within, id=f"{what.replace(' ', '-')}-{share:.2f}", marks=marks)
-        for what, signum, within, marks in (
-            ("qemu SIGKILL", signal.SIGKILL, "", ()),
-            ("SIGTERM", signal.SIGTERM, "", ()),
-            # handled as SIGTERM is
-            ("SIGHUP", signal.SIGHUP, "", pytest.mark.long),
-            # while ranks run, or their daemons
-            ("mpi SIGKILL", signal.SIGKILL, "mpibench", ()),
-            ("mpi SIGTERM", signal.SIGTERM, "mpibench", pytest.mark.long),
-            ("mpi SIGHUP", signal.SIGHUP, "mpibench", pytest.mark.long),
-        )
-        for share in moments(what)
-    ],
-)
+@pytest.mark.parametrize("within", [pytest.param("", marks=pytest.mark.long), "mpibench"])
 def test_a_run_on_machines_of_ours(
-    on_qemu: Killed,
-    share: float,
-    signum: signal.Signals,
-    within: str,
-    request: pytest.FixtureRequest,
+    on_qemu: Killed, within: str, request: pytest.FixtureRequest
 ) -> None:
-    """A signal that can be handled makes it say what it kept."""
-    kill(on_qemu, share, request, signum, within=within)
+    """At any moment, and while ranks run, or their daemons; `make test` has the latter."""
+    killed_again_and_again(on_qemu, f"qemu {within}", request, within=within)
 
 
 def test_mpirun_is_killed(
@@ -147,39 +132,75 @@ def test_mpirun_is_killed(
     run.completes()
 
 
-@pytest.mark.parametrize("share", moments("data link"))
-def test_the_data_link_is_cut(
-    testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
-) -> None:
-    """For some seconds; the cell fails, or the packets are sent again, and no number is wrong."""
-    with on_qemu.started(name_of(request)) as run:
-        run.at(share)
-        with disturbances.cut(testbed, "n2", "data"), suppress(subprocess.TimeoutExpired):
-            run.process.wait(CUT_SECONDS)
-        run.ended(ExitCode.OK, ExitCode.CELL)
-        run.left_nothing()
-    print(f"cut at {share:.2f}: exit code {run.process.returncode}")
-    run.kept_whole_cells()
-    run.completes()
+def disturb(run: Run, disturbing: Mapping[str, Callable[[], None]], what: str) -> None:
+    """Disturb a run at random moments of its time, KILLS times in each way."""
+    begun = 0.0
+    for share, kind in sorted(moments(what, [*disturbing])):
+        if not run.at(share - begun):
+            print(f"{kind} at {share:.2f}: the run had ended")
+            return
+        print(f"{kind} at {share:.2f}, {run.said.splitlines()[-1:]}")
+        disturbing[kind]()
+        begun = share
 
 
-@pytest.mark.parametrize("share", moments("control network"))
-def test_the_control_network_is_cut(
-    testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
+def pulled(testbed: QemuTestbed, link: str, run: Run) -> None:
+    """Take the cable of n2's card out for some seconds, or until the run ends."""
+    with disturbances.cut(testbed, "n2", link), suppress(subprocess.TimeoutExpired):
+        run.process.wait(CUT_SECONDS)
+
+
+def test_disturbed_where_nothing_is_lost(
+    testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """For some seconds: nothing is lost."""
-    with on_qemu.started(name_of(request)) as run:
-        run.at(share)
-        with disturbances.cut(testbed, "n2", "ctl"), suppress(subprocess.TimeoutExpired):
-            run.process.wait(CUT_SECONDS)
+    """The control network is cut; the clock of the analyst's machine is set back an hour."""
+    clock = disturbances.WallClock(tmp_path)
+    hours = 0
+
+    def set_back() -> None:
+        nonlocal hours
+        hours += 1
+        clock.shift(-3600 * hours)
+        assert clock.now() < time.time() - 3500 * hours
+
+    with on_qemu.started(name_of(request), environment=clock.environment) as run:
+        ways = {"control network": lambda: pulled(testbed, "ctl", run), "clock": set_back}
+        disturb(run, ways, "nothing is lost")
         run.ended(ExitCode.OK)
         run.left_nothing()
     assert run.folder is not None
     on_qemu.complete(run.folder)
+    subprocess.run((sys.executable, "-m", "rocelab", "report", str(run.folder)), check=True)
+
+
+def test_disturbed_where_a_cell_may_fail(
+    testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest
+) -> None:
+    """The data link is cut; the analyst's machine sleeps, with the virtual machines on it.
+
+    Packets are sent again, or the cell fails, and no number is wrong. ROCELAB_TEST_SUSPEND says how
+    many seconds it sleeps.
+    """
+    machines = [disturbances.qemu_of(testbed, name) for name in ("n1", "n2")]
+    with (
+        disturbances.no_watchdogs(testbed.nodes),
+        on_qemu.started(name_of(request)) as run,
+    ):
+        ways = {
+            "data link": lambda: pulled(testbed, "data", run),
+            "sleep": lambda: disturbances.suspend(
+                [*run.processes(), *machines], seconds=SUSPEND_SECONDS
+            ),
+        }
+        disturb(run, ways, "a cell may fail")
+        run.ended(ExitCode.OK, ExitCode.CELL)
+        run.left_nothing()
+    print(f"exit code {run.process.returncode}, {run.kept_whole_cells()} cells kept")
+    run.completes()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("share", moments("lost node"))
+@pytest.mark.parametrize("share", shares("lost node"))
 def test_a_node_is_cut_off_for_good(
     testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
 ) -> None:
@@ -194,112 +215,91 @@ def test_a_node_is_cut_off_for_good(
     run.completes()
 
 
-@pytest.mark.parametrize("share", moments("disk"))
 def test_the_disk_fills(
-    testbed: QemuTestbed,
-    on_qemu: Killed,
-    share: float,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
+    testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """The run stops and says why; finished cells are whole."""
+    """The run stops and says why; finished cells are whole; it continues when there is room."""
     del testbed
-    with (
-        disturbances.small_disk(tmp_path / "disk", megabytes=64) as disk,
-        on_qemu.started(name_of(request), out=disk) as run,
-    ):
-        run.at(share)
-        with disturbances.filled(disk):
-            run.ended(
-                *(ExitCode.OK, ExitCode.USAGE, ExitCode.MISSING, ExitCode.TESTBED, ExitCode.CELL)
-            )
-            run.left_nothing()
-            kept = run.kept_whole_cells()
-        if run.folder is not None and run.process.returncode != ExitCode.OK:
-            assert f"rocelab run --resume {run.folder}" in " ".join(run.said.split())
-        last = " ".join(run.said.split())[-200:]
-        print(f"full at {share:.2f}: {kept} cells kept, exit code {run.process.returncode}, {last}")
-        run.completes()
+    folder: Path | None = None
+    with disturbances.small_disk(tmp_path / "disk", megabytes=64) as disk:
+        for number, share in enumerate(shares("disk")):
+            name = f"{name_of(request)}-{number}"
+            with on_qemu.started(name, out=disk / name, resume=folder) as run:
+                run.at(share)
+                with disturbances.filled(disk):
+                    run.ended(
+                        ExitCode.OK,
+                        ExitCode.USAGE,
+                        ExitCode.MISSING,
+                        ExitCode.TESTBED,
+                        ExitCode.CELL,
+                    )
+                    run.left_nothing()
+                    kept = run.kept_whole_cells()
+            said = " ".join(run.said.split())
+            code = run.process.returncode
+            print(f"full at {share:.2f}: {kept} cells kept, exit code {code}, {said[-200:]}")
+            folder = run.folder
+            if folder is not None and code == ExitCode.OK:
+                on_qemu.complete(folder)
+                folder = None
+            elif folder is not None:
+                assert f"rocelab run --resume {folder}" in said
+        if folder is not None:
+            on_qemu.resume(folder)
+        else:
+            on_qemu.again(disk / "last")
 
 
-@pytest.mark.parametrize("share", moments("clock"))
-def test_the_clock_is_set_back_an_hour(
-    testbed: QemuTestbed,
-    on_qemu: Killed,
-    share: float,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-) -> None:
-    """Of the analyst's machine; the run and its report go on."""
-    del testbed
-    clock = disturbances.WallClock(tmp_path)
-    with on_qemu.started(name_of(request), environment=clock.environment) as run:
-        run.at(share)
-        clock.shift(-3600)
-        assert clock.now() < time.time() - 3500
-        run.ended(ExitCode.OK)
-        run.left_nothing()
-    assert run.folder is not None
-    on_qemu.complete(run.folder)
-    subprocess.run((sys.executable, "-m", "rocelab", "report", str(run.folder)), check=True)
-
-
-@pytest.mark.parametrize("share", moments("suspend"))
-def test_the_analysts_machine_sleeps(
-    testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
-) -> None:
-    """With the virtual machines on it; ROCELAB_TEST_SUSPEND says how many seconds."""
-    machines = [disturbances.qemu_of(testbed, name) for name in ("n1", "n2")]
-    with on_qemu.started(name_of(request)) as run:
-        run.at(share)
-        disturbances.suspend([*run.processes(), *machines], seconds=SUSPEND_SECONDS)
-        run.ended(ExitCode.OK, ExitCode.CELL)
-        run.left_nothing()
-    print(f"slept at {share:.2f}: exit code {run.process.returncode}")
-    run.kept_whole_cells()
-    assert run.folder is not None
-    on_qemu.resume(run.folder)
-
-
-@pytest.mark.parametrize("share", moments("QEMU"))
 def test_a_machine_is_killed(
-    testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
+    testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest
 ) -> None:
-    """The run stops and leaves nothing on the other one; another testbed completes it."""
+    """The run stops and leaves nothing on the other one; another testbed continues it."""
     del testbed
-    dying = qemu.up(f"dying-{os.getpid()}", line=LINE, mtu=MTU, emulation="tcg", lifeline=True)
-    try:
-        prepare(dying.nodes, artifacts.driver(LINE), artifacts.probes(LINE))
-        for node in dying.nodes:
-            install_probes(node, [artifacts.mpibench(LINE)])
-        dying.state.mark_prepared()
-        left = replace(on_qemu, nodes=dying.nodes[:1], where=("--name", dying.spec.name))
-        left.before = left.traces()
-        with left.started(name_of(request)) as run:
-            run.at(share)
-            os.kill(disturbances.qemu_of(dying, "n2"), signal.SIGKILL)
-            run.ended(ExitCode.OK, ExitCode.TESTBED)
-            run.left_nothing()
-        said = run.said.splitlines()[-3:]
-        print(f"n2 killed at {share:.2f}: exit code {run.process.returncode}, {said}")
-        run.kept_whole_cells()
-    finally:
-        dying.down()
-    if run.folder is not None:
-        on_qemu.resume(run.folder)
+    folder: Path | None = None
+    for number, share in enumerate(shares("QEMU")):
+        dying = qemu.up(f"dying-{os.getpid()}", line=LINE, mtu=MTU, emulation="tcg", lifeline=True)
+        try:
+            prepare(dying.nodes, artifacts.driver(LINE), artifacts.probes(LINE))
+            for node in dying.nodes:
+                install_probes(node, [artifacts.mpibench(LINE)])
+            dying.state.mark_prepared()
+            left = replace(on_qemu, nodes=dying.nodes[:1], where=("--name", dying.spec.name))
+            left.before = left.traces()
+            with left.started(f"{name_of(request)}-{number}", resume=folder) as run:
+                run.at(share)
+                os.kill(disturbances.qemu_of(dying, "n2"), signal.SIGKILL)
+                run.ended(ExitCode.OK, ExitCode.TESTBED)
+                run.left_nothing()
+            code, said = run.process.returncode, run.said.splitlines()[-3:]
+            kept = run.kept_whole_cells()
+            print(f"n2 killed at {share:.2f}: exit code {code}, {kept} cells kept, {said}")
+        finally:
+            dying.down()
+        folder = run.folder
+        if folder is not None and code == ExitCode.OK:
+            on_qemu.complete(folder)
+            folder = None
+    if folder is not None:
+        on_qemu.resume(folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["rxe-v2", pytest.param("rxe-v1", marks=pytest.mark.long)])
 def on_hosts(
-    shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shared_testbed: QemuTestbed,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Killed]:
-    """Two hosts of an inventory; a run adds a device on the second, and has to remove it."""
+    """Two hosts of an inventory; a run adds a device on the second, and has to remove it.
+
+    For rxe-v1 it replaces the first host's device, and has to give it back as it was.
+    """
     out = tmp_path_factory.mktemp("hosts")
     for node in shared_testbed.nodes:
         install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
     named = dict(zip(("left", "right"), shared_testbed.nodes, strict=True))
     inventory = ssh_inventory.write(out / "hosts.toml", named)
-    (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="ssh", mpi=MPI))
+    (out / "plan.toml").write_text(plan_text("ssh", transport=request.param))
     second = shared_testbed.nodes[1]
     remove_device(second)
     try:
@@ -313,12 +313,9 @@ def on_hosts(
 
 
 @pytest.mark.usefixtures("testbed")
-@each_signal("ssh")
-def test_a_run_on_hosts_of_your_own(
-    on_hosts: Killed, share: float, signum: signal.Signals, request: pytest.FixtureRequest
-) -> None:
+def test_a_run_on_hosts_of_your_own(on_hosts: Killed, request: pytest.FixtureRequest) -> None:
     """With perftest and MPI; the second host has no device of ours before."""
-    kill(on_hosts, share, request, signum)
+    killed_again_and_again(on_hosts, "ssh", request)
 
 
 @pytest.fixture(scope="module")
@@ -327,16 +324,13 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     out = tmp_path_factory.mktemp("veth")
     with vethlab.boot(name="killed", icount=False) as pair:
         install_probes(pair.host.nodes[0], [artifacts.probe("rxecpu", LINE)])
-        (out / "plan.toml").write_text(PLAN.format(messages=MESSAGES, provider="veth", mpi=""))
+        (out / "plan.toml").write_text(plan_text("veth", mpi=False))
         where = ("--name", pair.spec.name)
         whole = Killed(pair.nodes, out / "plan.toml", out, where)
         whole.undisturbed()
         yield whole
 
 
-@each_signal("veth")
-def test_a_run_on_one_machine(
-    on_veth: Killed, share: float, signum: signal.Signals, request: pytest.FixtureRequest
-) -> None:
+def test_a_run_on_one_machine(on_veth: Killed, request: pytest.FixtureRequest) -> None:
     """Its captures run on the machine itself."""
-    kill(on_veth, share, request, signum)
+    killed_again_and_again(on_veth, "veth", request)
