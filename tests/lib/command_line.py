@@ -29,7 +29,12 @@ def in_process(*words: str) -> subprocess.CompletedProcess[str]:
 
     out, err = io.StringIO(), io.StringIO()
     status: object = None
-    with _arguments("rocelab", *words), redirect_stdout(out), redirect_stderr(err):
+    with (
+        signals_kept(),
+        mock.patch.object(sys, "argv", ["rocelab", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         try:
             main()
         except SystemExit as end:
@@ -39,11 +44,11 @@ def in_process(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def _arguments(*words: str) -> Iterator[None]:
-    """These are the process's arguments. The handler that main() installs goes afterwards."""
-    before = signal.getsignal(signal.SIGTERM)
-    with mock.patch.object(sys, "argv", list(words)):
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, before)
+def signals_kept() -> Iterator[None]:
+    """Undo what main() does to signals: it handles them, and ignores them when it has ended."""
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -14,7 +14,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from command_line import signals_kept
 from command_tree import Command, commands
 
 _LONGEST = 100
@@ -103,9 +103,8 @@ def run(case: Case, world: World) -> dict[str, Any]:
     os.environ.update(case.environment)
     tempfile.tempdir = None
     os.chdir(world.root / "cwd")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     began = time.monotonic()
-    with _Streams(case, world.root) as streams:
+    with signals_kept(), _Streams(case, world.root) as streams:
         sys.argv = ["rocelab", *case.words]
         status: object = "returned"
         _feed(case, world)
@@ -115,8 +114,6 @@ def run(case: Case, world: World) -> dict[str, Any]:
             status = end.code
         except BaseException as error:
             status = f"escaped: {error!r:.300}"
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
     after = _snapshot(world.root)
     return {
         "case": case.name,

@@ -54,6 +54,26 @@ with mock.patch.object(app, "_failed", lambda _: os.kill(os.getpid(), signal.SIG
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_end(number: signal.Signals) -> None:
+    """The exit code is the command's."""
+    command = [sys.executable, "-c", ENDED, str(number.value)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# while Python ends
+ENDED = """
+import atexit, os, signal, sys
+from rocelab.cli import app
+sys.argv[1:], number = ["--version"], int(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+atexit.register(os.kill, os.getpid(), number)
+app.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_says_what_is_kept(number: signal.Signals) -> None:
     """Also while a command waits for its input."""
     command = [sys.executable, "-c", WAITS, str(number.value)]

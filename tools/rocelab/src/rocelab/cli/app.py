@@ -64,6 +64,7 @@ def _options(
     del version
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ended_by: list[str] = []
 """Names of signals that ended this process; typer forgets which it was."""
 
@@ -96,6 +97,9 @@ def main() -> None:
     except KeyboardInterrupt:
         # it came while the command's end was shown
         code = ExitCode.INTERRUPTED
+    # Python takes its handlers away before it ends; what is done is done
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     console.leave(code)
 
 
