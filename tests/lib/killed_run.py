@@ -316,7 +316,7 @@ class Run:
         assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
         assert "Traceback" not in self.said
         # `complete`: the signal came while the report was written
-        allowed = {("interrupted", signum.name), ("complete", "")}
+        allowed: set[tuple[str, str] | None] = {("interrupted", signum.name), ("complete", "")}
         if self.folder is None or f"run {self.folder.name}" not in self.said:
             allowed |= {None, before}
         assert self._state() in allowed
