@@ -173,7 +173,7 @@ class Killed:
         temporary = Path(tempfile.mkdtemp(prefix="k"))
         with (self.out / f"{name}.err").open("w") as errors:
             process = subprocess.Popen(
-                [*_HANDLES_SIGNALS, *_ROCELAB, "run", *self.where, *words],
+                [*_ROCELAB, "run", *self.where, *words],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 env={**os.environ, _ID: value, "TMPDIR": str(temporary)} | dict(environment or {}),
@@ -246,8 +246,6 @@ class Killed:
 
 
 _ROCELAB = (sys.executable, "-m", "rocelab")
-_HANDLES_SIGNALS = ("env", "--default-signal=HUP")
-"""A run ignores SIGHUP where its parent does, as nohup(1) and some CI systems do."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all tests share: what they start gets the signals that they send."""
+
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    """Give child processes the default actions of SIGINT and SIGHUP.
+
+    A shell's background jobs ignore SIGINT, and what nohup(1) starts SIGHUP. Children inherit that,
+    but no handler: so pytest itself continues to ignore them.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
