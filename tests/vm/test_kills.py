@@ -292,7 +292,7 @@ def on_hosts(
 ) -> Iterator[Killed]:
     """Two hosts of an inventory; a run adds a device on the second, and has to remove it.
 
-    For rxe-v1 it replaces the first host's device, and has to give it back as it was.
+    For rxe-v1 it replaces the first host's device, and has to restore it.
     """
     out = tmp_path_factory.mktemp("hosts")
     for node in shared_testbed.nodes:
