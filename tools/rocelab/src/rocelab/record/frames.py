@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
 from dataclasses import InitVar, dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from rocelab.errors import CellError
+from rocelab.mapped_file import mapped
 
 _MAGICS = {0xA1B2C3D4, 0xA1B23C4D}
 _ETHERNET = 1
@@ -204,24 +203,13 @@ def count(path: Path, *, control_ports: Collection[int] = frozenset()) -> Frames
     Raises CellError when it is no capture, or cut off.
     """
     try:
-        with path.open("rb") as file, _mapped(file) as data:
+        with mapped(path) as data:
             return _count(data, control_ports)
     except (OSError, ValueError, struct.error) as error:
         raise CellError(
             f"{path.name} is not a complete capture of an Ethernet link: {error}",
             cause="the capture ended before its last record was written",
         ) from error
-
-
-@contextmanager
-def _mapped(file: BinaryIO) -> Iterator[mmap.mmap]:
-    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    try:
-        yield data
-    finally:
-        # the traceback of an interrupt refers to a frame: the file is unmapped when both are gone
-        with suppress(BufferError):
-            data.close()
 
 
 def _count(data: mmap.mmap, control_ports: Collection[int]) -> Frames:
