@@ -97,7 +97,7 @@ def run(
             return _Run(folder, plan, meta, progress, remake).execute(testbed, warnings)
     except KeyboardInterrupt as interrupt:
         # before its first cell, or while it ended
-        _note_interrupt(folder, str(interrupt) or "Ctrl-C")
+        _note_interrupt(folder, _what_ended(interrupt))
         raise
 
 
@@ -131,7 +131,7 @@ class _Run:
             self._announce(cells, pending, warnings)
             self._cells(testbed, cells, pending)
         except KeyboardInterrupt as interrupt:
-            status, ended_by = "interrupted", str(interrupt) or "Ctrl-C"
+            status, ended_by = "interrupted", _what_ended(interrupt)
             if error := allocation.why_ended(ended_by):
                 status, ended_by = "stopped", ""
         except RocelabError as caught:
@@ -271,6 +271,11 @@ class _Run:
         if record is None:
             return None
         return "ok" if record.get("status") == "ok" else "error"
+
+
+def _what_ended(interrupt: KeyboardInterrupt) -> str:
+    """`Ctrl-C`, or the name of the signal that made it."""
+    return str(interrupt) or "Ctrl-C"
 
 
 def _note_interrupt(folder: RunFolder, ended_by: str) -> None:
