@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,15 +14,32 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
+from fake_testbed import FakeTestbed
 from json_keys import keys
 from rocelab.cli import run as run_command
+from rocelab.errors import ExitCode
+from rocelab.measure import run_plan, runner
+from rocelab.measure.progress import Progress
 from rocelab.measure.runner import RunOutcome
 from rocelab.plans import plan_file
+from rocelab.plans.plan import Plan
+from rocelab.record.folder import RunFolder
 from rocelab.terminal import console
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "tests/unit/data/sample-run.tar.gz"
 DESCRIBED = (ROOT / "docs/formats/json.md").read_text()
+PLAN = """
+[plan]
+name = "fake"
+repetitions = 1
+transports = ["tcp"]
+probes = []
+[[benchmark]]
+tool = "qperf"
+test = "tcp_lat"
+sizes = [64]
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +138,34 @@ def test_status_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     done = in_process("status", "--json")
     assert json.loads(done.stdout) == {"schema": "rocelab.status/1", "nodes": []}
+
+
+def test_a_run_whose_disk_is_full_at_its_end_says_only_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+
+    def on_fake(
+        plan: Plan, out: Path, progress: Progress, resume: Path | None, **_: object
+    ) -> RunOutcome:
+        return runner.run(plan, FakeTestbed(), out, resume=resume, progress=progress)
+
+    def full(_: RunFolder) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(run_plan, "run_plan", on_fake)
+    with monkeypatch.context() as filled:
+        filled.setattr(RunFolder, "sweep", full)
+        done = in_process("run", str(plan), "--out", str(tmp_path / "runs"))
+    (run,) = (tmp_path / "runs").iterdir()
+    assert done.returncode == ExitCode.MISSING
+    assert f"cannot write to {run}: No space left on device" in " ".join(done.stderr.split())
+    assert done.stderr.count("likely cause") == 1
+    assert f"rocelab run --resume {run}" in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    done = in_process("run", "--resume", str(run))
+    assert (done.returncode, done.stdout.split()[-1]) == (0, str(run / "report.html")), done.stderr
 
 
 def test_a_run_that_ended_as_json(runs: Path) -> None:

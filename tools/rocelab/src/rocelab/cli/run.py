@@ -75,7 +75,7 @@ def carry_out(
     """Run a plan, write the report and print the tables, unless without `tables`.
 
     `nodes` names hosts of the inventory, for provider ssh. Exits with the run's exit code when
-    there is nothing to report on.
+    there is nothing to report on, or no report can be written because of what stopped the run.
     """
     from rocelab.measure.run_plan import run_plan
     from rocelab.report import build
@@ -93,15 +93,20 @@ def carry_out(
             kept=f"the finished cells ({outcome.ok} are good); the one that ran is not",
             advice=f"continue with `rocelab run --resume {outcome.path}`",
         )
-    nothing = not outcome.ok and not outcome.failed
-    if not nothing:
+    reported = bool(outcome.ok or outcome.failed)
+    if reported:
         console.say("writing the report")
-        build(outcome.path)
-        if tables:
-            run_tables.show(outcome.path, console.out())
+        try:
+            build(outcome.path)
+            if tables:
+                run_tables.show(outcome.path, console.out())
+        except RocelabError:
+            if outcome.error is None:
+                raise
+            reported = False  # what stopped the run was said, and is nearer to the cause
     if (outcome.missing or outcome.failed) and not outcome.ended_by:
         console.say(f"to continue: rocelab run --resume {outcome.path}")
-    if nothing:
+    if not reported:
         raise typer.Exit(int(outcome.exit_code))
     return outcome
 
