@@ -66,7 +66,7 @@ def reads(client: Node, server: Node) -> tuple[int, str, list[float]]:
         said = client.run(["sh", "-c", shell, "sh", *words], timeout=300).stdout
     pid = re.match(r"pid (\d+)\n", said)
     assert pid
-    samples = [float(us) * 1000 for us in re.findall(r"^\d+, ([\d.]+)$", said, re.MULTILINE)]
+    samples = [float(us) * 1000 for us in re.findall(r"^\d+, ([\d.e+]+)$", said, re.MULTILINE)]
     assert len(samples) == READS - 1, said
     return int(pid[1]), said, samples
 
