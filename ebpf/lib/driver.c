@@ -8,8 +8,6 @@
 
 #include "module_file.h"
 
-#define MODULE "rdma_rxe"
-
 static void read_line(const char *path, char *into, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -58,7 +56,7 @@ static void read_kallsyms(struct driver *driver)
 		/* the kernel's own symbols, nearly all of them, name no module */
 		if (strchr(line, '[') &&
 		    sscanf(line, "%llx %c %255s [%63[^]]]", &address, &type, name, module) == 4 &&
-		    !strcmp(module, MODULE))
+		    !strcmp(module, DRIVER_MODULE))
 			see(name, address, type == 't' || type == 'T', driver);
 	}
 	fclose(f);
@@ -71,14 +69,15 @@ void driver_inspect(struct driver *driver)
 	memset(driver, 0, sizeof(*driver));
 	if (!uname(&names))
 		snprintf(driver->kernel, sizeof(driver->kernel), "%s", names.release);
-	if (access("/sys/module/" MODULE, F_OK))
+	if (access("/sys/module/" DRIVER_MODULE, F_OK))
 		return;
 	driver->kind = DRIVER_STOCK;
-	if (!module_file_symbols(MODULE, driver->kernel, see, driver))
+	if (!module_file_symbols(DRIVER_MODULE, driver->kernel, see, driver))
 		read_kallsyms(driver);
 	driver->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) &&
-			  !access("/sys/kernel/btf/" MODULE, R_OK);
-	read_line("/sys/module/" MODULE "/version", driver->version, sizeof(driver->version));
-	read_line("/sys/module/" MODULE "/srcversion", driver->srcversion,
+			  !access("/sys/kernel/btf/" DRIVER_MODULE, R_OK);
+	read_line("/sys/module/" DRIVER_MODULE "/version", driver->version,
+		  sizeof(driver->version));
+	read_line("/sys/module/" DRIVER_MODULE "/srcversion", driver->srcversion,
 		  sizeof(driver->srcversion));
 }

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#define DRIVER_MODULE "rdma_rxe"
+
 enum driver_kind {
 	DRIVER_ABSENT,	     /* rdma_rxe is not loaded */
 	DRIVER_STOCK,	     /* without our events */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach_type.h"
+#include "btf_targets.h"
 #include "capability.h"
 #include "msg.h"
 #include "rdma_dev.h"
@@ -28,8 +30,11 @@ static int keep_warning(enum libbpf_print_level level, const char *format, va_li
 
 int load_begin(bool of_module)
 {
+	int err;
+
 	libbpf_set_print(keep_warning);
-	return capability_check(of_module);
+	err = attach_type_register();
+	return err ? load_error(err) : capability_check(of_module);
 }
 
 int load_check_driver(const struct driver *driver)
@@ -67,45 +72,43 @@ bool load_has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* "fentry/rxe_prepare": whether the function exists and has types */
-static bool can_probe(const struct btf *module, const struct bpf_program *program)
-{
-	const char *function = strchr(bpf_program__section_name(program), '/');
-
-	return function && btf__find_by_name_kind(module, function + 1, BTF_KIND_FUNC) > 0;
-}
-
 /* compilers inline some functions, so check each */
 static int check_stock(struct bpf_object *object, struct bpf_program *arrival, bool *no_arrival)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *module = kernel ? btf__load_module_btf("rdma_rxe", kernel) : NULL;
+	struct btf *module = kernel ? btf__load_module_btf(DRIVER_MODULE, kernel) : NULL;
+	struct btf_targets functions = {};
 	struct bpf_program *program;
-	int status = 0;
 
 	if (!module) {
-		status = msg_error(EXIT_MISSING, NULL, NULL,
-				   "cannot read the types of rdma_rxe: %s", strerror(errno));
-	} else {
-		bool inlined = arrival && !can_probe(module, arrival);
+		int status = msg_error(EXIT_MISSING, NULL, NULL,
+				       "cannot read the types of rdma_rxe: %s", strerror(errno));
 
-		if (inlined)
-			bpf_program__set_autoload(arrival, false);
-		if (no_arrival)
-			*no_arrival = inlined;
+		btf__free(kernel);
+		return status;
 	}
-	bpf_object__for_each_program (program, object) {
-		if (status || !load_has_prefix(bpf_program__name(program), "stock_") ||
-		    !bpf_program__autoload(program) || can_probe(module, program))
-			continue;
-		status = msg_error(EXIT_MISSING, "the compiler inlined it",
-				   "load the instrumented driver: make module",
-				   "the stock driver cannot be probed: no %s",
-				   bpf_program__section_name(program));
-	}
+	bpf_object__for_each_program (program, object)
+		if (load_has_prefix(bpf_program__name(program), "stock_") &&
+		    bpf_program__autoload(program))
+			btf_targets_add(&functions, program);
+	btf_targets_find(&functions, module, btf__type_cnt(kernel));
 	btf__free(module);
 	btf__free(kernel);
-	return status;
+	if (no_arrival)
+		*no_arrival = false;
+	for (unsigned int i = 0; i < functions.count; i++) {
+		program = functions.at[i].program;
+		if (functions.at[i].type)
+			continue;
+		if (program != arrival)
+			return msg_error(EXIT_MISSING, "the compiler inlined it",
+					 "load the instrumented driver: make module",
+					 "the stock driver cannot be probed: no %s",
+					 bpf_program__section_name(program));
+		bpf_program__set_autoload(program, false);
+		*no_arrival = true;
+	}
+	return 0;
 }
 
 int load_choose_driver(struct bpf_object *object, const struct driver *driver,

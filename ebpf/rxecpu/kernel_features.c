@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "btf_targets.h"
 #include "capability.h"
 #include "load.h"
 #include "msg.h"
@@ -15,9 +16,6 @@
 #include "stacks.h"
 
 #include "rxecpu.skel.h"
-
-#define MAX_TARGETS 64
-#define TRACEPOINT  "btf_trace_" /* before a tracepoint's name: the typedef of its arguments */
 
 const char *const feature_names[FEATURES] = {
 	[FEATURE_SYSCALL] = "syscall",	     [FEATURE_FAULT] = "fault",
@@ -34,63 +32,12 @@ const char *const feature_absence[FEATURES] = {
 	[FEATURE_RXE_RECEIVE] = "the driver's receive handler counts as network",
 };
 
-struct target {
-	const char *name; /* "sched_switch" of "tp_btf/sched_switch" */
-	bool event;	  /* a tracepoint; else a function */
-	struct bpf_program *program;
-};
-
-struct targets {
-	struct target at[MAX_TARGETS];
-	unsigned int count;
-};
-
-static int compare(const void *a, const void *b)
+/* load the programs whose target was found */
+static void choose_found(const struct btf_targets *targets)
 {
-	const struct target *left = a, *right = b;
-
-	return left->event - right->event ?: strcmp(left->name, right->name);
-}
-
-static void found(struct targets *targets, const char *name, bool event)
-{
-	unsigned int low = 0, high = targets->count;
-	const struct target key = {.name = name, .event = event};
-
-	while (low < high) {
-		unsigned int middle = (low + high) / 2;
-
-		if (compare(&targets->at[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	/* several programs may have one target */
-	for (; low < targets->count && !compare(&targets->at[low], &key); low++)
-		bpf_program__set_autoload(targets->at[low].program, true);
-}
-
-/*
- * Load the programs whose target has types. One pass over these: a search for each program's
- * takes half a second on an emulated machine.
- */
-static void choose_found(struct targets *targets, const struct btf *btf, __u32 first)
-{
-	__u32 end = btf ? btf__type_cnt(btf) : 0;
-
-	qsort(targets->at, targets->count, sizeof(targets->at[0]), compare);
-	for (__u32 id = first; id < end; id++) {
-		const struct btf_type *type = btf__type_by_id(btf, id);
-		bool event = btf_is_typedef(type);
-		const char *name;
-
-		if (!event && !btf_is_func(type))
-			continue;
-		name = btf__name_by_offset(btf, type->name_off);
-		if (!name || (event && !load_has_prefix(name, TRACEPOINT)))
-			continue;
-		found(targets, event ? name + strlen(TRACEPOINT) : name, event);
-	}
+	for (unsigned int i = 0; i < targets->count; i++)
+		if (targets->at[i].type)
+			bpf_program__set_autoload(targets->at[i].program, true);
 }
 
 static bool is_of_driver(const char *name)
@@ -113,30 +60,24 @@ static bool loads(const struct bpf_program *program)
 static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const struct btf *kernel,
 		   const struct btf *module)
 {
-	static struct targets of_kernel, of_driver;
+	struct btf_targets of_kernel = {}, of_driver = {};
 	struct bpf_program *program;
 
-	of_kernel.count = of_driver.count = 0;
 	bpf_object__for_each_program (program, skel->obj) {
 		const char *name = bpf_program__name(program);
-		const char *section = bpf_program__section_name(program);
-		const char *target = strchr(section, '/');
-		struct targets *targets = is_of_driver(name) ? &of_driver : &of_kernel;
 
 		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING)
 			continue;
 		bpf_program__set_autoload(program, false);
-		if (target && targets->count < MAX_TARGETS &&
-		    (targets == &of_kernel || suits(name, driver)))
-			targets->at[targets->count++] = (struct target){
-				.name = target + 1,
-				.event = load_has_prefix(section, "tp_btf/"),
-				.program = program,
-			};
+		if (!is_of_driver(name))
+			btf_targets_add(&of_kernel, program);
+		else if (suits(name, driver))
+			btf_targets_add(&of_driver, program);
 	}
-	choose_found(&of_kernel, kernel, 1);
-	/* a module's own types come behind those of the kernel */
-	choose_found(&of_driver, module, kernel ? btf__type_cnt(kernel) : 1);
+	btf_targets_find(&of_kernel, kernel, 1);
+	choose_found(&of_kernel);
+	btf_targets_find(&of_driver, module, kernel ? btf__type_cnt(kernel) : 1);
+	choose_found(&of_driver);
 	/* the handler calls it: needed only where the compiler inlined the handler */
 	if (loads(skel->progs.stock_rxe_udp_encap_recv)) {
 		bpf_program__set_autoload(skel->progs.stock_rxe_rcv, false);
@@ -161,7 +102,7 @@ int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool h
 	/* everybody may read a module's types, but not attach to what they name: lib/capability.h
 	 */
 	struct btf *module = kernel && driver->has_btf && capability_has(CAP_SYS_ADMIN)
-				     ? btf__load_module_btf("rdma_rxe", kernel)
+				     ? btf__load_module_btf(DRIVER_MODULE, kernel)
 				     : NULL;
 
 	choose(skel, driver, kernel, module);
