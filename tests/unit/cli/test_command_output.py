@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,14 @@ from command_line import in_process
 from fake_testbed import FakeTestbed
 from json_keys import keys
 from rocelab.cli import run as run_command
+from rocelab.directory import Directory
 from rocelab.errors import ExitCode
 from rocelab.measure import run_plan, runner
 from rocelab.measure.progress import Progress
 from rocelab.measure.runner import RunOutcome
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Plan
-from rocelab.record.folder import RunFolder
+from rocelab.record import layout
 from rocelab.terminal import console
 
 ROOT = Path(__file__).parents[3]
@@ -140,31 +142,40 @@ def test_status_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert json.loads(done.stdout) == {"schema": "rocelab.status/1", "nodes": []}
 
 
+@pytest.mark.parametrize(
+    ("file", "advice"),
+    [(layout.RUN, "run --resume"), (layout.RESULTS, "report"), (layout.REPORT, "report")],
+)
 def test_a_run_whose_disk_is_full_at_its_end_says_only_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)
+    write, written = Directory.write, set()
 
     def on_fake(
         plan: Plan, out: Path, progress: Progress, resume: Path | None, **_: object
     ) -> RunOutcome:
         return runner.run(plan, FakeTestbed(), out, resume=resume, progress=progress)
 
-    def full(_: RunFolder) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def until_measured(folder: Directory, name: str, content: Any, **how: bool) -> None:
+        if name == file and layout.CELL in written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(folder, name, content, **how)
+        written.add(name)
 
     monkeypatch.setattr(run_plan, "run_plan", on_fake)
     with monkeypatch.context() as filled:
-        filled.setattr(RunFolder, "sweep", full)
+        filled.setattr(Directory, "write", until_measured)
         done = in_process("run", str(plan), "--out", str(tmp_path / "runs"))
     (run,) = (tmp_path / "runs").iterdir()
+    said = " ".join(done.stderr.split())
     assert done.returncode == ExitCode.MISSING
-    assert f"cannot write to {run}: No space left on device" in " ".join(done.stderr.split())
-    assert done.stderr.count("likely cause") == 1
-    assert f"rocelab run --resume {run}" in " ".join(done.stderr.split())
+    assert "No space left on device" in said
+    assert said.count("likely cause") == 1
+    assert f"`rocelab {advice} {run}`" in said
     assert done.stdout == ""
-    done = in_process("run", "--resume", str(run))
+    done = in_process(*advice.split(), str(run))
     assert (done.returncode, done.stdout.split()[-1]) == (0, str(run / "report.html")), done.stderr
 
 

@@ -23,7 +23,7 @@ from rocelab.plans.benchmarks.tool import Measurement, Value
 from rocelab.plans.catalog import Family, Kind
 from rocelab.plans.plan import Cell
 from rocelab.record import adapter, layout, read, results_table, rxecpu_document, rxestat_document
-from rocelab.record.folder import RunFolder
+from rocelab.record.folder import RunFolder, report_again
 from rocelab.record.rxecpu_document import Traffic
 from rocelab.record.rxestat_document import Stages
 
@@ -44,7 +44,7 @@ def rebuild(run_dir: Path) -> Path:
         raise explained(
             error,
             f"cannot write {folder.path / layout.RESULTS}",
-            action="Copy the run folder to a place of your own, with enough room.",
+            action=report_again(folder.path),
         ) from error
 
 

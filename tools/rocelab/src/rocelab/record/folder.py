@@ -211,7 +211,7 @@ class RunFolder:
             raise explained(
                 error,
                 f"cannot write the report into {self.path}",
-                action="Copy the run folder to a place of your own, and report on the copy.",
+                action=report_again(self.path),
             ) from error
         return self.report
 
@@ -249,6 +249,11 @@ def check_out_dir(out_dir: Path) -> None:
             raise _WorksError
     except OSError as error:
         raise _no_run_folder(out_dir, error) from error
+
+
+def report_again(path: Path) -> str:
+    """What to do when a run's results or report cannot be written."""
+    return f"Mend that, then `rocelab report {path}`; or report on a copy in a place of your own."
 
 
 def _carried_out(path: Path) -> UsageError:
