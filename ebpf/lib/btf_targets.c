@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load.h"
+
 #define MAX_TARGETS (sizeof(((struct btf_targets *)0)->at) / sizeof(struct btf_target))
 #define TRACEPOINT  "btf_trace_" /* before a tracepoint's name: the typedef of its arguments */
-
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
 
 bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program)
 {
@@ -23,7 +20,7 @@ bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program)
 		return false;
 	targets->at[targets->count++] = (struct btf_target){
 		.name = slash + 1,
-		.event = has_prefix(section, "tp_btf/"),
+		.event = load_has_prefix(section, "tp_btf/"),
 		.program = program,
 	};
 	return true;
@@ -64,7 +61,7 @@ void btf_targets_find(struct btf_targets *targets, const struct btf *btf, __u32 
 		if (!key.event && !btf_is_func(type))
 			continue;
 		key.name = btf__name_by_offset(btf, type->name_off);
-		if (!key.name || (key.event && !has_prefix(key.name, TRACEPOINT)))
+		if (!key.name || (key.event && !load_has_prefix(key.name, TRACEPOINT)))
 			continue;
 		if (key.event)
 			key.name += strlen(TRACEPOINT);
