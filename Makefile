@@ -226,6 +226,6 @@ install: setup  ## rocelab for every user (PREFIX=/usr/local; ~/.local unless ro
 uninstall:  ## remove what install put there
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/setup/uninstall
 
-clean:  ## remove what was built here (the image cache and runs/ stay)
-	@rm -rf build .venv tools/rocelab/target
+clean:  ## remove what was built here, and saved machines (the image cache and runs/ stay)
+	@rm -rf build .venv tools/rocelab/target $(CACHE)/snapshots
 	@find tools -name '_core*.so' -delete

@@ -13,7 +13,7 @@ from requirements import missing
 from rocelab.errors import MissingError
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.prepare_node import prepare
+from rocelab.testbed.preparation import Payload
 from rocelab.testbed.veth import veth_testbed as veth
 from vmlab import LINE, MTU
 
@@ -21,8 +21,11 @@ LOOP = "rcloop"
 
 
 @contextmanager
-def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
-    """Both ends, for as long as the context lasts, or until this process ends."""
+def boot(*, name: str, icount: bool, fresh: bool = False) -> Iterator[veth.VethTestbed]:
+    """Both ends, for as long as the context lasts, or until this process ends.
+
+    `fresh`: on a machine that boots, rather than one that is restored.
+    """
     try:
         driver = artifacts.driver(LINE)
         probes = [artifacts.probe(probe, LINE) for probe in ("rxestat", "rxedump", LOOP)]
@@ -32,12 +35,13 @@ def boot(*, name: str, icount: bool) -> Iterator[veth.VethTestbed]:
             mtu=MTU,
             icount=icount,
             emulation="tcg",
+            fresh=fresh,
+            payload=Payload(driver, tuple(probes)),
             lifeline=True,
         )
     except MissingError as error:
         missing(f"{error.what}: {error.action}")
     try:
-        prepare(testbed.nodes, driver, probes)
         testbed.state.mark_prepared()
         yield testbed
     finally:

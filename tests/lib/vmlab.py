@@ -15,7 +15,9 @@ from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node, kernel_log
 from rocelab.testbed.node.parallel import at_once
-from rocelab.testbed.node.prepare_node import install_driver, prepare
+from rocelab.testbed.node.prepare_node import install_driver
+from rocelab.testbed.preparation import Payload, Preparation, digest
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
@@ -38,18 +40,33 @@ def boot(
 
     `options` are those of rocelab.testbed.qemu.qemu_testbed.up, such as `nodes`.
     """
-    testbed = _up(name, line, **options)
+    testbed = _up(name, line, _preparation(line) if prepared else None, **options)
     try:
         if prepared:
-            image = artifacts.image(line)
-            at_once(lambda node: complaints.list_modules(node, image), testbed.nodes)
-            prepare(testbed.nodes, artifacts.driver(line), artifacts.probes(line))
             testbed.state.mark_prepared()
         with explained(testbed):
             yield testbed
             at_once(complaints.check, testbed.nodes)
     finally:
         testbed.down()
+
+
+def _preparation(line: str, *, alone: bool = False) -> Preparation:
+    """What is on the machines of tests: driver and probes; `alone`: only the driver, no device."""
+    driver, image = artifacts.driver(line), artifacts.image(line)
+    payload = Payload(driver, () if alone else tuple(artifacts.probes(line)))
+
+    def apply(nodes: Sequence[Node]) -> None:
+        at_once(lambda node: complaints.list_modules(node, image), nodes)
+        if alone:
+            at_once(lambda node: install_driver(node, driver), nodes)
+        else:
+            payload.install(nodes)
+
+    listings = [path.read_bytes() for path in sorted((image / "modules").glob("*"))]
+    return Preparation(
+        payload.text, digest([str(alone).encode(), *payload.contents(), *listings]), apply
+    )
 
 
 @contextmanager
@@ -65,32 +82,32 @@ def explained(testbed: qemu.QemuTestbed) -> Iterator[None]:
 @contextmanager
 def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
     """One machine with that many processors, our driver loaded, no link and no device."""
-    testbed = _up(name, line, provider="veth", vcpus=vcpus)
+    wanted = _preparation(line, alone=True)
+    testbed = _up(name, line, wanted, provider="veth", vcpus=vcpus)
     try:
         (machine,) = testbed.nodes
         with explained(testbed):
-            complaints.list_modules(machine, artifacts.image(line))
-            install_driver(machine, artifacts.driver(line))
             yield machine
             complaints.check(machine)
     finally:
         testbed.down()
 
 
-def _up(name: str, line: str, **options: Any) -> qemu.QemuTestbed:
-    """Boot what a test asks for; the test is skipped if this machine cannot.
+def _up(name: str, line: str, preparation: Preparation | None, **options: Any) -> qemu.QemuTestbed:
+    """Bring up what a test asks for; the test is skipped if this machine cannot.
 
     A machine that counts takes a second or more for a billion instructions of a busy loop: its
     clock is real time instead.
     """
     try:
-        return qemu.up(
+        return bring_up.up(
             f"{name}-{os.getpid()}",
             line=line,
             mtu=MTU,
             lifeline=True,
             patience=PATIENCE,
             emulation="tcg",
+            preparation=preparation,
             **{"memory_mb": MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB, **options},
         )
     except MissingError as error:

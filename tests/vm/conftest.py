@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Virtual machines for tests: shared nodes boot once, and each test checks the kernel log.
+"""Virtual machines for tests: each file has a fresh pair, and each test checks the kernel log.
 
     n1 data0 10.44.0.1 ─── lossless stream, captured outside ─── 10.44.0.2 data0 n2
 
-Both nodes run the instrumented driver with device rxe0 on data0, and have rxestat. A test that
-must break a node, or needs another driver, boots its own (`boot`).
+Both nodes run the instrumented driver with device rxe0 on data0, and have the probes. They are
+restored from a snapshot, which takes a few seconds: a test that must break a node, or needs another
+driver, takes nodes of its own (`boot`).
 """
 
 from __future__ import annotations
@@ -23,25 +24,21 @@ from rocelab.testbed.qemu import qemu_testbed as qemu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder `vm`. A failed test is never run again.
-
-    Tests on the shared nodes run last, so that these do not idle while other nodes are up.
-    """
+    """Mark all tests of this folder `vm`. A failed test is never run again."""
     for item in items:
         if "/tests/vm/" in str(item.path):
             item.add_marker(pytest.mark.vm)
-    items.sort(key=lambda item: "shared_testbed" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
 def boot() -> vmlab.Boot:
-    """`with boot(name="x", prepared=True) as testbed:` boots two nodes for one test."""
+    """`with boot(name="x", prepared=True) as testbed:` brings up two nodes for one test."""
     return vmlab.boot
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_testbed() -> Iterator[qemu.QemuTestbed]:
-    """The session's two prepared nodes; use `testbed`, which watches their kernel logs."""
+    """The file's two prepared nodes; use `testbed`, which watches their kernel logs."""
     with vmlab.boot(name="test", prepared=True) as testbed:
         yield testbed
 

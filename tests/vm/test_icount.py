@@ -55,8 +55,8 @@ PAIR_TOLERANCE = 0.1
 
 @contextmanager
 def counting(name: str) -> Iterator[Node]:
-    """A machine that counts instructions, with both ends in it."""
-    with vethlab.boot(name=name, icount=True) as testbed:
+    """A machine that counts instructions, with both ends in it, and a boot of its own."""
+    with vethlab.boot(name=name, icount=True, fresh=True) as testbed:
         assert testbed.accelerator == "icount"
         machine = testbed.nodes[0].machine
         with vmlab.healthy([machine], name):

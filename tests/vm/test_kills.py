@@ -29,7 +29,7 @@ from polling import wait_until
 from rocelab.errors import ExitCode
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.prepare_node import add_device, install_probes, prepare, remove_device
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from vmlab import LINE, MTU
 
@@ -253,7 +253,9 @@ def test_a_machine_is_killed(
     del testbed
     folder: Path | None = None
     for number, share in enumerate(shares("QEMU")):
-        dying = qemu.up(f"dying-{os.getpid()}", line=LINE, mtu=MTU, emulation="tcg", lifeline=True)
+        dying = bring_up.up(
+            f"dying-{os.getpid()}", line=LINE, mtu=MTU, emulation="tcg", lifeline=True
+        )
         try:
             prepare(dying.nodes, artifacts.driver(LINE), artifacts.probes(LINE))
             for node in dying.nodes:

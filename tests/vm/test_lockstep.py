@@ -15,6 +15,7 @@ import traffic
 import vmlab
 from rocelab.testbed import artifacts
 from rocelab.testbed.node.prepare_node import DEVICE, prepare
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
 
 pytestmark = pytest.mark.long
@@ -49,7 +50,7 @@ def median_us(testbed: qemu.QemuTestbed) -> float:
 
 
 def test_medians_repeat_whatever_the_host_does() -> None:
-    testbed = qemu.up(
+    testbed = bring_up.up(
         f"lockstep-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, lockstep=True, lifeline=True
     )
     try:

@@ -20,7 +20,7 @@ from rocelab.record import results_table
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import DEVICE, install_probes, prepare
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
@@ -54,7 +54,7 @@ qp_timeout = 18
 @pytest.fixture(scope="module")
 def testbed() -> Iterator[QemuTestbed]:
     try:
-        made = qemu.up(
+        made = bring_up.up(
             f"switch-{os.getpid()}",
             line=vmlab.LINE,
             mtu=vmlab.MTU,

@@ -20,6 +20,7 @@ from command_line import rocelab
 from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import Node
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
 from rocelab.testbed.qemu.state_folder import State
 from vmlab import LINE
@@ -126,8 +127,8 @@ def test_a_killed_rocelab_leaves_nothing(name: str) -> None:
     """SIGKILL of the process that booted the nodes ends them and removes keys and sockets."""
     script = f"""
         import time
-        from rocelab.testbed.qemu import qemu_testbed
-        qemu_testbed.up({name!r}, line={LINE!r}, mtu=1500, lifeline=True)
+        from rocelab.testbed.qemu import bring_up
+        bring_up.up({name!r}, line={LINE!r}, mtu=1500, lifeline=True)
         print("ready", flush=True)
         time.sleep(600)
     """
@@ -170,7 +171,7 @@ def test_port_in_use(name: str) -> None:
 
 def test_a_node_that_dies(name: str) -> None:
     """A panic is reported with the console; killing the supervisor ends the nodes."""
-    testbed = qemu.up(name, line=LINE, mtu=1500, lifeline=True)
+    testbed = bring_up.up(name, line=LINE, mtu=1500, lifeline=True)
     first = testbed.nodes[0]
     process = first.start(
         ["sh", "-c", "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger"]

@@ -27,6 +27,7 @@ from rocelab.plans import plan_file
 from rocelab.plans.plan import Plan
 from rocelab.record import layout
 from rocelab.terminal import console
+from rocelab.testbed.qemu import snapshot_cache
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "tests/unit/data/sample-run.tar.gz"
@@ -138,8 +139,26 @@ def test_doctor_as_json() -> None:
 
 def test_status_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     done = in_process("status", "--json")
-    assert json.loads(done.stdout) == {"schema": "rocelab.status/1", "nodes": []}
+    assert json.loads(done.stdout) == {"schema": "rocelab.status/2", "nodes": [], "saved": []}
+
+
+def test_saved_machines_are_seen_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
+    snapshot_cache.write("a" * 64, "n1, with a driver", lambda file: file.write(b"x" * 2_000_000))
+    assert "1 saved machines (2.00 MB)" in in_process("status").stdout
+    document = json.loads(in_process("status", "--json").stdout)
+    assert [(each["what"], each["bytes"] > 2_000_000) for each in document["saved"]] == [
+        ("n1, with a driver", True)
+    ]
+    assert "removed 1 saved machines (2.00 MB)" in in_process("clean").stdout
+    assert snapshot_cache.entries() == []
+    assert "saved" not in in_process("status").stdout
 
 
 @pytest.mark.parametrize(

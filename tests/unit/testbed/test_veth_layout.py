@@ -16,7 +16,7 @@ from rocelab.measure.testbed_for_plan import move_plan
 from rocelab.plans import plan_file
 from rocelab.record import rxestat_document
 from rocelab.testbed.node import local
-from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec, guest_config, qemu_argv
+from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec, interfaces, qemu_argv
 from rocelab.testbed.veth import layout
 from rocelab.testbed.veth.layout import Layout
 
@@ -28,7 +28,7 @@ SPEC = TestbedSpec("t", "6.12", "/image", "tcg", (NodeSpec(1, 2222, 512, 4200),)
 def test_the_machine_has_no_qemu_data_link() -> None:
     argv = qemu_argv(SPEC, SPEC.nodes[0], Path("/state"), ENDS)
     assert "data" not in " ".join(argv)
-    assert "data0" not in guest_config(SPEC, SPEC.nodes[0])
+    assert "data0" not in interfaces(SPEC, SPEC.nodes[0])
     two = replace(SPEC, provider="qemu")
     assert "id=data" in " ".join(qemu_argv(two, two.nodes[0], Path("/state"), ENDS))
 

@@ -34,12 +34,17 @@ class _Place:
 
 
 _PLACES = {
-    "up": _Place("testbed", "up", "Boot nodes with the instrumented driver and leave them up."),
+    "up": _Place("testbed", "up", "Bring up nodes with the instrumented driver and leave them up."),
     "down": _Place("testbed", "down", "Stop a testbed's nodes and remove its files."),
     "ssh": _Place(
         "testbed", "ssh", "Log in to a node, or run a command there.", passes_options_on=True
     ),
-    "status": _Place("testbed", "status", "List running testbeds and the state of their nodes."),
+    "status": _Place(
+        "testbed",
+        "status",
+        "List running testbeds, the state of their nodes, and the saved machines.",
+    ),
+    "clean": _Place("testbed", "clean", "Remove the saved machines: the next testbed boots again."),
     "run": _Place("run", "run", "Carry out a plan and report."),
     "show": _Place(
         "show", "show", "Print a run's tables again, as `rocelab run` does when it ends."

@@ -53,10 +53,10 @@ def _program(name: str, package: str) -> Callable[[], str]:
 def _host(line: str) -> list[Check]:
     from rocelab.testbed import artifacts
     from rocelab.testbed.qemu import accelerator_probe
-    from rocelab.testbed.qemu import qemu_testbed as qemu
+    from rocelab.testbed.qemu.host_check import check_host
 
     def capacity() -> str:
-        qemu.check_host(2, MEMORY_MB, Path.cwd())
+        check_host(2, MEMORY_MB, Path.cwd())
         return "enough memory and disk for two nodes"
 
     def accelerator() -> str:

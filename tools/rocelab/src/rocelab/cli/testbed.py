@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rocelab import kernel_lines
+from rocelab import kernel_lines, units
 from rocelab.cli.options import AsJson, Icount, KernelLine
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider
@@ -17,6 +18,9 @@ from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
 from rocelab.strict import shown
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
+
+if TYPE_CHECKING:
+    from rocelab.testbed.qemu.snapshot_cache import Snapshot
 
 DEFAULT = "default"
 
@@ -65,16 +69,17 @@ def up(
         bool, typer.Option("--bare", help="Boot only: no driver, no probes, no rxe device.")
     ] = False,
 ) -> None:
-    """Boot nodes with the instrumented driver and leave them up.
+    """Bring up nodes with the instrumented driver and leave them up.
 
-    The nodes are virtual machines, by KVM where it works, else emulated (about 20 seconds to
-    boot). With --provider veth they are the ends of veth pairs in one machine and share a clock.
+    The nodes are virtual machines, by KVM where it works, else emulated. They boot once, are saved,
+    and from then on are restored in seconds (`rocelab clean` removes what is saved). With
+    --provider veth they are the ends of veth pairs in one machine and share a clock.
     `rocelab run` uses a running testbed that fits its plan. Take it down with `rocelab down`.
     """
     console.say("looking at this machine")
     from rocelab.plans.plan import TestbedPlan
     from rocelab.testbed import by_name
-    from rocelab.testbed.prepare_testbed import prepare_testbed
+    from rocelab.testbed.preparation import Payload
     from rocelab.testbed.qemu.state_folder import State
 
     if provider.own_hosts:
@@ -90,7 +95,7 @@ def up(
             action="Add --switches 1.",
         )
     with State(name).held():
-        testbed = by_name.up(
+        by_name.up(
             name,
             provider=provider,
             line=line,
@@ -100,10 +105,9 @@ def up(
             switches=switches,
             memory_mb=memory,
             ssh_port=ssh_port,
+            payload=None if bare else Payload.of_line(line),
             say=console.say,
         )
-        if not bare:
-            prepare_testbed(testbed, line, console.say)
     named = "" if name == DEFAULT else f"--name {name} "
     console.out().print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
@@ -165,15 +169,29 @@ def ssh(
     os.execvp("ssh", argv)  # noqa: S606
 
 
+def clean() -> None:
+    """Remove the saved machines: the next testbed boots again.
+
+    rocelab boots a machine once, saves it, and restores it from then on. What it saves is a cache
+    of bounded size, which `rocelab status` shows.
+    """
+    from rocelab.testbed.qemu import snapshot_cache
+
+    count, size = snapshot_cache.clear()
+    console.out().print(f"removed {count} saved machines ({_megabytes(size)})")
+
+
 def status(as_json: AsJson = False) -> None:
-    """List running testbeds and the state of their nodes."""
+    """List running testbeds, the state of their nodes, and the saved machines."""
     from rocelab.terminal import grid
     from rocelab.testbed import by_name
+    from rocelab.testbed.qemu import snapshot_cache
     from rocelab.testbed.qemu.state_folder import State
 
-    found = State.all()
+    found, saved = State.all(), snapshot_cache.entries()
     if not found and not as_json:
-        console.out().print("no testbed is up; boot one with `rocelab up`")
+        console.out().print("no testbed is up; bring one up with `rocelab up`")
+        _print_saved(saved)
         return
     columns = ("testbed", "node", "state", "provider", "line", "accelerator", "ssh port")
     rows: list[tuple[str, ...]] = []
@@ -217,8 +235,21 @@ def status(as_json: AsJson = False) -> None:
             rows.append((name, *said, address, "" if state.user is None else str(state.user)))
             name = ""
     if as_json:
-        console.print_json({"schema": "rocelab.status/1", "nodes": listed})
+        kept = [{"what": each.what, "bytes": each.size} for each in saved]
+        console.print_json({"schema": "rocelab.status/2", "nodes": listed, "saved": kept})
         return
     heads = (*columns, "data address", "used by")
     for table in grid.fitted(heads, rows, console.out().width, keys=2):
         console.out().print(table)
+    _print_saved(saved)
+
+
+def _print_saved(saved: Sequence[Snapshot]) -> None:
+    """Say how many machines are saved; nothing if there are none."""
+    if saved:
+        size = _megabytes(sum(each.size for each in saved))
+        console.out().print(f"{len(saved)} saved machines ({size}); remove them: `rocelab clean`")
+
+
+def _megabytes(size: int) -> str:
+    return f"{units.number(size / 1e6, 3)} MB"

@@ -29,7 +29,7 @@ from rocelab.testbed.node.prepare_node import (
     remove_device,
     unload,
 )
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu.last_words import last_words
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
@@ -126,7 +126,7 @@ class _Machines:
             name = f"ab-check-{os.getpid()}-{self._made}"
             self._made += 1
             self._locks.enter_context(State(name).held())
-            self._up[key] = qemu.up(
+            self._up[key] = bring_up.up(
                 name,
                 line=one.line,
                 mtu=one.mtu,

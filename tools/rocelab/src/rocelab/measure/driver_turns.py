@@ -23,7 +23,8 @@ from rocelab.testbed.by_name import VirtualTestbed
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
-from rocelab.testbed.node.prepare_node import install_probes, offer_roce_v1, prepare
+from rocelab.testbed.node.prepare_node import offer_roce_v1, prepare
+from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
 
 Say = Callable[[str], None]
@@ -145,13 +146,11 @@ class Machines:
                 lockstep=where.lockstep,
                 nodes=where.nodes,
                 switches=where.switches or 0,
+                payload=Payload(None, tuple(artifacts.programs(line))),
                 lifeline=True,
                 say=self._say,
             )
             self._up[key] = made
-            for machine in machines(made.nodes):
-                install_probes(machine, artifacts.programs(line))
-            made.state.mark_prepared()
         return self._up[key]
 
     @contextmanager

@@ -17,7 +17,7 @@ from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
-from rocelab.testbed.prepare_testbed import prepare_testbed
+from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.slurm import slurm_testbed
 from rocelab.testbed.ssh import ssh_testbed
@@ -188,7 +188,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
             switches=where.switches or 0,
             say=say,
         )
-    virtual = by_name.up(
+    return by_name.up(
         name,
         provider=where.provider,
         line=where.line,
@@ -197,11 +197,11 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         lockstep=where.lockstep,
         nodes=where.nodes,
         switches=where.switches or 0,
+        payload=Payload.of_line(where.line),
+        fresh=where.fresh,
         lifeline=True,
         say=say,
     )
-    prepare_testbed(virtual, where.line, say)
-    return virtual
 
 
 def _own_hosts(plan: Plan, hosts: Sequence[Host], say: Say) -> SshTestbed:

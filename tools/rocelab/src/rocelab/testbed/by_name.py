@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from rocelab.plans.catalog import Provider
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed import preparation
+from rocelab.testbed.preparation import Payload
+from rocelab.testbed.qemu import bring_up, qemu_testbed
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
@@ -35,13 +37,19 @@ def up(
     switches: int = 0,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
+    payload: Payload | None = None,
+    fresh: bool = False,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> VirtualTestbed:
-    """Make a testbed; for parameters and errors see `qemu_testbed.up`."""
-    boot: Callable[..., VirtualTestbed]
-    boot = veth.up if provider == Provider.VETH else partial(qemu.up, lockstep=lockstep)
-    return boot(
+    """Make a testbed with `payload` on its nodes; for the rest see `bring_up.up`."""
+    make: Callable[..., VirtualTestbed]
+    if provider == Provider.VETH:
+        make = partial(veth.up, payload=payload)
+    else:
+        wanted = preparation.of_nodes(payload) if payload else None
+        make = partial(bring_up.up, lockstep=lockstep, preparation=wanted)
+    testbed = make(
         name,
         line=line,
         mtu=mtu,
@@ -50,9 +58,14 @@ def up(
         switches=switches,
         memory_mb=memory_mb,
         ssh_port=ssh_port,
+        fresh=fresh,
         lifeline=lifeline,
         say=say,
     )
+    if payload:
+        testbed.state.mark_prepared()
+        say(f"on each node: {payload.text}")
+    return testbed
 
 
 def from_state(state: State) -> VirtualTestbed:
@@ -63,4 +76,4 @@ def from_state(state: State) -> VirtualTestbed:
 
 def attach(name: str) -> VirtualTestbed:
     """Return a testbed that is up. Raises UsageError when no testbed has that name."""
-    return from_state(qemu.attach(name).state)
+    return from_state(qemu_testbed.attach(name).state)

@@ -39,6 +39,8 @@ PEER_NETWORK = "172.31.0.0/24"
 _PREFIX = 24
 LOCKSTEP = "lockstep"
 """The file in the state folder that the machines in lockstep share."""
+CHANNEL = "channel"
+"""Suffix of the socket of a machine's second serial port, by which it learns who it is."""
 _TIMED = ",tx=timer,x-txtimer=1000,ioeventfd=off"
 MEMORY_MB = 1024
 """Memory of a node: enough for bpftrace and pyverbs."""
@@ -55,6 +57,8 @@ class NodeSpec:
     is_switch: bool = False
     image: str = ""
     """Folder of the machine's image if it is not the testbed's, for another kernel line."""
+    snapshot: str = ""
+    """File that the machine is restored from; empty: it boots."""
 
     @property
     def name(self) -> str:
@@ -156,18 +160,20 @@ def peer_port_mac(node: NodeSpec) -> str:
     return f"52:54:00:c1:01:{node.index:02x}"
 
 
-def guest_config(spec: TestbedSpec, node: NodeSpec) -> str:
-    """Return the configuration that tools/node/files/usr/lib/rocelab/boot reads."""
-    lines = [
-        f"hostname {node.name}",
-        f"interface {CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500",
-    ]
-    if spec.provider == Provider.VETH or node.is_switch:
-        return "\n".join(lines) + "\n"
-    lines += [f"interface {DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
-    lines += [f"interface {PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
-    lines += [f"host {other.link.ipv4} {other.name}" for other in spec.nodes]
+def interfaces(spec: TestbedSpec, node: NodeSpec) -> str:
+    """Return what tools/node/files/usr/lib/rocelab/boot reads: an interface a line."""
+    lines = [f"{CTL} {node.ctl_mac} {node.ctl_network}.15/{_PREFIX} 1500"]
+    if spec.provider == Provider.QEMU and not node.is_switch:
+        lines += [f"{DATA} {node.link.mac} {node.link.ipv4}/{_PREFIX} {node.mtu}"]
+        lines += [f"{PEER} {node.peer_mac} {node.peer_ipv4}/{_PREFIX} 1500"]
     return "\n".join(lines) + "\n"
+
+
+def host_names(spec: TestbedSpec) -> dict[str, str]:
+    """Return the nodes' addresses on the data link by name; empty if they share a machine."""
+    if spec.provider == Provider.VETH:
+        return {}
+    return {node.name: node.link.ipv4 for node in spec.nodes}
 
 
 def kernel_command_line(workarounds: str = "") -> str:
@@ -178,20 +184,22 @@ def kernel_command_line(workarounds: str = "") -> str:
     ).rstrip()
 
 
-def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path, ends: Mapping[str, int]) -> list[str]:
+def qemu_argv(
+    spec: TestbedSpec,
+    node: NodeSpec,
+    state: Path,
+    ends: Mapping[str, int],
+    snapshot: int | None = None,
+) -> list[str]:
     """Return the command line of one machine.
 
     `state` is the testbed's folder; `ends` has the descriptor of each of the machine's ends of
-    streams, by QEMU's name for the netdev.
+    streams, by QEMU's name for the netdev. A machine that is restored reads the descriptor
+    `snapshot`, and then stands still.
     """
     image = Path(node.image or spec.image)
     accelerator = accelerators.of(spec.accelerator)
-    fw_cfg = {
-        "node": state / f"{node.name}.conf",
-        "host_key": state / "host_key",
-        "authorized_keys": state / "id_ed25519.pub",
-    }
-    argv = [
+    return [
         "qemu-system-x86_64",
         *(_lockstep(spec, node, state) if spec.lockstep else ()),
         *("-name", f"rocelab-{spec.name}-{node.name}"),
@@ -204,6 +212,7 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path, ends: Mapping[str,
         *("-drive", f"if=none,id=image,format=raw,readonly=on,file={_escape(image)}/root.sqfs"),
         *("-device", "virtio-blk-pci,drive=image"),
         *("-serial", f"file:{state / node.name}.console"),
+        *("-serial", f"unix:{_escape(state / node.name)}.{CHANNEL},server=on,wait=off"),
         *("-qmp", f"unix:{_escape(state / node.name)}.qmp,server=on,wait=off"),
         *(
             "-netdev",
@@ -212,10 +221,9 @@ def qemu_argv(spec: TestbedSpec, node: NodeSpec, state: Path, ends: Mapping[str,
         ),
         *("-device", f"virtio-net-pci,netdev=ctl,mac={node.ctl_mac}"),
         *(_links(spec, node, state, ends) if spec.provider == Provider.QEMU else ()),
+        *("-fw_cfg", f"name=opt/rocelab/interfaces,string={_escape(interfaces(spec, node))}"),
+        *(("-S", "-incoming", f"fd:{snapshot}") if snapshot is not None else ()),
     ]
-    for key, path in fw_cfg.items():
-        argv += ["-fw_cfg", f"name=opt/rocelab/{key},file={_escape(path)}"]
-    return argv
 
 
 class Stream(NamedTuple):
@@ -300,6 +308,6 @@ def _card(name: str, mac: str, mtu: int | None = None, more: str = "") -> tuple[
     return ("-device", f"virtio-net-pci,netdev={name},mac={mac}{size}{more}")
 
 
-def _escape(path: Path) -> str:
+def _escape(value: Path | str) -> str:
     """Double the commas, as QEMU's option values require."""
-    return str(path).replace(",", ",,")
+    return str(value).replace(",", ",,")

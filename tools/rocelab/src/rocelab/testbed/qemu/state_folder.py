@@ -137,6 +137,19 @@ class State:
             return True
         return False
 
+    def mark_loaded(self, node: str, status: int) -> None:
+        """Note that a machine's snapshot was read to its end; `status`: of its decompressor."""
+        part = self.path / f"{node}.loaded.part"
+        part.write_text(str(status))
+        part.rename(self.path / f"{node}.loaded")
+
+    def loaded(self, node: str) -> int | None:
+        """The status of the decompressor of a machine's snapshot; None while it runs."""
+        try:
+            return int((self.path / f"{node}.loaded").read_text())
+        except FileNotFoundError:
+            return None
+
     def died(self) -> dict[str, int]:
         """Return the nodes whose QEMU has ended, with its exit status."""
         try:

@@ -4,7 +4,8 @@
 It starts one QEMU per machine. On SIGTERM it ends them all and removes the state folder. With
 `--lifeline` it also does so when its standard input closes, which happens however rocelab ends,
 even by a crash or SIGKILL. If the supervisor itself is killed, the kernel kills the QEMUs
-(PR_SET_PDEATHSIG), and the next rocelab command removes the folder.
+(PR_SET_PDEATHSIG), and the next rocelab command removes the folder. A machine with a snapshot is
+restored: it then stands still, and its decompressor's exit status is in the folder.
 """
 
 from __future__ import annotations
@@ -20,20 +21,32 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 from rocelab.testbed.qemu.machine_spec import TestbedSpec, qemu_argv, streams
+from rocelab.testbed.qemu.snapshot_cache import DECOMPRESS
 from rocelab.testbed.qemu.state_folder import State
 
+Processes = dict[str, subprocess.Popen[bytes]]
 
-def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]:
-    nodes: dict[str, subprocess.Popen[bytes]] = {}
-    with ExitStack() as links:
+
+def _start(spec: TestbedSpec, state: Path) -> tuple[Processes, Processes]:
+    """Start each machine's QEMU, and the decompressor of its snapshot if it has one."""
+    nodes: Processes = {}
+    loaders: Processes = {}
+    with ExitStack() as descriptors:
         ends: dict[str, dict[str, int]] = {node.name: {} for node in spec.machines}
         for stream in streams(spec):
             for (machine, netdev), end in zip(stream, socket.socketpair(), strict=True):
-                ends[machine][netdev] = links.enter_context(end).fileno()
+                ends[machine][netdev] = descriptors.enter_context(end).fileno()
         for node in spec.machines:
-            argv = qemu_argv(spec, node, state, ends[node.name])
+            inherited = list(ends[node.name].values())
+            snapshot = None
+            if node.snapshot:
+                loaders[node.name] = loader = _load(Path(node.snapshot))
+                snapshot = descriptors.enter_context(_stdout(loader)).fileno()
+                inherited.append(snapshot)
+            argv = qemu_argv(spec, node, state, ends[node.name], snapshot)
             with (state / f"{node.name}.qemu").open("wb") as log:
                 nodes[node.name] = subprocess.Popen(
                     ["setpriv", "--pdeathsig", "KILL", "--", *argv],
@@ -41,12 +54,25 @@ def _start(spec: TestbedSpec, state: Path) -> dict[str, subprocess.Popen[bytes]]
                     stdout=log,
                     stderr=log,
                     cwd=state,
-                    pass_fds=ends[node.name].values(),
+                    pass_fds=inherited,
                 )
-    return nodes
+    return nodes, loaders
 
 
-def _stop(nodes: dict[str, subprocess.Popen[bytes]]) -> None:
+def _load(snapshot: Path) -> subprocess.Popen[bytes]:
+    # if somebody has just emptied the cache, rocelab sees that nothing was read
+    with (snapshot if snapshot.exists() else Path(os.devnull)).open("rb") as file:
+        return subprocess.Popen(
+            DECOMPRESS, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+
+def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert process.stdout is not None
+    return process.stdout
+
+
+def _stop(nodes: Processes) -> None:
     for process in nodes.values():
         process.terminate()
     deadline = time.monotonic() + 5
@@ -70,10 +96,13 @@ def main() -> None:
         signal.set_wakeup_fd(writer)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
-        nodes = _start(state.spec(), state.path)
+        nodes, loaders = _start(state.spec(), state.path)
         died: dict[str, int] = {}
         watched = [reader, 0] if lifeline else [reader]
         while True:
+            for name, loader in loaders.items():
+                if (status := loader.poll()) is not None:
+                    state.mark_loaded(name, status)
             for name, process in nodes.items():
                 status = process.poll()
                 if status is not None and name not in died:
@@ -86,7 +115,7 @@ def main() -> None:
                 break
             if reader in ready and set(os.read(reader, 4096)) - {signal.SIGCHLD}:
                 break
-        _stop(nodes)
+        _stop({**nodes, **{f"{name} load": loader for name, loader in loaders.items()}})
         state.remove()
         if lifeline:
             state.discard_lock()

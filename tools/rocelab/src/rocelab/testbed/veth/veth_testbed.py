@@ -12,11 +12,13 @@ from rocelab import accelerators
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import artifacts, linktap
 from rocelab.testbed.interface import WHOLE_FRAMES, Captured
+from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import Endpoint
-from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.node.ssh_node import SshTarget
-from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.preparation import Payload, Preparation, digest
+from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB, TestbedSpec
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.veth import layout, pair_setup
 from rocelab.testbed.veth.layout import Layout
@@ -25,7 +27,7 @@ from rocelab.testbed.veth.layout import Layout
 class VethTestbed:
     """Ends connected by veth on a virtual machine that is up."""
 
-    def __init__(self, host: qemu.QemuTestbed, plan: Layout | None = None) -> None:
+    def __init__(self, host: QemuTestbed, plan: Layout | None = None) -> None:
         """`plan`: the layout on the machine, if it is not the one in the testbed's spec."""
         self._host = host
         self._machine = host.nodes[0]
@@ -53,7 +55,7 @@ class VethTestbed:
         return frozenset()
 
     @property
-    def host(self) -> qemu.QemuTestbed:
+    def host(self) -> QemuTestbed:
         """The machine that all ends are on."""
         return self._host
 
@@ -122,12 +124,18 @@ def up(
     vcpus: int | None = None,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
+    payload: Payload | None = None,
+    fresh: bool = False,
     lifeline: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> VethTestbed:
-    """Boot one machine and make the ends on it; for parameters and errors see `qemu.up`."""
-    program = artifacts.probe(linktap.TAP, line)
-    host = qemu.up(
+    """Bring up one machine with the ends on it, and `payload` on them.
+
+    For parameters and errors see `bring_up.up`.
+    """
+    plan = Layout(mtu, nodes, switches)
+    tap = Payload(None, (artifacts.probe(linktap.TAP, line),))
+    host = bring_up.up(
         name,
         line=line,
         mtu=mtu,
@@ -140,15 +148,26 @@ def up(
         memory_mb=memory_mb,
         ssh_port=ssh_port,
         lifeline=lifeline,
+        fresh=fresh,
+        preparation=_preparation(plan, tap, payload or Payload(None, ())),
         say=say,
     )
-    try:
-        install_probes(host.nodes[0], [program])
-        pair_setup.make(host.nodes[0], _layout(host.spec))
-    except BaseException:
-        host.down()
-        raise
     return VethTestbed(host)
+
+
+def _preparation(plan: Layout, tap: Payload, payload: Payload) -> Preparation:
+    """Return what makes the ends on a machine, and puts `payload` on them."""
+
+    def apply(nodes: Sequence[Node]) -> None:
+        (machine,) = nodes
+        tap.install([machine])
+        pair_setup.make(machine, plan)
+        payload.install(pair_setup.ends(machine, plan))
+
+    commands = [repr(plan.make()).encode()]
+    return Preparation(
+        payload.text, digest((*tap.contents(), *commands, *payload.contents())), apply
+    )
 
 
 def _layout(spec: TestbedSpec) -> Layout:
