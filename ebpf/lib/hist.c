@@ -15,6 +15,8 @@ void hist_merge(struct hist *into, const struct hist *from)
 	into->sum += from->sum;
 	for (int i = 0; i < LOGLIN_BUCKETS; i++)
 		into->bucket[i] += from->bucket[i];
+	for (int i = 0; i < LOGLIN_NEAR_BUCKETS; i++)
+		into->bucket_sum[i] += from->bucket_sum[i];
 }
 
 double hist_mean(const struct hist *h)

@@ -13,6 +13,7 @@ struct hist {
 	__u32 min; /* undefined while count is 0 */
 	__u32 max;
 	__u64 bucket[LOGLIN_BUCKETS];
+	__u64 bucket_sum[LOGLIN_NEAR_BUCKETS]; /* where the program keeps them */
 };
 
 void hist_merge(struct hist *into, const struct hist *from);

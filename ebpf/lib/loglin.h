@@ -20,6 +20,7 @@
 #define LOGLIN_STEP_BUCKETS (LOGLIN_STEP_BITS << LOGLIN_SUB_BITS)
 #define LOGLIN_TABLE_LEN    (1 << (LOGLIN_TABLE_BITS - LOGLIN_UNIT_BITS))
 #define LOGLIN_BUCKETS	    224 /* of 32-bit values */
+#define LOGLIN_NEAR_BUCKETS 96	/* of values that the table covers */
 #define LOGLIN_SLOTS	    256 /* what any __u8 from the table may index */
 
 /* the bucket of a value by its definition; fills and checks the table */

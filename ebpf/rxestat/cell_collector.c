@@ -150,7 +150,7 @@ static void add_part(const char *cell, const struct part *s, struct group *g)
 {
 	const struct cell_head *head = (const void *)(cell + s->offset);
 	const struct stage_sum *sum = (const void *)(head + 1);
-	const __u32(*bucket)[LOGLIN_SLOTS] = (const void *)(sum + s->stages);
+	const __u64(*bucket)[LOGLIN_SLOTS] = (const void *)(sum + s->stages);
 
 	if (s->counts) {
 		struct counts *counts = (void *)((char *)g + s->counts);
@@ -159,10 +159,10 @@ static void add_part(const char *cell, const struct part *s, struct group *g)
 		counts->loopback += head->loopback;
 	}
 	for (int i = 0; i < s->stages; i++) {
-		struct hist one = {.sum = sum[i].sum, .min = sum[i].min, .max = sum[i].max};
+		struct hist one = {.sum = sum[i].far, .min = sum[i].min, .max = sum[i].max};
 
 		for (int b = 0; b < LOGLIN_BUCKETS; b++)
-			one.count += one.bucket[b] = bucket[i][b];
+			packed_read(bucket[i][b], b, &one);
 		hist_merge(&g->stage[s->first_stage + i], &one);
 		if (s->counts && i == s->sure_stage)
 			((struct counts *)((char *)g + s->counts))->packets += one.count;

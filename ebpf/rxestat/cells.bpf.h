@@ -133,6 +133,22 @@ static __always_inline __u32 slot_of(__u32 dev, __u32 qpn, __u8 opcode, __u32 ne
 			: slot_;                                                               \
 	})
 
+static __always_inline void account_range(struct stage_sum *sum, __u64 ns)
+{
+	if (unlikely(ns < sum->min))
+		sum->min = ns;
+	if (unlikely(ns > sum->max))
+		sum->max = ns;
+}
+
+/* the slow path of a value that the table does not cover: all but the count; returns the bucket */
+static __noinline __u32 account_far(struct stage_sum *sum, __u32 ns)
+{
+	sum->far += ns;
+	account_range(sum, ns);
+	return bucket_beyond_table(ns);
+}
+
 /*
  * Add a value to the histogram at bucket_offset of the cell. The two sums are written in asm
  * because clang would spend three instructions on each: it computes cell + bucket_offset, although
@@ -148,21 +164,18 @@ static __always_inline void account(void *cell, struct stage_sum *sum, __u32 buc
 	 * of what is shifted. 64 bits wide, so that nothing is cut off and extended again.
 	 */
 	asm volatile("" : "+r"(ns));
-	sum->sum += ns;
-	if (unlikely(ns < sum->min))
-		sum->min = ns;
-	if (unlikely(ns > sum->max))
-		sum->max = ns;
 	if (unlikely(ns >= 1 << LOGLIN_TABLE_BITS)) {
-		at = bounded(bucket_beyond_table(ns), LOGLIN_SLOTS - 1);
+		at = bounded(account_far(sum, ns), LOGLIN_SLOTS - 1);
+		ns = 0;
 	} else {
+		account_range(sum, ns);
 		at = ns >> LOGLIN_UNIT_BITS;
 		asm("%0 += %1" : "+r"(at) : "r"(table));
 		at = *(const volatile __u8 *)at;
 	}
-	at *= sizeof(__u32);
+	at *= sizeof(__u64);
 	asm("%0 += %1" : "+r"(at) : "r"(cell));
-	(*(__u32 *)(at + bucket_offset))++;
+	*(__u64 *)(at + bucket_offset) += ns + PACKED_ONE;
 }
 
 /* the slow path of account_stamps(): too long for the table, or the clock stepped back */
@@ -184,22 +197,18 @@ static __always_inline void account_stamps(void *cell, struct stage_sum *sum, __
 	__u64 ns, at;
 
 	if (unlikely(stamps >= limit)) {
-		ns = stamps_beyond_table(stamps);
-		at = bounded(bucket_beyond_table(ns), LOGLIN_SLOTS - 1);
+		at = bounded(account_far(sum, stamps_beyond_table(stamps)), LOGLIN_SLOTS - 1);
+		ns = 0;
 	} else {
 		ns = bounded(stamps * mult >> STAMP_SHIFT, (1 << LOGLIN_TABLE_BITS) - 1);
+		account_range(sum, ns);
 		at = ns >> LOGLIN_UNIT_BITS;
 		asm("%0 += %1" : "+r"(at) : "r"(table));
 		at = *(const volatile __u8 *)at;
 	}
-	sum->sum += ns;
-	if (unlikely(ns < sum->min))
-		sum->min = ns;
-	if (unlikely(ns > sum->max))
-		sum->max = ns;
-	at *= sizeof(__u32);
+	at *= sizeof(__u64);
 	asm("%0 += %1" : "+r"(at) : "r"(cell));
-	(*(__u32 *)(at + bucket_offset))++;
+	*(__u64 *)(at + bucket_offset) += ns + PACKED_ONE;
 }
 
 /* the packet's task was switched out: its stages contain other work */

@@ -7,6 +7,7 @@
 
 #include "loglin.h"
 #include "owner_group.h"
+#include "packed_bucket.h"
 #include "rxe_record.h"
 #include "xmit.h"
 
@@ -52,9 +53,9 @@ union slot_entry {
 	__u64 word;
 };
 
-/* exact aggregates of one stage; the count is the sum of its buckets, min starts at the top */
+/* exact aggregates of one stage; the rest is in its buckets (packed_bucket.h); min starts high */
 struct stage_sum {
-	__u64 sum;
+	__u64 far; /* sum of the values beyond the table of buckets */
 	__u32 min;
 	__u32 max;
 };
@@ -69,7 +70,7 @@ struct cell_head {
 	struct name {                               \
 		struct cell_head head;              \
 		struct stage_sum sum[stages];       \
-		__u32 bucket[stages][LOGLIN_SLOTS]; \
+		__u64 bucket[stages][LOGLIN_SLOTS]; \
 	}
 
 DEFINE_PART(tx_cell, RXE_TX_STAGES);

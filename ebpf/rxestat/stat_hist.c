@@ -57,4 +57,10 @@ void put_quantiles(struct json *j, const struct hist *h)
 		json_close_array(j);
 	}
 	json_close_array(j);
+	json_open_array(j, "bucket_sums_ns");
+	for (int b = 0; b < LOGLIN_NEAR_BUCKETS; b++) {
+		if (h->bucket[b])
+			json_u64(j, NULL, h->bucket_sum[b]);
+	}
+	json_close_array(j);
 }

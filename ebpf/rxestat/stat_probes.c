@@ -18,13 +18,13 @@
 #include "rxestat.skel.h"
 
 /*
- * memory for the cells of all CPUs; a kind of packet takes about 32 kB of each CPU. Where packets
+ * memory for the cells of all CPUs; a kind of packet takes about 64 kB of each CPU. Where packets
  * are grouped, a kind takes that for each group that has some.
  */
-#define CELLS_BUDGET	    (64u << 20)
-#define GROUPS_CELLS_BUDGET (256u << 20)
+#define CELLS_BUDGET	    (128u << 20)
+#define GROUPS_CELLS_BUDGET (512u << 20)
 #define MIN_SLOTS	    48u
-#define MAX_SLOTS	    256u
+#define MAX_SLOTS	    128u
 #define GROUPS_MAX_SLOTS    512u
 
 /* calibration needs the events' records as well, except where it reads none */

@@ -49,10 +49,10 @@ static struct work_group *get(struct work_report *work, const struct work_key *k
 
 static void add(struct work_group *g, const struct work_cell *cell)
 {
-	struct hist one = {.sum = cell->sum.sum, .min = cell->sum.min, .max = cell->sum.max};
+	struct hist one = {.sum = cell->sum.far, .min = cell->sum.min, .max = cell->sum.max};
 
 	for (int b = 0; b < LOGLIN_BUCKETS; b++)
-		one.count += one.bucket[b] = cell->bucket[b];
+		packed_read(cell->bucket[b], b, &one);
 	hist_merge(&g->latency, &one);
 }
 

@@ -19,7 +19,7 @@ struct work_key {
 /* its completions come from one task, so it has one writer */
 struct work_cell {
 	struct stage_sum sum;
-	__u32 bucket[LOGLIN_SLOTS];
+	__u64 bucket[LOGLIN_SLOTS];
 };
 
 #endif /* RXESTAT_WORK_CELLS_H */

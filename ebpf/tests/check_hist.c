@@ -2,10 +2,12 @@
 /* Buckets and quantiles, against plain definitions. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "check.h"
 #include "hist.h"
+#include "packed_bucket.h"
 
 /* as the BPF program does it: the table, and shifts of seven octaves */
 static __u32 bucket_by_table(__u32 ns)
@@ -106,9 +108,39 @@ static void check_empty_and_single(void)
 	CHECK(hist_quantile(&h, 0.5) == 4, "upper edge of the first bucket");
 }
 
+/* what the BPF program adds up in a word, read back */
+static void check_packed(void)
+{
+	static const __u64 counts[] = {1, 2, 199, 1000000, 30000000};
+
+	CHECK(loglin_bucket((1 << LOGLIN_TABLE_BITS) - 1) == LOGLIN_NEAR_BUCKETS - 1,
+	      "the table covers the buckets that have a sum");
+	CHECK(loglin_bucket(1 << LOGLIN_TABLE_BITS) == LOGLIN_NEAR_BUCKETS, "and no other");
+	for (__u32 b = 0; b < LOGLIN_BUCKETS; b++) {
+		__u64 lower = b ? loglin_upper(b - 1) : 0, upper = loglin_upper(b) - 1;
+		bool near = b < LOGLIN_NEAR_BUCKETS;
+
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+			__u64 n = counts[i], sums[] = {n * lower, n * lower + 1, n * upper};
+
+			for (int k = 0; k < 3; k++) {
+				__u64 sum = near ? sums[k] : 0;
+				struct hist h = {};
+
+				packed_read(n * PACKED_ONE + sum, b, &h);
+				CHECK(h.bucket[b] == n && h.count == n && h.sum == sum,
+				      "bucket %u: %" PRIu64 " of %" PRIu64 ", sum %" PRIu64, b,
+				      (uint64_t)h.bucket[b], (uint64_t)n, (uint64_t)h.sum);
+				CHECK(!near || h.bucket_sum[b] == sum, "bucket %u: its sum", b);
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	check_buckets();
+	check_packed();
 	check_quantiles();
 	check_empty_and_single();
 	return check_end("hist");
