@@ -29,6 +29,8 @@ _CLASSES = {
     "send_lat": "SEND",
     "read_lat": "RDMA_READ_RESPONSE",
 }
+TYPICAL, ATYPICAL = 0.9, 7
+"""What a typical packet takes of the mean, and how many packets of a stage are not typical."""
 _TCP_PROGRAMS = {"lat": "qperf tcp_lat", "bw": "qperf tcp_bw"}
 
 Row = dict[str, Any]
@@ -52,6 +54,8 @@ class Synthetic:
     """rxedump ran: single packets are in the results."""
     timed: bool = False
     """rxecpu ran: CPU time is in the results."""
+    typical: bool = False
+    """rxestat knew the sums of buckets: typical packets are in the results."""
     node_names: tuple[str, str] = ("n1", "n2")
 
     @property
@@ -343,11 +347,17 @@ class Synthetic:
                         yield node, f"{name}.sum", kind, mean * count, "ns"
                         yield node, f"{name}.p50", kind, mean * 0.9, "ns"
                         yield node, f"{name}.p99", kind, mean * 4, "ns"
+                        if self.typical:
+                            yield node, f"{name}.typical", kind, mean * TYPICAL, "ns"
+                            yield node, f"{name}.atypical", kind, float(ATYPICAL), "1"
                     parts = (
                         ("bth", "route", "net", "icrc") if direction == "tx" else ("parse", "icrc")
                     )
                     what = "encapsulation" if direction == "tx" else "decapsulation"
-                    yield node, f"{what}.mean", kind, sum(means[part] for part in parts), "ns"
+                    capsule = sum(means[part] for part in parts)
+                    yield node, f"{what}.mean", kind, capsule, "ns"
+                    if self.typical:
+                        yield node, f"{what}.typical", kind, capsule * TYPICAL, "ns"
                     if kind != "ACKNOWLEDGE" and (direction == "tx") == (node == client):
                         total += sum(means.values())
         if self.traced and size <= 4096:

@@ -23,7 +23,8 @@ from rocelab.metrics import (
 
 NAMES: dict[str, Any] = {
     "stage.tx.icrc.p99": Stage("tx", "icrc", "p99"),
-    "encapsulation.mean": Capsule("encapsulation"),
+    "encapsulation.mean": Capsule("encapsulation", "mean"),
+    "decapsulation.typical": Capsule("decapsulation", "typical"),
     "packets.done": Packets("done"),
     "packets.rx.switched": Packets("rx", switched=True),
     "cpu.user.benchmark": Account("user", "benchmark"),

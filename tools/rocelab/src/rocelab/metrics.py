@@ -46,6 +46,9 @@ CYCLES = "cycles"
 
 LIFE_OF = "life.of"
 
+MEAN, TYPICAL = "mean", "typical"
+"""Figures of a stage: over all packets, or over those near the median (docs/formats/results.md)."""
+
 _CPU = "cpu."
 
 
@@ -79,7 +82,7 @@ class Stage(NamedTuple):
     direction: str
     stage: str
     figure: str
-    """`count`, or a time: `sum`, `min`, `max`, `mean`, `p50`, `p99`."""
+    """`count` or `atypical`, or a time: `sum`, `min`, `max`, `mean`, `typical`, `p50`, `p99`."""
 
     @property
     def name(self) -> str:
@@ -89,7 +92,7 @@ class Stage(NamedTuple):
     @property
     def unit(self) -> str:
         """Of the figure."""
-        return "1" if self.figure == "count" else "ns"
+        return "1" if self.figure in ("count", "atypical") else "ns"
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
@@ -101,14 +104,16 @@ class Stage(NamedTuple):
 
 
 class Capsule(NamedTuple):
-    """Mean time of encapsulation or decapsulation, ns; kind: the opcode class."""
+    """Time of encapsulation or decapsulation, ns; kind: the opcode class."""
 
     whole: str
+    figure: str
+    """`mean` or `typical`: of which figure of the stages it is the sum."""
 
     @property
     def name(self) -> str:
         """As results.parquet has it."""
-        return f"{self.whole}.mean"
+        return f"{self.whole}.{self.figure}"
 
     @property
     def direction(self) -> str:
@@ -118,8 +123,10 @@ class Capsule(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
-        whole = name.removesuffix(".mean")
-        return cls(whole) if whole != name and whole in stage_table.CAPSULES else None
+        match _parts(name):
+            case whole, figure if whole in stage_table.CAPSULES and figure in (MEAN, TYPICAL):
+                return cls(whole, figure)
+        return None
 
 
 class Packets(NamedTuple):

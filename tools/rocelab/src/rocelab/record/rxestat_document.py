@@ -48,15 +48,17 @@ class Stages:
             count for (event, _), (count, _) in self.packets.items() if event in ("tx", "rx")
         )
 
-    def mean(self, direction: str, opcode_class: str, names: Iterable[str]) -> float | None:
-        """Sum of the stages' means in ns, per packet; None when a stage saw nothing."""
-        total = 0.0
-        for stage in names:
-            found = self.histograms.get((direction, opcode_class, stage))
-            if found is None:
-                return None
-            total += found.mean
-        return total
+    def capsules(self, direction: str, opcode_class: str, names: Iterable[str]) -> dict[str, float]:
+        """Sums over the stages in ns, per packet, by figure; without those that a stage lacks."""
+        found = [self.histograms.get((direction, opcode_class, stage)) for stage in names]
+        stages = [histogram for histogram in found if histogram is not None]
+        if len(stages) < len(found):
+            return {}
+        sums = {"mean": sum(stage.mean for stage in stages)}
+        typical = [one.mean for stage in stages if (one := stage.typical) is not None]
+        if len(typical) == len(stages):
+            sums["typical"] = sum(typical)
+        return sums
 
     def on_the_way(self, opcode_class: str) -> float:
         """Mean ns that a packet spends in the stages of sending and of delivering, together."""
@@ -75,28 +77,26 @@ class Stages:
     def values(self) -> Iterator[Value]:
         """Everything as values; kind is the opcode class."""
         for (direction, kind, stage), found in self.histograms.items():
-            for figure, number in (
-                ("count", found.count),
-                ("sum", found.sum),
-                ("min", found.min),
-                ("max", found.max),
-                ("mean", found.mean),
-                ("p50", found.quantile(0.5)),
-                ("p99", found.quantile(0.99)),
-            ):
+            for figure, number in _figures(found):
                 metric = metrics.Stage(direction, stage, figure)
                 yield Value(metric.name, kind, number, metric.unit)
         for name, (direction, summed) in stage_table.CAPSULES.items():
             for kind in sorted({key[1] for key in self.histograms if key[0] == direction}):
-                mean = self.mean(direction, kind, summed)
-                if mean is not None:
-                    yield Value(metrics.Capsule(name).name, kind, mean, "ns")
+                for figure, total in self.capsules(direction, kind, summed).items():
+                    yield Value(metrics.Capsule(name, figure).name, kind, total, "ns")
         for (event, kind), (count, switched) in self.packets.items():
             yield Value(metrics.Packets(event).name, kind, count, "1")
             yield Value(metrics.Packets(event, switched=True).name, kind, switched, "1")
         yield Value(metrics.PROBE_LOST, "counter", self.lost, "1")
         if self.clock_ns is not None:
             yield Value(metrics.PROBE_CLOCK, "calibration", self.clock_ns, "ns")
+
+
+def _figures(found: Histogram) -> Iterator[tuple[str, float]]:
+    yield from (("count", found.count), ("sum", found.sum), ("min", found.min), ("max", found.max))
+    yield from (("mean", found.mean), ("p50", found.quantile(0.5)), ("p99", found.quantile(0.99)))
+    if typical := found.typical:
+        yield from (("typical", typical.mean), ("atypical", typical.atypical))
 
 
 def file_name(node: str) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a packet cost in each stage of the driver, at both ends, by message size: the numbers.
 
-A bar is the mean cost of one packet. Where only some packets pass a stage (`cqe`: those that
-complete a message), its time is spread over all packets of the bar; `xmit` is not: where it is
-absent it was not seen, not skipped.
+A bar is the cost of one packet: of a typical one, or the mean over all. Where only some packets
+pass a stage (`cqe`: those that complete a message), its time is spread over all packets of the bar;
+`xmit` is not: where it is absent it was not seen, not skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rocelab import metrics, stage_table
+from rocelab import accelerators, metrics, stage_table, units
 from rocelab.record.read import Series
 
 _SENT = metrics.Stage("tx", "bth", "count").name
@@ -38,15 +38,18 @@ class Place:
 class Cost:
     """One stage of one bar, in ns, means over repetitions: means add up, medians do not.
 
-    `per_packet` is over all packets of the bar, `mean` over the `packets` that passed the stage;
-    `spread` is the smallest and the largest repetition of `per_packet`. `p50` and `p99` are of
-    single packets (medians over repetitions), None where the results have none.
+    `per_packet` is over all packets of the bar, `cost` and `mean` over the `packets` that passed
+    the stage: `cost` is the bar's figure, from which `atypical` of them differ much. `spread` is
+    the smallest and the largest repetition of `per_packet`. `p50` and `p99` are of single packets
+    (medians over repetitions), None where the results have none.
     """
 
     stage: str
     per_packet: float
+    cost: float
     mean: float
     packets: int
+    atypical: int
     spread: tuple[float, float]
     p50: float | None
     p99: float | None
@@ -98,8 +101,30 @@ def packets_by_class(series: Iterable[Series]) -> Counter[str]:
     return sent
 
 
-def bars(series: Sequence[Series]) -> dict[Place, list[Bar]]:
-    """Return the bars of series that share benchmark, transport and accelerator."""
+def figure_of(series: Iterable[Series]) -> str:
+    """Return `metrics.TYPICAL` where instructions are counted and every stage has it.
+
+    Otherwise `metrics.MEAN`: times vary so much that few packets are near the median, and medians
+    do not add up; of all sizes together no packet is typical; older versions did not record it.
+    """
+    known: dict[str, set[tuple[object, ...]]] = {metrics.MEAN: set(), metrics.TYPICAL: set()}
+    for item in series:
+        found = metrics.Stage.parse(item.metric)
+        if found and found.figure in known:
+            place = item.test, item.transport, item.node, item.kind, item.size, item.repetitions
+            known[found.figure].add((*place, found.direction, found.stage))
+            counts = accelerators.of(item.accelerator).counts_instructions
+            if item.size == units.ALL_SIZES or not counts:
+                return metrics.MEAN
+    same = known[metrics.MEAN] == known[metrics.TYPICAL]
+    return metrics.TYPICAL if same else metrics.MEAN
+
+
+def bars(series: Sequence[Series], figure: str) -> dict[Place, list[Bar]]:
+    """Return the bars of series that share benchmark, transport and accelerator.
+
+    `figure` is one that all of them have (`figure_of`); `stage_table.APART` are means.
+    """
     tree: dict[Place, dict[int, dict[str, dict[str, Series]]]] = {}
     capsules: dict[tuple[Place, int], float] = {}
     for item in series:
@@ -109,7 +134,7 @@ def bars(series: Sequence[Series]) -> dict[Place, list[Bar]]:
                 place = Place(item.node, direction, item.kind)
                 sizes = tree.setdefault(place, {})
                 sizes.setdefault(item.size, {}).setdefault(stage, {})[statistic] = item
-        elif capsule := metrics.Capsule.parse(item.metric):
+        elif (capsule := metrics.Capsule.parse(item.metric)) and capsule.figure == figure:
             place = Place(item.node, capsule.direction, item.kind)
             capsules[place, item.size] = item.spread.mean
     result: dict[Place, list[Bar]] = {}
@@ -117,33 +142,30 @@ def bars(series: Sequence[Series]) -> dict[Place, list[Bar]]:
         drawn = [
             Bar(size, costs, capsules.get((place, size)))
             for size, passed in sorted(tree[place].items())
-            if (costs := _costs(place.direction, passed))
+            if (costs := _costs(place.direction, passed, figure))
         ]
         if drawn:
             result[place] = drawn
     return result
 
 
-def _costs(direction: str, passed: dict[str, dict[str, Series]]) -> tuple[Cost, ...]:
-    means = {
-        stage: dict(zip(s["mean"].repetitions, s["mean"].values, strict=True))
+def _costs(direction: str, passed: dict[str, dict[str, Series]], figure: str) -> tuple[Cost, ...]:
+    # of waits, none is typical
+    figures = {stage: metrics.MEAN if stage in stage_table.APART else figure for stage in passed}
+    values = {
+        stage: _by_repetition(s[figures[stage]])
         for stage, s in passed.items()
-        if {"mean", "count"} <= set(s)
+        if {figures[stage], metrics.MEAN, "count"} <= set(s)
     }
-    counts = {
-        stage: dict(
-            zip(passed[stage]["count"].repetitions, passed[stage]["count"].values, strict=True)
-        )
-        for stage in means
-    }
+    counts = {stage: _by_repetition(passed[stage]["count"]) for stage in values}
     shares: dict[str, dict[int, float]] = {}
-    for stage, by_repetition in means.items():
-        for repetition, mean in by_repetition.items():
+    for stage, by_repetition in values.items():
+        for repetition, value in by_repetition.items():
             packets = max(known.get(repetition, 0.0) for known in counts.values())
             count = counts[stage].get(repetition, 0.0)
             if packets > 0 and count > 0:
                 weight = 1.0 if stage in stage_table.OBSERVED else count / packets
-                shares.setdefault(stage, {})[repetition] = mean * weight
+                shares.setdefault(stage, {})[repetition] = value * weight
     repetitions = {repetition for known in shares.values() for repetition in known}
     for stage, known in shares.items():
         if (
@@ -154,8 +176,10 @@ def _costs(direction: str, passed: dict[str, dict[str, Series]]) -> tuple[Cost, 
         Cost(
             stage,
             per_packet=statistics.fmean(shares[stage].values()),
-            mean=statistics.fmean(means[stage].values()),
+            cost=statistics.fmean(values[stage].values()),
+            mean=statistics.fmean(passed[stage][metrics.MEAN].values),
             packets=int(sum(counts[stage].values())),
+            atypical=_atypical(passed[stage], figures[stage]),
             spread=(min(shares[stage].values()), max(shares[stage].values())),
             p50=_median(passed[stage].get("p50")),
             p99=_median(passed[stage].get("p99")),
@@ -163,6 +187,15 @@ def _costs(direction: str, passed: dict[str, dict[str, Series]]) -> tuple[Cost, 
         for stage in stage_table.BY_DIRECTION[direction]
         if stage in shares
     )
+
+
+def _by_repetition(series: Series) -> dict[int, float]:
+    return dict(zip(series.repetitions, series.values, strict=True))
+
+
+def _atypical(passed: dict[str, Series], figure: str) -> int:
+    found = passed.get("atypical") if figure == metrics.TYPICAL else None
+    return 0 if found is None else int(sum(found.values))
 
 
 def _median(series: Series | None) -> float | None:

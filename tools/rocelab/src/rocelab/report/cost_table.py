@@ -15,26 +15,32 @@ from rocelab import accelerators, metrics, units
 from rocelab.group_by import group_by
 from rocelab.metrics import Capsule, Stage
 from rocelab.record.read import Run, Series
+from rocelab.record.stage_costs import figure_of
 from rocelab.report import series_order, wording
 from rocelab.report.figure import Column, Note, Section, Table
 
 _TIME = (metrics.LATENCY, metrics.MESSAGE_RATE)
-_SENT = (Capsule("encapsulation").name, Stage("tx", "bth", "count").name)
-_RECEIVED = (Capsule("decapsulation").name, Stage("rx", "parse", "count").name)
+_COUNTED = {
+    "encapsulation": Stage("tx", "bth", "count"),
+    "decapsulation": Stage("rx", "parse", "count"),
+}
 _MEANING = (
     "Medians over the repetitions, both nodes together. The time of a message is its latency or "
-    "the inverse of the message rate. Encapsulation and decapsulation are means over all packets, "
-    "answers too. A dash: not measured, or measured only for all sizes of an mpirun together "
-    "(including its start), which is a row of its own."
+    "the inverse of the message rate. Encapsulation and decapsulation are of all packets, answers "
+    "too, each by its number. A dash: not measured, or measured only for all sizes of an mpirun "
+    "together (including its start), which is a row of its own."
 )
 _TIMES = ("time per message", "time per byte")
-_COLUMNS = (
-    *_TIMES,
-    *("frames per message", "header bytes per frame"),
-    *("encapsulation per packet", "decapsulation per packet"),
-    *("kernel CPU per message", "all CPU per message"),
-    *("kernel CPU per byte", "kernel CPU per packet"),
-)
+
+
+def _columns(figure: str) -> tuple[str, ...]:
+    return (
+        *_TIMES,
+        *("frames per message", "header bytes per frame"),
+        *(f"{figure} {whole} per packet" for whole in _COUNTED),
+        *("kernel CPU per message", "all CPU per message"),
+        *("kernel CPU per byte", "kernel CPU per packet"),
+    )
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,9 @@ def section(run: Run) -> Section | None:
     ).items():
         if not _medians(series, _TIME):
             continue
+        figure = figure_of(series)
         rows = group_by(series, lambda i: _Place(i.transport, i.size))
-        cells = ((place, tuple(_cells(place, some))) for place, some in rows.items())
+        cells = ((place, tuple(_cells(place, some, figure))) for place, some in rows.items())
         shown = [(place, row) for place, row in cells if any(map(_is, row))]
         shown.sort(
             key=lambda row: (
@@ -63,7 +70,7 @@ def section(run: Run) -> Section | None:
             )
         )
         if shown:
-            tables.append(_table(accelerator, benchmark, shown))
+            tables.append(_table(accelerator, benchmark, figure, shown))
     if not tables:
         return None
     return Section(
@@ -71,10 +78,14 @@ def section(run: Run) -> Section | None:
     )
 
 
-def _table(accelerator: str, benchmark: str, rows: Sequence[tuple[_Place, Sequence[str]]]) -> Table:
+def _table(
+    accelerator: str, benchmark: str, figure: str, rows: Sequence[tuple[_Place, Sequence[str]]]
+) -> Table:
     time = wording.time_unit("ns", accelerator)
     counts = accelerators.of(accelerator).counts_instructions
-    labels = (f"{name} ({time})" if counts and name in _TIMES else name for name in _COLUMNS)
+    labels = (
+        f"{name} ({time})" if counts and name in _TIMES else name for name in _columns(figure)
+    )
     filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
     return Table(
         f"{benchmark}, in {accelerators.INSTRUCTIONS if counts else time}",
@@ -89,14 +100,14 @@ def _table(accelerator: str, benchmark: str, rows: Sequence[tuple[_Place, Sequen
     )
 
 
-def _cells(place: _Place, series: Sequence[Series]) -> Iterator[str]:
+def _cells(place: _Place, series: Sequence[Series], figure: str) -> Iterator[str]:
     message = _time(series)
     yield _text(message)
     yield _text(_per_byte(message, place))
     yield _text(_frames(place, series))
     yield _text(_first(_medians(series, (metrics.HEADER_BYTES,))))
-    yield _text(_per_packet(series, *_SENT))
-    yield _text(_per_packet(series, *_RECEIVED))
+    for whole, counted in _COUNTED.items():
+        yield _text(_per_packet(series, Capsule(whole, figure).name, counted.name))
     kernel = sum(_cpu(series, "message", "kernel")) or None
     yield _text(kernel)
     yield _text(sum(_cpu(series, "message", "communication")) or None)
@@ -120,11 +131,11 @@ def _frames(place: _Place, series: Sequence[Series]) -> float | None:
     return frames * place.size / payload
 
 
-def _per_packet(series: Sequence[Series], mean: str, count: str) -> float | None:
-    """Mean over the packets of all opcode classes at both nodes."""
+def _per_packet(series: Sequence[Series], cost: str, count: str) -> float | None:
+    """Mean of `cost` over the packets of all opcode classes at both nodes."""
     counts = {(i.node, i.kind): i.spread.median for i in series if i.metric == count}
     weighted = [
-        (i.spread.median, counts.get((i.node, i.kind), 0.0)) for i in series if i.metric == mean
+        (i.spread.median, counts.get((i.node, i.kind), 0.0)) for i in series if i.metric == cost
     ]
     packets = sum(number for _, number in weighted)
     return sum(value * number for value, number in weighted) / packets if packets else None

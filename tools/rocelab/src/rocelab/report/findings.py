@@ -141,10 +141,12 @@ def _leading(series: Iterable[Series]) -> Iterator[list[Series]]:
 
 def _encapsulation(run: Run) -> Iterator[str]:
     """Say how encapsulation and decapsulation grow with the message size, if they do."""
+    figure = stage_costs.figure_of(i for i in run.series if i.size != units.ALL_SIZES)
+    packet = "a typical packet" if figure == metrics.TYPICAL else "a packet"
     for whole, verb in (("encapsulation", "sent"), ("decapsulation", "received")):
         found = (
             i
-            for i in run.by_size(metrics.Capsule(whole).name)
+            for i in run.by_size(metrics.Capsule(whole, figure).name)
             if not stage_costs.is_acknowledgement(i.kind)
         )
         for series in _leading(found):
@@ -153,7 +155,7 @@ def _encapsulation(run: Run) -> Iterator[str]:
             if first is last or transport_comparison.compare(last.spread, first.spread) != "higher":
                 continue
             yield (
-                f"{whole.capitalize()} of a packet "
+                f"{whole.capitalize()} of {packet} "
                 f"({stage_costs.packet_name(first.kind)} {verb} by {first.node}, "
                 f"{first.benchmark}, {first.transport}) grew from "
                 f"{amount(first.spread.median, first.unit, first.accelerator)} at "
@@ -189,7 +191,8 @@ def _largest_stage(run: Run) -> Iterator[str]:
         series = _of_messages(run, each)
         subject = f"{series[0].benchmark} over {series[0].transport}"
         clauses = []
-        for place, bars in list(stage_costs.bars(series).items())[:2]:
+        figure = stage_costs.figure_of(series)
+        for place, bars in list(stage_costs.bars(series, figure).items())[:2]:
             bar = bars[-1]
             work = [cost for cost in bar.costs if cost.stage not in stage_table.APART]
             top = max(work, key=lambda cost: cost.per_packet)

@@ -19,6 +19,7 @@ from rocelab.record.stage_costs import (
     Bar,
     Place,
     bars,
+    figure_of,
     is_acknowledgement,
     is_packet_cost,
     packet_name,
@@ -46,6 +47,8 @@ class _Subject:
     latencies: Mapping[str, Series]
     packets: Mapping[str, tuple[tuple[Place, Bar], ...]]
     """A message's packet at its sender, then at its receiver."""
+    figure: str
+    """Of its stages: `mean` or `typical`."""
 
     @property
     def message(self) -> str:
@@ -62,6 +65,11 @@ class _Subject:
         """Whether it comes first: an emulated one depends on the host, so stages do if known."""
         counts = accelerators.of(self.accelerator).counts_instructions
         return bool(self.latencies) and not (counts and self.packets)
+
+    @property
+    def is_typical(self) -> bool:
+        """Whether stages are of a typical packet."""
+        return self.figure == metrics.TYPICAL
 
     @property
     def start(self) -> str:
@@ -106,6 +114,7 @@ def _subject(run: Run) -> _Subject | None:
         )
         here = group_by((i for i in series if i.size == size), lambda i: i.transport)
         order = sorted(here, key=series_order.transport_rank)
+        figure = figure_of(i for some in here.values() for i in some)
         found = _Subject(
             accelerator,
             series[0].tool,
@@ -113,7 +122,8 @@ def _subject(run: Run) -> _Subject | None:
             size,
             {t: some for t in order if (some := [i for i in here[t] if id(i) in accounts])},
             {t: i for t in order for i in here[t] if i.metric == metrics.LATENCY},
-            {t: pair for t in order if (pair := _both_ends(here[t]))},
+            {t: pair for t in order if (pair := _both_ends(here[t], figure))},
+            figure,
         )
         if best is None or _preference(found) > _preference(best):
             best = found
@@ -125,14 +135,15 @@ def _preference(subject: _Subject) -> tuple[int, bool]:
     return bool(subject.accounts) + bool(subject.packets), not subject.is_mpi
 
 
-def _both_ends(series: Iterable[Series]) -> tuple[tuple[Place, Bar], ...]:
+def _both_ends(series: Iterable[Series], figure: str) -> tuple[tuple[Place, Bar], ...]:
     """The most frequent data packet, where it is sent first and where it arrives.
 
     Nothing unless both are known.
     """
     series = list(series)
     counts = packets_by_class(series)
-    drawn = bars([i for i in series if is_packet_cost(i) and not is_acknowledgement(i.kind)])
+    costs = [i for i in series if is_packet_cost(i) and not is_acknowledgement(i.kind)]
+    drawn = bars(costs, figure)
     pairs = [
         ((sent, of_sent[0]), (received, of_received[0]))
         for sent, of_sent in drawn.items()
@@ -281,24 +292,26 @@ def _stages(subject: _Subject) -> Iterator[Figure]:
         width=_WIDTH,
     )
     [(place, _), _] = next(iter(subject.packets.values()))
-    packet = packet_name(place.opcode_class)
+    packet = f"{subject.figure} {packet_name(place.opcode_class)} packet"
+    article = "a" if subject.is_typical else "the"
     yield Figure(
         slug=series_order.slug("answer-stages", subject.accelerator),
         title="Inside the driver, stage by stage",
         caption=(
-            f"One {packet} packet of that message: from left to right the stages of sending, then "
-            "those of receipt.",
+            f"{article.capitalize()} {packet} of that message: from left to right the stages of "
+            "sending, then those of receipt.",
         ),
-        panels=(Panel("", chart, _words(f"{unit} per {packet} packet", columns, rows)),),
+        panels=(Panel("", chart, _words(f"{unit} per {packet}", columns, rows)),),
         legend=scale.legend,
         tables=(
             Table(
-                f"Stages of a {packet} packet together, in {unit}",
+                f"Stages of {article} {packet} together, in {unit}",
                 (Column("transport"), *(Column(name, numeric=True) for name in columns)),
                 rows,
             ),
         ),
         accelerator=subject.accelerator,
+        notes=(wording.FIGURES[subject.figure],) if subject.is_typical else (),
         columns=1,
     )
 
@@ -341,11 +354,12 @@ def _stage_sentence(subject: _Subject) -> Iterator[str]:
             text += f" (headers and checks: {units.number(headers / factor)})"
         said.append(text)
     said[0] = said[0].replace(" to send", f" {unit} to send", 1)
-    what = "The driver's work on its packet"
+    its, the = ("a typical packet",) * 2 if subject.is_typical else ("its packet", "the packet")
+    what = f"The driver's work on {its}"
     if subject.accounts and not subject.is_mpi:
-        what = "Of that, the driver's work on its packet"
+        what = f"Of that, the driver's work on {its}"
     elif not subject.accounts and not subject.leads_with_latency:
-        what = f"The driver's work on the packet of {_article(subject.message)} {subject.message}"
+        what = f"The driver's work on {the} of {_article(subject.message)} {subject.message}"
     yield f"{what} is {units.listing(said)}."
 
 

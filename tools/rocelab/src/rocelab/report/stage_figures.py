@@ -11,7 +11,13 @@ from rocelab import accelerators, metrics, stage_table, units
 from rocelab.group_by import group_by
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record.read import Run
-from rocelab.record.stage_costs import Place, bars, is_acknowledgement, is_packet_cost
+from rocelab.record.stage_costs import (
+    Place,
+    bars,
+    figure_of,
+    is_acknowledgement,
+    is_packet_cost,
+)
 from rocelab.report import adapter_tables, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
 from rocelab.report.stage_panel import Row, StageScale
@@ -37,6 +43,8 @@ class _Subject:
     accelerator: str
     benchmark: str
     acknowledgements: bool
+    figure: str
+    """`mean` or `typical`."""
     repetitions: int
     places: Mapping[Place, Sequence[Row]]
     scale: StageScale
@@ -140,10 +148,13 @@ def _subjects(run: Run) -> Iterator[_Subject]:
     ).items():
         for acknowledgements in (False, True):
             chosen = [i for i in series if is_acknowledgement(i.kind) == acknowledgements]
+            figure = figure_of(chosen)
             found = [
                 (place, Row(transport, bar))
                 for transport in series_order.transports(chosen)
-                for place, drawn in bars([i for i in chosen if i.transport == transport]).items()
+                for place, drawn in bars(
+                    [i for i in chosen if i.transport == transport], figure
+                ).items()
                 for bar in drawn
             ]
             if not found:
@@ -152,6 +163,7 @@ def _subjects(run: Run) -> Iterator[_Subject]:
             yield _Subject(
                 *names,
                 acknowledgements=acknowledgements,
+                figure=figure,
                 repetitions=max(item.spread.count for item in chosen),
                 places={
                     place: sorted((row for _, row in some), key=lambda row: row.bar.size)
@@ -167,21 +179,24 @@ def _figure(subject: _Subject) -> Figure:
     return Figure(
         slug=series_order.slug("stages", subject.benchmark, what, subject.accelerator),
         title=f"Stages of {what}: {subject.benchmark}",
-        caption=(f"Mean cost of a packet, mean over {times}.",),
+        caption=(wording.COST[subject.figure] + f", mean over {times}.",),
         panels=tuple(
             stage_panel.panel(place.title, rows, place.direction, subject.scale)
             for place, rows in subject.places.items()
         ),
         legend=subject.scale.legend,
-        tables=tuple(
-            _table(subject, direction)
-            for direction in stage_table.BY_DIRECTION
-            if any(place.direction == direction for place in subject.places)
+        tables=(
+            *(
+                _table(subject, direction)
+                for direction in stage_table.BY_DIRECTION
+                if any(place.direction == direction for place in subject.places)
+            ),
+            *_atypical(subject),
         ),
         accelerator=subject.accelerator,
         notes=(
-            "The driver works from left to right. Means, because means add up and medians do not. "
-            "Packets whose task was switched out in between are not in them.",
+            f"The driver works from left to right. {wording.FIGURES[subject.figure]} Packets whose "
+            "task was switched out in between are not in it.",
             stage_panel.COLUMNS,
         ),
         folded=subject.acknowledgements,
@@ -205,7 +220,8 @@ def _table(subject: _Subject, direction: str) -> Table:
     apart = [name for name in names if name in stage_table.APART]
     waits = ""
     if accelerators.of(subject.accelerator).counts_instructions:
-        waits = f" ({wording.time_unit('ns', subject.accelerator)})"
+        mean = "mean, " if subject.figure == metrics.TYPICAL else ""
+        waits = f" ({mean}{wording.time_unit('ns', subject.accelerator)})"
     rows = []
     for place in places:
         for row in subject.places[place]:
@@ -222,7 +238,7 @@ def _table(subject: _Subject, direction: str) -> Table:
                 )
             )
     return Table(
-        f"A packet {verb}, mean {scale.unit}"
+        f"A packet {verb}, {subject.figure} {scale.unit}"
         + ("; queue and reply are no work on this packet and not in the sum" if apart else ""),
         (
             Column("packets"),
@@ -235,3 +251,43 @@ def _table(subject: _Subject, direction: str) -> Table:
         ),
         tuple(rows),
     )
+
+
+def _atypical(subject: _Subject) -> Iterator[Table]:
+    """Which stages have packets that are not typical, how many, and what they do to the mean."""
+    scale = subject.scale
+    rows = tuple(
+        (
+            place.title,
+            units.size(row.bar.size),
+            row.transport,
+            cost.stage,
+            scale.text(cost.cost, digits=4),
+            scale.text(cost.mean, digits=4),
+            units.grouped(cost.packets),
+            units.grouped(cost.atypical),
+            f"{cost.atypical / cost.packets:.1%}",
+        )
+        for place, some in subject.places.items()
+        for row in some
+        for cost in row.bar.costs
+        if cost.atypical
+    )
+    if rows:
+        yield Table(
+            "Stages with packets that differ from the typical one by over an eighth, in "
+            f"{scale.unit} per packet that passed the stage; over all repetitions",
+            (
+                Column("packets"),
+                Column("size", numeric=True),
+                Column("transport"),
+                Column("stage"),
+                Column("typical", numeric=True),
+                Column("mean", numeric=True),
+                Column("passed", numeric=True),
+                Column("not typical", numeric=True),
+                Column("share", numeric=True),
+            ),
+            rows,
+            folded=True,
+        )

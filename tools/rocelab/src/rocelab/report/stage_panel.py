@@ -57,14 +57,17 @@ class StageScale:
         return units.ABSENT if value is None else units.number(value / self.factor, digits)
 
     def said(self, cost: Cost) -> str:
-        """Return a stage's mean with its unit, and how it spreads over repetitions and packets."""
+        """Return a stage's cost with its unit, and how it spreads over repetitions and packets."""
         low, high = cost.spread
         text = f"{self.text(cost.per_packet)} {self.unit}"
         if low != high:
             text += f", {self.text(low)} to {self.text(high)} over the repetitions"
         if cost.p50 is not None and cost.p99 is not None:
             text += f"; p50 {self.text(cost.p50)}, p99 {self.text(cost.p99)}"
-        return f"{text}; {units.plural(cost.packets, 'packet')}"
+        if cost.atypical:
+            text += f"; mean {self.text(cost.mean)}"
+        text += f"; {units.plural(cost.packets, 'packet')}"
+        return f"{text}, {cost.atypical} of them not typical" if cost.atypical else text
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rocelab import accelerators, units
+from rocelab import accelerators, metrics, units
 from rocelab.accelerators import is_emulated
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record.read import Series
@@ -30,6 +30,19 @@ KINDS = {
 def accelerator_label(accelerator: str) -> str:
     """Return an accelerator's name and meaning."""
     return accelerators.of(accelerator).label
+
+
+COST = {
+    metrics.MEAN: "Mean cost of a packet",
+    metrics.TYPICAL: "Cost of a typical packet",
+}
+"""By the figure of the stages."""
+FIGURES = {
+    metrics.MEAN: "Means, because means add up and medians do not.",
+    metrics.TYPICAL: "Typical is the mean of the middle fifth of the packets, stage by stage: what "
+    "few of them meet, such as an interrupt, does not move it.",
+}
+"""What they mean."""
 
 
 def accelerator_caption(accelerator: str) -> str:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +26,7 @@ _COVERAGE = {
     "outside": "  outside the driver",
 }
 """Both directions of the ping-pong together (coverage in docs/formats/results.md)."""
+_TYPICAL = "Typical: the mean of the middle fifth of the packets. Over an eighth away from it are"
 WIDTH = grid.WIDTH
 _SENT = metrics.Stage("tx", "bth", "count").name
 _RECEIVED = metrics.Stage("rx", "parse", "count").name
@@ -252,15 +254,20 @@ def _bounds(found: Spread) -> tuple[float, float]:
 def _stages(
     title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str, columns: int
 ) -> Iterator[RenderableType]:
-    """Mean stage times per data packet, at its sender and its receiver; stages in rows.
+    """Stage times per data packet, at its sender and its receiver; stages in rows.
 
-    Columns are sizes, or the packet classes of an mpirun that ran all sizes.
+    Columns are sizes, or the packet classes of an mpirun that ran all sizes. Of a typical packet
+    where instructions are counted and the run has it, else means.
     """
+    figure = metrics.MEAN
+    counts = unit == accelerators.INSTRUCTIONS
     if test.data_class:
         packets = f"{test.data_class} packet"
         of_class = rows.filter(kind=test.data_class)
         places = {f"{size} B": of_class.filter(size=size) for size in sizes}
         covered = [rows.filter(size=size) for size in sizes]
+        if counts and _has_typical(of_class):
+            figure = metrics.TYPICAL
     else:
         packets = "packet of all sizes"
         counted = rows.filter(pl.col("metric") == _SENT)["kind"].unique().sort()
@@ -275,7 +282,10 @@ def _stages(
     receiver = _busiest(together, _RECEIVED)
     if sender is None or receiver is None:
         return
-    yield grid.heading(title, f"mean {unit} per {packets}, over all repetitions", columns)
+    how = f"{figure} {unit} per {packets}"
+    how += ", mean over repetitions" if figure == metrics.TYPICAL else ", over all repetitions"
+    yield grid.heading(title, how, columns)
+    atypical: list[str] = []
     lines: list[tuple[str, ...]] = []
     bold: list[int] = []
 
@@ -291,15 +301,41 @@ def _stages(
         node = sender if direction == "tx" else receiver
         here = [column.filter(node=node) for column in places.values()]
         for name in stage_table.BY_DIRECTION[direction]:
-            apart = name in stage_table.APART and unit == accelerators.INSTRUCTIONS
-            label = f"{direction} {name} (emulated ns)" if apart else f"{direction} {name}"
-            add(label, here, metrics.Stage(direction, name, "mean").name)
+            apart = name in stage_table.APART
+            of = metrics.MEAN if apart else figure
+            note = "" if of == figure else f"{of}, "
+            wait = f" ({note}emulated ns)" if apart and counts else ""
+            add(f"{direction} {name}{wait}", here, metrics.Stage(direction, name, of).name)
+            if of == metrics.TYPICAL:
+                atypical += _atypical(here, direction, name)
         sums = f"{whole} ({' + '.join(parts)})" if columns >= WIDTH else whole
-        add(sums, here, metrics.Capsule(whole).name, strong=True)
-    if unit != accelerators.INSTRUCTIONS:
+        add(sums, here, metrics.Capsule(whole, figure).name, strong=True)
+    if not counts:
         for name, label in _COVERAGE.items():
             add(label, covered, metrics.Coverage(name).name, strong=True)
     yield from grid.fitted(("stage", *places), lines, columns, bold=bold)
+    if atypical:
+        text = f"{_TYPICAL}{', at all sizes' * (len(places) > 1)}: {', '.join(atypical)}."
+        yield grid.paragraph(text, min(columns, WIDTH), style="dim")
+
+
+def _has_typical(rows: pl.DataFrame) -> bool:
+    """Whether every stage has it, as `stage_costs.figure_of` asks."""
+    found = Counter(stage.figure for name in rows["metric"] if (stage := metrics.Stage.parse(name)))
+    return found[metrics.MEAN] == found[metrics.TYPICAL]
+
+
+def _atypical(columns: Sequence[pl.DataFrame], direction: str, stage: str) -> Iterator[str]:
+    """How many packets are not typical; nothing where all are."""
+
+    def number(figure: str) -> float:
+        name = metrics.Stage(direction, stage, figure).name
+        return math.fsum(value for one in columns for value in one.filter(metric=name)["value"])
+
+    packets, atypical = number("count"), number("atypical")
+    if atypical:
+        share = atypical / packets
+        yield f"{direction} {stage} {atypical:,.0f} of {packets:,.0f} ({share:.1%})"
 
 
 def _mean(rows: pl.DataFrame, metric: str) -> str:
