@@ -3,8 +3,10 @@
 
 On a clock that counts instructions, the cheapest packet of most stages costs the same each time, so
 any difference is real. Where the rounds of one side differ (a stage that depends on the state of
-the IP stack or of a slab), a difference must exceed that. A mean has what interrupts and refilled
-caches add, which must be exceeded, too.
+the IP stack or of a slab), a difference must exceed that. What most packets pay and the cheapest
+does not, the typical packet shows; what some packets pay, the mean. A mean has what interrupts and
+refilled caches add, which must be exceeded, too, and says nothing if only few packets are not
+typical: interrupts hit those.
 In real time, each round gives one pair; a stage moved if the interval of the paired differences
 excludes zero, at a confidence that holds for all figures together. Where the processor counts
 cycles, those of the kernel are judged in the same way.
@@ -15,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
@@ -29,6 +32,14 @@ from rocelab.stats.summary import CONFIDENCE, Interval
 
 _KEY = ("tool", "test", "transport", "size", "node", "kind", "direction", "stage")
 _FIGURES = ("min", "mean", "count")
+_OPTIONAL = (metrics.TYPICAL, "atypical")
+"""Figures that older versions did not record."""
+_CHANCE = 0.01
+"""Typical packets of two runs of one driver are that close: they differed by 0.24 % at most."""
+_INTERRUPTED = 1 / 50
+"""Packets of a stage that an interrupt hits, at most: 2 of 200 observed."""
+_OF_ONE_KIND = 2 / 3
+"""Packets that must be like the typical one: of two kinds, each can be the more frequent one."""
 _DISTURBANCE = 40_000
 """Instructions that interrupts and a refill of the page allocator add to one step: observed up to
 36,000 (`alloc` of 300 READ responses of 4 KiB)."""
@@ -53,6 +64,8 @@ class Stage(Difference):
     opcode: str
     direction: str
     stage: str
+    figure: str
+    """Of which packet it is: the cheapest (`min`), a `typical` one, or the `mean` of all."""
     noise: float
     """What the difference had to exceed, where instructions are counted."""
 
@@ -162,15 +175,23 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
         )
     cycles = kernel_cycles.pairs(base, change) if known.is_real_time else ()
     confidence = 1 - (1 - CONFIDENCE) / (len(both) + len(cycles))
-    apart = {name: _apart(both, name) for name in ("min", "mean")}
+    apart = {name: _apart(both, name) for name in ("min", "mean", metrics.TYPICAL)}
     found = []
     for row in both.iter_rows(named=True):
-        pairs = {name: (row[name], row[f"{name}_2"]) for name in _FIGURES}
+        pairs = {
+            name: (row[name], row[f"{name}_2"])
+            for name in (*_FIGURES, *_OPTIONAL)
+            if all(len(row[side] or ()) == len(base) for side in (name, f"{name}_2"))
+        }
         if counts:
             where = row["direction"], row["stage"]
             least = _IP_ID if (row["test"], row["stage"]) == _POLLING else 0
             judged = _counted(
-                *(row["stage"], pairs, max(least, apart["min"][where]), apart["mean"][where])
+                row["stage"],
+                pairs,
+                max(least, apart["min"][where]),
+                max(least, _FEW_ROUNDS * (apart[metrics.TYPICAL][where] or 0)),
+                apart["mean"][where],
             )
         else:
             judged = _timed(pairs, confidence)
@@ -179,6 +200,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
             Stage(
                 **{key: row[key] for key in _KEY if key != "kind"},
                 opcode=row["kind"],
+                figure=judged[0],
                 unit=row["unit"] if counts or known.is_real_time else f"emulated {row['unit']}",
                 base=tuple(figure[0]),
                 change=tuple(figure[1]),
@@ -218,10 +240,10 @@ def _apart(both: pl.DataFrame, figure: str) -> dict[tuple[str, str], float]:
     return {(row[0], row[1]): row[2] for row in grouped.iter_rows()}
 
 
-def _counted(stage: str, pairs: _Pairs, least_apart: float, mean_apart: float) -> _Judged:
-    # what disturbs a count only adds to it
-    least = min(pairs["min"][1]) - min(pairs["min"][0])
-    mean = min(pairs["mean"][1]) - min(pairs["mean"][0])
+def _counted(
+    stage: str, pairs: _Pairs, least_apart: float, typical_apart: float, mean_apart: float
+) -> _Judged:
+    least, mean = _gap(pairs["min"]), _gap(pairs["mean"])
     noise = max(
         _FEW_ROUNDS * mean_apart,
         _DISTURBANCE / max(1.0, min(*pairs["count"][0], *pairs["count"][1])),
@@ -229,9 +251,31 @@ def _counted(stage: str, pairs: _Pairs, least_apart: float, mean_apart: float) -
     if stage == _WAKES:
         cheapest = min(*pairs["min"][0], *pairs["min"][1])
         return "min", least, None, least_apart, least_apart < abs(least) < cheapest
-    if abs(mean - least) <= noise:
-        return "min", least, None, least_apart, abs(least) > least_apart
+    judged: _Judged = "min", least, None, least_apart, abs(least) > least_apart
+    typical = pairs.get(metrics.TYPICAL)
+    if typical and _are_typical(pairs, _OF_ONE_KIND):
+        usual, chance = _gap(typical), max(typical_apart, _CHANCE * min(typical[0]))
+        if abs(usual - least) > chance:
+            judged = metrics.TYPICAL, usual, None, chance, abs(usual) > chance
+    if abs(mean - judged[1]) <= noise or _are_typical(pairs, 1 - _INTERRUPTED):
+        return judged
     return "mean", mean, None, noise, abs(mean) > noise
+
+
+def _gap(pair: tuple[list[float], list[float]]) -> float:
+    """The second side less the first: what disturbs a count only adds to it."""
+    return min(pair[1]) - min(pair[0])
+
+
+def _are_typical(pairs: _Pairs, share: float) -> bool:
+    """Whether it is known that at least this share of the packets is, in all rounds."""
+    if "atypical" not in pairs:
+        return False
+    return all(
+        atypical <= (1 - share) * count
+        for some, counts in zip(pairs["atypical"], pairs["count"], strict=True)
+        for atypical, count in zip(some, counts, strict=True)
+    )
 
 
 def _timed(pairs: _Pairs, confidence: float) -> _Judged:
@@ -248,7 +292,9 @@ def _stages(paths: Sequence[Path]) -> pl.DataFrame:
     table = pl.concat(runs)
     parts = [metrics.Stage.parse(name) for name in table["metric"]]
     chosen = [
-        part is not None and part.figure in _FIGURES and part.stage not in stage_table.APART
+        part is not None
+        and part.figure in (*_FIGURES, *_OPTIONAL)
+        and part.stage not in stage_table.APART
         for part in parts
     ]
     table = table.with_columns(
@@ -258,11 +304,12 @@ def _stages(paths: Sequence[Path]) -> pl.DataFrame:
         )
     ).filter(pl.Series(chosen, dtype=pl.Boolean))
     rows: pl.DataFrame | None = None
-    for figure in _FIGURES:
+    for figure in (*_FIGURES, *_OPTIONAL):
         one = table.filter(pl.col("figure") == figure).sort("round")
         by = [*_KEY, "unit"] if figure == "mean" else list(_KEY)
         grouped = one.group_by(by, maintain_order=True).agg(pl.col("value").alias(figure))
-        rows = grouped if rows is None else rows.join(grouped, on=list(_KEY))
+        how: Literal["left", "inner"] = "left" if figure in _OPTIONAL else "inner"
+        rows = grouped if rows is None else rows.join(grouped, on=list(_KEY), how=how)
     assert rows is not None
     # a packet that one round had and another lacked says nothing of the driver
     return rows.filter(pl.col("mean").list.len() == len(paths))

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a packet costs in each stage of several drivers, side by side.
 
-On a clock that counts instructions, of the cheapest packet in each stage, which repeats; in real
-time, the median of the rounds' means.
+On a clock that counts instructions, of a typical packet in each stage, or of the cheapest one in
+runs of older versions: both repeat. In real time, the median of the rounds' means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,12 @@ from rocelab.record.stage_costs import is_acknowledgement
 from rocelab.stats.summary import median
 
 CRC = "icrc"
+_LEAST = "min"
+_PACKETS = {
+    metrics.TYPICAL: "a typical packet",
+    _LEAST: "the cheapest packet",
+    metrics.MEAN: "a packet, mean",
+}
 
 
 @dataclass(frozen=True)
@@ -71,8 +78,15 @@ class Costs:
 
     accelerator: str
     unit: str
+    figure: str
+    """Of each stage: `typical`, `min` or `mean`."""
     rounds: int
     drivers: tuple[Driver, ...]
+
+    @property
+    def packet(self) -> str:
+        """Of which packet the costs are, as a heading has it."""
+        return _PACKETS[self.figure]
 
     @property
     def packets(self) -> tuple[Packet, ...]:
@@ -148,10 +162,11 @@ def of(measured: Sequence[Measured]) -> Costs:
     metas = [Json(RunFolder(one.runs[0]).meta()) for one in measured]
     accelerator = metas[0].text("accelerator")
     counts = accelerators.of(accelerator).counts_instructions
+    figure = _figure([run for one in measured for run in one.runs]) if counts else metrics.MEAN
     drivers = []
     unit = ""
     for one, meta in zip(measured, metas, strict=True):
-        costs, spread, unit = _costs(one.runs, counts)
+        costs, spread, unit = _costs(one.runs, figure)
         if not costs:
             raise CellError(
                 f"{one.name} has no stages",
@@ -163,15 +178,25 @@ def of(measured: Sequence[Measured]) -> Costs:
         by = f"{one.crc_by}: {crc}" if crc and "API" in one.crc_by else one.crc_by
         kernel = node.text("kernel").partition(" ")[0]
         drivers.append(Driver(one.name, kernel, by, costs, spread))
-    return Costs(accelerator, unit, len(measured[0].runs), tuple(drivers))
+    return Costs(accelerator, unit, figure, len(measured[0].runs), tuple(drivers))
 
 
 _ByPlace = dict[Packet, dict[Place, float]]
 
 
-def _costs(runs: Sequence[Path], counts: bool) -> tuple[_ByPlace, _ByPlace, str]:
+def _figure(runs: Iterable[Path]) -> str:
+    """The typical packet if every stage of all runs has it, else the cheapest one."""
+    found = Counter(
+        stage.figure
+        for run in runs
+        for name in read.results(run)["metric"]
+        if (stage := metrics.Stage.parse(name))
+    )
+    return metrics.TYPICAL if found[metrics.TYPICAL] == found[metrics.MEAN] else _LEAST
+
+
+def _costs(runs: Sequence[Path], figure: str) -> tuple[_ByPlace, _ByPlace, str]:
     """What each stage costs, how far apart the values behind that are, and their unit."""
-    figure = "min" if counts else "mean"
     found: dict[Packet, dict[Place, list[float]]] = {}
     unit = ""
     for run in runs:
@@ -180,14 +205,14 @@ def _costs(runs: Sequence[Path], counts: bool) -> tuple[_ByPlace, _ByPlace, str]
             stage = metrics.Stage.parse(row["metric"])
             if stage is None or stage.stage in stage_table.APART or is_acknowledgement(row["kind"]):
                 continue
-            if stage.figure == "mean":
-                unit = row["unit"]
             if stage.figure != figure:
                 continue
+            unit = row["unit"]
             packet = Packet(row["transport"], row["test"], row["kind"], row["size"])
             stages = found.setdefault(packet, {})
             stages.setdefault((stage.direction, stage.stage), []).append(row["value"])
-    chosen = min if counts else median
+    # what disturbs a count only adds to it
+    chosen = median if figure == metrics.MEAN else min
     costs, spread = (
         {
             packet: {place: float(of_all(values)) for place, values in stages.items()}

@@ -69,7 +69,7 @@ def _panel(costs: Costs, transport: str, opcode: str, way: str, top: float) -> P
             for name in stage_table.EVERY_NAME
             if name in {stage for _, stage in costs.places}
         ],
-        x_title=f"{costs.unit} for each packet",
+        x_title=f"{costs.unit} for {costs.packet}",
         x_top=top,
         columns=[
             (
@@ -85,4 +85,4 @@ def _panel(costs: Costs, transport: str, opcode: str, way: str, top: float) -> P
         f"{row} {costs.drivers[number].total(packet, way):,.0f}" for row, packet, number in bars
     )
     title = f"{opcode} {_WAYS[way]}, {transport}"
-    return Panel(title, chart, f"{title}, {costs.unit} for each packet: {words}.")
+    return Panel(title, chart, f"{title}, {costs.unit} for {costs.packet}: {words}.")

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rocelab import accelerators, units
+from rocelab import accelerators, metrics, units
 from rocelab.compare.difference import Difference
 from rocelab.compare.driver_change import Answer, Stage, rounds_needed
 from rocelab.compare.driver_counters import Moved
@@ -25,6 +25,8 @@ SCHEMA = "rocelab.ab/1"
 WIDTH = 80
 _MOST = 40
 """Rows of a table; JSON has all."""
+_OF = {"min": "cheapest", metrics.TYPICAL: "typical", metrics.MEAN: "mean"}
+"""Of which packet a figure is, in a narrow column."""
 _SAID = 20
 """Lines of a kernel's complaint."""
 
@@ -105,9 +107,13 @@ def _record(found: Difference) -> dict[str, Any]:
 
 
 def _table(stages: Sequence[Stage]) -> Table:
-    grid = _grid(("packet", "stage"), stages)
+    grid = _grid(("packet", "stage", "of"), stages)
     for stage in stages:
-        names = printable(_packet(stage)), printable(f"{stage.direction} {stage.stage}")
+        names = (
+            printable(_packet(stage)),
+            printable(f"{stage.direction} {stage.stage}"),
+            _OF[stage.figure],
+        )
         grid.add_row(*names, *_figures(stage, stages))
     return grid
 

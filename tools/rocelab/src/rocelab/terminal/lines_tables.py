@@ -68,7 +68,7 @@ def render(costs: Costs, columns: int) -> RenderableType:
     """A table for each kind of packet, no wider than `columns` where names allow it."""
     parts: list[RenderableType] = []
     for title, packets in _sections(costs):
-        heading = printable(f"{title}, {costs.unit} for each packet")
+        heading = printable(f"{title}, {costs.unit} for {costs.packet}")
         parts += [grid.paragraph(heading, columns, "bold"), *_grids(costs, packets, columns), ""]
     for text in (*costs.sentences, CAVEAT):
         parts.append(grid.paragraph(printable(text), min(columns, grid.WIDTH)))
@@ -92,7 +92,7 @@ def markdown(costs: Costs) -> str:
     lines = []
     for title, packets in _sections(costs):
         headings = ["", *map(_escaped, _headings(costs, packets))]
-        lines += [f"{_escaped(title)}, {costs.unit} for each packet:", ""]
+        lines += [f"{_escaped(title)}, {costs.unit} for {costs.packet}:", ""]
         lines += [_row(headings), _row(["---", *["---:"] * (len(headings) - 1)])]
         for name, numbers in _rows(costs, packets):
             mark = "**" if name.endswith(_SUM) else ""
@@ -121,6 +121,7 @@ def document(costs: Costs, runs: dict[str, list[str]]) -> dict[str, Any]:
         "schema": SCHEMA,
         "accelerator": costs.accelerator,
         "unit": costs.unit,
+        "figure": costs.figure,
         "rounds": costs.rounds,
         "drivers": [
             {
