@@ -109,6 +109,12 @@ def check_rows(document: Document) -> None:
         assert row["p99_ns"] <= row["p999_ns"] <= row["p9999_ns"] <= row["max_ns"]
         assert row["count"] * row["min_ns"] <= row["sum_ns"] <= row["count"] * row["max_ns"]
         assert row["mean_ns"] == pytest.approx(row["sum_ns"] / row["count"], abs=0.001)
+        summed = [(upper, count) for upper, count in row["buckets"] if upper <= 65536]
+        for (upper, count), total in zip(summed, row["bucket_sums_ns"], strict=True):
+            # an eighth wide, or 4 ns
+            assert min(upper * 8 / 9, upper - 4) * count <= total < upper * count
+        if len(summed) == len(row["buckets"]):
+            assert sum(row["bucket_sums_ns"]) == row["sum_ns"]
         assert row["netted_mean_ns"] == pytest.approx(
             row["mean_ns"] - document["clock_ns"], abs=0.002
         )

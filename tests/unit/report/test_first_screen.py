@@ -243,7 +243,9 @@ def test_a_message_s_packet_is_the_most_frequent_one(tmp_path: Path) -> None:
     )  # fmt: skip
     for rows in ([once, results], [results, once]):
         pl.concat(rows).write_parquet(run / "results.parquet")
-        assert "The mean SEND packet of that message" in report_page.page(run).all("section")[0].text
+        assert (
+            "The mean SEND packet of that message" in report_page.page(run).all("section")[0].text
+        )
 
 
 def test_an_emulated_latency_does_not_come_first(tmp_path: Path) -> None:

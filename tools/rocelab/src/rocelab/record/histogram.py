@@ -108,7 +108,13 @@ def from_row(row: Mapping[str, Any]) -> Histogram | None:
         raise CellError(f"a row of rxestat has no valid {error!a:.60}") from error
     if sum(buckets.values()) != found.count or min(buckets.values(), default=1) < 1:
         raise CellError("a row of rxestat has another count than its buckets")
+    if sums and not (_fit(sums, buckets) and sum(sums.values()) <= found.sum):
+        raise CellError("a row of rxestat has sums that do not fit its buckets")
     return found if found.count else None
+
+
+def _fit(sums: Mapping[int, int], buckets: Mapping[int, int]) -> bool:
+    return all(0 <= total < upper * buckets[upper] for upper, total in sums.items())
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
