@@ -29,9 +29,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def of(content: bytes) -> Callable[[IO[bytes]], None]:
     """Return what writes that stream, as a machine is saved."""
 
+    def feed(writer: int) -> None:
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(content)
+
     def save(file: IO[bytes]) -> None:
         reader, writer = os.pipe()
-        threading.Thread(target=lambda: (os.write(writer, content), os.close(writer))).start()
+        threading.Thread(target=feed, args=(writer,)).start()
         with snapshot_cache.compressor(reader, file) as compressor:
             os.close(reader)
         assert compressor.returncode == 0
