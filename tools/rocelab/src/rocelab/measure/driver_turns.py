@@ -146,7 +146,7 @@ class Machines:
                 lockstep=where.lockstep,
                 nodes=where.nodes,
                 switches=where.switches or 0,
-                payload=Payload(None, tuple(artifacts.programs(line))),
+                payload=Payload.of_line(line),
                 lifeline=True,
                 say=self._say,
             )
