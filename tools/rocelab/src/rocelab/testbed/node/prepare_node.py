@@ -141,8 +141,8 @@ def install_driver(node: Node, driver: Driver, parameters: Sequence[tuple[str, s
     remove_device(node)
     node.root.put(driver.module, _NEW_MODULE)
     settings = [f"{name}={value}" for name, value in parameters]
-    install = ("sh", "-c", _INSTALL, "sh", _NEW_MODULE, _updates(release), *settings)
-    node.root.run(install, timeout=300)
+    where = (_NEW_MODULE, _updates(release))
+    node.root.run(("sh", "-c", _INSTALL, "sh", *where, *settings), timeout=300)
     check_driver(node, driver)
     check_parameters(node, parameters)
 
