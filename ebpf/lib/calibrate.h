@@ -51,7 +51,7 @@ static inline __u32 calibrate_stage_ns(int i)
 		.tx_record = &(skel)->bss->calibrate_record.tx,     \
 		.rx_record = &(skel)->bss->calibrate_record.rx,     \
 		.done_record = &(skel)->bss->calibrate_record.done, \
-		.dev = (skel)->rodata->filter_dev,                  \
+		.dev = (skel)->bss->filter_dev,                     \
 	}
 
 /* Call before attaching. The programs leave counts in their maps; the caller resets them. */

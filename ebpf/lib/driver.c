@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -62,6 +63,19 @@ static void read_kallsyms(struct driver *driver)
 	fclose(f);
 }
 
+/* the number of the module's folder in sysfs, which the kernel does not use again */
+static __u64 instance(void)
+{
+	struct stat st;
+
+	return stat("/sys/module/" DRIVER_MODULE, &st) ? 0 : st.st_ino;
+}
+
+bool driver_is_same(const struct driver *driver)
+{
+	return instance() == driver->instance;
+}
+
 void driver_inspect(struct driver *driver)
 {
 	struct utsname names;
@@ -72,6 +86,7 @@ void driver_inspect(struct driver *driver)
 	if (access("/sys/module/" DRIVER_MODULE, F_OK))
 		return;
 	driver->kind = DRIVER_STOCK;
+	driver->instance = instance();
 	if (!module_file_symbols(DRIVER_MODULE, driver->kernel, see, driver))
 		read_kallsyms(driver);
 	driver->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) &&

@@ -4,6 +4,7 @@
 #define ROCELAB_DRIVER_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 #define DRIVER_MODULE "rdma_rxe"
 
@@ -21,10 +22,13 @@ struct driver {
 	char kernel[65];	    /* uname -r */
 	__u64 tx_destructor;	    /* address of rxe_skb_tx_dtor; 0 if not found */
 	__u64 text_begin, text_end; /* around the module's functions; 0 if not found */
+	__u64 instance;		    /* another one each time it is loaded; 0: absent */
 	int has_work;		    /* its tasks are work items, not tasklets */
 };
 
 /* Never fails: fields that cannot be read stay empty. */
 void driver_inspect(struct driver *driver);
+/* Whether the module is still the one that was inspected, or still absent. */
+bool driver_is_same(const struct driver *driver);
 
 #endif /* ROCELAB_DRIVER_H */

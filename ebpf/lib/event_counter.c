@@ -66,7 +66,7 @@ int event_counter_open(struct event_counter *c, const char *event, bool kernel_o
 	return err;
 }
 
-bool event_counter_read(struct event_counter *c, struct event_count *count)
+static bool read_since(struct event_counter *c, struct event_count *count, bool restart)
 {
 	__u64 enabled = 0, running = 0;
 	bool known = c->processors;
@@ -81,7 +81,8 @@ bool event_counter_read(struct event_counter *c, struct event_count *count)
 		value = now.value - last->value;
 		wanted = now.enabled - last->enabled;
 		ran = now.running - last->running;
-		*last = now;
+		if (restart)
+			*last = now;
 		enabled += wanted;
 		running += ran;
 		if (ran)
@@ -91,6 +92,16 @@ bool event_counter_read(struct event_counter *c, struct event_count *count)
 	}
 	count->share = enabled ? (double)running / enabled : 1;
 	return known;
+}
+
+bool event_counter_read(struct event_counter *c, struct event_count *count)
+{
+	return read_since(c, count, true);
+}
+
+bool event_counter_look(struct event_counter *c, struct event_count *count)
+{
+	return read_since(c, count, false);
 }
 
 void event_counter_close(struct event_counter *c)

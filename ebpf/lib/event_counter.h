@@ -40,6 +40,8 @@ int event_counter_open(struct event_counter *c, const char *event, bool kernel_o
  * is counted, or a counter never ran.
  */
 bool event_counter_read(struct event_counter *c, struct event_count *count);
+/* The same, and the next reading begins where this one did. */
+bool event_counter_look(struct event_counter *c, struct event_count *count);
 void event_counter_close(struct event_counter *c);
 
 #endif /* ROCELAB_EVENT_COUNTER_H */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "map_clear.h"
 #include "msg.h"
 #include "rdma_dev.h"
 #include "rdma_qp.h"
@@ -168,6 +169,18 @@ int qp_owner_add(const struct owner_choice *choice, const struct bpf_object *obj
 	if (!status)
 		qp_owner_say_lost(choice, full);
 	return status;
+}
+
+int qp_owner_forget(const struct owner_choice *choice, const struct bpf_object *object)
+{
+	static const char *const hashes[] = {"owned_qps", "owner_pids", "owner_numbers"};
+	int err = 0;
+
+	if (!owner_wanted(choice))
+		return 0;
+	for (unsigned int i = 0; i < sizeof(hashes) / sizeof(hashes[0]) && !err; i++)
+		err = map_clear_keys(bpf_object__find_map_by_name(object, hashes[i]));
+	return err ?: map_clear_array(bpf_object__find_map_by_name(object, "owner_places"));
 }
 
 void qp_owner_say_lost(const struct owner_choice *choice, __u64 lost)

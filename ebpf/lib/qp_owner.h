@@ -49,6 +49,9 @@ int qp_owner_calibrate(struct bpf_map *owned, const struct owner_choice *choice,
 /* Add the queue pairs that are there already. Call when the programs are attached. */
 int qp_owner_add(const struct owner_choice *choice, const struct bpf_object *object);
 
+/* What a window before has left, except what QP_OWNER_FORGET() zeroes. 0 or a negative errno. */
+int qp_owner_forget(const struct owner_choice *choice, const struct bpf_object *object);
+
 /* At the end: say how many queue pairs found no room, if any. */
 void qp_owner_say_lost(const struct owner_choice *choice, __u64 lost);
 
@@ -74,5 +77,13 @@ bool qp_owner_is_followed_by(const char *program);
 			bpf_map__set_max_entries((skel)->maps.owner_places, 1);         \
 		}                                                                       \
 	} while (0)
+
+/* The same skeleton between two windows, while nothing is attached. 0 or a negative errno. */
+#define QP_OWNER_FORGET(skel, choice)                                     \
+	({                                                                \
+		(skel)->bss->owned_lost = (skel)->bss->owners_beyond = 0; \
+		(skel)->data->owners_used = OWNER_FIRST;                  \
+		qp_owner_forget(choice, (skel)->obj);                     \
+	})
 
 #endif /* ROCELAB_QP_OWNER_H */

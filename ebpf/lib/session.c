@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "accel.h"
+#include "msg.h"
 
 void session_init(struct session *s, const struct session_options *options)
 {
@@ -28,19 +29,32 @@ int session_attach(struct session *s, const struct bpf_object *object,
 		   bool (*wanted)(const struct bpf_program *program, const void *context),
 		   const void *context)
 {
-	int status = s->bpf_stats ? load_enable_stats(&s->stats_fd) : 0;
+	int status;
 
+	if (!driver_is_same(&s->driver))
+		return msg_error(EXIT_RUN, "it was loaded again, or unloaded", "start again",
+				 "rdma_rxe is not the module that the programs are for");
+	status = s->bpf_stats ? load_enable_stats(&s->stats_fd) : 0;
+	load_program_stats(object, s->before, SESSION_PROGRAMS);
 	return status ?: attach_backwards(&s->attached, object, wanted, context);
 }
 
 void session_detach(struct session *s)
 {
 	attach_undo(&s->attached);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	s->stats_fd = -1;
 }
 
 void session_account(struct session *s, const struct bpf_object *object)
 {
 	s->nprograms = load_program_stats(object, s->programs, SESSION_PROGRAMS);
+	for (int i = 0; i < s->nprograms; i++) {
+		s->programs[i].runs -= s->before[i].runs;
+		s->programs[i].run_ns -= s->before[i].run_ns;
+		s->programs[i].missed -= s->before[i].missed;
+	}
 }
 
 /*
@@ -63,12 +77,4 @@ __u64 session_missed(const struct session *s, bool (*counts)(const char *name))
 			missed += s->programs[i].missed;
 	}
 	return missed;
-}
-
-void session_close(struct session *s)
-{
-	session_detach(s);
-	if (s->stats_fd >= 0)
-		close(s->stats_fd);
-	s->stats_fd = -1;
 }

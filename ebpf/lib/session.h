@@ -22,7 +22,8 @@ struct session {
 	struct attached attached;
 	__u64 start_ns, end_ns; /* CLOCK_MONOTONIC */
 	__u64 start_wall_ns;	/* CLOCK_REALTIME */
-	struct program_stats programs[SESSION_PROGRAMS];
+	/* since the last session_attach(), and the kernel's counts then */
+	struct program_stats programs[SESSION_PROGRAMS], before[SESSION_PROGRAMS];
 	int nprograms;
 };
 
@@ -33,10 +34,14 @@ void session_init(struct session *s, const struct session_options *options);
  * driver. Returns 0, or prints the error and returns the exit status.
  */
 int session_inspect(struct session *s, bool needs_driver);
-/* Enable statistics if wanted, then attach the programs; see attach_backwards(). */
+/*
+ * Enable statistics if wanted, then attach the programs; see attach_backwards(). The programs count
+ * from here on.
+ */
 int session_attach(struct session *s, const struct bpf_object *object,
 		   bool (*wanted)(const struct bpf_program *program, const void *context),
 		   const void *context);
+/* Also after an error. Call before the object is destroyed. */
 void session_detach(struct session *s);
 /* Read the kernel's counts of the programs. */
 void session_account(struct session *s, const struct bpf_object *object);
@@ -45,7 +50,5 @@ void session_account(struct session *s, const struct bpf_object *object);
  * and that it would have counted. counts() selects programs by name (NULL: all).
  */
 __u64 session_missed(const struct session *s, bool (*counts)(const char *name));
-/* Call before the object is destroyed. */
-void session_close(struct session *s);
 
 #endif /* ROCELAB_SESSION_H */

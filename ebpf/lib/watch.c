@@ -47,6 +47,12 @@ void watch_serve(struct watch *w, int fd, int (*serve)(void *context), void *con
 	w->serve_context = context;
 }
 
+void watch_input(struct watch *w, void (*on_input)(void *context), void *context)
+{
+	w->on_input = on_input;
+	w->input_context = context;
+}
+
 void watch_on_signal(struct watch *w)
 {
 	struct signalfd_siginfo info;
@@ -77,22 +83,25 @@ int watch_set_timer(struct watch *w, unsigned long long ns)
 	};
 
 	spec.it_value = spec.it_interval;
-	w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (w->timer < 0)
+		w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return w->timer < 0 || timerfd_settime(w->timer, 0, &spec, NULL) ? -errno : 0;
 }
 
 int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context)
 {
-	struct pollfd fds[] = {
-		{.fd = w->signals, .events = POLLIN},
-		{.fd = w->timer, .events = POLLIN},
-		{.fd = w->server, .events = POLLIN},
-	};
 	uint64_t expirations;
 	int status = 0;
 
 	while (!w->ended && !status) {
-		if (poll(fds, 3, w->serve ? SERVE_MS : -1) < 0 && errno != EINTR)
+		struct pollfd fds[] = {
+			{.fd = w->signals, .events = POLLIN},
+			{.fd = w->timer, .events = POLLIN},
+			{.fd = w->server, .events = POLLIN},
+			{.fd = w->on_input ? STDIN_FILENO : -1, .events = POLLIN},
+		};
+
+		if (poll(fds, 4, w->serve ? SERVE_MS : -1) < 0 && errno != EINTR)
 			return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
 					 strerror(errno));
 		if (fds[0].revents)
@@ -100,6 +109,8 @@ int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context)
 		if (fds[1].revents &&
 		    read(w->timer, &expirations, sizeof(expirations)) == sizeof(expirations))
 			status = on_tick(context);
+		if (!status && fds[3].revents && !w->ended)
+			w->on_input(w->input_context);
 		if (!status && w->serve)
 			status = w->serve(w->serve_context);
 	}

@@ -18,6 +18,8 @@ struct watch {
 	int server;
 	int (*serve)(void *context);
 	void *serve_context;
+	void (*on_input)(void *context); /* NULL: standard input is not read */
+	void *input_context;
 	bool ended;
 	int status; /* of the command; 0 without one */
 };
@@ -31,8 +33,10 @@ int watch_open(struct watch *w, char **command);
 void watch_go(struct watch *w);
 /* Call serve() when fd is readable, and once a second. An exit status ends the loop. */
 void watch_serve(struct watch *w, int fd, int (*serve)(void *context), void *context);
+/* Call on_input() when standard input is readable or has ended. */
+void watch_input(struct watch *w, void (*on_input)(void *context), void *context);
 void watch_on_signal(struct watch *w);
-/* Tick every ns from now on (0: never). 0 or a negative errno. */
+/* Tick every ns from now on (0: never), and no longer as before. 0 or a negative errno. */
 int watch_set_timer(struct watch *w, unsigned long long ns);
 /* Wait until it ends or on_tick returns an exit status. Returns that status, or 0. */
 int watch_loop(struct watch *w, int (*on_tick)(void *context), void *context);

@@ -40,7 +40,7 @@ static int take_comms(struct config *config, char *list)
 
 	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		if (config->ncomms == MAX_COMMS)
-			return option_error("--comm takes 8 at most, not also", word);
+			return option_error("--comm takes 64 at most, not also", word);
 		strncpy(config->comms[config->ncomms++], word, COMM_BYTES - 1);
 	}
 	return config->ncomms ? OPTION_TAKEN : option_error("--comm takes names, not", list);
@@ -87,5 +87,12 @@ int config_parse(struct config *config, int argc, char **argv)
 	config->report.least_ms = LEAST_INTERVAL_MS;
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);
-	return status == -1 ? report_options_check(&config->report) : status;
+	status = status == -1 ? report_options_check(&config->report) : status;
+	if (status == -1)
+		status = session_options_check(&config->session);
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->report.count, "--count");
+	return status == -1 ? session_options_refuse(&config->session, config->stacks,
+						     "--stacks; `start FILE` names the file")
+			    : status;
 }

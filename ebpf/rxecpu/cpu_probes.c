@@ -8,6 +8,7 @@
 
 #include "calibrate.h"
 #include "capability.h"
+#include "map_clear.h"
 #include "msg.h"
 #include "owner_targets.h"
 
@@ -31,8 +32,10 @@ static void tell_absence(const struct report *report)
 
 static int load(struct probes *p, const struct config *config, struct report *report)
 {
-	int status, err;
+	int status = config->stacks ? stacks_check() : 0, err;
 
+	if (status)
+		return status;
 	p->skel = rxecpu_bpf__open();
 	if (!p->skel)
 		return load_error(-errno);
@@ -40,9 +43,8 @@ static int load(struct probes *p, const struct config *config, struct report *re
 	status = status ?: targets_choose(p->skel, config, &report->session.driver);
 	if (status)
 		return status;
-	status = stacks_choose(p->skel, config->stacks);
-	if (status)
-		return status;
+	/* a window may have them */
+	stacks_choose(p->skel, config->stacks || config->session.control);
 	err = rxecpu_bpf__load(p->skel);
 	return err ? load_error(err) : 0;
 }
@@ -55,8 +57,7 @@ static int begin(struct probes *p)
 		   : 0;
 }
 
-int probes_start(struct probes *p, const struct config *config, struct report *report,
-		 pid_t command)
+int probes_load(struct probes *p, const struct config *config, struct report *report)
 {
 	int status = session_inspect(&report->session, false), err;
 
@@ -67,18 +68,53 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 	err = sampler_open(&p->sampler, p->skel);
 	if (err)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot list the CPUs: %s", strerror(-err));
-	report->ncpus = p->sampler.ncpus;
-	report->cpus = calloc(report->ncpus, sizeof(*report->cpus));
+	report->cpus = calloc(p->sampler.possible, sizeof(*report->cpus));
 	if (!report->cpus)
 		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(ENOMEM));
 	report->event_ns = calibrate_run_ns(p->skel->progs.calibrate_event) -
 			   calibrate_run_ns(p->skel->progs.calibrate_empty);
-	status = targets_add(p->skel, config, command);
-	status = status ?: session_attach(&report->session, p->skel->obj, NULL, NULL);
-	if (!status && config->stacks)
-		status = stacks_begin(&p->stacks, p->skel, p->sampler.cpu, p->sampler.ncpus);
+	return 0;
+}
+
+/* tasks and processes of the window before */
+static int forget(struct probes *p)
+{
+	int err = map_clear_keys(p->skel->maps.switched_out);
+
+	err = err ?: map_clear_keys(p->skel->maps.processes);
+	err = err ?: sampler_list(&p->sampler);
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot begin again: %s", strerror(-err)) : 0;
+}
+
+static bool wanted(const struct bpf_program *program, const void *context)
+{
+	const struct probes *p = context;
+
+	return program != p->skel->progs.stack_wakeup || p->skel->bss->stacks_wanted;
+}
+
+int probes_begin(struct probes *p, const struct config *config, struct report *report,
+		 pid_t command)
+{
+	int status = forget(p);
+
+	report->ncpus = p->sampler.ncpus;
 	report->has_stacks = config->stacks;
-	return status ?: begin(p);
+	status = status ?: targets_find(p->skel, config, &report->session.driver, command);
+	status = status ?: stacks_prepare(&p->stacks, p->skel, config->stacks);
+	status = status ?: session_attach(&report->session, p->skel->obj, wanted, p);
+	if (!status && config->stacks)
+		status = stacks_begin(&p->stacks, p->sampler.cpu, p->sampler.ncpus);
+	status = status ?: begin(p);
+	if (status)
+		probes_end(p, report);
+	return status;
+}
+
+void probes_end(struct probes *p, struct report *report)
+{
+	session_detach(&report->session);
+	stacks_detach(&p->stacks);
 }
 
 void probes_account(const struct probes *p, struct report *report)

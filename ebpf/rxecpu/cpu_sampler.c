@@ -13,11 +13,13 @@
 #include "rxecpu.skel.h"
 
 /* "0-3,8\n" */
-static int read_online(struct sampler *s)
+int sampler_list(struct sampler *s)
 {
 	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
 	int first, last;
 	char next;
+
+	s->ncpus = 0;
 
 	if (!f)
 		return -errno;
@@ -46,7 +48,7 @@ int sampler_open(struct sampler *s, struct rxecpu_bpf *skel)
 		return s->possible;
 	s->cpu = calloc(s->possible, sizeof(*s->cpu));
 	s->states = calloc(s->possible, sizeof(*s->states));
-	return s->cpu && s->states ? read_online(s) : -ENOMEM;
+	return s->cpu && s->states ? sampler_list(s) : -ENOMEM;
 }
 
 void sampler_close(struct sampler *s)

@@ -9,7 +9,7 @@ struct rxecpu_bpf;
 
 struct sampler {
 	struct rxecpu_bpf *skel;
-	int ncpus; /* that were online at the start */
+	int ncpus; /* that were online when they were listed */
 	int *cpu;  /* their numbers */
 	int possible;
 	struct cpu_state *states; /* of all possible CPUs, as last read */
@@ -18,7 +18,9 @@ struct sampler {
 /* Functions return 0 or a negative errno; -ENXIO: a CPU has gone offline. */
 int sampler_open(struct sampler *s, struct rxecpu_bpf *skel);
 void sampler_close(struct sampler *s);
-/* Forget what calibration has left, and begin on each CPU. */
+/* The CPUs that are online now. */
+int sampler_list(struct sampler *s);
+/* Forget what was accounted, and begin on each CPU. */
 int sampler_begin(struct sampler *s);
 /* Bring every account up to now; `last`: nothing is accounted after that. */
 int sampler_take(struct sampler *s, bool last);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kernel_symbols.h"
+#include "map_clear.h"
 #include "msg.h"
 
 #include "rxecpu.skel.h"
@@ -38,19 +39,24 @@ static int deepest_stack(void)
 	return deepest;
 }
 
-int stacks_choose(struct rxecpu_bpf *skel, bool wanted)
+int stacks_check(void)
 {
-	int deepest = wanted ? deepest_stack() : 0;
+	int deepest = deepest_stack();
 
-	skel->rodata->with_stacks = wanted;
 	if (deepest && deepest < STACK_DEPTH)
 		return msg_error(
 			EXIT_MISSING,
 			"this machine was set up to keep less of a stack than the kernel's default",
 			"sysctl kernel.perf_event_max_stack=127, or run it without --stacks",
 			"cannot record stacks: kernel.perf_event_max_stack is %d", deepest);
+	return 0;
+}
+
+void stacks_choose(struct rxecpu_bpf *skel, bool wanted)
+{
+	skel->rodata->with_stacks = wanted;
 	if (wanted)
-		return 0;
+		return;
 	bpf_program__set_autoload(skel->progs.stack_sample, false);
 	bpf_program__set_autoload(skel->progs.stack_wakeup, false);
 	bpf_map__set_max_entries(skel->maps.stack_traces, 1);
@@ -58,7 +64,44 @@ int stacks_choose(struct rxecpu_bpf *skel, bool wanted)
 	bpf_map__set_max_entries(skel->maps.stack_sums, 1);
 	bpf_map__set_max_entries(skel->maps.stack_offs, 1);
 	bpf_map__set_max_entries(skel->maps.workers_woken, 1);
-	return 0;
+}
+
+static int forget(struct stacks *s)
+{
+	const struct bpf_map *keyed[] = {
+		s->skel->maps.stack_traces,  s->skel->maps.more_stack_traces,
+		s->skel->maps.stack_sums,    s->skel->maps.stack_offs,
+		s->skel->maps.workers_woken,
+	};
+	__u32 zero = 0;
+	__u64 *none;
+	int err = 0;
+
+	for (unsigned int i = 0; i < sizeof(keyed) / sizeof(keyed[0]) && !err; i++)
+		err = map_clear_keys(keyed[i]);
+	none = calloc(libbpf_num_possible_cpus(), sizeof(*none));
+	err = err ?: none ? 0 : -ENOMEM;
+	if (!err && bpf_map_update_elem(bpf_map__fd(s->skel->maps.waited), &zero, none, BPF_ANY))
+		err = -errno;
+	free(none);
+	memset(s->skel->bss->wait_sums, 0, sizeof(s->skel->bss->wait_sums));
+	s->skel->bss->stacks_lost = 0;
+	user_code_free(&s->code);
+	s->used = false;
+	return err;
+}
+
+int stacks_prepare(struct stacks *s, struct rxecpu_bpf *skel, bool wanted)
+{
+	int status = wanted ? stacks_check() : 0, err = 0;
+
+	s->skel = skel;
+	skel->bss->stacks_wanted = wanted && !status;
+	if (!status && s->used)
+		err = forget(s);
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot empty the BPF maps: %s",
+			       strerror(-err))
+		   : status;
 }
 
 static int sample_cpu(struct stacks *s, int cpu)
@@ -84,11 +127,11 @@ static int sample_cpu(struct stacks *s, int cpu)
 	return 0;
 }
 
-int stacks_begin(struct stacks *s, struct rxecpu_bpf *skel, const int *cpu, int ncpus)
+int stacks_begin(struct stacks *s, const int *cpu, int ncpus)
 {
 	int err;
 
-	s->skel = skel;
+	s->used = true;
 	s->links = calloc(ncpus, sizeof(*s->links));
 	err = s->links ? 0 : -ENOMEM;
 	for (int i = 0; i < ncpus && !err; i++)
@@ -274,11 +317,16 @@ void stacks_waits(const struct stacks *s, struct wait_sum waits[WAITERS], __u64 
 	*lost = s->skel->bss->stacks_lost;
 }
 
-void stacks_end(struct stacks *s)
+void stacks_detach(struct stacks *s)
 {
 	while (s->ncpus)
 		bpf_link__destroy(s->links[--s->ncpus]);
 	free(s->links);
 	s->links = NULL;
+}
+
+void stacks_end(struct stacks *s)
+{
+	stacks_detach(s);
 	user_code_free(&s->code);
 }

@@ -36,7 +36,7 @@ static unsigned int interface_of(const char *device)
 	return if_nametoindex(name);
 }
 
-static int choose_device(struct rxecpu_bpf *skel, const char *device, const struct driver *driver)
+static int find_device(struct rxecpu_bpf *skel, const char *device, const struct driver *driver)
 {
 	unsigned int ifindex;
 	__u32 index;
@@ -51,9 +51,8 @@ static int choose_device(struct rxecpu_bpf *skel, const char *device, const stru
 				 "do not name the device",
 				 "leave out --device, or load rocelab's driver: make module",
 				 "cannot count the work for '%s' alone", device);
-	skel->rodata->one_device = true;
-	skel->rodata->device_index = index;
-	skel->rodata->device_ifindex = ifindex;
+	skel->bss->device_index = index;
+	skel->bss->device_ifindex = ifindex;
 	return 0;
 }
 
@@ -64,15 +63,15 @@ int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 	int status = 0;
 
 	skel->rodata->by_pid = config->npids || config->session.command;
+	skel->rodata->one_device = config->device;
 	skel->rodata->comms = config->ncomms;
 	memcpy((void *)skel->rodata->comm, config->comms, sizeof(config->comms));
-	interrupts_of_network((__u8 *)skel->rodata->network_irq, MAX_IRQS);
 	if (config->cgroup)
 		status = cgroup_find(config->cgroup, &cgroup);
 	skel->rodata->cgroup_id = cgroup.id;
 	skel->rodata->cgroup_level = cgroup.level;
 	if (!status && config->device)
-		status = choose_device(skel, config->device, driver);
+		status = find_device(skel, config->device, driver);
 	if (!status && !config->device) {
 		skel->rodata->module_begin = driver->text_begin;
 		skel->rodata->module_end = driver->text_end;
@@ -91,7 +90,7 @@ static int add(struct rxecpu_bpf *skel, __u32 pid)
 		       : 0;
 }
 
-int targets_add(struct rxecpu_bpf *skel, const struct config *config, pid_t command)
+static int add_all(struct rxecpu_bpf *skel, const struct config *config, pid_t command)
 {
 	int status = command > 0 ? add(skel, command) : 0;
 
@@ -102,4 +101,14 @@ int targets_add(struct rxecpu_bpf *skel, const struct config *config, pid_t comm
 		status = add(skel, config->pids[i]);
 	}
 	return status;
+}
+
+int targets_find(struct rxecpu_bpf *skel, const struct config *config, const struct driver *driver,
+		 pid_t command)
+{
+	int status = config->device ? find_device(skel, config->device, driver) : 0;
+
+	memset(skel->bss->network_irq, 0, sizeof(skel->bss->network_irq));
+	interrupts_of_network(skel->bss->network_irq, MAX_IRQS);
+	return status ?: add_all(skel, config, command);
 }

@@ -10,13 +10,16 @@
 
 struct rxecpu_bpf;
 
-/*
- * Before loading: names, cgroup, device. Return 0, or the status to exit with after the error was
- * printed.
- */
+/* Functions return 0, or the status to exit with after the error was printed. */
+
+/* Before loading: names, cgroup, and whether there is such a device. */
 int targets_choose(struct rxecpu_bpf *skel, const struct config *config,
 		   const struct driver *driver);
-/* After loading: the given processes, and that of the command, which waits. */
-int targets_add(struct rxecpu_bpf *skel, const struct config *config, pid_t command);
+/*
+ * Before attaching: what can change from one window to the next. The device and the network's
+ * interrupts as they are now, the given processes, and that of the command, which waits.
+ */
+int targets_find(struct rxecpu_bpf *skel, const struct config *config, const struct driver *driver,
+		 pid_t command);
 
 #endif /* OWNER_TARGETS_H */

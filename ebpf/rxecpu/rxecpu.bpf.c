@@ -14,15 +14,17 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* interrupts of network devices */
-const volatile __u8 network_irq[MAX_IRQS] = {};
 /* the text of rdma_rxe: work functions in it are the driver's; 0: unknown */
 const volatile __u64 module_begin = 0;
 const volatile __u64 module_end = 0;
 /* only work for this device counts as the driver's */
 const volatile bool one_device = false;
-const volatile __u32 device_index = 0;
-const volatile __u32 device_ifindex = 0;
+
+/* not constant: devices come and go between two windows */
+__u32 device_index = 0;
+__u32 device_ifindex = 0;
+/* interrupts of network devices */
+__u8 network_irq[MAX_IRQS] = {};
 
 /* tasks */
 
@@ -33,7 +35,7 @@ int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_st
 
 	if (!cpu)
 		return 0;
-	if (with_stacks) {
+	if (takes_stacks()) {
 		stack_leave(ctx, cpu, prev, preempt || !prev->__state);
 		stack_return(next);
 	}
@@ -146,7 +148,7 @@ int BPF_PROG(work_begin, struct work_struct *work)
 
 	if (module_end && function >= module_begin && function < module_end) {
 		enter(IN_RXE);
-		if (with_stacks)
+		if (takes_stacks())
 			wait_was_for(WAITER_RXE);
 	}
 	return 0;
@@ -176,7 +178,7 @@ int BPF_PROG(softirq_begin, unsigned int number)
 	if (cpu && number < SOFTIRQS) {
 		cpu->softirq = number + 1;
 		cpu->softirq_rxe = 0;
-		if (with_stacks && number == SOFTIRQ_NET_RX &&
+		if (takes_stacks() && number == SOFTIRQ_NET_RX &&
 		    is_ksoftirqd((struct task_struct *)bpf_get_current_task_btf()))
 			wait_was_for(WAITER_KSOFTIRQD);
 	}
@@ -258,7 +260,7 @@ int BPF_PROG(rxe_task_begin, __u32 dev)
 	if (one_device && dev != device_index)
 		return 0;
 	rxe_begin();
-	if (with_stacks)
+	if (takes_stacks())
 		wait_was_for(WAITER_RXE);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "control.h"
 #include "cpu_options.h"
 #include "msg.h"
 #include "outfile.h"
@@ -20,8 +21,11 @@ struct run {
 	struct probes probes;
 	struct report report;
 	struct watch watch;
+	struct control control;
+	bool open; /* the accounts run */
 	struct outfile out;
 	struct outfile stacks;
+	char path[PATH_MAX];	/* of a window's stacks */
 	unsigned int ticks;	/* in an interval */
 	unsigned int ticked;	/* since the last one ended */
 	__u64 before[ACCOUNTS]; /* sums at the end of the interval before */
@@ -72,6 +76,8 @@ static int on_tick(void *context)
 	struct run *run = context;
 	int status;
 
+	if (!run->open)
+		return 0;
 	if (run->config.stacks)
 		stacks_look(&run->probes.stacks);
 	if (!run->config.report.interval_ms || ++run->ticked < run->ticks)
@@ -96,34 +102,117 @@ static int set_timer(struct run *run)
 	return watch_set_timer(&run->watch, ns / run->ticks);
 }
 
+static int window_open(struct run *run)
+{
+	struct report *r = &run->report;
+	int status, err;
+
+	status = probes_begin(&run->probes, &run->config, r, run->watch.command.pid);
+	if (status)
+		return status;
+	err = set_timer(run);
+	if (err) {
+		probes_end(&run->probes, r);
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
+	}
+	run->open = true;
+	run->ticked = 0;
+	r->intervals = 0;
+	memset(run->before, 0, sizeof(run->before));
+	r->session.start_wall_ns = clock_now(CLOCK_REALTIME);
+	run->own_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID);
+	return 0;
+}
+
+static int print(struct run *run)
+{
+	struct report *r = &run->report;
+
+	probes_account(&run->probes, r);
+	(run->config.report.json ? print_json : print_table)(run->out.stream, r);
+	if (fflush(run->out.stream) && run->config.session.control)
+		return msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
+				 "cannot write the report: %s", strerror(errno));
+	return 0;
+}
+
+static int window_close(struct run *run)
+{
+	struct report *r = &run->report;
+	/* freeze before anything else: ending is not part of what is measured */
+	int status = take(run, true);
+
+	run->open = false;
+	r->self_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - run->own_ns;
+	probes_end(&run->probes, r);
+	if (!status && run->config.report.interval_ms)
+		status = add_interval(run);
+	status = status ?: print(run);
+	if (!status && run->config.stacks)
+		stacks_write(&run->probes.stacks, run->stacks.stream, r);
+	return status;
+}
+
 /* from accounts that have begun to the report */
 static int measure(struct run *run)
 {
-	struct report *r = &run->report;
-	int status, err = set_timer(run);
+	int status = window_open(run);
 
-	if (err)
-		return msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err));
-	r->session.start_wall_ns = clock_now(CLOCK_REALTIME);
-	run->own_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID);
+	if (status)
+		return status;
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
-	/* freeze before anything else: ending is not part of what is measured */
-	status = status ?: take(run, true);
+	return status ?: window_close(run);
+}
+
+static int on_start(void *context, const char *file)
+{
+	struct run *run = context;
+	int status = 0;
+
+	if (file && !strcmp(file, "-"))
+		return msg_error(EXIT_USAGE, "reports go there", "name a file",
+				 "stacks do not go to standard output");
+	snprintf(run->path, sizeof(run->path), "%s", file ?: "");
+	run->config.stacks = file ? run->path : NULL;
+	if (file)
+		status = outfile_open(&run->stacks, run->path, false);
+	status = status ?: window_open(run);
 	if (status)
-		return status;
-	r->self_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - run->own_ns;
-	session_detach(&r->session);
-	if (run->config.report.interval_ms)
-		status = add_interval(run);
-	if (status)
-		return status;
-	probes_account(&run->probes, r);
-	(run->config.report.json ? print_json : print_table)(run->out.stream, r);
-	if (run->config.stacks)
-		stacks_write(&run->probes.stacks, run->stacks.stream, r);
-	return 0;
+		outfile_discard(&run->stacks);
+	return status;
+}
+
+static int on_report(void *context)
+{
+	struct run *run = context;
+	int status = take(run, false);
+
+	run->report.self_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - run->own_ns;
+	return status ?: print(run);
+}
+
+static int on_stop(void *context)
+{
+	struct run *run = context;
+	int status = window_close(run);
+
+	watch_set_timer(&run->watch, 0);
+	if (!status && run->config.stacks)
+		return outfile_commit(&run->stacks);
+	outfile_discard(&run->stacks);
+	return status;
+}
+
+/* windows as standard input says */
+static int obey(struct run *run)
+{
+	static const struct control_actions actions = {on_start, on_stop, on_report, true};
+
+	control_open(&run->control, &run->watch, &actions, run);
+	msg("ready");
+	return watch_loop(&run->watch, on_tick, run);
 }
 
 static int begin(struct run *run)
@@ -131,15 +220,14 @@ static int begin(struct run *run)
 	int status = watch_open(&run->watch, run->config.session.command);
 
 	if (!status)
-		status = probes_start(&run->probes, &run->config, &run->report,
-				      run->watch.command.pid);
+		status = probes_load(&run->probes, &run->config, &run->report);
 	return status;
 }
 
 static void finish(struct run *run)
 {
 	watch_close(&run->watch);
-	session_close(&run->report.session);
+	probes_end(&run->probes, &run->report);
 	probes_close(&run->probes);
 	free(run->report.cpus);
 	free(run->report.series);
@@ -163,16 +251,17 @@ int main(int argc, char **argv)
 				   config->session.command;
 
 	/* before signals are blocked: opening a named pipe waits for its reader */
-	status = outfile_open(&run.out, config->report.output, config->report.interval_ms != 0);
+	status = outfile_open(&run.out, config->report.output,
+			      config->report.interval_ms || config->session.control);
 	if (!status && config->stacks)
 		status = outfile_open(&run.stacks, config->stacks, false);
 	if (!status)
 		status = begin(&run);
 	if (!status)
-		status = measure(&run);
+		status = config->session.control ? obey(&run) : measure(&run);
 	if (!status)
 		status = outfile_commit(&run.out);
-	if (!status && config->stacks)
+	if (!status && config->stacks && !config->session.control)
 		status = outfile_commit(&run.stacks);
 	if (!status)
 		status = run.watch.status;

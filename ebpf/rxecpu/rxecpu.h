@@ -60,7 +60,7 @@ struct cpu_state {
 /* argument of the program that begins, samples and freezes a CPU */
 enum sample_action { SAMPLE_BEGIN, SAMPLE_READ, SAMPLE_FREEZE };
 
-#define MAX_COMMS  8
+#define MAX_COMMS  64
 #define COMM_BYTES 16
 #define MAX_IRQS   1024 /* network devices are recognised by interrupts below this number */
 

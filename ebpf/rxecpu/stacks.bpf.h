@@ -10,7 +10,10 @@
 #include "stacks.h"
 #include "task_owner.bpf.h"
 
+/* whether the programs and maps for stacks are there */
 const volatile bool with_stacks = false;
+/* and whether this window is to have them */
+bool stacks_wanted = false;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
@@ -66,6 +69,11 @@ struct wait_sum wait_sums[WAITERS] = {};
 __u64 stacks_lost = 0;
 
 #define PF_WQ_WORKER 0x00000020
+
+static __always_inline bool takes_stacks(void)
+{
+	return with_stacks && stacks_wanted;
+}
 
 static __always_inline bool is_ksoftirqd(const struct task_struct *task)
 {

@@ -58,8 +58,8 @@ static __always_inline bool has_comm(const struct task_struct *task)
 
 	if (bpf_core_read(name, sizeof(name), &task->comm))
 		return false;
-	for (__u32 i = 0; i < MAX_COMMS; i++) {
-		if (i < comms && name[0] == comm[i][0] && name[1] == comm[i][1])
+	for (__u32 i = 0; i < MAX_COMMS && i < comms; i++) {
+		if (name[0] == comm[i][0] && name[1] == comm[i][1])
 			return true;
 	}
 	return false;

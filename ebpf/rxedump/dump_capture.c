@@ -183,6 +183,18 @@ static void put_interfaces(struct capture *c)
 	}
 }
 
+void capture_reset(struct capture *c)
+{
+	output_reset(&c->out);
+	c->interfaces.count = 0;
+	c->links = (struct links){};
+	c->follow = c->config->follow;
+	c->described = 0;
+	c->packets = 0;
+	c->error = 0;
+	c->losses = (struct losses){};
+}
+
 int capture_open(struct capture *c)
 {
 	int err = output_open(&c->out);

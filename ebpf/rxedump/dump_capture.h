@@ -37,6 +37,8 @@ struct capture {
 	struct losses losses; /* as of the last account; a file that is full is closed with them */
 };
 
+/* As if nothing had been written: for the next file. */
+void capture_reset(struct capture *c);
 /* 0 or a negative errno */
 int capture_open(struct capture *c);
 /* One packet. False: enough, or it cannot be written. */

@@ -98,6 +98,15 @@ static int check(const struct config *config)
 {
 	bool to_file = config->output && strcmp(config->output, "-") != 0;
 
+	int status = session_options_check(&config->session);
+
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->output,
+						"--write; `start FILE` names the file");
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->count, "--count");
+	if (status != -1)
+		return status;
 	if (config->file_mb && !to_file)
 		return msg_error(EXIT_USAGE, NULL, "add --write FILE", "--file-size needs --write");
 	if (config->files && !config->file_mb)

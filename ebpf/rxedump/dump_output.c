@@ -40,6 +40,15 @@ static int open_file(struct output *o)
 	return o->fd < 0 ? -errno : 0;
 }
 
+void output_reset(struct output *o)
+{
+	o->buffer.length = 0;
+	o->written = 0;
+	o->number = 0;
+	o->stream = o->gone = false;
+	o->error = 0;
+}
+
 int output_open(struct output *o)
 {
 	struct stat st;

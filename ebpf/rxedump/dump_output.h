@@ -25,6 +25,8 @@ struct output {
 	int error;   /* errno of a failed write */
 };
 
+/* Forget a file that was closed, or a stream that has failed. */
+void output_reset(struct output *o);
 /* 0 or a negative errno */
 int output_open(struct output *o);
 /* Write the buffer. False: it cannot be written (gone, or error). */

@@ -9,6 +9,7 @@
 
 #include "bth.h"
 #include "calibrate.h"
+#include "map_clear.h"
 #include "msg.h"
 
 #include "rxedump.skel.h"
@@ -18,16 +19,21 @@ static bool needs_events(const char *program)
 	return load_has_prefix(program, "rxe_");
 }
 
+static int find_device(struct rxedump_bpf *skel, const struct config *config)
+{
+	return config->filter.device
+		       ? load_find_device(config->filter.device, &skel->bss->filter_dev)
+		       : 0;
+}
+
 static int set_filters(struct rxedump_bpf *skel, const struct config *config)
 {
 	typeof(skel->rodata) ro = skel->rodata;
-	__u32 index = 0;
-	int status = config->filter.device ? load_find_device(config->filter.device, &index) : 0;
+	int status = find_device(skel, config);
 
 	if (status)
 		return status;
 	ro->filter_by_dev = config->filter.device;
-	ro->filter_dev = index;
 	ro->filter_qpn = config->filter.qpn;
 	ro->filter_by_opcode = config->filter.opcodes;
 	memcpy((void *)ro->opcode_chosen, config->filter.chosen, sizeof(ro->opcode_chosen));
@@ -121,11 +127,7 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 	if (status)
 		return status;
 	calibrate(&subject, &config->filter, cost);
-	status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
-	if (status)
-		return status;
-	memset(p->skel->bss->lost, 0, sizeof(p->skel->bss->lost));
-	return 0;
+	return qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
 }
 
 static bool wanted(const struct bpf_program *program, const void *context)
@@ -138,18 +140,45 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	       (load_watches_received(program) ? config->filter.rx : config->filter.tx);
 }
 
+/*
+ * As if nothing had been counted. Numbers of records go on, so that what is left in the table of
+ * later stages belongs to no new one.
+ */
+static int forget(struct probes *p)
+{
+	typeof(p->skel->bss) bss = p->skel->bss;
+	int err = QP_OWNER_FORGET(p->skel, &p->owner);
+
+	err = err ?: map_clear_keys(p->skel->maps.stock_packets);
+	memset(bss->lost, 0, sizeof(bss->lost));
+	memset(bss->xmit_table, 0, sizeof(bss->xmit_table));
+	memset(bss->done_table, 0, sizeof(bss->done_table));
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot empty the BPF maps: %s",
+			       strerror(-err))
+		   : 0;
+}
+
 int probes_attach(struct probes *p, const struct config *config, struct session *session)
 {
-	int status = session_attach(session, p->skel->obj, wanted, config);
+	int status = forget(p);
 
-	return status ?: qp_owner_add(&p->owner, p->skel->obj);
+	status = status ?: find_device(p->skel, config);
+	status = status ?: session_attach(session, p->skel->obj, wanted, config);
+	status = status ?: qp_owner_add(&p->owner, p->skel->obj);
+	if (status)
+		session_detach(session);
+	return status;
 }
 
 int probes_detach(struct probes *p, struct session *session)
 {
 	session_detach(session);
-	qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
 	return quiesce_wait(&p->quiesce);
+}
+
+void probes_say_lost(const struct probes *p)
+{
+	qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
 }
 
 struct dump_late *probes_late_table(const struct probes *p)

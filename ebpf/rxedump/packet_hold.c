@@ -159,3 +159,10 @@ void hold_free(struct hold *h)
 	while (h->first)
 		pop(h);
 }
+
+void hold_reset(struct hold *h)
+{
+	hold_free(h);
+	h->timed_out = h->evicted = 0;
+	h->enough = false;
+}

@@ -31,5 +31,7 @@ bool hold_push(struct hold *h, const struct dump_record *rec);
 /* Emit what is complete or too old at that time; with all, everything. */
 void hold_drain(struct hold *h, __u64 now_ns, bool all);
 void hold_free(struct hold *h);
+/* As if nothing had waited. */
+void hold_reset(struct hold *h);
 
 #endif /* PACKET_HOLD_H */

@@ -16,8 +16,9 @@
 /* filters: constants at load time, so unused ones cost next to nothing */
 const volatile bool filtered = false; /* by any of what follows */
 const volatile bool filter_by_dev = false;
-const volatile __u32 filter_dev = 0;
 const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
+/* not constant: a device that is made again has another one */
+__u32 filter_dev = 0;
 const volatile bool filter_by_opcode = false;
 const volatile bool opcode_chosen[256] = {};
 /* sampling: packets whose PSN's hash is not above this */

@@ -2,6 +2,7 @@
 /* rxedump: each packet as rdma_rxe saw it, with its stages. Manual: docs/man/rxedump.8.md */
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "dump_capture.h"
 #include "dump_options.h"
 #include "packet_hold.h"
@@ -30,6 +32,10 @@ struct run {
 	struct capture capture;
 	struct hold hold;
 	struct watch watch;
+	struct control control;
+	char path[PATH_MAX]; /* of a window's file */
+	bool recording;
+	bool discard;	     /* records that the window before has left */
 	int batch;	     /* records left of it */
 	__u64 statistics_ns; /* when statistics were last written */
 	__u64 reported_lost; /* and what they said */
@@ -65,6 +71,8 @@ static int on_record(void *context, void *record, size_t size)
 	struct run *run = context;
 
 	(void)size;
+	if (run->discard)
+		return 0;
 	if (!hold_push(&run->hold, record)) {
 		run->stopped = true;
 		return -ECANCELED;
@@ -109,26 +117,42 @@ static bool look(struct run *run)
 	return more;
 }
 
+/* whether to go on reading records */
+static bool takes(const struct run *run)
+{
+	return run->recording && !run->stopped;
+}
+
+/* until there is nothing to read any more, or, with --control, until that ends */
 static void loop(struct run *run)
 {
-	struct pollfd fds[] = {
-		{.fd = run->watch.signals, .events = POLLIN},
-		{.fd = ring_buffer__epoll_fd(run->probes.ring), .events = POLLIN},
-		/* notices that the reader has closed the pipe even while nothing is written */
-		{.fd = run->capture.out.stream ? run->capture.out.fd : -1},
-	};
-	bool more = false;
+	bool control = run->config.session.control, more = false;
 
-	while (!run->watch.ended && !run->stopped) {
-		if (poll(fds, 3, more ? 0 : LOOK_MS) < 0 && errno != EINTR)
+	while (!run->watch.ended && (takes(run) || control)) {
+		const struct output *out = &run->capture.out;
+		int ring = ring_buffer__epoll_fd(run->probes.ring);
+		bool reads = takes(run);
+		struct pollfd fds[] = {
+			{.fd = run->watch.signals, .events = POLLIN},
+			{.fd = reads ? ring : -1, .events = POLLIN},
+			/* notices that the reader has closed the pipe even while nothing is written
+			 */
+			{.fd = reads && out->stream ? out->fd : -1},
+			{.fd = control ? STDIN_FILENO : -1, .events = POLLIN},
+		};
+
+		if (poll(fds, 4, !reads ? -1 : more ? 0 : LOOK_MS) < 0 && errno != EINTR)
 			return;
 		if (fds[0].revents)
 			watch_on_signal(&run->watch);
-		if (fds[2].revents & (POLLERR | POLLHUP)) {
-			run->capture.out.gone = true;
-			return;
-		}
-		more = look(run);
+		if (fds[2].revents & (POLLERR | POLLHUP))
+			run->capture.out.gone = run->stopped = true;
+		if (fds[3].revents && !run->watch.ended)
+			control_on_input(&run->control);
+		more = takes(run) && look(run);
+		/* the window's end may be far */
+		if (control && run->stopped)
+			session_detach(&run->session);
 	}
 }
 
@@ -213,10 +237,22 @@ static int finish_capture(struct run *run)
 	return 0;
 }
 
-static int record(struct run *run)
+static void forget(struct run *run)
+{
+	run->discard = true;
+	ring_buffer__consume(run->probes.ring);
+	run->discard = false;
+	hold_reset(&run->hold);
+	capture_reset(&run->capture);
+	run->stopped = false;
+	run->reported_lost = 0;
+}
+
+static int window_open(struct run *run)
 {
 	int status, err;
 
+	forget(run);
 	run->session.start_ns = run->statistics_ns = clock_now(CLOCK_MONOTONIC);
 	run->capture.wall_ns = wall_offset();
 	err = capture_open(&run->capture);
@@ -224,22 +260,97 @@ static int record(struct run *run)
 		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
 				 "cannot write %s: %s", run->config.output, strerror(-err));
 	status = probes_attach(&run->probes, &run->config, &run->session);
-	if (status)
+	if (status) {
+		capture_close(&run->capture, run->session.start_ns);
 		return status;
+	}
+	run->recording = true;
 	run->cpu_at_start = cpu_seconds();
-	msg("ready");
-	watch_go(&run->watch);
-	loop(run);
+	return 0;
+}
+
+/* write what there is, and close the file */
+static int window_end(struct run *run)
+{
+	int err;
+
+	run->recording = false;
 	err = probes_detach(&run->probes, &run->session);
 	if (err)
 		msg("cannot wait for the last packets: %s", strerror(-err));
 	drain(run);
-	status = finish_capture(run);
+	return finish_capture(run);
+}
+
+static int window_close(struct run *run)
+{
+	int status = window_end(run);
+
 	summarize(run);
 	tell_message(&run->capture.follow);
+	probes_say_lost(&run->probes);
 	if (run->session.bpf_stats)
 		print_program_statistics(run);
-	return status ?: run->watch.status;
+	return status;
+}
+
+static int record(struct run *run)
+{
+	int status = window_open(run);
+
+	if (status)
+		return status;
+	msg("ready");
+	watch_go(&run->watch);
+	loop(run);
+	return window_close(run) ?: run->watch.status;
+}
+
+/* lines on standard output, without a file */
+static int on_start(void *context, const char *file)
+{
+	struct run *run = context;
+
+	if (file && !strcmp(file, "-"))
+		return msg_error(EXIT_USAGE, "lines go there", "name a file, or a named pipe",
+				 "pcapng does not go to standard output");
+	if (file)
+		snprintf(run->path, sizeof(run->path), "%s", file);
+	run->config.output = run->capture.out.path = file ? run->path : NULL;
+	run->capture.out.fd = file ? -1 : STDOUT_FILENO;
+	return window_open(run);
+}
+
+static int on_stop(void *context)
+{
+	return window_close(context);
+}
+
+static int on_report(void *context)
+{
+	struct run *run = context;
+
+	while (takes(run) && look(run))
+		;
+	account(run, clock_now(CLOCK_MONOTONIC));
+	summarize(run);
+	return 0;
+}
+
+/* windows as standard input says */
+static int obey(struct run *run)
+{
+	static const struct control_actions actions = {
+		on_start,
+		on_stop,
+		on_report,
+		true,
+	};
+
+	control_open(&run->control, &run->watch, &actions, run);
+	msg("ready");
+	loop(run);
+	return run->recording ? window_end(run) : 0;
 }
 
 /* standard output is for the capture: the command's output goes to standard error */
@@ -296,16 +407,15 @@ int main(int argc, char **argv)
 		return status;
 	run.capture.config = &run.config;
 	run.capture.session = &run.session;
-	run.capture.follow = run.config.follow;
 	run.capture.interfaces.node = run.config.session.node;
 	run.probes.quiesce.inner = run.probes.quiesce.outer = -1;
 	session_init(&run.session, &run.config.session);
 
 	status = begin(&run);
 	if (!status)
-		status = record(&run);
+		status = run.config.session.control ? obey(&run) : record(&run);
 	watch_close(&run.watch);
-	session_close(&run.session);
+	session_detach(&run.session);
 	probes_close(&run.probes);
 	hold_free(&run.hold);
 	capture_free(&run.capture);

@@ -123,17 +123,50 @@ static int refresh(const struct collector *c, const struct source *s, __u32 inde
 	return bpf_map_update_elem(bpf_map__fd(s->cells), &index, c->fresh, BPF_ANY) ? -errno : 0;
 }
 
-int collector_reset(struct collector *c)
+/* of both halves; end: the first slot that is fresh already */
+static int refresh_until(const struct collector *c, const struct source *s, __u32 end)
+{
+	int err = 0;
+
+	make_fresh(c, s);
+	for (__u32 slot = 0; slot < end && slot < c->slots && !err; slot++)
+		err = refresh(c, s, slot) ?: refresh(c, s, c->slots + slot);
+	return err;
+}
+
+int collector_prepare(struct collector *c)
+{
+	struct source s[SOURCES];
+	int err = 0;
+
+	sources_of(c, s);
+	for (int i = 0; i < SOURCES && !err; i++)
+		err = refresh_until(c, &s[i], c->slots);
+	return err;
+}
+
+/* the first slot of a source that no packet has */
+static __u32 first_unused(const struct collector *c, const struct source *s)
+{
+	typeof(c->skel->data) data = c->skel->data;
+
+	if (s->dir == DIR_TX)
+		return s->group_slot ? data->tx_group_used : data->tx_used;
+	return s->group_slot ? data->rx_group_used : data->rx_used;
+}
+
+int collector_forget(struct collector *c)
 {
 	typeof(c->skel->bss) bss = c->skel->bss;
 	struct source s[SOURCES];
 	int err = 0;
 
 	sources_of(c, s);
-	for (int i = 0; i < SOURCES; i++) {
-		make_fresh(c, &s[i]);
-		for (__u32 index = 0; index < 2 * c->slots && !err; index++)
-			err = refresh(c, &s[i], index);
+	for (int i = 0; i < SOURCES && !err; i++) {
+		__u32 end = first_unused(c, &s[i]);
+
+		/* calibration of xmit has the first one without asking */
+		err = refresh_until(c, &s[i], end > SLOT_FIRST ? end : SLOT_FIRST + 1);
 	}
 	memset(bss->tx_slot, 0, sizeof(bss->tx_slot));
 	memset(bss->rx_slot, 0, sizeof(bss->rx_slot));

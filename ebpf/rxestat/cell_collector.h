@@ -20,8 +20,10 @@ struct collector {
 /* 0 or a negative errno */
 int collector_open(struct collector *c, struct rxestat_bpf *skel);
 void collector_close(struct collector *c);
-/* Make every cell and slot fresh. Only while no program is attached. */
-int collector_reset(struct collector *c);
+/* Make every cell fresh: before any program has run. 0 or a negative errno. */
+int collector_prepare(struct collector *c);
+/* Forget what was counted and which cells have it. Only while no program is attached. */
+int collector_forget(struct collector *c);
 /*
  * Add to groups what was counted since the last poll. The programs switch to the other half of the
  * cells, and the poll waits for those still running in this one: a packet is in exactly one poll,

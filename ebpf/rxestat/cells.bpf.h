@@ -16,8 +16,9 @@
 /* filters: constants at load time, so unused ones cost next to nothing */
 const volatile bool filtered = false; /* by what follows */
 const volatile bool filter_by_dev = false;
-const volatile __u32 filter_dev = 0;
 const volatile __u32 filter_qpn = 0; /* 0, the SMI's number: none */
+/* not constant: a device that is made again has another one */
+__u32 filter_dev = 0;
 
 /* filled before loading, from lib/bth.c, lib/loglin.h and size_class.h */
 const volatile __u16 class_shifted[256] = {};

@@ -58,6 +58,22 @@ void loss_reader_restart(struct loss_reader *reader)
 	memcpy(reader->before, reader->now, reader->places * sizeof(*reader->now));
 }
 
+int loss_reader_forget(struct loss_reader *reader, const struct rxestat_bpf *skel)
+{
+	static const struct loss_place none;
+	int fd = bpf_map__fd(skel->maps.losses);
+
+	memset(reader->before, 0, reader->places * sizeof(*reader->before));
+	for (__u32 p = 0; p < (__u32)reader->places; p++) {
+		if (bpf_map_lookup_elem(fd, &p, &reader->now[p]))
+			return -errno;
+		if (memcmp(&reader->now[p], &none, sizeof(none)) &&
+		    bpf_map_update_elem(fd, &p, &none, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
 void loss_reader_close(struct loss_reader *reader, struct losses *losses)
 {
 	free(reader->now);

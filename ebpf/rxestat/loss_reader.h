@@ -20,6 +20,8 @@ int loss_reader_read(struct loss_reader *reader, const struct rxestat_bpf *skel,
 		     const struct stat_owners *owners, struct losses *losses);
 /* An interval begins where the last reading was. */
 void loss_reader_restart(struct loss_reader *reader);
+/* Zero what was counted. Only while no program is attached. 0 or an errno. */
+int loss_reader_forget(struct loss_reader *reader, const struct rxestat_bpf *skel);
 void loss_reader_close(struct loss_reader *reader, struct losses *losses);
 
 #endif /* LOSS_READER_H */

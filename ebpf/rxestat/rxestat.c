@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "control.h"
 #include "event_counter.h"
 #include "exporter.h"
 #include "stat_options.h"
@@ -26,10 +27,12 @@ struct run {
 	struct report report;
 	struct event_counter counter;
 	struct watch watch;
+	struct control control;
 	struct outfile out;
 	struct exporter exporter;
 	__u64 collected_ns;    /* for a scrape */
 	struct groups *groups; /* of this interval, or of the session */
+	bool open;	       /* the programs count */
 	unsigned int folds;    /* ticks of an interval; 0: there are no intervals */
 	unsigned int folded;   /* of this one */
 };
@@ -38,6 +41,12 @@ static int cannot_read(int err)
 {
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot read the BPF maps: %s", strerror(-err))
 		   : 0;
+}
+
+static int cannot_write(void)
+{
+	return msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
+			 "cannot write the report: %s", strerror(errno));
 }
 
 static int collect(struct run *run)
@@ -65,8 +74,7 @@ static int print(struct run *run)
 		return status;
 	(run->config.report.json ? print_json : print_table)(run->out.stream, &run->report,
 							     run->groups);
-	fflush(run->out.stream);
-	return 0;
+	return fflush(run->out.stream) && run->config.session.control ? cannot_write() : 0;
 }
 
 /* a scraper asks; who asks often gets the same again */
@@ -98,6 +106,8 @@ static int on_tick(void *context)
 	struct run *run = context;
 	int status;
 
+	if (!run->open)
+		return 0;
 	if (run->folds && run->folded + 1 == run->folds)
 		count_events(run);
 	status = collect(run);
@@ -120,15 +130,42 @@ static int on_tick(void *context)
 	return 0;
 }
 
-/* from attached programs to the last report */
-static int measure(struct run *run)
+static int window_open(struct run *run)
 {
-	int status;
+	int status = probes_begin(&run->probes, &run->config, &run->report);
 
+	if (status)
+		return status;
+	run->open = true;
+	groups_clear(run->groups);
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	run->report.session.start_ns = clock_now(CLOCK_MONOTONIC);
 	sample_restart(&run->report.sample);
 	count_events(run);
+	return 0;
+}
+
+/* detached, then reported */
+static int window_close(struct run *run)
+{
+	int status;
+
+	run->open = false;
+	count_events(run);
+	probes_end(&run->probes, &run->report);
+	status = collect(run);
+	status = status ?: print(run);
+	probes_say_lost(&run->probes, &run->report);
+	return status;
+}
+
+/* from attached programs to the last report */
+static int measure(struct run *run)
+{
+	int status = window_open(run);
+
+	if (status)
+		return status;
 	msg("ready");
 	watch_go(&run->watch);
 	status = watch_loop(&run->watch, on_tick, run);
@@ -140,10 +177,39 @@ static int measure(struct run *run)
 		return 0;
 	if (run->config.report.interval_ms)
 		run->report.interval++;
-	count_events(run);
-	session_detach(&run->report.session);
+	return window_close(run);
+}
+
+static int on_start(void *context, const char *file)
+{
+	(void)file;
+	return window_open(context);
+}
+
+static int on_stop(void *context)
+{
+	return window_close(context);
+}
+
+static int on_report(void *context)
+{
+	struct run *run = context;
+	struct report *r = &run->report;
+	int status;
+
+	r->event = event_counter_look(&run->counter, &r->events) ? run->config.event : NULL;
 	status = collect(run);
 	return status ?: print(run);
+}
+
+/* windows as standard input says */
+static int obey(struct run *run)
+{
+	static const struct control_actions actions = {on_start, on_stop, on_report, false};
+
+	control_open(&run->control, &run->watch, &actions, run);
+	msg("ready");
+	return watch_loop(&run->watch, on_tick, run);
 }
 
 static int begin(struct run *run)
@@ -154,7 +220,9 @@ static int begin(struct run *run)
 
 	if (status)
 		return status;
-	status = probes_start(&run->probes, &run->config, &run->report);
+	run->report.work.wanted = run->config.work_requests;
+	run->report.work.one_of = run->config.one_of;
+	status = probes_load(&run->probes, &run->config, &run->report);
 	if (status)
 		return status;
 	/* without a counter, or the right to it, the report has none */
@@ -165,8 +233,6 @@ static int begin(struct run *run)
 		tick_ns = run->config.report.interval_ms * 1000000ull / run->folds;
 	}
 	run->report.histograms = run->config.histograms;
-	run->report.work.wanted = run->config.work_requests;
-	run->report.work.one_of = run->config.one_of;
 	run->report.filter = &run->config.filter;
 	if (run->config.openmetrics) {
 		/* after the fork: the command keeps its own handling of a broken pipe */
@@ -189,8 +255,7 @@ static void finish(struct run *run)
 		groups_clear(run->groups);
 	free(run->groups);
 	work_clear(&run->report.work);
-	session_close(&run->report.session);
-	sample_end(&run->report.sample);
+	probes_end(&run->probes, &run->report);
 	probes_close(&run->probes, &run->report);
 	outfile_discard(&run->out);
 }
@@ -208,12 +273,12 @@ int main(int argc, char **argv)
 
 	/* before signals are blocked: opening a named pipe waits for its reader */
 	status = outfile_open(&run.out, run.config.report.output,
-			      run.config.report.interval_ms != 0);
+			      run.config.report.interval_ms || run.config.session.control);
 	if (status)
 		return status;
 	status = begin(&run);
 	if (!status)
-		status = measure(&run);
+		status = run.config.session.control ? obey(&run) : measure(&run);
 	if (!status)
 		status = outfile_commit(&run.out) ?: run.watch.status;
 	finish(&run);

@@ -80,5 +80,14 @@ int config_parse(struct config *config, int argc, char **argv)
 	if (config->openmetrics && config->report.interval_ms)
 		return msg_error(EXIT_USAGE, NULL, "leave out one of them",
 				 "--openmetrics counts from the start, --interval does not");
-	return report_options_check(&config->report);
+	status = report_options_check(&config->report);
+	if (status == -1)
+		status = session_options_check(&config->session);
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->report.interval_ms,
+						"--interval");
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->openmetrics,
+						"--openmetrics");
+	return status;
 }

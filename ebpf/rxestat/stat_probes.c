@@ -10,6 +10,7 @@
 #include "bth.h"
 #include "calibrate.h"
 #include "load.h"
+#include "map_clear.h"
 #include "msg.h"
 #include "qp_owner.h"
 #include "size_class.h"
@@ -37,17 +38,9 @@ static bool needs_events(const char *program)
 
 static int find_device(const struct config *config, struct rxestat_bpf *skel)
 {
-	__u32 index;
-	int status;
-
-	if (!config->filter.device)
-		return 0;
-	status = load_find_device(config->filter.device, &index);
-	if (!status) {
-		skel->rodata->filtered = skel->rodata->filter_by_dev = true;
-		skel->rodata->filter_dev = index;
-	}
-	return status;
+	return config->filter.device
+		       ? load_find_device(config->filter.device, &skel->bss->filter_dev)
+		       : 0;
 }
 
 /* number classes in order of opcodes; opcodes without a name share one */
@@ -176,8 +169,9 @@ static int configure(struct probes *p, const struct config *config, struct repor
 	if (status)
 		return status;
 	QP_OWNER_CHOOSE(p->skel, &p->owner);
+	p->skel->rodata->filter_by_dev = config->filter.device;
 	p->skel->rodata->filter_qpn = config->filter.qpn;
-	p->skel->rodata->filtered |= config->filter.qpn || p->owner.filter;
+	p->skel->rodata->filtered = config->filter.device || config->filter.qpn || p->owner.filter;
 	p->skel->rodata->rxe_destructor = report->session.driver.tx_destructor;
 	number_classes(config, p->skel, report);
 	fill_tables(p->skel);
@@ -187,7 +181,7 @@ static int configure(struct probes *p, const struct config *config, struct repor
 /* a sent and a received packet, with stages of typical length */
 static void make_records(const struct config *config, struct rxestat_bpf *skel)
 {
-	struct packet_id id = calibrate_packet_id(skel->rodata->filter_dev, &config->filter);
+	struct packet_id id = calibrate_packet_id(skel->bss->filter_dev, &config->filter);
 	struct calibration_records *r = &skel->bss->calibrate_record;
 	__u64 mult = skel->rodata->stamp_mult, now = 0;
 
@@ -220,13 +214,14 @@ static void measure_cost(const struct config *config, struct rxestat_bpf *skel,
 
 static int load(struct probes *p, const struct config *config, struct report *report)
 {
-	struct owned_qp qp = {p->skel->rodata->filter_dev, config->filter.qpn};
+	struct owned_qp qp = {p->skel->bss->filter_dev, config->filter.qpn};
 	int err = size_maps(p->skel);
 
 	err = err ?: rxestat_bpf__load(p->skel);
 	if (err)
 		return load_error(err);
 	err = collector_open(&p->collector, p->skel);
+	err = err ?: collector_prepare(&p->collector);
 	if (!err)
 		err = loss_reader_open(&p->losses, &report->losses,
 				       bpf_map__max_entries(p->skel->maps.losses));
@@ -239,14 +234,13 @@ static int load(struct probes *p, const struct config *config, struct report *re
 		status = qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
 		if (status)
 			return status;
-		err = collector_reset(&p->collector);
 	}
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot prepare the BPF maps: %s",
 			       strerror(-err))
 		   : 0;
 }
 
-int probes_start(struct probes *p, const struct config *config, struct report *report)
+int probes_load(struct probes *p, const struct config *config, struct report *report)
 {
 	struct session *session = &report->session;
 	int status;
@@ -257,7 +251,30 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 	status = session_inspect(session, true);
 	status = status ?: load_check_driver(&session->driver);
 	status = status ?: configure(p, config, report);
-	status = status ?: load(p, config, report);
+	return status ?: load(p, config, report);
+}
+
+/* as if nothing had been counted */
+static int forget(struct probes *p, struct report *report)
+{
+	int err = collector_forget(&p->collector);
+
+	err = err ?: loss_reader_forget(&p->losses, p->skel);
+	err = err ?: work_forget(&report->work, p->skel);
+	err = err ?: QP_OWNER_FORGET(p->skel, &p->owner);
+	err = err ?: map_clear_keys(p->skel->maps.stock_packets);
+	owners_clear(&report->owners);
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot empty the BPF maps: %s",
+			       strerror(-err))
+		   : 0;
+}
+
+int probes_begin(struct probes *p, const struct config *config, struct report *report)
+{
+	struct session *session = &report->session;
+	int status = forget(p, report);
+
+	status = status ?: find_device(config, p->skel);
 	if (!status && session->driver.kind == DRIVER_INSTRUMENTED)
 		status = sample_begin(&report->sample, config->one_of, config->filter.device);
 	else if (!status && config->one_of > 1)
@@ -266,9 +283,19 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 				   "only the instrumented driver can choose packets");
 	status = status ?: session_attach(session, p->skel->obj, wanted, config);
 	status = status ?: qp_owner_add(&p->owner, p->skel->obj);
-	if (!status)
+	if (status)
+		probes_end(p, report);
+	else
 		p->skel->bss->work_ready = true;
 	return status;
+}
+
+void probes_end(struct probes *p, struct report *report)
+{
+	session_detach(&report->session);
+	sample_end(&report->sample);
+	if (p->skel)
+		p->skel->bss->work_ready = false;
 }
 
 int probes_collect(struct probes *p, struct report *report, struct groups *groups)
@@ -294,11 +321,15 @@ void probes_restart(struct probes *p)
 	loss_reader_restart(&p->losses);
 }
 
+void probes_say_lost(const struct probes *p, const struct report *report)
+{
+	qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
+	owners_say_beyond(&report->owners);
+}
+
 void probes_close(struct probes *p, struct report *report)
 {
 	if (p->skel) {
-		qp_owner_say_lost(&p->owner, p->skel->bss->owned_lost);
-		owners_say_beyond(&report->owners);
 		owners_clear(&report->owners);
 		loss_reader_close(&p->losses, &report->losses);
 		collector_close(&p->collector);

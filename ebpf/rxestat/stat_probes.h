@@ -16,11 +16,18 @@ struct probes {
 	struct loss_reader losses;
 };
 
+/* Functions that return a status return 0, or the one to exit with after the error was printed. */
+
 /*
- * Everything up to attached programs. Returns 0, or the status to exit with after the error was
- * printed. report gets what does not change: driver, cost, classes.
+ * Everything up to loaded programs, calibrated. Returns a status. report gets what does not change:
+ * driver, cost, classes.
  */
-int probes_start(struct probes *p, const struct config *config, struct report *report);
+int probes_load(struct probes *p, const struct config *config, struct report *report);
+/* Attach, with nothing counted; again after an end. Returns a status; after an error, it has ended.
+ */
+int probes_begin(struct probes *p, const struct config *config, struct report *report);
+/* Detach. What was counted can still be read. */
+void probes_end(struct probes *p, struct report *report);
 /*
  * Add to groups and report what was counted since the last time; see collector_poll(). 0 or a
  * negative errno.
@@ -33,7 +40,9 @@ int probes_collect(struct probes *p, struct report *report, struct groups *group
 int probes_account(struct probes *p, struct report *report);
 /* An interval begins where the last account was. */
 void probes_restart(struct probes *p);
-/* After session_close(). */
+/* At the end of counting: say what had no room. */
+void probes_say_lost(const struct probes *p, const struct report *report);
+/* After probes_end(). */
 void probes_close(struct probes *p, struct report *report);
 
 #endif /* STAT_PROBES_H */

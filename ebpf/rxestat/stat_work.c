@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map_clear.h"
 #include "qp_owner.h"
 #include "stat_hist.h"
 #include "stat_report.h"
@@ -125,6 +126,19 @@ void work_clear(struct work_report *work)
 	free(work->groups);
 	work->groups = NULL;
 	work->ngroups = 0;
+}
+
+int work_forget(struct work_report *work, struct rxestat_bpf *skel)
+{
+	typeof(skel->bss) bss = skel->bss;
+
+	if (!work->wanted)
+		return 0;
+	work_clear(work);
+	memset(bss->work_posted, 0, sizeof(bss->work_posted));
+	memset(bss->work_queues, 0, sizeof(bss->work_queues));
+	bss->work_without_cell = bss->work_not_followed = bss->work_with_error = 0;
+	return map_clear_keys(skel->maps.work_cells);
 }
 
 static void print_work(FILE *out, const struct work_group *g, bool histograms)

@@ -34,6 +34,8 @@ struct work_report {
 int work_poll(struct work_report *work, struct rxestat_bpf *skel, bool half);
 void work_account(struct work_report *work, const struct rxestat_bpf *skel);
 void work_clear(struct work_report *work);
+/* What the programs keep, too. Only while none is attached. 0 or a negative errno. */
+int work_forget(struct work_report *work, struct rxestat_bpf *skel);
 
 void print_work_table(FILE *out, const struct work_report *work, const struct stat_owners *owners,
 		      bool histograms);

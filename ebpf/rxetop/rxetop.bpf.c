@@ -29,7 +29,6 @@ struct {
 } qps SEC(".maps");
 
 const volatile bool filter_by_dev = false;
-const volatile __u32 filter_dev = 0;
 const volatile __u64 stamp_mult = 0;
 /* BTH, extended headers and ICRC, by opcode: lib/bth.c */
 const volatile __u8 overhead[256] = {};
@@ -37,6 +36,9 @@ const volatile __u8 overhead[256] = {};
 const volatile bool tasks_nest = false;
 
 const volatile struct qp_value fresh = {};
+
+/* not constant: a device that is made again has another one */
+__u32 filter_dev = 0;
 
 struct stage_choice choice = {};
 /* packets and requests of queue pairs for which there was no room, and drops of no known one */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "msg.h"
 #include "terminal.h"
 #include "top_probes.h"
@@ -24,6 +25,7 @@ struct run {
 	struct probes probes;
 	struct report report;
 	struct watch watch;
+	struct control control;
 	struct frame frame;
 	/* a filter that is being typed */
 	char typed[sizeof(((struct selection *)0)->filter)];
@@ -91,8 +93,6 @@ static int on_tick(void *context)
 
 static int set_interval(struct run *run, __u32 ms)
 {
-	if (run->watch.timer >= 0)
-		close(run->watch.timer);
 	run->config.interval_ms = ms;
 	return watch_set_timer(&run->watch, ms * 1000000ull);
 }
@@ -275,7 +275,7 @@ static int on_screen(struct run *run)
 
 static int begin(struct run *run)
 {
-	int err, status = watch_open(&run->watch, run->config.session.command);
+	int status = watch_open(&run->watch, run->config.session.command);
 
 	run->choice.device = run->config.device;
 	/* on the screen, a key can group them */
@@ -283,16 +283,32 @@ static int begin(struct run *run)
 	status = status
 			 ?: task_places_find(&run->choice.places, run->config.cgroup,
 					     run->config.netns);
-	status = status ?: probes_start(&run->probes, &run->config, &run->report);
+	return status ?: probes_load(&run->probes, &run->config, &run->report);
+}
+
+static int window_open(struct run *run)
+{
+	int status;
+
+	qp_list_free(&run->report.list);
+	run->report.number = 0;
+	status = probes_begin(&run->probes, &run->config, &run->report);
 	if (status)
 		return status;
 	run->report.session.start_wall_ns = clock_now(CLOCK_REALTIME);
 	run->report.session.start_ns = clock_now(CLOCK_MONOTONIC);
 	/* the first interval begins here */
-	status = look(run);
+	return look(run);
+}
+
+static int start(struct run *run)
+{
+	int status = window_open(run), err;
+
+	if (status)
+		return status;
 	err = watch_set_timer(&run->watch, run->config.interval_ms * 1000000ull);
-	return !status && err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err))
-			      : status;
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot start: %s", strerror(-err)) : 0;
 }
 
 /* an end within an interval makes it a last, short one: what it counted is not lost */
@@ -308,11 +324,54 @@ static int in_batch(struct run *run)
 	return status;
 }
 
+static int on_start(void *context, const char *file)
+{
+	struct run *run = context;
+	int status;
+
+	(void)file;
+	status = window_open(run);
+	if (status)
+		probes_end(&run->probes, &run->report);
+	return status;
+}
+
+static int on_report(void *context)
+{
+	return on_tick(context);
+}
+
+static int on_stop(void *context)
+{
+	struct run *run = context;
+
+	probes_end(&run->probes, &run->report);
+	return on_tick(run);
+}
+
+/* windows as standard input says */
+static int obey(struct run *run)
+{
+	static const struct control_actions actions = {on_start, on_stop, on_report, false};
+
+	control_open(&run->control, &run->watch, &actions, run);
+	msg("ready");
+	return watch_loop(&run->watch, on_tick, run);
+}
+
+static int measure(struct run *run)
+{
+	int status = start(run);
+
+	if (status)
+		return status;
+	return run->config.batch ? in_batch(run) : on_screen(run);
+}
+
 static void finish(struct run *run)
 {
 	watch_close(&run->watch);
-	session_close(&run->report.session);
-	sample_end(&run->report.sample);
+	probes_end(&run->probes, &run->report);
 	probes_close(&run->probes);
 	qp_list_free(&run->report.list);
 }
@@ -329,7 +388,7 @@ int main(int argc, char **argv)
 	session_init(&run.report.session, &run.config.session);
 	status = begin(&run);
 	if (!status)
-		status = run.config.batch ? in_batch(&run) : on_screen(&run);
+		status = run.config.session.control ? obey(&run) : measure(&run);
 	status = status ?: run.watch.status;
 	finish(&run);
 	return status;

@@ -9,6 +9,8 @@
 #include "sample.h"
 #include "stage.h"
 
+#define INTERVAL_MS 2000
+
 static const struct option_row rows[] = {
 #define OPTION(letter, name, argument, help) {letter, name, argument, help},
 #include "top_option_table.h"
@@ -108,7 +110,18 @@ static int config_take(void *into, int letter, char *value)
 
 static int check(struct config *config)
 {
-	if (config->json)
+	int status = session_options_check(&config->session);
+
+	if (status == -1)
+		status = session_options_refuse(&config->session, config->iterations,
+						"--iterations");
+	if (status == -1)
+		status =
+			session_options_refuse(&config->session, config->interval_ms, "--interval");
+	if (status != -1)
+		return status;
+	config->interval_ms = config->interval_ms ?: INTERVAL_MS;
+	if (config->json || config->session.control)
 		config->batch = true;
 	if (config->batch)
 		return -1;
@@ -132,7 +145,6 @@ int config_parse(struct config *config, int argc, char **argv)
 
 	memset(config, 0, sizeof(*config));
 	config->one_of = 1;
-	config->interval_ms = 2000;
 	config->stage = (struct stage_choice){.dir = DIR_TX, .number = RXE_TX_ICRC};
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);

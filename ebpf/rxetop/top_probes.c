@@ -7,6 +7,7 @@
 
 #include "bth.h"
 #include "load.h"
+#include "map_clear.h"
 #include "msg.h"
 #include "stamp_clock.h"
 #include "work_request.h"
@@ -38,30 +39,30 @@ static void fill_tables(struct rxetop_bpf *skel)
 		skel->rodata->overhead[i] = bth_overhead(i);
 }
 
+static int find_device(struct rxetop_bpf *skel, const struct config *config)
+{
+	return config->device ? load_find_device(config->device, &skel->bss->filter_dev) : 0;
+}
+
 static int configure(struct probes *p, const struct config *config, struct report *report)
 {
 	const struct driver *driver = &report->session.driver;
 	__u64 mult = 0;
-	__u32 index;
 	int status;
 
 	p->skel = rxetop_bpf__open();
 	if (!p->skel)
 		return load_error(-errno);
 	status = load_choose_driver(p->skel->obj, driver, needs_events, NULL, NULL);
-	if (!status && config->device) {
-		status = load_find_device(config->device, &index);
-		p->skel->rodata->filter_by_dev = true;
-		p->skel->rodata->filter_dev = index;
-	}
+	status = status ?: find_device(p->skel, config);
 	if (!status && driver->kind == DRIVER_INSTRUMENTED)
 		status = stamp_clock_read(&mult);
 	if (status)
 		return status;
+	p->skel->rodata->filter_by_dev = config->device;
 	p->skel->rodata->stamp_mult = mult;
 	p->skel->rodata->tasks_nest = !driver->has_work;
 	p->skel->rodata->work_sample_mask = config->one_of - 1;
-	p->skel->bss->choice = config->stage;
 	fill_tables(p->skel);
 	return 0;
 }
@@ -77,7 +78,7 @@ static int choose_sample(const struct config *config, struct report *report)
 			 "only the instrumented driver can choose packets");
 }
 
-int probes_start(struct probes *p, const struct config *config, struct report *report)
+int probes_load(struct probes *p, const struct config *config, struct report *report)
 {
 	struct session *session = &report->session;
 	int err, status;
@@ -92,11 +93,45 @@ int probes_start(struct probes *p, const struct config *config, struct report *r
 	if (err)
 		return load_error(err);
 	p->map = bpf_map__fd(p->skel->maps.qps);
-	status = choose_sample(config, report);
-	status = status ?: session_attach(session, p->skel->obj, NULL, NULL);
-	if (!status)
+	return 0;
+}
+
+/* as if nothing had been counted */
+static int forget(struct probes *p)
+{
+	typeof(p->skel->bss) bss = p->skel->bss;
+	int err = map_clear_keys(p->skel->maps.qps);
+
+	memset(bss->other_drops, 0, sizeof(bss->other_drops));
+	memset(bss->work_posted, 0, sizeof(bss->work_posted));
+	memset(bss->work_queues, 0, sizeof(bss->work_queues));
+	bss->lost = 0;
+	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot empty the BPF maps: %s",
+			       strerror(-err))
+		   : 0;
+}
+
+int probes_begin(struct probes *p, const struct config *config, struct report *report)
+{
+	int status = forget(p);
+
+	probes_choose_stage(p, config->stage);
+	status = status ?: find_device(p->skel, config);
+	status = status ?: choose_sample(config, report);
+	status = status ?: session_attach(&report->session, p->skel->obj, NULL, NULL);
+	if (status)
+		probes_end(p, report);
+	else
 		p->skel->bss->work_ready = true;
 	return status;
+}
+
+void probes_end(struct probes *p, struct report *report)
+{
+	session_detach(&report->session);
+	sample_end(&report->sample);
+	if (p->skel)
+		p->skel->bss->work_ready = false;
 }
 
 void probes_choose_stage(const struct probes *p, struct stage_choice choice)
