@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ROUNDS 10
-#define REPEAT 1000
+#define REPEAT 100
 
 double calibrate_run_ns(const struct bpf_program *program)
 {
