@@ -52,6 +52,7 @@ struct cpu_state {
 	__u8 hardirqs;	  /* nested */
 	__u8 hardirq_owner;
 	__u8 frozen;
+	__u8 account; /* of take_time() */
 	__u64 ns[ACCOUNTS];
 	__u64 sampled[ACCOUNTS]; /* the part of ns that stacks stand for */
 	__u64 sample[ACCOUNTS];	 /* ns at end */
