@@ -57,6 +57,31 @@ static bool loads(const struct bpf_program *program)
 	return bpf_program__autoload(program);
 }
 
+/* by events if they are all there, else by the functions' ends */
+static void choose_socket(struct rxecpu_bpf *skel)
+{
+	struct bpf_program *events[] = {
+		skel->progs.socket_send_begin,
+		skel->progs.socket_send_end,
+		skel->progs.socket_recv_begin,
+		skel->progs.socket_recv_end,
+	};
+	struct bpf_program *functions[] = {
+		skel->progs.socket_inet_sendmsg,  skel->progs.socket_inet_sendmsg_ret,
+		skel->progs.socket_inet_recvmsg,  skel->progs.socket_inet_recvmsg_ret,
+		skel->progs.socket_inet6_sendmsg, skel->progs.socket_inet6_sendmsg_ret,
+		skel->progs.socket_inet6_recvmsg, skel->progs.socket_inet6_recvmsg_ret,
+	};
+	bool has = true;
+
+	for (int i = 0; i < 4; i++)
+		has &= loads(events[i]);
+	for (int i = 0; i < 4 && !has; i++)
+		bpf_program__set_autoload(events[i], false);
+	for (int i = 0; i < 8 && has; i++)
+		bpf_program__set_autoload(functions[i], false);
+}
+
 static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const struct btf *kernel,
 		   const struct btf *module)
 {
@@ -78,6 +103,10 @@ static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const s
 	choose_found(&of_kernel);
 	btf_targets_find(&of_driver, module, kernel ? btf__type_cnt(kernel) : 1);
 	choose_found(&of_driver);
+	/* the function needs a program at its beginning only where there is no such event */
+	if (loads(skel->progs.fault_of_user))
+		bpf_program__set_autoload(skel->progs.fault_begin, false);
+	choose_socket(skel);
 	/* the handler calls it: needed only where the compiler inlined the handler */
 	if (loads(skel->progs.stock_rxe_udp_encap_recv)) {
 		bpf_program__set_autoload(skel->progs.stock_rxe_rcv, false);
@@ -109,9 +138,11 @@ int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool h
 	btf__free(module);
 	btf__free(kernel);
 	has[FEATURE_SYSCALL] = loads(skel->progs.syscall_enter) && loads(skel->progs.syscall_exit);
-	has[FEATURE_FAULT] = loads(skel->progs.fault_begin) && loads(skel->progs.fault_end);
-	has[FEATURE_SOCKET] = loads(skel->progs.socket_inet_sendmsg) &&
-			      loads(skel->progs.socket_inet_recvmsg);
+	has[FEATURE_FAULT] = (loads(skel->progs.fault_of_user) || loads(skel->progs.fault_begin)) &&
+			     loads(skel->progs.fault_end);
+	has[FEATURE_SOCKET] =
+		loads(skel->progs.socket_send_begin) ||
+		(loads(skel->progs.socket_inet_sendmsg) && loads(skel->progs.socket_inet_recvmsg));
 	has[FEATURE_VECTOR] = loads(skel->progs.vector_local_timer_entry);
 	/* tasks of the stock driver: tasklets by name, work items by address of their function */
 	has[FEATURE_RXE_TASKS] =

@@ -85,8 +85,11 @@ int BPF_PROG(syscall_enter)
 {
 	struct cpu_state *cpu = event();
 
-	if (cpu)
+	if (cpu) {
 		cpu->task.context = CONTEXT_SYSCALL;
+		/* of a fault that was a bad address */
+		cpu->task.in &= ~IN_FAULT;
+	}
 	return 0;
 }
 
@@ -98,11 +101,23 @@ int BPF_PROG(syscall_exit)
 	if (cpu) {
 		cpu->task.context = CONTEXT_USER;
 		leave_rxe(cpu);
+		/* of a socket call that was refused */
+		cpu->task.in &= ~IN_NETWORK;
 	}
 	return 0;
 }
 
-/* the events of exceptions have no end */
+/*
+ * x86 has an event where a user's fault begins, but none where it ends. It spares us a second
+ * program of the function, whose coming and going makes the kernel look at all its functions twice.
+ */
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(fault_of_user)
+{
+	enter(IN_FAULT);
+	return 0;
+}
+
 SEC("fentry/handle_mm_fault")
 int BPF_PROG(fault_begin)
 {
@@ -116,6 +131,51 @@ int BPF_PROG(fault_end)
 	leave(IN_FAULT);
 	return 0;
 }
+
+struct sock_common {
+	unsigned short skc_family;
+} ROCELAB_CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+} ROCELAB_CORE;
+
+struct socket {
+	struct sock *sk;
+} ROCELAB_CORE;
+
+#define AF_INET	 2
+#define AF_INET6 10
+
+static __always_inline bool is_inet(const struct sock *sk)
+{
+	__u16 family = sk->__sk_common.skc_family;
+
+	return family == AF_INET || family == AF_INET6;
+}
+
+/*
+ * Socket calls, where the kernel has an event at their end (6.3): a function that is called at
+ * their beginning. To attach to these two is cheaper than to both ends of the four below, each of
+ * which makes the kernel look at all its functions three times.
+ */
+#define DEFINE_SOCKET_WAY(way, function, end)                       \
+	SEC("fentry/" #function)                                    \
+	int BPF_PROG(socket_##way##_begin, const struct socket *to) \
+	{                                                           \
+		if (is_inet(to->sk))                                \
+			enter(IN_NETWORK);                          \
+		return 0;                                           \
+	}                                                           \
+	SEC("tp_btf/" #end)                                         \
+	int BPF_PROG(socket_##way##_end, const struct sock *sk)     \
+	{                                                           \
+		if (is_inet(sk))                                    \
+			leave(IN_NETWORK);                          \
+		return 0;                                           \
+	}
+DEFINE_SOCKET_WAY(send, security_socket_sendmsg, sock_send_length)
+DEFINE_SOCKET_WAY(recv, security_socket_recvmsg, sock_recv_length)
 
 #define DEFINE_SOCKET_CALL(function)          \
 	SEC("fentry/" #function)              \
