@@ -2,13 +2,13 @@
 #include "attach_type.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "btf_file.h"
 #include "btf_targets.h"
 #include "driver.h"
 
@@ -46,20 +46,21 @@ static int open_module_btf(const char *module)
 
 static void search(void)
 {
-	struct btf *kernel = btf__load_vmlinux_btf(), *module = NULL;
+	struct btf_file kernel, module = {};
+	bool known = btf_file_read(&kernel, "vmlinux", NULL);
 
 	searched = true;
-	btf_targets_find(&of_kernel, kernel, 1);
+	btf_targets_find(&of_kernel, &kernel);
 	for (unsigned int i = 0; i < of_kernel.count; i++)
 		if (!of_kernel.at[i].type && bpf_program__autoload(of_kernel.at[i].program))
 			of_module.at[of_module.count++] = of_kernel.at[i];
 	/* the kernel looks at it while programs are loaded */
-	module_btf = kernel && of_module.count ? open_module_btf(DRIVER_MODULE) : -ENOENT;
+	module_btf = known && of_module.count ? open_module_btf(DRIVER_MODULE) : -ENOENT;
 	if (module_btf >= 0)
-		module = btf__load_module_btf(DRIVER_MODULE, kernel);
-	btf_targets_find(&of_module, module, kernel ? btf__type_cnt(kernel) : 1);
-	btf__free(module);
-	btf__free(kernel);
+		btf_file_read(&module, DRIVER_MODULE, &kernel);
+	btf_targets_find(&of_module, &module);
+	btf_file_free(&module);
+	btf_file_free(&kernel);
 }
 
 static __u32 type_of(const struct btf_targets *targets, const struct bpf_program *program)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "btf_targets.h"
 
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "btf_file.h"
 #include "load.h"
 
 #define MAX_TARGETS (sizeof(((struct btf_targets *)0)->at) / sizeof(struct btf_target))
@@ -49,19 +49,18 @@ static unsigned int lower_bound(const struct btf_targets *targets, const struct 
 	return low;
 }
 
-void btf_targets_find(struct btf_targets *targets, const struct btf *btf, __u32 first)
+void btf_targets_find(struct btf_targets *targets, const struct btf_file *file)
 {
-	__u32 end = btf ? btf__type_cnt(btf) : 0;
+	const struct btf_type *type = file->types;
 
 	qsort(targets->at, targets->count, sizeof(targets->at[0]), compare);
-	for (__u32 id = first; id < end; id++) {
-		const struct btf_type *type = btf__type_by_id(btf, id);
-		struct btf_target key = {.event = btf_is_typedef(type)};
+	for (__u32 id = file->first; type; id++, type = btf_file_next(file, type)) {
+		struct btf_target key = {.event = BTF_INFO_KIND(type->info) == BTF_KIND_TYPEDEF};
 
-		if (!key.event && !btf_is_func(type))
+		if (!key.event && BTF_INFO_KIND(type->info) != BTF_KIND_FUNC)
 			continue;
-		key.name = btf__name_by_offset(btf, type->name_off);
-		if (!key.name || (key.event && !load_has_prefix(key.name, TRACEPOINT)))
+		key.name = btf_file_string(file, type->name_off);
+		if (key.event && !load_has_prefix(key.name, TRACEPOINT))
 			continue;
 		if (key.event)
 			key.name += strlen(TRACEPOINT);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct bpf_program;
-struct btf;
+struct btf_file;
 
 struct btf_target {
 	const char *name; /* "sched_switch" of "tp_btf/sched_switch" */
@@ -27,10 +27,7 @@ struct btf_targets {
 
 /* Add what a program names: "tp_btf/NAME", "fentry/NAME", "fexit/NAME". False if it is too many. */
 bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program);
-/*
- * Set each target's type if it is one of those from `first` on; a module's own types follow those
- * of the kernel. A NULL btf has no types. Sorts the targets.
- */
-void btf_targets_find(struct btf_targets *targets, const struct btf *btf, __u32 first);
+/* Set each target's type if the file has it, not its base. Sorts the targets. */
+void btf_targets_find(struct btf_targets *targets, const struct btf_file *file);
 
 #endif /* ROCELAB_BTF_TARGETS_H */

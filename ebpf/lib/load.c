@@ -2,7 +2,6 @@
 #include "load.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "attach_type.h"
+#include "btf_file.h"
 #include "btf_targets.h"
 #include "capability.h"
 #include "msg.h"
@@ -75,25 +75,22 @@ bool load_has_prefix(const char *text, const char *prefix)
 /* compilers inline some functions, so check each */
 static int check_stock(struct bpf_object *object, struct bpf_program *arrival, bool *no_arrival)
 {
-	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *module = kernel ? btf__load_module_btf(DRIVER_MODULE, kernel) : NULL;
+	struct btf_file kernel, module;
 	struct btf_targets functions = {};
 	struct bpf_program *program;
 
-	if (!module) {
-		int status = msg_error(EXIT_MISSING, NULL, NULL,
-				       "cannot read the types of rdma_rxe: %s", strerror(errno));
-
-		btf__free(kernel);
-		return status;
+	if (!btf_file_read(&kernel, "vmlinux", NULL) ||
+	    !btf_file_read(&module, DRIVER_MODULE, &kernel)) {
+		btf_file_free(&kernel);
+		return msg_error(EXIT_MISSING, NULL, NULL, "cannot read the types of rdma_rxe");
 	}
 	bpf_object__for_each_program (program, object)
 		if (load_has_prefix(bpf_program__name(program), "stock_") &&
 		    bpf_program__autoload(program))
 			btf_targets_add(&functions, program);
-	btf_targets_find(&functions, module, btf__type_cnt(kernel));
-	btf__free(module);
-	btf__free(kernel);
+	btf_targets_find(&functions, &module);
+	btf_file_free(&module);
+	btf_file_free(&kernel);
 	if (no_arrival)
 		*no_arrival = false;
 	for (unsigned int i = 0; i < functions.count; i++) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "kernel_features.h"
 
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "btf_file.h"
 #include "btf_targets.h"
 #include "capability.h"
 #include "load.h"
@@ -82,8 +82,8 @@ static void choose_socket(struct rxecpu_bpf *skel)
 		bpf_program__set_autoload(functions[i], false);
 }
 
-static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const struct btf *kernel,
-		   const struct btf *module)
+static void choose(struct rxecpu_bpf *skel, const struct driver *driver,
+		   const struct btf_file *kernel, const struct btf_file *module)
 {
 	struct btf_targets of_kernel = {}, of_driver = {};
 	struct bpf_program *program;
@@ -99,9 +99,9 @@ static void choose(struct rxecpu_bpf *skel, const struct driver *driver, const s
 		else if (suits(name, driver))
 			btf_targets_add(&of_driver, program);
 	}
-	btf_targets_find(&of_kernel, kernel, 1);
+	btf_targets_find(&of_kernel, kernel);
 	choose_found(&of_kernel);
-	btf_targets_find(&of_driver, module, kernel ? btf__type_cnt(kernel) : 1);
+	btf_targets_find(&of_driver, module);
 	choose_found(&of_driver);
 	/* the function needs a program at its beginning only where there is no such event */
 	if (loads(skel->progs.fault_of_user))
@@ -127,16 +127,16 @@ static int check(const struct rxecpu_bpf *skel)
 
 int features_choose(struct rxecpu_bpf *skel, const struct driver *driver, bool has[FEATURES])
 {
-	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf_file kernel, module = {};
+
 	/* everybody may read a module's types, but not attach to what they name: lib/capability.h
 	 */
-	struct btf *module = kernel && driver->has_btf && capability_has(CAP_SYS_ADMIN)
-				     ? btf__load_module_btf(DRIVER_MODULE, kernel)
-				     : NULL;
-
-	choose(skel, driver, kernel, module);
-	btf__free(module);
-	btf__free(kernel);
+	if (btf_file_read(&kernel, "vmlinux", NULL) && driver->has_btf &&
+	    capability_has(CAP_SYS_ADMIN))
+		btf_file_read(&module, DRIVER_MODULE, &kernel);
+	choose(skel, driver, &kernel, &module);
+	btf_file_free(&module);
+	btf_file_free(&kernel);
 	has[FEATURE_SYSCALL] = loads(skel->progs.syscall_enter) && loads(skel->progs.syscall_exit);
 	has[FEATURE_FAULT] = (loads(skel->progs.fault_of_user) || loads(skel->progs.fault_begin)) &&
 			     loads(skel->progs.fault_end);
