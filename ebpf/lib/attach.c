@@ -9,6 +9,14 @@
 
 #define MAX_LINKS ((int)(sizeof(((struct attached *)0)->links) / sizeof(struct bpf_link *)))
 
+bool attach_takes(const struct bpf_program *program)
+{
+	if (bpf_program__type(program) == BPF_PROG_TYPE_RAW_TRACEPOINT)
+		return strchr(bpf_program__section_name(program), '/');
+	return bpf_program__type(program) == BPF_PROG_TYPE_TRACING &&
+	       bpf_program__expected_attach_type(program) != BPF_TRACE_ITER;
+}
+
 int attach_backwards(struct attached *a, const struct bpf_object *object,
 		     bool (*wanted)(const struct bpf_program *program, const void *context),
 		     const void *context)
@@ -18,10 +26,8 @@ int attach_backwards(struct attached *a, const struct bpf_object *object,
 	for (; program; program = bpf_object__prev_program(object, program)) {
 		struct bpf_link *link;
 
-		/* an iterator runs when it is read */
-		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
-		    bpf_program__expected_attach_type(program) == BPF_TRACE_ITER ||
-		    !bpf_program__autoload(program) || (wanted && !wanted(program, context)))
+		if (!attach_takes(program) || !bpf_program__autoload(program) ||
+		    (wanted && !wanted(program, context)))
 			continue;
 		errno = ENOSPC;
 		link = a->n < MAX_LINKS ? bpf_program__attach(program) : NULL;

@@ -15,6 +15,12 @@ struct attached {
 };
 
 /*
+ * Whether a program runs at events or functions; others run when we run or read them. An event's
+ * program is tp_btf if it reads what arguments point to, else raw_tp: for each tp_btf the kernel
+ * searches all of its types.
+ */
+bool attach_takes(const struct bpf_program *program);
+/*
  * Attach each loaded program that is wanted (NULL: all), in reverse order of the object: an end
  * before its begin, so that nothing is seen in part. Returns 0, or prints the error and returns the
  * exit status; programs attached by then stay attached.

@@ -20,7 +20,7 @@ bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program)
 		return false;
 	targets->at[targets->count++] = (struct btf_target){
 		.name = slash + 1,
-		.event = load_has_prefix(section, "tp_btf/"),
+		.event = load_has_prefix(section, "tp_btf/") || load_has_prefix(section, "raw_tp/"),
 		.program = program,
 	};
 	return true;

@@ -25,7 +25,8 @@ struct btf_targets {
 	unsigned int count;
 };
 
-/* Add what a program names: "tp_btf/NAME", "fentry/NAME", "fexit/NAME". False if it is too many. */
+/* Add what a program names: "tp_btf/NAME" or "raw_tp/NAME", "fentry/NAME", "fexit/NAME". False if
+ * it is too many. */
 bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program);
 /* Set each target's type if the file has it, not its base. Sorts the targets. */
 void btf_targets_find(struct btf_targets *targets, const struct btf_file *file);

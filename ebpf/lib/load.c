@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attach_type.h"
+#include "attach.h"
 #include "btf_file.h"
 #include "btf_targets.h"
 #include "capability.h"
@@ -176,9 +177,7 @@ int load_program_stats(const struct bpf_object *object, struct program_stats *st
 		struct bpf_prog_info info = {};
 		__u32 len = sizeof(info);
 
-		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
-		    bpf_program__expected_attach_type(program) == BPF_TRACE_ITER ||
-		    !bpf_program__autoload(program) || n == max ||
+		if (!attach_takes(program) || !bpf_program__autoload(program) || n == max ||
 		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
 			continue;
 		snprintf(stats[n].name, sizeof(stats[n].name), "%s", bpf_program__name(program));

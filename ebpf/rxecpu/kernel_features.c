@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach.h"
 #include "btf_file.h"
 #include "btf_targets.h"
 #include "capability.h"
@@ -91,7 +92,7 @@ static void choose(struct rxecpu_bpf *skel, const struct driver *driver,
 	bpf_object__for_each_program (program, skel->obj) {
 		const char *name = bpf_program__name(program);
 
-		if (bpf_program__type(program) != BPF_PROG_TYPE_TRACING)
+		if (!attach_takes(program))
 			continue;
 		bpf_program__set_autoload(program, false);
 		if (!is_of_driver(name))

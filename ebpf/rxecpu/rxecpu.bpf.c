@@ -80,7 +80,7 @@ int BPF_PROG(task_exit, struct task_struct *task)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
+SEC("raw_tp/sys_enter")
 int BPF_PROG(syscall_enter)
 {
 	struct cpu_state *cpu = event();
@@ -93,7 +93,7 @@ int BPF_PROG(syscall_enter)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
+SEC("raw_tp/sys_exit")
 int BPF_PROG(syscall_exit)
 {
 	struct cpu_state *cpu = event();
@@ -111,7 +111,7 @@ int BPF_PROG(syscall_exit)
  * x86 has an event where a user's fault begins, but none where it ends. It spares us a second
  * program of the function, whose coming and going makes the kernel look at all its functions twice.
  */
-SEC("tp_btf/page_fault_user")
+SEC("raw_tp/page_fault_user")
 int BPF_PROG(fault_of_user)
 {
 	enter(IN_FAULT);
@@ -215,7 +215,7 @@ int BPF_PROG(work_begin, struct work_struct *work)
 }
 
 /* the verifier refuses its second argument, the function */
-SEC("tp_btf/workqueue_execute_end")
+SEC("raw_tp/workqueue_execute_end")
 int BPF_PROG(work_end)
 {
 	struct cpu_state *cpu = this_cpu();
@@ -230,7 +230,7 @@ int BPF_PROG(work_end)
 
 /* interrupts */
 
-SEC("tp_btf/softirq_entry")
+SEC("raw_tp/softirq_entry")
 int BPF_PROG(softirq_begin, unsigned int number)
 {
 	struct cpu_state *cpu = event();
@@ -245,7 +245,7 @@ int BPF_PROG(softirq_begin, unsigned int number)
 	return 0;
 }
 
-SEC("tp_btf/softirq_exit")
+SEC("raw_tp/softirq_exit")
 int BPF_PROG(softirq_end, unsigned int number)
 {
 	struct cpu_state *cpu = event();
@@ -274,7 +274,7 @@ static __always_inline void hardirq_end(void)
 		cpu->hardirqs--;
 }
 
-SEC("tp_btf/irq_handler_entry")
+SEC("raw_tp/irq_handler_entry")
 int BPF_PROG(irq_begin, int irq)
 {
 	__u32 number = irq;
@@ -285,7 +285,7 @@ int BPF_PROG(irq_begin, int irq)
 	return 0;
 }
 
-SEC("tp_btf/irq_handler_exit")
+SEC("raw_tp/irq_handler_exit")
 int BPF_PROG(irq_end)
 {
 	hardirq_end();
@@ -294,13 +294,13 @@ int BPF_PROG(irq_end)
 
 /* x86: interrupts that have no handler of a device */
 #define DEFINE_VECTOR(name)                 \
-	SEC("tp_btf/" #name "_entry")       \
+	SEC("raw_tp/" #name "_entry")       \
 	int BPF_PROG(vector_##name##_entry) \
 	{                                   \
 		hardirq_begin(OWNER_OTHER); \
 		return 0;                   \
 	}                                   \
-	SEC("tp_btf/" #name "_exit")        \
+	SEC("raw_tp/" #name "_exit")        \
 	int BPF_PROG(vector_##name##_exit)  \
 	{                                   \
 		hardirq_end();              \
@@ -314,7 +314,7 @@ DEFINE_VECTOR(irq_work)
 
 /* the driver, instrumented */
 
-SEC("tp_btf/rxe_task_begin")
+SEC("raw_tp/rxe_task_begin")
 int BPF_PROG(rxe_task_begin, __u32 dev)
 {
 	if (one_device && dev != device_index)
@@ -325,7 +325,7 @@ int BPF_PROG(rxe_task_begin, __u32 dev)
 	return 0;
 }
 
-SEC("tp_btf/rxe_task_end")
+SEC("raw_tp/rxe_task_end")
 int BPF_PROG(rxe_task_end, __u32 dev)
 {
 	if (!one_device || dev == device_index)
@@ -333,7 +333,7 @@ int BPF_PROG(rxe_task_end, __u32 dev)
 	return 0;
 }
 
-SEC("tp_btf/rxe_rx_begin")
+SEC("raw_tp/rxe_rx_begin")
 int BPF_PROG(rxe_rx_begin, __u32 ifindex)
 {
 	if (!one_device || ifindex == device_ifindex)
@@ -341,7 +341,7 @@ int BPF_PROG(rxe_rx_begin, __u32 ifindex)
 	return 0;
 }
 
-SEC("tp_btf/rxe_rx_end")
+SEC("raw_tp/rxe_rx_end")
 int BPF_PROG(rxe_rx_end, __u32 ifindex)
 {
 	if (!one_device || ifindex == device_ifindex)

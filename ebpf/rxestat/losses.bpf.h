@@ -45,7 +45,7 @@ static __always_inline void count_drop(__u32 dev, __u32 qpn, __u32 opcode, __u32
 }
 
 /* why there are two: lib/drop.bpf.h */
-SEC("tp_btf/rxe_drop")
+SEC("raw_tp/rxe_drop")
 int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
 	     __u32 opcode, __u32 reason)
 {
@@ -54,7 +54,7 @@ int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u
 	return 0;
 }
 
-SEC("tp_btf/rxe_drop")
+SEC("raw_tp/rxe_drop")
 int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
 	     __u32 reason)
 {
@@ -63,35 +63,35 @@ int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 ps
 	return 0;
 }
 
-SEC("tp_btf/rxe_retransmit")
+SEC("raw_tp/rxe_retransmit")
 int BPF_PROG(rxe_retransmit, __u32 dev, __u32 qpn, __u32 psn, __u32 next_psn, __u32 reason)
 {
 	count_loss(dev, qpn, LOSS_RETRANSMIT, reason);
 	return 0;
 }
 
-SEC("tp_btf/rxe_timeout")
+SEC("raw_tp/rxe_timeout")
 int BPF_PROG(rxe_timeout, __u32 dev, __u32 qpn)
 {
 	count_loss(dev, qpn, LOSS_TIMEOUT, 0);
 	return 0;
 }
 
-SEC("tp_btf/rxe_nak")
+SEC("raw_tp/rxe_nak")
 int BPF_PROG(rxe_nak, __u32 dev, __u32 qpn, __u32 psn, __u32 syndrome, __u32 dir)
 {
 	count_loss(dev, qpn, LOSS_NAK, dir);
 	return 0;
 }
 
-SEC("tp_btf/rxe_rnr")
+SEC("raw_tp/rxe_rnr")
 int BPF_PROG(rxe_rnr, __u32 dev, __u32 qpn, __u32 psn, __u32 timer, __u32 step)
 {
 	count_loss(dev, qpn, LOSS_RNR, step);
 	return 0;
 }
 
-SEC("tp_btf/rxe_cq_error")
+SEC("raw_tp/rxe_cq_error")
 int BPF_PROG(rxe_cq_error, __u32 dev)
 {
 	count_loss(dev, 0, LOSS_CQ_ERROR, 0);

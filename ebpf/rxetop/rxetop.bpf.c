@@ -228,7 +228,7 @@ static __always_inline bool runs_within(const struct qp_value *v, __u32 kind)
 	return false;
 }
 
-SEC("tp_btf/rxe_task_begin")
+SEC("raw_tp/rxe_task_begin")
 int BPF_PROG(rxe_task_begin, __u32 dev, __u32 qpn, __u32 task)
 {
 	struct qp_value *v = of_qp(dev, qpn);
@@ -241,7 +241,7 @@ int BPF_PROG(rxe_task_begin, __u32 dev, __u32 qpn, __u32 task)
 	return 0;
 }
 
-SEC("tp_btf/rxe_task_end")
+SEC("raw_tp/rxe_task_end")
 int BPF_PROG(rxe_task_end, __u32 dev, __u32 qpn, __u32 task)
 {
 	struct qp_value *v = known(dev, qpn);
@@ -261,7 +261,7 @@ int BPF_PROG(rxe_task_end, __u32 dev, __u32 qpn, __u32 task)
 	return 0;
 }
 
-SEC("tp_btf/rxe_retransmit")
+SEC("raw_tp/rxe_retransmit")
 int BPF_PROG(rxe_retransmit, __u32 dev, __u32 qpn)
 {
 	struct qp_value *v = of_qp(dev, qpn);
@@ -271,7 +271,7 @@ int BPF_PROG(rxe_retransmit, __u32 dev, __u32 qpn)
 	return 0;
 }
 
-SEC("tp_btf/rxe_timeout")
+SEC("raw_tp/rxe_timeout")
 int BPF_PROG(rxe_timeout, __u32 dev, __u32 qpn)
 {
 	struct qp_value *v = of_qp(dev, qpn);
@@ -282,7 +282,7 @@ int BPF_PROG(rxe_timeout, __u32 dev, __u32 qpn)
 }
 
 /* the driver's enums of NAKs and RNR NAKs begin with sent and received */
-SEC("tp_btf/rxe_nak")
+SEC("raw_tp/rxe_nak")
 int BPF_PROG(rxe_nak, __u32 dev, __u32 qpn, __u32 psn, __u32 syndrome, __u32 dir)
 {
 	struct qp_value *v = of_qp(dev, qpn);
@@ -292,7 +292,7 @@ int BPF_PROG(rxe_nak, __u32 dev, __u32 qpn, __u32 psn, __u32 syndrome, __u32 dir
 	return 0;
 }
 
-SEC("tp_btf/rxe_rnr")
+SEC("raw_tp/rxe_rnr")
 int BPF_PROG(rxe_rnr, __u32 dev, __u32 qpn, __u32 psn, __u32 timer, __u32 step)
 {
 	struct qp_value *v = of_qp(dev, qpn);
@@ -314,7 +314,7 @@ static __always_inline void count_drop(__u32 dev, __u32 qpn, __u32 reason)
 }
 
 /* why there are two: lib/drop.bpf.h */
-SEC("tp_btf/rxe_drop")
+SEC("raw_tp/rxe_drop")
 int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn,
 	     __u32 opcode, __u32 reason)
 {
@@ -323,7 +323,7 @@ int BPF_PROG(rxe_drop_late, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u
 	return 0;
 }
 
-SEC("tp_btf/rxe_drop")
+SEC("raw_tp/rxe_drop")
 int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 psn, __u32 opcode,
 	     __u32 reason)
 {
@@ -332,7 +332,7 @@ int BPF_PROG(rxe_drop, const struct sk_buff *skb, __u32 dev, __u32 qpn, __u32 ps
 	return 0;
 }
 
-SEC("tp_btf/rxe_qp_state")
+SEC("raw_tp/rxe_qp_state")
 int BPF_PROG(rxe_qp_state, __u32 dev, __u32 qpn)
 {
 	of_qp(dev, qpn);

@@ -218,8 +218,8 @@ def test_rxecpu(n1: Node) -> None:
     name = Path(loop).name[:15]
     assert name in stacks[0]
     assert name not in stacks[1]
-    assert "waits" in first
-    assert "waits" not in third
+    assert "run_queue" in first
+    assert "run_queue" not in third
     for document in (first, third):
         assert document["series"][0]["start_ns"] == document["start_ns"]
 
