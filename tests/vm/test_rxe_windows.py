@@ -221,7 +221,9 @@ def test_rxecpu(n1: Node) -> None:
     assert "run_queue" in first
     assert "run_queue" not in third
     for document in (first, third):
-        assert document["series"][0]["start_ns"] == document["start_ns"]
+        intervals = document["intervals"]
+        assert intervals[0]["start_ns"] == document["start_ns"]
+        assert sum(row["duration_ns"] for row in intervals) == document["duration_ns"]
 
 
 def test_rxedump(testbed: QemuTestbed, tmp_path: Path) -> None:
