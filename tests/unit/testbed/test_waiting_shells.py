@@ -52,14 +52,14 @@ def host(logins: Path) -> Iterator[SshNode]:
 
 
 def test_commands_share_login_shells(host: SshNode, logins: Path, tmp_path: Path) -> None:
-    """However many there are; what is started, or copied from there, takes one for itself."""
+    """However many there are, also what is started, or copied from there."""
     for _ in range(20):
         assert host.run(["echo", "here"]).stdout == "here\n"
-    done = host.start(["echo", "there"]).wait(timeout=30)
-    assert (done.returncode, done.stdout) == (0, "there\n")
-    host.get("/proc/version", tmp_path / "copy")
-    assert (tmp_path / "copy").read_text() == Path("/proc/version").read_text()
-    assert len(logins.read_text().splitlines()) <= 4
+        done = host.start(["echo", "there"]).wait(timeout=30)
+        assert (done.returncode, done.stdout) == (0, "there\n")
+        host.get("/proc/version", tmp_path / "copy")
+        assert (tmp_path / "copy").read_text() == Path("/proc/version").read_text()
+    assert len(logins.read_text().splitlines()) <= 3
 
 
 def test_a_slow_login_shell_costs_its_time_once(
@@ -141,6 +141,37 @@ def test_a_lost_connection_is_one(host: SshNode, logins: Path) -> None:
     with pytest.raises(TestbedError, match="ended before it printed") as caught:
         process.wait_for_line("here", timeout=30)
     assert caught.value.cause == "Connection closed by remote host"
+    assert process.wait(timeout=30).returncode == 255
+
+
+def test_a_started_command_says_it_at_once(host: SshNode) -> None:
+    """Each line as it comes; a shell may run others before, meanwhile and after."""
+    for text in ("", "one", "rocelab-", "two\n\n"):
+        script = 'echo begun; read -r _ <"$1"; printf %s "$2"; printf %s "$2" >&2; exit 7'
+        fifo = host.run(["sh", "-c", 'f=$(mktemp -u) && mkfifo "$f" && echo "$f"']).stdout.strip()
+        process = host.start(["sh", "-c", script, "sh", fifo, text])
+        process.wait_for_line("begun", timeout=30)
+        host.run(["sh", "-c", 'echo >"$1"; rm "$1"', "sh", fifo])
+        done = process.wait(timeout=30)
+        assert (done.returncode, done.stdout, done.stderr) == (7, f"begun\n{text}", text)
+
+
+def test_a_started_command_can_be_interrupted_and_killed(host: SshNode) -> None:
+    """What it left behind writes nothing into what others say."""
+    late = 'trap "" HUP; (sleep 0.5; echo late; echo late >&2) & echo begun; wait'
+    for end in ("interrupt", "kill"):
+        process = host.start(["sh", "-c", late])
+        process.wait_for_line("begun", timeout=30)
+        getattr(process, end)()
+        assert process.wait(timeout=30).returncode > 128
+        done = host.run(["sh", "-c", "sleep 0.7; echo mine"])
+        assert (done.stdout, done.stderr) == ("mine\n", "")
+        process.kill()
+        assert host.run(["echo", "still"]).stdout == "still\n"
+
+
+def test_a_started_command_whose_shell_ends(host: SshNode) -> None:
+    process = host.start(["sh", "-c", 'kill -KILL "$PPID"; echo last'])
     assert process.wait(timeout=30).returncode == 255
 
 

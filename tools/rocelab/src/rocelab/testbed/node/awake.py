@@ -7,10 +7,33 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import IO, BinaryIO, Protocol
 
 _SLICE = 1.0
 """Seconds that are waited at once; so much of a stop counts at most."""
+
+
+class LocalProcess(Protocol):
+    """What stands here for a command on a node: a process, or a shell that runs several."""
+
+    stdin: IO[bytes] | None
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Its standard output."""
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """Its standard error."""
+
+    def poll(self) -> int | None:
+        """Return its exit status if it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit status. Raises subprocess.TimeoutExpired."""
+
+    def kill(self) -> None:
+        """End it here."""
 
 
 def slices(seconds: float) -> Iterator[float]:
@@ -23,14 +46,15 @@ def slices(seconds: float) -> Iterator[float]:
         left -= min(time.monotonic() - began, length + _SLICE)
 
 
-def wait(process: subprocess.Popen[bytes], seconds: float) -> int:
+def wait(process: LocalProcess, seconds: float) -> int:
     """Return a process's exit status. Raises subprocess.TimeoutExpired."""
+    command = ""
     for length in slices(seconds):
         try:
             return process.wait(length)
-        except subprocess.TimeoutExpired:
-            continue
-    raise subprocess.TimeoutExpired(process.args, seconds)
+        except subprocess.TimeoutExpired as expired:
+            command = expired.cmd
+    raise subprocess.TimeoutExpired(command, seconds)
 
 
 def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:

@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol
 
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
+from rocelab.testbed.node.awake import LocalProcess
 from rocelab.testbed.node.interface import MARK, Completed, DataLink
 
 # Marks the command, prints its PID, so that we can signal it, then execs it. Once rocelab is dead
@@ -46,7 +47,7 @@ class Connection(Protocol):
         Raises subprocess.TimeoutExpired.
         """
 
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> LocalProcess:
         """Start `argv` on the node; with `lifeline`, standard input is a pipe."""
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
@@ -304,7 +305,7 @@ class CommandNode:
                 process.wait()
                 copying.join()
             said = process.stderr.read(4096).decode(errors="replace").strip()
-        if process.returncode:
+        if process.poll():
             part.unlink()
             raise TestbedError(
                 f"cannot read {self.name}:{remote}",
@@ -313,7 +314,7 @@ class CommandNode:
             )
         part.rename(local)
 
-    def _wait_for_file(self, process: subprocess.Popen[bytes], file: BinaryIO, remote: str) -> None:
+    def _wait_for_file(self, process: LocalProcess, file: BinaryIO, remote: str) -> None:
         """Wait until a copy has ended. Raises TestbedError when it stands still."""
         size = -1
         while True:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocelab.testbed.node import awake, local_process
+from rocelab.testbed.node.awake import LocalProcess
 from rocelab.testbed.node.interface import DataLink
 from rocelab.testbed.node.user_connection import UserNode, UserRights
 from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShells
@@ -94,17 +95,19 @@ class SshTarget(UserRights):
             done.stderr += f"{_COMMANDS_OWN}\n".encode()
         return done
 
-    def start(self, argv: Sequence[str], *, lifeline: bool) -> subprocess.Popen[bytes]:
+    def start(self, argv: Sequence[str], *, lifeline: bool) -> LocalProcess:
         """Start a command, by a waiting shell if there are any."""
         if self.shells is not None:
+            by = self.shells.become if lifeline else self.shells.start
             with suppress(ShellEndedError, subprocess.TimeoutExpired):
-                return self.shells.start(self.words(argv), _START_SECONDS, lifeline=lifeline)
+                return by(self.words(argv), _START_SECONDS)
         # without the shell, ssh(1) says what is wrong
         return local_process.start(self.command(argv), lifeline=lifeline)
 
-    def waiting_shells(self) -> WaitingShells:
-        """Start shells that wait on the node for commands."""
-        return WaitingShells(["ssh", *self.options(), "--", self.host, "exec sh"])
+    def waiting_shells(self, *, at_first: int = 2) -> WaitingShells:
+        """Have shells wait on the node for commands; `at_first` are started at once."""
+        login = ["ssh", *self.options(), "--", self.host, "exec sh"]
+        return WaitingShells(login, at_first=at_first)
 
     def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""
@@ -151,7 +154,9 @@ class SshNode(UserNode):
         return done.returncode == 0
 
     def close(self) -> None:
-        """Close the shared connection, if it is open."""
+        """Close the shared connection, if it is open, and the shells that wait there."""
+        if self.target.shells:
+            self.target.shells.close()
         subprocess.run(
             ["ssh", *self.target.options(), "-O", "exit", self.target.host],
             capture_output=True,

@@ -15,16 +15,18 @@ import selectors
 import shlex
 import subprocess
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import IO
 
 from rocelab.testbed.node import awake, local_process
+from rocelab.testbed.node.shell_command import ShellCommand
 
 _KEPT = 3
 """How many wait at most: sshd allows ten sessions on a connection (MaxSessions)."""
-_AT_FIRST = 2
-"""How many are started before anything is to run: the first process takes one for itself."""
+_BY_A_SIGNAL = 128
+"""The exit status of a command that a signal ended is greater."""
 _CHUNK = 1 << 16
 _END_BYTES = 64
 """More than the line that says a command's end."""
@@ -32,8 +34,8 @@ _END_BYTES = 64
 _DEFINE = """rocelab_run() {{
 ("$@") </dev/null
 set -- "$?"
-printf '\\n{mark} %s\\n' "$1"
-printf '\\n{mark}\\n' >&2
+echo "{mark} $1"
+echo "{mark}" >&2
 }}
 rocelab_run true
 """
@@ -54,8 +56,8 @@ class WaitingShell:
         """Start it, without waiting for it; the command line `login` runs sh(1) there."""
         # no command can print it by chance
         self._mark = f"rocelab-{secrets.token_hex(8)}"
-        self._out_end = re.compile(rb"\n%s (\d{1,3})\n\Z" % self._mark.encode())
-        self._err_end = f"\n{self._mark}\n".encode()
+        self._out_end = re.compile(rb"%s (\d{1,3})\n\Z" % self._mark.encode())
+        self._err_end = f"{self._mark}\n".encode()
         self._answers = False
         self._process = local_process.start(login, lifeline=True)
 
@@ -74,20 +76,24 @@ class WaitingShell:
         status, out, err = self._asked(_line("rocelab_run", argv), limit)
         return subprocess.CompletedProcess(list(argv), status, out, err)
 
-    def become(
-        self, argv: Sequence[str], seconds: float, *, lifeline: bool
-    ) -> subprocess.Popen[bytes]:
-        """Become a command, and return the process here: its streams are then the command's.
+    def start(
+        self, argv: Sequence[str], seconds: float, when_ended: Callable[[int], None]
+    ) -> ShellCommand:
+        """Start a command; `when_ended` gets its status as soon as this shell can run another.
 
-        With `lifeline`, the command keeps standard input. Raises like `run`.
+        Raises like `run`.
         """
         self._wait_until_it_answers(_Limit(argv, seconds))
-        text = _line("exec", argv, "" if lifeline else "</dev/null")
-        while text:
-            text = text[self._written(text) :]
-        if not lifeline:
-            _open(self._process.stdin).close()
-            self._process.stdin = None
+        self._write(_line("rocelab_run", argv))
+        return ShellCommand(argv, self._process, self._mark.encode(), when_ended)
+
+    def become(self, argv: Sequence[str], seconds: float) -> subprocess.Popen[bytes]:
+        """Become a command, and return the process here: its streams are then the command's.
+
+        Raises like `run`.
+        """
+        self._wait_until_it_answers(_Limit(argv, seconds))
+        self._write(_line("exec", argv))
         return self._process
 
     def close(self) -> None:
@@ -127,6 +133,10 @@ class WaitingShell:
                     status, printed = int(ended[1]), bytes(out[: ended.start()])
                     return status, printed, bytes(err[: -len(self._err_end)])
 
+    def _write(self, text: bytes) -> None:
+        while text:
+            text = text[self._written(text) :]
+
     def _written(self, text: bytes) -> int:
         """Send the beginning of `text`: what a pipe that is ready takes without blocking."""
         try:
@@ -143,12 +153,14 @@ class WaitingShell:
 class WaitingShells:
     """The shells of one user on one machine; several threads may use them."""
 
-    def __init__(self, login: Sequence[str]) -> None:
+    def __init__(self, login: Sequence[str], *, at_first: int = 2) -> None:
         """Start the first; the command line `login` runs sh(1) there."""
         self._login = tuple(login)
         self._lock = threading.Lock()
         self._closed = False
-        self._waiting = [WaitingShell(self._login) for _ in range(_AT_FIRST)]
+        self._waiting = [WaitingShell(self._login) for _ in range(at_first)]
+        # they also end with this process, but not without a warning
+        weakref.finalize(self, _close, self._waiting)
 
     def run(self, argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
         """Run a command to its end. Raises ShellEndedError, subprocess.TimeoutExpired."""
@@ -161,16 +173,31 @@ class WaitingShells:
         self._keep(shell)
         return done
 
-    def start(
-        self, argv: Sequence[str], seconds: float, *, lifeline: bool
-    ) -> subprocess.Popen[bytes]:
-        """Start a command and return its process here. Raises ShellEndedError, TimeoutExpired."""
-        shell = self._taken()
-        # the next command is not to wait for a login shell
-        if not self._waiting:
-            self._keep(WaitingShell(self._login))
+    def start(self, argv: Sequence[str], seconds: float) -> ShellCommand:
+        """Start a command, whose input is empty. Raises ShellEndedError, TimeoutExpired."""
+        shell = self._taken_for_long()
+
+        def ended(status: int) -> None:
+            # what a signal ended may have left others that still write
+            if status > _BY_A_SIGNAL:
+                shell.close()
+            else:
+                self._keep(shell)
+
         try:
-            return shell.become(argv, seconds, lifeline=lifeline)
+            return shell.start(argv, seconds, ended)
+        except BaseException:
+            shell.close()
+            raise
+
+    def become(self, argv: Sequence[str], seconds: float) -> subprocess.Popen[bytes]:
+        """Start a command that keeps standard input, and return its process here.
+
+        Raises ShellEndedError, TimeoutExpired.
+        """
+        shell = self._taken_for_long()
+        try:
+            return shell.become(argv, seconds)
         except BaseException:
             shell.close()
             raise
@@ -179,9 +206,16 @@ class WaitingShells:
         """End those that wait, and keep no more."""
         with self._lock:
             self._closed = True
-            waiting, self._waiting = self._waiting, []
-        for shell in waiting:
-            shell.close()
+            waiting = self._waiting.copy()
+            self._waiting.clear()
+        _close(waiting)
+
+    def _taken_for_long(self) -> WaitingShell:
+        shell = self._taken()
+        # the next command is not to wait for a login shell
+        if not self._waiting:
+            self._keep(WaitingShell(self._login))
+        return shell
 
     def _taken(self) -> WaitingShell:
         """Return the shell that has waited longest, or a new one."""
@@ -203,6 +237,11 @@ class WaitingShells:
             shell.close()
 
 
+def _close(shells: Iterable[WaitingShell]) -> None:
+    for shell in shells:
+        shell.close()
+
+
 class _Limit:
     """Seconds that a command may take; they stand still while this process is stopped."""
 
@@ -217,9 +256,9 @@ class _Limit:
         raise subprocess.TimeoutExpired(self._argv, self._seconds)
 
 
-def _line(by: str, argv: Sequence[str], *more: str) -> bytes:
+def _line(by: str, argv: Sequence[str]) -> bytes:
     """Return a command of the shell that has `by` run `argv`. Raises ValueError for a NUL."""
-    line = os.fsencode(" ".join((by, shlex.join(argv), *more)) + "\n")
+    line = os.fsencode(f"{by} {shlex.join(argv)}\n")
     if b"\0" in line:
         raise ValueError("embedded null byte")
     return line

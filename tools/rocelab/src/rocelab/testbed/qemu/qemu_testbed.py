@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,9 @@ class QemuTestbed:
             known_hosts=path / "known_hosts",
             configured=False,
         )
-        return SshNode(node.name, node.link, target, self.patience)
+        # a session costs an emulated machine more than most commands
+        waiting = replace(target, shells=target.waiting_shells(at_first=0))
+        return SshNode(node.name, node.link, waiting, self.patience)
 
     @property
     def nodes(self) -> Sequence[SshNode]:
