@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import NoReturn
 
 from rocelab.errors import CellError, StallError, TestbedError, TransientError
-from rocelab.measure import pinning
+from rocelab.measure import listening, pinning
 from rocelab.plans.benchmarks.file_copy import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.testbed.node import Completed, Node, Process
@@ -19,20 +20,6 @@ _LISTEN_TIMEOUT = 60
 _END_TIMEOUT = 60
 _TIMED_OUT = 124
 """The status that timeout(1) exits with."""
-# Reading /proc is ten times faster than ss(8). Columns: local address:port, remote address:port,
-# state (0A: listening).
-_LISTENS_BY_TCP = 'grep -qE ":$(printf %04X "$1") 0+:0000 0A " /proc/net/tcp /proc/net/tcp6'
-_LISTENS_BY_RDMA_CM = 'rdma resource show cm_id | grep -qE "state LISTEN .*:$1( |$)"'
-# The loop runs on the node, which takes one round trip instead of one per iteration. A server that
-# is missing for twenty iterations in a row has ended, or never started.
-_UNTIL_LISTENING = """
-missed=0
-until {}; do
-    if pgrep -x "$2" >/dev/null; then missed=0; else missed=$((missed + 1)); fi
-    [ "$missed" -lt 20 ] || exit 3
-    sleep 0.05
-done
-"""
 
 
 def run(
@@ -61,7 +48,7 @@ def run(
         done = _run_client(tool, job, client, timeout, keep, must_fail=must_fail)
         if done.returncode:
             process.kill()
-            keep("server", process.wait(timeout=_END_TIMEOUT))
+            keep("server", listening.own(process.wait(timeout=_END_TIMEOUT)))
             return done
         ended = _wait_for_end(process, tool, job, server)
         keep("server", ended)
@@ -112,7 +99,10 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 
     A server with a configuration file does that itself; for others setpriv(1) does.
     """
-    command = (*pinning.on(job.server.cpus), *tool.server_argv(job))
+    by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
+    by_rdma_cm = by_rdma_cm or job.retry_count is not None
+    server_argv = (*pinning.on(job.server.cpus), *tool.server_argv(job))
+    command = listening.saying(server_argv, job.tcp_port, by_rdma_cm=by_rdma_cm)
     if tool.transfer is None:
         return server.start(command)
     become: tuple[str, ...] = ()
@@ -123,35 +113,27 @@ def _start(tool: Tool, job: Job, server: Node) -> Process:
 
 
 def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) -> None:
-    by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
-    by_rdma_cm = by_rdma_cm or job.retry_count is not None
-    script = _UNTIL_LISTENING.format(_LISTENS_BY_RDMA_CM if by_rdma_cm else _LISTENS_BY_TCP)
-    port, program = str(job.tcp_port), PurePosixPath(tool.server_argv(job)[0]).name
-    waited = server.run(
-        ("timeout", str(_LISTEN_TIMEOUT), "sh", "-c", script, "sh", port, program),
-        timeout=_LISTEN_TIMEOUT + 60,
-        check=False,
-    )
-    if waited.returncode:
+    try:
+        listening.wait(process, timeout=_LISTEN_TIMEOUT)
+    except TestbedError:
         output = ""
         process.kill()
-        try:
-            ended = process.wait(timeout=5)
-            output = _tail(ended)
-        except TestbedError:
-            pass
+        with suppress(TestbedError):
+            output = _tail(listening.own(process.wait(timeout=5)))
+        server.run(("true",))  # a node that has died says so
+        program = PurePosixPath(tool.server_argv(job)[0]).name
         raise CellError(
             f"{job.test.program}: the server on {server.name} never listened on {job.tcp_port}",
             cause=output or "it hangs, or another program uses the port",
             action=f"Start it by hand: `rocelab ssh {server.name} {program} …`.",
-        )
+        ) from None
 
 
 def _wait_for_end(process: Process, tool: Tool, job: Job, server: Node) -> Completed:
     if tool.transfer:
         process.kill()  # file servers wait for the next client
     try:
-        return process.wait(timeout=_END_TIMEOUT)
+        return listening.own(process.wait(timeout=_END_TIMEOUT))
     except TestbedError as error:
         raise CellError(
             f"{job.test.program}: the server on {server.name} did not end after its client",
