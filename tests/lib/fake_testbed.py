@@ -19,7 +19,7 @@ from rocelab.errors import TestbedError
 from rocelab.plans.catalog import Transport
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.interface import Captured
-from rocelab.testbed.node import Completed, DataLink
+from rocelab.testbed.node import Completed, DataLink, Printed
 
 DATA = Path(__file__).parents[1] / "unit" / "data"
 QPERF = (DATA / "qperf-0.4.11-tcp_lat-64.txt").read_text()
@@ -66,6 +66,10 @@ class FakeProcess:
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
         return needle
 
+    def take(self, is_whole: Callable[[Printed], bool], *, timeout: float) -> Printed:
+        """A probe is ready, and says no more."""
+        return Printed("", f"{self.argv[0]}: ready\n")
+
     def interrupt(self) -> None:
         pass
 
@@ -92,6 +96,10 @@ class FakeNode:
     sent: int = 0
     received: int = 0
     has_root: bool = True
+
+    @property
+    def root(self) -> FakeNode:
+        return self
 
     @property
     def link(self) -> DataLink:

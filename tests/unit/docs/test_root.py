@@ -16,7 +16,7 @@ _NAMED = {
     "<installed>": {"sh"},
     "<words>": {"sh"},
     "<asked>": {"devlink"},
-    "<command>": {"rxecpu"},
+    "<command>": {"rxestat", "rxedump", "rxecpu"},
     "<TAP>": {"linktap"},
     "<add>": {"rdma"},
     # a server that drops root on its own, or one that setpriv(1) starts without it

@@ -14,7 +14,9 @@ import pytest
 from fake_testbed import MESSAGES, PERFTEST, FakeTestbed
 from rocelab import metrics, units
 from rocelab.accelerators import ACCELERATORS
-from rocelab.measure import pair_step, runner
+from rocelab.measure import runner
+from rocelab.measure.probes import watched
+from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Plan
 from rocelab.record import read
@@ -48,11 +50,17 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     folders: list[str] = []
 
     @contextmanager
-    def rxestat(_nodes: Sequence[Node], _devices: Sequence[str], folder: Path) -> Iterator[None]:
+    def rxestat(
+        _probes: LoadedProbes,
+        _nodes: Sequence[Node],
+        _devices: Sequence[str],
+        _watched: Sequence[Watch],
+        folder: Path,
+    ) -> Iterator[None]:
         folders.append(folder.name)
         yield
 
-    monkeypatch.setattr(pair_step.run_rxestat, "rxestat", rxestat)
+    monkeypatch.setattr(watched.run_rxestat, "rxestat", rxestat)
     return folders
 
 

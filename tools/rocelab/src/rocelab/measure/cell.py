@@ -22,7 +22,7 @@ from rocelab.measure import pair_step
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pace import Pace
 from rocelab.measure.pair_step import ProofError
-from rocelab.measure.probes.probe_process import ProbeError
+from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.measure.rig import Rig
 from rocelab.plans.catalog import Probe
 from rocelab.plans.forecast import TIMED_TOOLS

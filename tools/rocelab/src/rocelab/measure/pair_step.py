@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,13 @@ from rocelab.measure import (
     witness,
 )
 from rocelab.measure.counters import Counters
-from rocelab.measure.probes import driver_events, run_rxecpu, run_rxedump, run_rxestat
-from rocelab.measure.probes.probe_process import ProbeError
+from rocelab.measure.probes import driver_events
+from rocelab.measure.probes.probe_session import ProbeError
+from rocelab.measure.probes.watched import watched
 from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job, Measurement, Tool, Value
-from rocelab.plans.catalog import STACKS, Probe
 from rocelab.plans.plan import Cell
 from rocelab.record import layout, rxestat_document
 from rocelab.testbed.node import Completed, Node
@@ -132,10 +132,12 @@ def measure(
             fault_step.faulty(rig, cell, ends[1].device) as link,
             driver_events.recorded(rig.nodes, into, cell.benchmark.faults),
             rig.testbed.capture(capture, snaplen=kept) as captured,
-            observed(
-                rig, [end.device for end in ends], into, observe if cell.transport.is_rxe else ()
+            watched(
+                *(rig.probes, rig.nodes, cell.transport, [end.device for end in ends]),
+                (tool.client(job), tool.server_argv(job)),
+                into,
+                observe,
             ),
-            timed(rig, (tool.client(job), tool.server_argv(job)), into, observe),
             rig.one_clock(),
         ):
             must_fail = cell.benchmark.ends_with_error
@@ -224,35 +226,6 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
         return
     with file_server.prepared(tool.transfer, job, cell.transport, *nodes) as ready:
         yield ready
-
-
-@contextmanager
-def observed(
-    rig: Rig, devices: Sequence[str], folder: Path, observe: Sequence[str]
-) -> Iterator[None]:
-    """Run rxestat and rxedump if `observe` names them; `devices[i]` is the device of node i."""
-    with ExitStack() as stack:
-        if Probe.RXESTAT in observe:
-            stack.enter_context(run_rxestat.rxestat(rig.nodes, devices, folder))
-        if Probe.RXEDUMP in observe:
-            stack.enter_context(run_rxedump.rxedump(rig.nodes, devices, folder))
-        yield
-
-
-@contextmanager
-def timed(
-    rig: Rig, commands: Sequence[Sequence[str]], folder: Path, observe: Sequence[str]
-) -> Iterator[None]:
-    """Run rxecpu if `observe` names it, around the benchmark alone, whose `commands` it looks for.
-
-    The other probes attach before it and end after it.
-    """
-    if Probe.RXECPU not in observe:
-        yield
-        return
-    programs = sorted({Path(argv[0]).name for argv in commands if argv})
-    with run_rxecpu.rxecpu(rig.nodes, programs, folder, stacks=STACKS in observe):
-        yield
 
 
 def probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:

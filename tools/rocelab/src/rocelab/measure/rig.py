@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from rocelab.errors import CellError, TestbedError
 from rocelab.measure import counters, pinning
 from rocelab.measure.counters import Counters
+from rocelab.measure.probes.loaded_probes import LoadedProbes
 from rocelab.plans.benchmarks.mpi.recipe import Place
 from rocelab.plans.benchmarks.tool import End
 from rocelab.plans.catalog import TRANSPORTS, Transport
@@ -45,9 +46,18 @@ class Rig:
     """What is measured, and so whose counters are read."""
     pinned: bool = False
     """Whether processes keep to their adapter's NUMA node."""
+    probes: LoadedProbes | None = None
+    """Those that stay loaded for all steps; None: each step loads its own."""
 
     @classmethod
-    def on(cls, testbed: Testbed, link: LinkPlan = UNSHAPED, *, pinned: bool = False) -> Rig:
+    def on(
+        cls,
+        testbed: Testbed,
+        link: LinkPlan = UNSHAPED,
+        *,
+        pinned: bool = False,
+        probes: LoadedProbes | None = None,
+    ) -> Rig:
         """Make a rig of a testbed's nodes, the client first, then the server.
 
         Raises TestbedError.
@@ -61,7 +71,7 @@ class Rig:
         nodes = tuple(testbed.nodes)
         ports = tuple(at_once(verbs_ports.find, nodes))
         numbers = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + _PORTS))
-        return cls(testbed, nodes, ports, numbers, link, pinned=pinned)
+        return cls(testbed, nodes, ports, numbers, link, pinned=pinned, probes=probes)
 
     def first(self, count: int, transport: Transport) -> Rig:
         """Return a rig of the first `count` nodes for cells over `transport`.
@@ -76,7 +86,8 @@ class Rig:
             )
         rig, over = self, self.testbed.over(transport)
         if over is not self.testbed:
-            rig = replace(Rig.on(over, self.link, pinned=self.pinned), tcp_ports=self.tcp_ports)
+            rig = Rig.on(over, self.link, pinned=self.pinned, probes=self.probes)
+            rig = replace(rig, tcp_ports=self.tcp_ports)
         return replace(rig, nodes=rig.nodes[:count], ports=rig.ports[:count], transport=transport)
 
     def ends(self, transport: Transport) -> tuple[End, End]:

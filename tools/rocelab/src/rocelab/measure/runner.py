@@ -17,6 +17,8 @@ from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
 from rocelab.measure.mpi import optional_suites
 from rocelab.measure.pace import Pace
+from rocelab.measure.probes.loaded_probes import LoadedProbes
+from rocelab.measure.probes.programs import programs_of
 from rocelab.measure.progress import Estimate, Progress, Silent
 from rocelab.measure.rig import Rig
 from rocelab.plans.plan import Cell, Plan
@@ -186,8 +188,8 @@ class _Run:
     ) -> RocelabError | None:
         """Run cells and remove them from `left`; stop and return the error when a node dies."""
         link = self._plan.testbed.link
-        with shaped(testbed.nodes, link):
-            rig = Rig.on(testbed, link, pinned=self._plan.testbed.is_pinned)
+        with shaped(testbed.nodes, link), LoadedProbes(programs_of(cells)) as probes:
+            rig = Rig.on(testbed, link, pinned=self._plan.testbed.is_pinned, probes=probes)
             while left:
                 cell = left.pop(0)
                 self._progress.cell_started(cell, number=cells.index(cell) + 1)

@@ -12,7 +12,8 @@ from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.measure import snaplen, transport_proof, witness
 from rocelab.measure.mpi import launch, neighbours
-from rocelab.measure.pair_step import Step, observed, probed, timed
+from rocelab.measure.pair_step import Step, probed
+from rocelab.measure.probes.watched import watched
 from rocelab.measure.rig import Rig
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.recipe import Place
@@ -93,13 +94,12 @@ def measure(
         before = rig.counters()
         with (
             rig.testbed.capture(capture, snaplen=kept) as captured,
-            observed(
-                rig,
-                [place.device for place in places],
+            watched(
+                *(rig.probes, rig.nodes, cell.transport, [place.device for place in places]),
+                (program,),
                 into,
-                observe if cell.transport.is_rxe else (),
+                observe,
             ),
-            timed(rig, (program,), into, observe),
         ):
             launch.run(
                 program,

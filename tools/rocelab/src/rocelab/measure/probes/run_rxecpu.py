@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run rxecpu on every machine during one step (docs/formats/rxecpu.md)."""
+"""Have rxecpu watch every machine during one step (docs/formats/rxecpu.md)."""
 
 from __future__ import annotations
 
@@ -8,49 +8,59 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.errors import CellError
-from rocelab.measure.probes.probe_process import ProbeError, attached
+from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.record import folded_stacks
 from rocelab.record import rxecpu_document as cpu
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machine_of, machines
+from rocelab.testbed.node.parallel import at_once
 
 _INTERVAL_MS = 100
 
 
+def watches(nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = False) -> list[Watch]:
+    """Return what to run. `programs` are the names of the benchmark's processes."""
+    options = ("--json", "--interval", str(_INTERVAL_MS), "--comm", ",".join(programs))
+    return [
+        Watch(
+            machine,
+            ("rxecpu", *options, "--node", _name(machine, nodes)),
+            file=_remote(_name(machine, nodes)) if stacks else "",
+        )
+        for machine in machines(nodes)
+    ]
+
+
 @contextmanager
 def rxecpu(
-    nodes: Sequence[Node], programs: Sequence[str], folder: Path, *, stacks: bool = False
+    probes: LoadedProbes, nodes: Sequence[Node], watched: Sequence[Watch], folder: Path
 ) -> Iterator[None]:
     """Measure the CPU time of the nodes; on exit, write it to `rxecpu.<node>.json`.
 
-    With `stacks`, their folded stacks are in `rxecpu.<node>.folded`.
-
-    `programs` are the names of the benchmark's processes. Nodes on one machine share its
-    processors and one document, `rxecpu.<node>+<node>.json`. Raises ProbeError.
+    Where they write stacks, these are then in `rxecpu.<node>.folded`. Nodes on one machine share
+    its processors and one document, `rxecpu.<node>+<node>.json`. Raises ProbeError.
     """
-    shared = [
-        "+".join(node.name for node in nodes if machine_of(node) is machine)
-        for machine in machines(nodes)
-    ]
-    command = ("rxecpu", "--json", "--interval", str(_INTERVAL_MS), "--comm", ",".join(programs))
-    processes = [
-        machine.root.start(
-            (*command, "--node", name, *(("--stacks", _remote(name)) if stacks else ()))
-        )
-        for machine, name in zip(machines(nodes), shared, strict=True)
-    ]
-    with attached("rxecpu", processes) as results:
+    with probes.window(watched) as printed:
         yield
-    for name, done in zip(shared, results, strict=True):
-        (folder / cpu.file_name(name)).write_text(done.stdout, "utf-8")
+    for watch, said in zip(watched, printed, strict=True):
+        name = _name(watch.machine, nodes)
+        (folder / cpu.file_name(name)).write_text(said.stdout, "utf-8")
         try:
-            cpu.parse_text(done.stdout)
+            cpu.parse_text(said.stdout)
         except CellError as error:
             raise ProbeError(f"rxecpu on {name}: {error.what}", cause=error.cause) from error
-    if stacks:
-        for machine, name in zip(machines(nodes), shared, strict=True):
-            machine.root.get(_remote(name), folder / folded_stacks.file_name(name))
-            machine.root.run(["rm", "-f", _remote(name)])
+
+    def fetch(watch: Watch) -> None:
+        into = folder / folded_stacks.file_name(_name(watch.machine, nodes))
+        watch.machine.root.get(watch.file, into)
+        watch.machine.root.run(["rm", "-f", watch.file])
+
+    at_once(fetch, [watch for watch in watched if watch.file])
+
+
+def _name(machine: Node, nodes: Sequence[Node]) -> str:
+    return "+".join(node.name for node in nodes if machine_of(node) is machine)
 
 
 def _remote(name: str) -> str:

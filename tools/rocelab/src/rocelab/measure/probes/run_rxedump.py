@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run rxedump on every node during one step (docs/formats/rxedump.md)."""
+"""Have rxedump watch every node during one step (docs/formats/rxedump.md)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,46 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocelab.measure.probes.probe_process import attached
+from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
 from rocelab.record import layout
-from rocelab.testbed.node import Node, Process
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machine_of
 from rocelab.testbed.node.parallel import at_once
 
 
+def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
+    """Return what to run, to record the packets of `devices[i]` on `nodes[i]`."""
+    return [
+        Watch(
+            machine_of(node),
+            ("rxedump", "--device", device, "--node", node.name),
+            of=node.name,
+            file=_remote_path(node),
+            reports=False,
+        )
+        for node, device in zip(nodes, devices, strict=True)
+    ]
+
+
 @contextmanager
-def rxedump(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iterator[None]:
-    """Record the packets of `devices[i]` on `nodes[i]`; on exit, fetch them as `<node>.pcapng`.
+def rxedump(
+    probes: LoadedProbes, nodes: Sequence[Node], watched: Sequence[Watch], folder: Path
+) -> Iterator[None]:
+    """Record the packets of the nodes; on exit, fetch them as `<node>.pcapng`.
 
     `rxedump.<node>.err` has the summary that rxedump prints at its end, with the number of lost
-    records. Raises ProbeError when one does not attach or fails.
+    records. Raises ProbeError.
     """
-    processes = [_start(node, device) for node, device in zip(nodes, devices, strict=True)]
-    with attached("rxedump", processes) as results:
+    with probes.window(watched) as printed:
         yield
-    for node, done in zip(nodes, results, strict=True):
-        (folder / layout.errors(f"rxedump.{node.name}")).write_text(done.stderr, "utf-8")
+    for node, said in zip(nodes, printed, strict=True):
+        (folder / layout.errors(f"rxedump.{node.name}")).write_text(said.stderr, "utf-8")
     at_once(lambda node: _fetch(node, folder), nodes)
 
 
 def _remote_path(node: Node) -> str:
     # nodes may share a machine
     return f"/tmp/rocelab-dump.{node.name}.pcapng"  # noqa: S108 -- on the node, which is ours
-
-
-def _start(node: Node, device: str) -> Process:
-    words = ("--write", _remote_path(node), "--device", device, "--node", node.name)
-    return node.root.start(("rxedump", *words))
 
 
 def _fetch(node: Node, folder: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run rxestat on all nodes during one step (docs/formats/rxestat.md)."""
+"""Have rxestat watch all nodes during one step (docs/formats/rxestat.md)."""
 
 from __future__ import annotations
 
@@ -9,51 +9,58 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.errors import CellError
-from rocelab.measure.probes.probe_process import ProbeError, attached
+from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.record import rxestat_document as stages
-from rocelab.testbed.node import Completed, Node, Process
+from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machine_of, machines
 
 
-@contextmanager
-def rxestat(nodes: Sequence[Node], devices: Sequence[str], folder: Path) -> Iterator[None]:
-    """Observe `devices[i]` on `nodes[i]` while the context lasts; on exit, write the JSON files.
+def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
+    """Return what to run, to observe `devices[i]` on `nodes[i]`.
 
     Nodes on one machine share one rxestat, because the cost of a second one would be part of the
-    stages that the first one measures. Raises ProbeError when a probe does not attach or does not
-    write its result.
+    stages that the first one measures. It filters by one device, or not at all. Reports show the
+    stage xmit.
     """
-    watched = [
-        {
-            node.name: device
-            for node, device in zip(nodes, devices, strict=True)
-            if machine_of(node) is machine
-        }
-        for machine in machines(nodes)
-    ]
-    processes = [
-        _start(machine, names) for machine, names in zip(machines(nodes), watched, strict=True)
-    ]
-    with attached("rxestat", processes) as results:
+    found = []
+    for machine in machines(nodes):
+        watched = _watched(machine, nodes, devices)
+        device = ("--device", *watched.values()) if len(watched) == 1 else ()
+        argv = ("rxestat", "--json", "--xmit", "--node", "+".join(watched), *device)
+        found.append(Watch(machine, argv))
+    return found
+
+
+@contextmanager
+def rxestat(
+    probes: LoadedProbes,
+    nodes: Sequence[Node],
+    devices: Sequence[str],
+    watched: Sequence[Watch],
+    folder: Path,
+) -> Iterator[None]:
+    """Observe the nodes while the context lasts; on exit, write the JSON files.
+
+    Raises ProbeError when a probe does not attach or does not write its result.
+    """
+    with probes.window(watched) as printed:
         yield
-    for names, result in zip(watched, results, strict=True):
+    for watch, said in zip(watched, printed, strict=True):
+        names = _watched(watch.machine, nodes, devices)
         for name, device in names.items():
-            _save(result, name, device, folder, shared=len(names) > 1)
+            _save(said.stdout, name, device, folder, shared=len(names) > 1)
 
 
-def _start(machine: Node, watched: Mapping[str, str]) -> Process:
-    """Start rxestat for these devices by node. It filters by one device, or not at all.
-
-    Reports show the stage xmit.
-    """
-    names = "+".join(watched)
-    device = ("--device", *watched.values()) if len(watched) == 1 else ()
-    return machine.root.start(("rxestat", "--json", "--xmit", "--node", names, *device))
+def _watched(machine: Node, nodes: Sequence[Node], devices: Sequence[str]) -> Mapping[str, str]:
+    """The devices on a machine, by node."""
+    both = zip(nodes, devices, strict=True)
+    return {node.name: device for node, device in both if machine_of(node) is machine}
 
 
-def _save(done: Completed, node: str, device: str, folder: Path, *, shared: bool) -> None:
+def _save(document: str, node: str, device: str, folder: Path, *, shared: bool) -> None:
     try:
-        text = _part(done.stdout, node, device) if shared else done.stdout
+        text = _part(document, node, device) if shared else document
         (folder / stages.file_name(node)).write_text(text, "utf-8")
         stages.parse_text(text)
     except CellError as error:

@@ -9,16 +9,16 @@ import shlex
 import shutil
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
 from rocelab.testbed.node.awake import LocalProcess
-from rocelab.testbed.node.interface import MARK, Completed, DataLink
+from rocelab.testbed.node.interface import MARK, Completed, DataLink, Printed
 
 # Marks the command, prints its PID, so that we can signal it, then execs it. Once rocelab is dead
 # the shell cannot print, so it ends; until then the lease finds it by its mark.
@@ -31,6 +31,9 @@ _PROCESS_STATE = (
 _STALLED = 60
 """Seconds after which a copy that did not grow is given up."""
 _WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
+
+
+_T = TypeVar("_T")
 
 
 class Connection(Protocol):
@@ -66,8 +69,8 @@ class CommandProcess:
     def __init__(self, node: CommandNode, argv: Sequence[str], *, lifeline: bool = False) -> None:
         self._node = node
         self._argv = tuple(argv)
-        self._lines: list[str] = []
-        self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._lines: list[tuple[str, str]] = []
+        """The stream of each, and itself."""
         self._changed = threading.Condition()
         self._open = 2
         self._pid = 0
@@ -84,8 +87,7 @@ class CommandProcess:
                     if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
                         self._pid = int(line.split()[1])
                     elif name == "stdout" or not self._node.connection.noise(line):
-                        self._text[name].append(line)
-                        self._lines.append(line.rstrip("\n"))
+                        self._lines.append((name, line))
                     self._changed.notify_all()
         with self._changed:
             self._open -= 1
@@ -95,31 +97,55 @@ class CommandProcess:
         return f"`{shlex.join(self._argv)}` on {self._node.name}"
 
     def _tail(self) -> str:
-        return "\n".join(self._lines[-5:]) or "it printed nothing"
+        return "\n".join(line.rstrip("\n") for _, line in self._lines[-5:]) or "it printed nothing"
+
+    def _text(self, stream: str) -> str:
+        return "".join(line for name, line in self._lines if name == stream)
+
+    def _printed(self) -> Printed:
+        return Printed(self._text("stdout"), self._text("stderr"))
 
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
         """Return the first line with `needle`; see rocelab.testbed.node.interface.Process."""
+        seen = 0
+
+        def with_it() -> str | None:
+            nonlocal seen
+            lines, seen = self._lines[seen:], len(self._lines)
+            return next((line.rstrip("\n") for _, line in lines if needle in line), None)
+
+        with self._changed:
+            return self._awaited(with_it, repr(needle), timeout)
+
+    def take(self, is_whole: Callable[[Printed], bool], *, timeout: float) -> Printed:
+        """Return and forget what it has printed; see rocelab.testbed.node.interface.Process."""
+
+        def whole() -> Printed | None:
+            printed = self._printed()
+            return printed if is_whole(printed) else None
+
+        with self._changed:
+            printed = self._awaited(whole, "what was asked for", timeout)
+            self._lines.clear()
+            return printed
+
+    def _awaited(self, found: Callable[[], _T | None], what: str, timeout: float) -> _T:
+        """Wait until `found` finds something in what was printed."""
         timeout *= self._node.patience
         limit = awake.slices(timeout)
-        seen = 0
-        with self._changed:
-            while True:
-                for line in self._lines[seen:]:
-                    if needle in line:
-                        return line
-                seen = len(self._lines)
-                if not self._open:
-                    raise TestbedError(
-                        f"{self._describe()} ended before it printed {needle!r}",
-                        cause=self._tail(),
-                    )
-                length = next(limit, None)
-                if length is None:
-                    raise TestbedError(
-                        f"{self._describe()} did not print {needle!r} within {timeout:.0f} s",
-                        cause=self._tail(),
-                    )
-                self._changed.wait(length)
+        while (done := found()) is None:
+            if not self._open:
+                raise TestbedError(
+                    f"{self._describe()} ended before it printed {what}", cause=self._tail()
+                )
+            length = next(limit, None)
+            if length is None:
+                raise TestbedError(
+                    f"{self._describe()} did not print {what} within {timeout:.0f} s",
+                    cause=self._tail(),
+                )
+            self._changed.wait(length)
+        return done
 
     def _state(self) -> str:
         """Describe what the command is doing on the node, if the node still answers."""
@@ -172,9 +198,7 @@ class CommandProcess:
             ) from None
         with self._changed:
             self._changed.wait_for(lambda: not self._open, timeout=10)
-            return Completed(
-                self._argv, status, "".join(self._text["stdout"]), "".join(self._text["stderr"])
-            )
+            return Completed(self._argv, status, self._text("stdout"), self._text("stderr"))
 
     def kill(self) -> None:
         """Kill the command, on the node and here."""

@@ -7,7 +7,7 @@ become a command.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,14 @@ class Completed:
 
     argv: tuple[str, ...]
     returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command printed within some time."""
+
     stdout: str
     stderr: str
 
@@ -49,6 +57,12 @@ class Process(Protocol):
         """Return the first line of stdout or stderr, past or future, that contains `needle`.
 
         Raises TestbedError when the command ends or `timeout` seconds pass without such a line.
+        """
+
+    def take(self, is_whole: Callable[[Printed], bool], *, timeout: float) -> Printed:
+        """Return what it has printed that no earlier call returned, once that `is_whole`.
+
+        Raises TestbedError as `wait_for_line` does, which no longer finds what this returned.
         """
 
     def interrupt(self) -> None:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The probes that a run has loaded: each once on each machine, for all of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+
+from rocelab.measure.probes.probe_session import ProbeSession
+from rocelab.testbed.node import Node, Printed
+from rocelab.testbed.node.parallel import at_once
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a probe does in a window on a machine."""
+
+    machine: Node
+    argv: tuple[str, ...]
+    """The probe and its options, which last as long as it is loaded."""
+    of: str = ""
+    """The node, where one machine has a probe for each of its nodes."""
+    file: str = ""
+    """Where on the machine it writes the window."""
+    reports: bool = True
+    """Whether it reports on standard output."""
+
+
+class LoadedProbes:
+    """Probes are loaded when first needed; all end with the context."""
+
+    def __init__(self, programs: Sequence[str] = ()) -> None:
+        """`programs`: names of the processes that are a benchmark in any step to come."""
+        self.programs = tuple(programs)
+        self._sessions: dict[tuple[str, str, str], ProbeSession] = {}
+
+    def __enter__(self) -> LoadedProbes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all: they hold the driver."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        at_once(lambda session: session.close(), sessions)
+
+    def load(self, watches: Sequence[Watch]) -> list[ProbeSession]:
+        """Load what is not loaded yet; return the sessions. Raises ProbeError."""
+        sessions, new = [], []
+        for watch in watches:
+            key = (watch.machine.name, watch.argv[0], watch.of)
+            session = self._sessions.get(key)
+            if session is None or session.argv != watch.argv:
+                if session is not None:
+                    session.close()
+                self._sessions[key] = session = ProbeSession(watch.machine, watch.argv)
+                new.append(session)
+            sessions.append(session)
+        try:
+            at_once(lambda session: session.ready(), new)
+        except BaseException:
+            self.close()
+            raise
+        return sessions
+
+    @contextmanager
+    def window(self, watches: Sequence[Watch]) -> Iterator[list[Printed]]:
+        """Have probes watch while the context lasts.
+
+        Yields a list that has what they printed, in order, once the context has ended without an
+        error. After one, all are loaded again for the next window. Raises ProbeError.
+        """
+        printed: list[Printed] = []
+        both = list(zip(self.load(watches), watches, strict=True))
+        try:
+            at_once(lambda each: each[0].begin(each[1].file), both)
+            yield printed
+            printed += at_once(lambda each: each[0].end(reports=each[1].reports), both)
+        except BaseException:
+            self.close()
+            raise

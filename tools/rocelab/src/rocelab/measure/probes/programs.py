@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names of the processes that a plan's cells run, which rxecpu takes for the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rocelab.measure.mpi import mpi_step
+from rocelab.measure.pair_step import job_of
+from rocelab.plans.benchmarks.mpi.suites import SUITES
+from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.plan import Cell
+
+_MOST = 64
+"""As many names as rxecpu takes (docs/man/rxecpu.8.md)."""
+
+
+def programs_of(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Return the names in all cells; none if they are too many for one rxecpu."""
+    found = sorted({name for cell in cells for name in _of(cell)})
+    return tuple(found) if len(found) <= _MOST else ()
+
+
+def _of(cell: Cell) -> Iterator[str]:
+    size = cell.benchmark.sizes[0]
+    if cell.benchmark.mpi is not None:
+        yield from SUITES[cell.test.tool].programs(mpi_step.job_of(cell, (size,)))
+        return
+    tool, job = TOOLS[cell.test.tool], job_of(cell, size)
+    for argv in (tool.client(job), tool.server_argv(job)):
+        if argv:
+            yield Path(argv[0]).name
