@@ -114,6 +114,7 @@ class FakeNode:
         stdin: str | None = None,
     ) -> Completed:
         self.bed.check_alive()
+        self.bed.commands.append(tuple(argv))
         return Completed(tuple(argv), *self._answer(tuple(argv)), "")
 
     def start(self, argv: Sequence[str], *, lifeline: bool = False) -> FakeProcess:
@@ -166,6 +167,8 @@ class FakeTestbed:
     kernel: str = "test"
     on_client: Callable[[FakeTestbed, tuple[str, ...]], str | None] | None = None
     clients: list[tuple[str, ...]] = field(default_factory=list)
+    commands: list[tuple[str, ...]] = field(default_factory=list)
+    """All that ran to their ends, on either node."""
     started: list[FakeProcess] = field(default_factory=list)
     frames: list[tuple[bytes, int]] = field(default_factory=list)
     segments: int = 0

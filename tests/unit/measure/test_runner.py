@@ -615,3 +615,21 @@ def test_interrupted_at_any_line(tmp_path: Path) -> None:
             assert RunFolder(path).meta()["status"] in allowed
             resumed = runner.run(PLAN, FakeTestbed(), out, resume=path)
             assert (resumed.exit_code, resumed.ok) == (ExitCode.OK, len(CELLS))
+
+
+def test_nodes_are_asked_for_their_addresses_once(tmp_path: Path) -> None:
+    """In a run; and again after a cell that failed, as their devices may be others then."""
+
+    def fails_once(bed: FakeTestbed, argv: tuple[str, ...]) -> str | None:
+        begun = sum("ib_send_bw" in each for each in bed.clients)
+        # the first one warms up
+        return "nonsense" if "ib_send_bw" in argv and begun == 2 else None
+
+    beds = {name: FakeTestbed(on_client=each) for name, each in (("a", None), ("b", fails_once))}
+    for name, bed in beds.items():
+        runner.run(PLAN, bed, tmp_path / name)
+    asked = {
+        name: sum(any("gid_attrs/types" in word for word in argv) for argv in bed.commands)
+        for name, bed in beds.items()
+    }
+    assert asked == {"a": 2, "b": 4}

@@ -114,6 +114,8 @@ def measure(
         error, died = _unless_dead(rig.testbed, caught)
     except TestbedError as caught:
         error, died = _post_mortem(rig.testbed, caught)
+    if error is not None:
+        rig.forget()
     record = {
         "cell": cell.name,
         "tool": cell.benchmark.tool,

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rocelab.errors import CellError, TestbedError
 from rocelab.measure import counters, pinning
@@ -31,6 +31,17 @@ _FIRST_PORT, _PORTS = 18515, 1000
 meets a stale server."""
 
 
+@dataclass
+class Known:
+    """What nodes have said and need not be asked again, by transport."""
+
+    rigs: dict[str, Rig] = field(default_factory=dict)
+    """Of transports with other interfaces."""
+    ends: dict[str, tuple[End, End]] = field(default_factory=dict)
+    places: dict[tuple[str, int], list[Place]] = field(default_factory=dict)
+    """Also by the number of nodes."""
+
+
 @dataclass(frozen=True)
 class Rig:
     """Nodes ready to measure: client, server and, for MPI, possibly more."""
@@ -48,6 +59,7 @@ class Rig:
     """Whether processes keep to their adapter's NUMA node."""
     probes: LoadedProbes | None = None
     """Those that stay loaded for all steps; None: each step loads its own."""
+    known: Known = field(default_factory=Known, compare=False, repr=False)
 
     @classmethod
     def on(
@@ -84,10 +96,11 @@ class Rig:
                 cause="the plan's ranks do not fit on the testbed's nodes",
                 action="Give the plan's testbed more nodes, or put more ranks on each.",
             )
-        rig, over = self, self.testbed.over(transport)
-        if over is not self.testbed:
+        rig = self.known.rigs.get(transport.name, self)
+        if rig is self and (over := self.testbed.over(transport)) is not self.testbed:
             rig = Rig.on(over, self.link, pinned=self.pinned, probes=self.probes)
-            rig = replace(rig, tcp_ports=self.tcp_ports)
+            rig = replace(rig, tcp_ports=self.tcp_ports, known=self.known)
+            self.known.rigs[transport.name] = rig
         return replace(rig, nodes=rig.nodes[:count], ports=rig.ports[:count], transport=transport)
 
     def ends(self, transport: Transport) -> tuple[End, End]:
@@ -97,8 +110,10 @@ class Rig:
             found = verbs.end(self.nodes[i], self.ports[i], transport)
             return replace(found, cpus=self._cpus(i, transport))
 
-        client, server = at_once(end, (0, 1))
-        return client, server
+        if transport.name not in self.known.ends:
+            client, server = at_once(end, (0, 1))
+            self.known.ends[transport.name] = client, server
+        return self.known.ends[transport.name]
 
     def places(self, transport: Transport) -> list[Place]:
         """Return what MPI needs to know of each node. Raises CellError."""
@@ -107,7 +122,16 @@ class Rig:
             found = verbs.place(self.nodes[i], self.ports[i], transport)
             return replace(found, cpus=self._cpus(i, transport))
 
-        return at_once(place, self._each)
+        key = transport.name, len(self.nodes)
+        if key not in self.known.places:
+            self.known.places[key] = at_once(place, self._each)
+        return self.known.places[key]
+
+    def forget(self) -> None:
+        """Have the nodes asked again: their devices may be others."""
+        self.known.rigs.clear()
+        self.known.ends.clear()
+        self.known.places.clear()
 
     def _cpus(self, i: int, transport: Transport) -> str:
         """The processors that a benchmark may use on a node; empty: all."""
