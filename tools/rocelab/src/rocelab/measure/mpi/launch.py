@@ -80,11 +80,15 @@ mkdir -p "${folder%/*}" || exit
 make "$folder"
 make "$2"
 shift 2
+cd "$folder" || exit
+programs=
 while [ "$#" -gt 0 ]; do
-	printf %s "$2" >"$folder/$1" || exit
-	case "$2" in '#!'*) chmod 0700 "$folder/$1" || exit ;; esac
+	printf %s "$2" >"$1" || exit
+	case "$2" in '#!'*) programs="$programs $1" ;; esac
 	shift 2
 done
+# names of ours, without blanks
+chmod 0700 $programs
 """
 
 Keep = Callable[[Completed], None]
