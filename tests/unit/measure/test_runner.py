@@ -160,6 +160,13 @@ def test_each_benchmark_is_warmed_up_once_per_transport(tmp_path: Path) -> None:
     assert [argv[argv.index("-n") + 1] for argv in short] == ["50", *["1000"] * 3]
 
 
+@pytest.mark.parametrize("accelerator", ["icount", "lockstep"])
+def test_what_counts_instructions_is_not_warmed_up(accelerator: str, tmp_path: Path) -> None:
+    bed = FakeTestbed(accelerator=accelerator)
+    runner.run(PLAN, bed, tmp_path)
+    assert len(bed.clients) == 6
+
+
 def test_each_server_has_its_own_port_and_ends(tmp_path: Path) -> None:
     bed = FakeTestbed()
     runner.run(PLAN, bed, tmp_path)

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
@@ -209,7 +210,7 @@ class _Run:
             part,
             observe=self._plan.observe,
             timing_pass=self._plan.timing_pass,
-            warm=kind not in self._warm,
+            warm=kind not in self._warm and not _counts(rig.testbed),
             pace=self._paces[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),
         )
@@ -273,6 +274,11 @@ class _Run:
         if record is None:
             return None
         return "ok" if record.get("status") == "ok" else "error"
+
+
+def _counts(testbed: Testbed) -> bool:
+    """Whether instructions are counted, which take no longer on a machine that is cold."""
+    return accelerators.of(testbed.accelerator).counts_instructions
 
 
 def _what_ended(interrupt: KeyboardInterrupt) -> str:
