@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench drivercheck lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest drivercheck lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -172,7 +172,7 @@ module-variants: image
 	@for variant in instrumented stock delay; do \
 		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
 
-probes: module mpibench drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
+probes: module mpibench perftest drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 
@@ -193,6 +193,10 @@ siw: image  ## soft iWARP for LINE's nodes, which Debian's kernels lack
 mpibench: image  ## MPI benchmarks for the nodes
 	@mkdir -p $(BUILD)/mpibench/$(LINE)
 	@$(call in_root,$(BUILD)/mpibench/$(LINE)) -C tools/mpibench O=/rocelab/build
+
+perftest: image  ## what spares emulated nodes perftest's spins
+	@mkdir -p $(BUILD)/perftest/$(LINE)
+	@$(call in_root,$(BUILD)/perftest/$(LINE)) -C tools/perftest O=/rocelab/build
 
 drivercheck: image  ## what `rocelab ab --check` runs on nodes
 	@mkdir -p $(BUILD)/drivercheck/$(LINE)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import NoReturn
@@ -31,6 +31,7 @@ def run(
     timeout: int,
     keep: Callable[[str, Completed], None] = lambda _name, _done: None,
     must_fail: bool = False,
+    environment: Sequence[str] = (),
 ) -> Completed:
     """Start the server, wait until it listens, run the client, and wait for the server to end.
 
@@ -38,14 +39,15 @@ def run(
     each process (`client`, `server`) as soon as it has ended, even if it failed, to save its
     output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
     TransientError when another try may do better, TestbedError when a node does not answer. With
-    `must_fail`, the client has to fail by itself, and the server is then killed.
+    `must_fail`, the client has to fail by itself, and the server is then killed. Both have the
+    variables `environment`, as `NAME=value`.
     """
     if tool.server is None:
-        return _run_client(tool, job, client, timeout, keep)
-    process = _start(tool, job, server)
+        return _run_client(tool, job, client, timeout, keep, environment)
+    process = _start(tool, job, server, environment)
     try:
         _wait_until_listening(process, tool, job, server)
-        done = _run_client(tool, job, client, timeout, keep, must_fail=must_fail)
+        done = _run_client(tool, job, client, timeout, keep, environment, must_fail=must_fail)
         if done.returncode:
             process.kill()
             keep("server", listening.own(process.wait(timeout=_END_TIMEOUT)))
@@ -75,12 +77,13 @@ def _run_client(
     client: Node,
     timeout: int,
     keep: Callable[[str, Completed], None],
+    environment: Sequence[str],
     *,
     must_fail: bool = False,
 ) -> Completed:
     # timeout(1) runs on the node, so that nothing keeps running there
     near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
-    limited = ("timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
+    limited = (*environment, "timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
     if found := tool.passing(done.returncode, done.stdout + done.stderr):
@@ -94,14 +97,15 @@ def _run_client(
     return done
 
 
-def _start(tool: Tool, job: Job, server: Node) -> Process:
+def _start(tool: Tool, job: Job, server: Node, environment: Sequence[str]) -> Process:
     """Start the server; file servers start as root and then drop to another user.
 
     A server with a configuration file does that itself; for others setpriv(1) does.
     """
     by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
     by_rdma_cm = by_rdma_cm or job.retry_count is not None
-    server_argv = (*pinning.on(job.server.cpus), *tool.server_argv(job))
+    within = ("env", *environment) if environment else ()
+    server_argv = (*within, *pinning.on(job.server.cpus), *tool.server_argv(job))
     command = listening.saying(server_argv, job.tcp_port, by_rdma_cm=by_rdma_cm)
     if tool.transfer is None:
         return server.start(command)

@@ -15,6 +15,7 @@ from rocelab.measure import (
     fault_step,
     file_server,
     pair,
+    quick_clock,
     remote_disk,
     snaplen,
     transport_proof,
@@ -121,6 +122,7 @@ def measure(
     tool = TOOLS[cell.test.tool]
     nodes = _pair(tool, cell, rig)
     capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
+    environment = quick_clock.environment(tool, rig.testbed.accelerator)
 
     def keep(end: str, done: Completed) -> None:
         (into / layout.output(end)).write_text(done.stdout, "utf-8")
@@ -141,7 +143,13 @@ def measure(
             rig.one_clock(),
         ):
             must_fail = cell.benchmark.ends_with_error
-            done = pair.run(tool, job, *nodes, timeout=timeout, keep=keep, must_fail=must_fail)
+            done = pair.run(
+                *(tool, job, *nodes),
+                timeout=timeout,
+                keep=keep,
+                must_fail=must_fail,
+                environment=environment,
+            )
             fault_step.drained(link, rig)
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
@@ -163,6 +171,7 @@ def measure(
         "size": size,
         "client": list(tool.client(job)),
         "server": list(tool.server_argv(job)),
+        **({"environment": list(environment)} if environment else {}),
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": results.path_mtu,
         **same,

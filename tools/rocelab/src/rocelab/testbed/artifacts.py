@@ -142,6 +142,11 @@ def mpibench(line: str = DEFAULT_LINE) -> Path:
     return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
 
 
+def quick_clock(line: str = DEFAULT_LINE) -> Path:
+    """Return what spares emulated nodes perftest's spins, built in the image of a kernel line."""
+    return _existing(build_dir() / "perftest" / line / "quick_clock.so", f"perftest LINE={line}")
+
+
 def check_program(name: str, line: str = DEFAULT_LINE) -> Path:
     """Return a program of tools/drivercheck, built in the image of a kernel line."""
     return _existing(build_dir() / "drivercheck" / line / name, f"drivercheck LINE={line}")
@@ -158,5 +163,5 @@ def lockstep() -> Path:
 
 
 def programs(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return the programs that are installed on every node: `PROBE_PROGRAMS` and mpibench."""
-    return [*probes(line), mpibench(line)]
+    """Return what is installed on every node: `PROBE_PROGRAMS`, mpibench and quick_clock.so."""
+    return [*probes(line), mpibench(line), quick_clock(line)]

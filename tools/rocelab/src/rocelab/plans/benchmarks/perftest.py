@@ -236,4 +236,4 @@ def _bandwidth(job: Job, row: list[str]) -> tuple[Value, ...]:
     return (Value(metrics.BANDWIDTH, kind, bandwidth, "bytes/s"), count, *used)
 
 
-PERFTEST = Tool(server, client, parse, passing=passing)
+PERFTEST = Tool(server, client, parse, passing=passing, times_its_clock=True)

@@ -128,6 +128,9 @@ class Tool:
     passing: Callable[[int, str], tuple[str, str] | None] = lambda _status, _said: None
     """Says of a client's exit status and output what failed and what to do, if that may pass."""
 
+    times_its_clock: bool = False
+    """Whether it compares its processor's clock with the time of day, as tools/perftest knows."""
+
     def server_argv(self, job: Job) -> Argv:
         """Return the server's command line; empty if the kernel serves."""
         return self.server(job) if self.server else ()
