@@ -223,6 +223,36 @@ def test_driver_loopback_is_not_the_wire(testbed: Testbed, tmp_path: Path) -> No
     assert "RoCE v2 frames on the wire" in outcome.record["error"]["what"]
 
 
+class ProbesAt(Silent):
+    """Notes which processes of probes a node has when a step begins."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.seen = [self.there()]
+
+    def there(self) -> list[str]:
+        return self.node.run(("pgrep", "-x", "rxestat|rxecpu"), check=False).stdout.split()
+
+    def step_started(self, cell: Cell, *, size: int) -> None:
+        self.seen.append(self.there())
+
+
+def test_probes_are_loaded_once_in_a_run(testbed: Testbed, tmp_path: Path) -> None:
+    """By its first step; the same ones watch all others, and none is left."""
+    asked = plan(benchmark("perftest", "send_bw", "[64, 256]"), probes='["rxestat", "rxecpu"]')
+    progress = ProbesAt(testbed.nodes[1])
+    outcome = runner.run(asked, testbed, tmp_path, progress=progress)
+    assert outcome.exit_code is ExitCode.OK, outcome
+    before, first, second = progress.seen
+    assert (before, first) == ([], [])
+    assert len(second) == 2
+    (cell,) = (outcome.path / "cells").iterdir()
+    for size in ("64", "256"):
+        documents = {path.name for path in (cell / size).glob("rxe*.json")}
+        assert documents == {f"{p}.{n}.json" for p in ("rxestat", "rxecpu") for n in ("n1", "n2")}
+    assert progress.there() == []
+
+
 def test_a_missing_program_is_a_cell_error(testbed: Testbed, tmp_path: Path) -> None:
     """Any unexpected output of a node is one clear error of one cell."""
     n2 = testbed.nodes[1]
