@@ -48,11 +48,8 @@ def number(value: float, digits: int = 3) -> str:
         return ABSENT
     if value == int(value):
         return grouped(int(value))
-    magnitude = math.floor(math.log10(abs(value)))
-    if float(f"{abs(value):.{digits - 1}e}") >= 10.0 ** (magnitude + 1):
-        magnitude += 1  # 0.9996 rounds to 1.00
-    decimals = max(0, digits - 1 - magnitude)
-    whole, _, fraction = f"{abs(value):.{min(decimals, 9)}f}".partition(".")
+    magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])  # 0 for 0.9996, which reads 1.00
+    whole, _, fraction = f"{abs(value):.{max(0, digits - 1 - magnitude)}f}".partition(".")
     text = grouped(int(whole)) + (f".{fraction}" if fraction else "")
     return MINUS + text if value < 0 else text
 
