@@ -49,6 +49,7 @@ fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZ
 	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
 
 test-long: develop probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
+	@$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile=free tests/unit
 	@$(BIN)/pytest -rA -m long
 
 # what runs on nodes of any kernel line; the rest does not depend on it

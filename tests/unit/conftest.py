@@ -10,9 +10,11 @@ from hypothesis import settings
 
 import tshark_plugin
 
-# examples have no time limit, which a busy machine would break
-settings.register_profile("rocelab", deadline=None)
-settings.load_profile("rocelab")
+# The same examples each time, so that no commit fails by chance; `make test-long` draws others
+# (--hypothesis-profile=free). None has a time limit, which a busy machine would break.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("free", deadline=None, max_examples=1000)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture
