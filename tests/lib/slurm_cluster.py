@@ -163,7 +163,7 @@ class Cluster:
         """The home of the user who is not root, the same on each machine."""
         return self.here / "home"
 
-    def wait_until(self, true: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_until(self, true: Callable[[], bool], seconds: float = 300) -> None:
         """Wait for something, and say with the logs if it does not come."""
         deadline = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < deadline:
@@ -173,7 +173,7 @@ class Cluster:
         said = "\n".join(path.read_text() for path in sorted((self.here / "log").glob("*")))
         raise AssertionError(f"the cluster did not come up:\n{said[-4000:]}")
 
-    def wait_for_idle(self, nodes: int, seconds: float = 60) -> None:
+    def wait_for_idle(self, nodes: int, seconds: float = 300) -> None:
         """Wait until Slurm could give all of that many nodes to a job."""
         listing = ("sinfo", "--noheader", "--states=idle", "--format=%D")
         self.wait_until(lambda: self.run(*listing).stdout.split() == [str(nodes)], seconds)

@@ -11,7 +11,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 from corpus import CAPTURES, files, frames
 from json_keys import keys
+from polling import wait_until
 from rocelab import capture
 from rocelab.capture import connection_rows
 from rocelab.cli.analyze import analyze
@@ -170,7 +170,7 @@ def test_sigint_ends_a_stream_and_prints_the_results(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(body)
         process.stdin.flush()
-        _wait_for_reading(process.pid)
+        wait_until("it reads", lambda: _reads(process.pid))
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         result = json.loads(process.stdout.read())
@@ -179,15 +179,9 @@ def test_sigint_ends_a_stream_and_prints_the_results(tmp_path: Path) -> None:
     assert result["input"]["packets"] == 11
 
 
-def _wait_for_reading(pid: int) -> None:
-    """Until the process has taken all bytes and waits in a read of standard input."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        threads = Path(f"/proc/{pid}/task").iterdir()
-        if any(_reads_stdin(thread) for thread in threads):
-            return
-        time.sleep(0.01)
-    raise AssertionError("the process does not read")
+def _reads(pid: int) -> bool:
+    """Whether the process has taken all bytes and waits in a read of standard input."""
+    return any(_reads_stdin(thread) for thread in Path(f"/proc/{pid}/task").iterdir())
 
 
 def _reads_stdin(thread: Path) -> bool:

@@ -11,7 +11,7 @@ from rocelab.errors import RocelabError
 
 def test_checks_meet_and_answers_keep_their_order() -> None:
     """Two checks wait for each other; one that must be alone waits for both."""
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=300)
     done = []
 
     def meets(name: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ LINK = DataLink("", "", "", 0)
 
 def test_a_file_comes_whole(tmp_path: Path) -> None:
     remote, local = tmp_path / "remote", tmp_path / "local"
-    remote.write_bytes(os.urandom(3 << 20))
+    remote.write_bytes(random.Random(3).randbytes(3 << 20))
     CommandNode("here", LINK, LocalConnection(is_root=False)).get(str(remote), local)
     assert local.read_bytes() == remote.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["local", "remote"]

@@ -19,7 +19,7 @@ class Contexts:
         self.refused = refused
         self.left: dict[str, str] = {}
         # one after the other, they would wait for each other for ever
-        self.together = Barrier(3 - bool(refused), timeout=20)
+        self.together = Barrier(3 - bool(refused), timeout=300)
 
     @contextmanager
     def one(self, name: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -41,6 +40,7 @@ sizes = [4, 4096]
 iterations = 10
 timeout = 120
 """
+pytestmark = pytest.mark.slow
 ROCELAB = (sys.executable, "-m", "rocelab")
 ALLOCATED = ("salloc", "--quiet", "--nodes=2")
 
@@ -77,9 +77,8 @@ def proven(out: Path, launcher: str) -> None:
     assert found["mpibench"]["steps"][0]["mpi"]["launcher"].split()[0] == launcher
 
 
-def refused(done: subprocess.CompletedProcess[str], what: str, action: str, began: float) -> None:
-    """The command ended within 20 s with an error in three parts."""
-    assert time.monotonic() - began < 20
+def refused(done: subprocess.CompletedProcess[str], what: str, action: str) -> None:
+    """The command ended with an error in three parts."""
     assert done.returncode in (2, 3, 4), done.stderr
     assert what in done.stderr
     assert "likely cause: " in done.stderr
@@ -115,34 +114,26 @@ def test_a_user_without_root(cluster: Cluster) -> None:
         assert found["TCP segments sent"] > 0
     assert {path.name for path in cluster.home.iterdir()} == {"plan.toml", "runs"}
     plan.write_text(plan.read_text().replace("probes = []", 'probes = ["rxecpu"]'))
-    began = time.monotonic()
     done = cluster.as_user(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(out))
-    refused(done, "cannot become root on s1, as needed for rxecpu", "without a password", began)
+    refused(done, "cannot become root on s1, as needed for rxecpu", "without a password")
 
 
 def test_wrong_set_ups(cluster: Cluster, plan: Path, tmp_path: Path) -> None:
     run = (*ROCELAB, "run", str(plan), "--out", str(tmp_path))
-    began = time.monotonic()
     done = cluster.run(*run)
-    refused(done, "not in a Slurm allocation", "salloc --nodes=2", began)
-    began = time.monotonic()
+    refused(done, "not in a Slurm allocation", "salloc --nodes=2")
     done = cluster.run("salloc", "--quiet", "--nodes=1", *run)
-    refused(done, "needs 2 nodes", "salloc --nodes=2", began)
-    began = time.monotonic()
+    refused(done, "needs 2 nodes", "salloc --nodes=2")
     done = cluster.run(*run, SLURM_JOB_ID="4711")
-    refused(done, "job 4711 has ended", "new allocation", began)
-    began = time.monotonic()
+    refused(done, "job 4711 has ended", "new allocation")
     done = cluster.run(*run, SLURM_JOB_ID="--help")
-    refused(done, "not in a Slurm allocation", "--submit", began)
-    began = time.monotonic()
+    refused(done, "not in a Slurm allocation", "--submit")
     done = cluster.run(*ALLOCATED, "--time=1", *run)
-    refused(done, "s left", "longer --time", began)
-    began = time.monotonic()
+    refused(done, "s left", "longer --time")
     done = cluster.run(*run, PATH="/usr/sbin")
-    refused(done, "srun is not installed", "slurm-client", began)
-    began = time.monotonic()
+    refused(done, "srun is not installed", "slurm-client")
     done = cluster.run(*run, "--submit", SBATCH_PARTITION="absent")
-    refused(done, "Slurm does not take the job", "SBATCH_PARTITION", began)
+    refused(done, "Slurm does not take the job", "SBATCH_PARTITION")
     assert not list(tmp_path.glob("*-slurm"))
 
 
@@ -219,23 +210,24 @@ def test_mpirun_and_an_inventory(cluster: Cluster, plan: Path, tmp_path: Path) -
 
 
 LATE = """
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
 int main(int argc, char **argv)
 {
 	int rank;
-	double began;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (!rank)
-		sleep(4);
-	began = MPI_Wtime();
+	if (!rank) {
+		sleep(2);
+		close(creat(argv[1], 0600));
+	}
 	MPI_Finalize();
 	if (rank)
-		printf("%.1f\\n", MPI_Wtime() - began);
+		puts(access(argv[1], F_OK) ? "alone" : "together");
 	return 0;
 }
 """
@@ -252,12 +244,13 @@ def test_ranks_end_together(cluster: Cluster) -> None:
     assert cluster.run("salloc", "--quiet", "--nodes=2", "--no-shell").returncode == 0
     (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
     try:
-        done = cluster.run(*mpi_ranks.starter(job, ["s1", "s2"], 1, "pmix"), str(program))
+        starter = mpi_ranks.starter(job, ["s1", "s2"], 1, "pmix")
+        done = cluster.run(*starter, str(program), str(cluster.here / "other-rank"))
     finally:
         cluster.run("scancel", job)
         cluster.wait_for_idle(2)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) > 2
+    assert done.stdout == "together\n"
 
 
 def cut_short(cluster: Cluster, tmp_path: Path) -> subprocess.Popen[str]:
@@ -283,11 +276,9 @@ def cut_short(cluster: Cluster, tmp_path: Path) -> subprocess.Popen[str]:
 @pytest.mark.long
 def test_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
     process = cut_short(cluster, tmp_path)
-    began = time.monotonic()
     (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
     cluster.run("scancel", job)
     _, said = process.communicate(timeout=120)
-    assert time.monotonic() - began < 60
     assert process.returncode
     assert "Traceback" not in said
     error = cells(tmp_path)["qperf"]["error"]
@@ -302,9 +293,8 @@ def test_a_job_whose_time_is_over(cluster: Cluster, tmp_path: Path) -> None:
     (job,) = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
     done = cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
     assert done.returncode == 0, done.stderr
-    began = time.monotonic()
     _, said = process.communicate(timeout=240)
-    print(f"ended after {time.monotonic() - began:.0f} s, with {process.returncode}:\n{said}")
+    print(f"ended with {process.returncode}:\n{said}")
     assert process.returncode
     assert "Traceback" not in said
     assert "likely cause: its time limit was 1:00" in said

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ import pytest
 import fake_host
 from fake_host import LINK
 from fake_testbed import FakeProcess, pcap, roce_v2
+from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record import frames
@@ -272,7 +272,4 @@ def test_the_connections_folder_goes_with_its_process(tmp_path: Path, kill: bool
         assert folder.exists()
         if kill:
             process.kill()
-    deadline = time.monotonic() + 30
-    while folder.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until("the folder goes", lambda: not folder.exists())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from faulty_frames import message
+from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.plans.fault import TO_CLIENT, TO_SERVER, Action, FaultPlan
 from rocelab.testbed.faults.link import Due, FaultyLink
@@ -87,10 +87,7 @@ def test_more_than_a_socket_holds(relay: tuple[Relay, Ends]) -> None:
 def test_a_link_that_fails_is_not_silent(relay: tuple[Relay, Ends]) -> None:
     made, ends = relay
     ends[TO_SERVER, "out"].sendall(b"\xff\xff\xff\xff")
-    deadline = time.monotonic() + 20
-    while made.is_running:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until("the link fails", lambda: not made.is_running)
     with pytest.raises(TestbedError, match="the faulty link failed"):
         made.close()
 
@@ -164,9 +161,6 @@ def test_a_signal_that_fails_is_not_silent(tmp_path: Path) -> None:
 
     with joined(tmp_path, FaultyLink([KILL]), signal) as (made, ends):
         ends[TO_SERVER, "out"].sendall(b"".join(framed(each) for each in message(10)))
-        deadline = time.monotonic() + 20
-        while made.is_running:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until("the link fails", lambda: not made.is_running)
         with pytest.raises(TestbedError, match="the faulty link failed"):
             made.close()
