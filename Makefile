@@ -31,8 +31,6 @@ PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden
 
 test-here: develop  ## every test without virtual machines, including slow ones
 	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
-	@cargo test -q --manifest-path tools/rocelab/fuzz/Cargo.toml --no-default-features --target-dir tools/rocelab/target
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10 SKIP_APT=1
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
 	@$(PYTEST_HERE)
 
@@ -49,6 +47,7 @@ fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZ
 	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
 
 test-long: develop probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
+	@$(MAKE) --no-print-directory fuzz SKIP_APT=1
 	@$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile=free tests/unit
 	@$(BIN)/pytest -rA -m long
 
