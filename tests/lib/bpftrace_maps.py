@@ -14,10 +14,10 @@ def bpftrace(node: Node, program: str, workload: Callable[[], object]) -> dict[s
     """Run a bpftrace program while the context lasts; return its maps by name."""
     process = node.start(["bpftrace", "-f", "json", "-e", 'BEGIN { printf("go\\n"); } ' + program])
     try:
-        process.wait_for_line("go", timeout=120)
+        process.wait_for_line("go", timeout=600)
         workload()
         process.interrupt()
-        output = process.wait(timeout=60).stdout
+        output = process.wait(timeout=600).stdout
     finally:
         process.kill()
     found: dict[str, Any] = {}

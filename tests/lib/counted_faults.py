@@ -37,6 +37,7 @@ sizes = [16384]
 iterations = 40
 path_mtu = 1024
 qp_timeout = 18
+timeout = 600
 faults = ["lost", "wrong", "late", "marked"]
 """
 KILLED = """
@@ -47,6 +48,7 @@ label = "killed"
 sizes = [64]
 iterations = 20000
 qp_timeout = 18
+timeout = 600
 retry_count = 3
 faults = ["killed"]
 """
@@ -58,6 +60,7 @@ label = "stopped"
 sizes = [64]
 iterations = 4000
 qp_timeout = 18
+timeout = 600
 faults = ["stopped"]
 """
 _STOPPED_NS = 300_000_000
