@@ -13,8 +13,14 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest drivercheck lockstep demo check test test-here test-long test-debug test-kernels soak fuzz others prometheus tshark lint bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
 .DELETE_ON_ERROR:
+# Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
+unexport PYTHONDONTWRITEBYTECODE
+# cargo, and a make that a test starts, would look for the job server of this one
+apart := env -u MAKEFLAGS -u MFLAGS
+# recursive make with jobs side by side, unless the user has said how many
+lanes = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(1))
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -22,31 +28,55 @@ help:  ## this list
 demo: can-enter setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
 	@$(BIN)/rocelab run demo
 
-test: develop probes module-variants others  ## every test, including those in virtual machines
-	@$(MAKE) --no-print-directory test-here SKIP_APT=1
-	@$(BIN)/pytest -n 2 --dist loadfile --durations=40 tests/vm
-
-# two at a time; the tests of a file share fixtures, and mostly stay together
-PYTEST_HERE := $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/golden
-
-test-here: develop  ## every test without virtual machines, including slow ones
-	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
-	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
-	@$(PYTEST_HERE)
-
 check: develop  ## before each commit: Python's linters, quick tests without virtual machines
+	$(call lanes,2) test-quick check-lint check-rust
+
+check-lint:
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache --no-logo >/dev/null || $(BIN)/lint-imports --no-cache --no-logo
-	@cargo test -q --manifest-path tools/rocelab/Cargo.toml
-	@$(PYTEST_HERE) -m "not slow and not long and not soak"
+
+# the fuzz targets' seeded mutations take six times as long as the other tests
+check-rust:
+	@$(apart) cargo test -q --manifest-path tools/rocelab/Cargo.toml --workspace --exclude rocelab-fuzz
+
+# two at a time; the tests of a file share fixtures, and mostly stay together
+pytest_here = $(apart) $(BIN)/pytest -n 2 --dist worksteal $(1) tests/unit tests/golden
+
+test-quick:
+	@$(call pytest_here,-m "not slow and not long and not soak")
+
+# What machines need is built next to the tests without them. Machines then have the processors for themselves.
+test:  ## every test, including those in virtual machines, except the long ones
+	$(call lanes,3) for-machines test-here
+	@$(MAKE) --no-print-directory test-machines SKIP_APT=1
+
+ci:
+	$(call lanes,3) for-machines lint test-here
+	@$(MAKE) --no-print-directory test-machines SKIP_APT=1
+
+for-machines: develop others probes module-variants
+
+test-machines:
+	@$(apart) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 tests/vm
+
+test-here: test-rust test-ebpf test-python  ## every test without virtual machines, except the long ones
+
+test-rust: apt-develop
+	@$(apart) cargo test -q --manifest-path tools/rocelab/Cargo.toml
+
+test-ebpf: probes
+	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check
+
+test-python: develop prometheus tshark
+	@$(call pytest_here)
 
 FUZZ_SECONDS ?= 60
 fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)
 	@tools/rocelab/fuzz/run $(FUZZ_SECONDS)
 
-test-long: develop probes others  ## what `make test` leaves out: a machine as switch, MPI and a slow link over bridges, NetPIPE
+test-long: develop probes others  ## what `make test` leaves out, which takes minutes or chooses its inputs freely
 	@$(MAKE) --no-print-directory fuzz SKIP_APT=1
 	@$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile=free tests/unit
 	@$(BIN)/pytest -rA -m long
@@ -62,10 +92,8 @@ test-kernels: develop $(LINES:%=variants-%) $(LINES:%=probes-%) $(LINES:%=selfte
 		ROCELAB_TEST_LINE=$$line $(BIN)/pytest -n 2 --dist loadfile $(KERNEL_TESTS) || failed="$$failed $$line"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
-# The lines that `make test` only builds and loads, the other tshark, Prometheus and soft iWARP. In parallel, because an
-# image waits for the network half of the time.
-others: apt
-	@$(MAKE) --no-print-directory -j3 prometheus tshark siw $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
+# the lines that `make test` only builds and loads, the other tshark, Prometheus and soft iWARP
+others: prometheus tshark siw $(patsubst %,probes-%,$(filter-out $(LINE),$(LINES)))
 
 # the supported Debian that this machine is not
 OTHER_DEBIAN := $(if $(shell grep -s '^VERSION_CODENAME=trixie' /etc/os-release),bookworm,trixie)
@@ -78,7 +106,8 @@ tshark: apt  ## the tshark of the other Debian release, for tests
 	@mkdir -p $(BUILD)/tshark
 	@root=$$(tests/tshark/root $(OTHER_DEBIAN) $(CACHE)/tshark) && ln -sfn "$$root" $(BUILD)/tshark/$(OTHER_DEBIAN)
 
-probes-%: apt
+# (lockstep is every line's)
+probes-%: apt lockstep
 	@$(MAKE) --no-print-directory probes LINE=$* VARIANT=instrumented SKIP_APT=1
 
 selftests-%: apt
@@ -105,7 +134,7 @@ pip_install := $(BIN)/pip --disable-pip-version-check -q install
 	@echo "set-up: Python environment in .venv, about two minutes" >&2
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@$(pip_install) --require-hashes -r $(LOCKS)/run.txt -r $(LOCKS)/build.txt
-	@PATH="$(BIN):$$PATH" $(pip_install) --no-deps --no-build-isolation -e tools/rocelab
+	@$(apart) PATH="$(BIN):$$PATH" $(pip_install) --no-deps --no-build-isolation -e tools/rocelab
 	@touch $@
 
 .venv/developing: $(LOCKS)/develop.txt .venv/installed | apt-develop
@@ -168,9 +197,10 @@ debug-module: debug-kernel probes
 		VARIANT=$(VARIANT) RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/mnt KDIR=/rocelab/build/kbuild \
 		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(DEBUG)/image/$(LINE)/image.json)"
 
-module-variants: image
-	@for variant in instrumented stock delay; do \
-		$(MAKE) --no-print-directory module VARIANT=$$variant || exit; done
+module-variants: module module-stock module-delay
+
+module-%: image
+	@$(MAKE) --no-print-directory module VARIANT=$* SKIP_APT=1
 
 probes: module mpibench perftest drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
@@ -221,7 +251,7 @@ soak: develop probes  ## SOAK_MINUTES (30) of RoCE on a link that loses, reorder
 	@ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/pytest -rA -m soak tests/vm/test_soak.py
 
 lint: develop image  ## every linter, as CI runs them
-	@tools/setup/lint
+	@$(apart) tools/setup/lint
 
 install: setup  ## rocelab for every user (PREFIX=/usr/local; ~/.local unless root; DESTDIR for packages)
 	@$(if $(SKIP_APT),:,tools/setup/apt-install install)
