@@ -80,9 +80,9 @@ def test_a_dry_run_boots_nothing_and_says_what_would_run(runs: Path, tmp_path: P
     before = sorted(runs.rglob("*"))
     done = in_process("run", "demo", "--dry-run", "--out", str(runs))
     assert done.returncode == 0, done.stderr
-    assert "demo, emulated:\n  8 cells with 21 steps\n" in done.stdout
+    assert "demo, emulated:\n  8 cells with 17 steps\n" in done.stdout
     assert f"time: about {round(took(runs) / 60)} min" in done.stdout
-    assert "demo, with KVM:\n  16 cells with 42 steps\n" in done.stdout
+    assert "demo, with KVM:\n  16 cells with 34 steps\n" in done.stdout
     assert "time: unknown" in done.stdout
     assert done.stdout.count(".r02\n") == 8
     assert sorted(runs.rglob("*")) == before
@@ -148,8 +148,7 @@ def test_saved_machines_are_seen_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     snapshot_cache.write("a" * 64, "n1, with a driver", lambda file: file.write(b"x" * 2_000_000))
     assert "1 saved machines (2.00 MB)" in in_process("status").stdout
     document = json.loads(in_process("status", "--json").stdout)
