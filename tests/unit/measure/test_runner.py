@@ -21,6 +21,7 @@ from rich.console import Console
 from fake_testbed import MESSAGES, QPERF, FakeTestbed
 from rocelab.errors import CellError, ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import results, runner
+from rocelab.measure.cell import Outcome
 from rocelab.measure.progress import Estimate, Silent
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell
@@ -160,11 +161,25 @@ def test_each_benchmark_is_warmed_up_once_per_transport(tmp_path: Path) -> None:
     assert [argv[argv.index("-n") + 1] for argv in short] == ["50", *["1000"] * 3]
 
 
-@pytest.mark.parametrize("accelerator", ["icount", "lockstep"])
-def test_what_counts_instructions_is_not_warmed_up(accelerator: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("accelerator", "warm_ups"), [("kvm", 2), ("icount", 1)])
+def test_a_program_is_read_from_the_disk_once(
+    accelerator: str, warm_ups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where instructions are counted; elsewhere what a transport needs is warmed up as well."""
+    plan = PLAN.to_dict()
+    plan["benchmark"] = [{**plan["benchmark"][1], "transports": ["rxe-v1", "rxe-v2"]}]
+    warmed: list[bool] = []
+
+    # the fake nodes have no RoCE v1
+    def measured(cell: Cell, *_: object, warm: bool, **__: object) -> Outcome:
+        warmed.append(warm)
+        return Outcome({"cell": cell.name, "status": "ok", "steps": []}, None)
+
+    monkeypatch.setattr(runner, "measure", measured)
+    monkeypatch.setattr(results, "rebuild", lambda _: None)
     bed = FakeTestbed(accelerator=accelerator)
-    runner.run(PLAN, bed, tmp_path)
-    assert len(bed.clients) == 6
+    runner.run(plan_file.from_dict(plan, "both.toml"), bed, tmp_path)
+    assert (len(warmed), sum(warmed)) == (6, warm_ups)
 
 
 def test_each_server_has_its_own_port_and_ends(tmp_path: Path) -> None:

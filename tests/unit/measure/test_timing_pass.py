@@ -122,8 +122,7 @@ def test_where_times_are_real(
 ) -> None:
     outcome, bed = _run(line, accelerator, tmp_path)
     assert outcome.ok == 1
-    warm_ups = 0 if ACCELERATORS[accelerator].counts_instructions else 1
-    assert len(bed.clients) == warm_ups + passes
+    assert len(bed.clients) == 1 + passes
     assert (watching.section(read.load(outcome.path)) is None) == (passes == 1)
     assert plan_file.from_dict(plan(line).to_dict(), "run.json") == plan(line)
 

@@ -119,7 +119,7 @@ class _Run:
         self._progress = progress
         self._remake = remake
         self._estimate = Estimate()
-        self._warm: set[tuple[str, str]] = set()
+        self._warm: set[tuple[str, ...]] = set()
         self._paces: dict[tuple[str, str], Pace] = defaultdict(Pace)
         self._deaths = 0
 
@@ -204,20 +204,22 @@ class _Run:
         began = time.monotonic()
         part = self._folder.begin(cell)
         kind = (cell.test.program, cell.transport.name)
+        # where instructions are counted, what counts is that the program was read from the disk
+        warmth = kind[:1] if _counts(rig.testbed) else kind
         outcome = measure(
             cell,
             rig,
             part,
             observe=self._plan.observe,
             timing_pass=self._plan.timing_pass,
-            warm=kind not in self._warm and not _counts(rig.testbed),
+            warm=warmth not in self._warm,
             pace=self._paces[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),
         )
         self._folder.commit(cell, outcome.record)
         seconds = time.monotonic() - began
         if outcome.error is None:
-            self._warm.add(kind)
+            self._warm.add(warmth)
             self._estimate.add(cell, seconds)
         self._deaths = self._deaths + 1 if outcome.node_died else 0
         self._progress.cell_finished(
@@ -277,7 +279,7 @@ class _Run:
 
 
 def _counts(testbed: Testbed) -> bool:
-    """Whether instructions are counted, which take no longer on a machine that is cold."""
+    """Whether instructions are counted, and caches of the processor have no part in it."""
     return accelerators.of(testbed.accelerator).counts_instructions
 
 
