@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One lock a testbed: who makes it, measures on it or takes it down holds it meanwhile.
+"""A lock in a file: of a testbed, for whoever makes it, measures on it or takes it down.
 
 The kernel frees the lock when its process ends, however that ends.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,12 +18,13 @@ _LONGEST_PID = 20
 
 
 @contextmanager
-def held(path: Path, what: str) -> Iterator[None]:
+def held(path: Path, what: str, waits: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock `path` of `what`, a testbed's name in messages; the file goes with it.
 
-    Raises UsageError, with the other's PID, when another process holds it.
+    When another process holds it: with `waits`, call that and wait, else raise UsageError with the
+    other's PID.
     """
-    descriptor = _take(path, what)
+    descriptor = _take(path, what, waits)
     try:
         yield
     finally:
@@ -53,15 +53,15 @@ def discard(path: Path) -> None:
         pass
 
 
-def _take(path: Path, what: str) -> int:
+def _take(path: Path, what: str, waits: Callable[[], None] | None) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            _lock(descriptor, waits)
+        except BaseException as error:
             pid = _pid(descriptor)
             os.close(descriptor)
-            if error.errno != errno.EWOULDBLOCK:
+            if not isinstance(error, BlockingIOError):
                 raise
             who = f"process {pid}" if pid else "another process"
             raise UsageError(
@@ -77,6 +77,17 @@ def _take(path: Path, what: str) -> int:
             return descriptor
         # its holder has removed the file meanwhile
         os.close(descriptor)
+
+
+def _lock(descriptor: int, waits: Callable[[], None] | None) -> None:
+    """Raise BlockingIOError if another process holds it, unless we may wait."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if waits is None:
+            raise
+        waits()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

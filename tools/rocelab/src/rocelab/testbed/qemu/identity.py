@@ -67,6 +67,7 @@ class Channel:
 
     def __init__(self, path: Path) -> None:
         """Connect. Raises TestbedError when QEMU has ended."""
+        self._said = b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(str(path))
@@ -87,9 +88,8 @@ class Channel:
         return self._says(_WAITING, seconds)
 
     def _says(self, word: bytes, seconds: float) -> bool:
-        said = b""
         deadline = time.monotonic() + seconds
-        while word not in said:
+        while word not in self._said:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
                 read = self._socket.recv(_MAX_SAID)
@@ -97,7 +97,8 @@ class Channel:
                 return False
             if not read:
                 return False
-            said = (said + read)[-_MAX_SAID:]
+            self._said = (self._said + read)[-_MAX_SAID:]
+        self._said = b""
         return True
 
     def tell(self, lines: bytes, *, patience: float) -> None:

@@ -8,21 +8,21 @@ name, and renamed when it is whole. The folder is private, and the oldest go whe
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from rocelab.directory import Directory
 from rocelab.errors import MissingError
+from rocelab.testbed import lock
 from rocelab.testbed.cache_folder import cache_dir
 
 MAX_BYTES = 4 << 30
@@ -100,38 +100,13 @@ def forget(key: str) -> None:
         (folder() / f"{key}{_SUFFIX}").unlink(missing_ok=True)
 
 
-@contextmanager
-def only_writer(key: str, waits: Callable[[], None]) -> Iterator[None]:
+def only_writer(key: str, waits: Callable[[], None]) -> AbstractContextManager[None]:
     """Hold the right to make the machines of a key; others wait, and then find the snapshots.
 
-    Calls `waits` if another process holds it. The kernel frees it when the holder ends.
+    Calls `waits` if another process holds it.
     """
     _make_folder()
-    path = folder() / f"{key}.lock"
-    lock = _locked(path, waits)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(lock)
-
-
-def _locked(path: Path, waits: Callable[[], None]) -> int:
-    while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waits()
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if path.exists() and os.path.samestat(os.fstat(lock), path.lstat()):
-                return lock
-        except BaseException:
-            os.close(lock)
-            raise
-        # its holder has removed the file meanwhile
-        os.close(lock)
+    return lock.held(folder() / f"{key}.lock", "", waits)
 
 
 def write(key: str, what: str, save: Callable[[IO[bytes]], None]) -> None:
