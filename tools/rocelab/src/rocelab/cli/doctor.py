@@ -74,6 +74,7 @@ def _host(line: str) -> list[Check]:
     return [
         Check("qemu", _program("qemu-system-x86_64", "qemu-system-x86")),
         Check("ssh", _program("ssh", "openssh-client")),
+        Check("zstd", _program("zstd", "zstd")),
         Check("mmdebstrap", _program("mmdebstrap", "mmdebstrap")),
         Check("bwrap", _program("bwrap", "bubblewrap")),
         Check("tshark", _program("tshark", "tshark")),
