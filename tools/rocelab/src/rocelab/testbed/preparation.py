@@ -27,6 +27,7 @@ class Payload:
     @classmethod
     def of_line(cls, line: str) -> Self:
         """Return all that a run needs, built for a kernel line. Raises MissingError."""
+        artifacts.image(line)  # without it, that is what to build first
         return cls(artifacts.driver(line), tuple(artifacts.programs(line)))
 
     @property
