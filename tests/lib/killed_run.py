@@ -304,7 +304,7 @@ class Run:
     def ended(self, *codes: int, seconds: float = 600) -> None:
         """Wait until the run ends by itself, with one of these exit codes, and says why."""
         assert self.process.wait(seconds) in codes, self.said
-        assert "Traceback" not in self.said
+        assert "Traceback" not in self.said, self.said
 
     def interrupted(self, signum: signal.Signals) -> None:
         """End it by a signal; it says which one ended it, and what it kept."""
@@ -317,7 +317,7 @@ class Run:
             return  # it had just ended
         assert self.process.returncode == ExitCode.INTERRUPTED, self.said
         assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
-        assert "Traceback" not in self.said
+        assert "Traceback" not in self.said, self.said
         # `complete`: the signal came while the report was written
         allowed: set[tuple[str, str] | None] = {("interrupted", signum.name), ("complete", "")}
         if self.folder is None or f"run {self.folder.name}" not in self.said:

@@ -41,6 +41,17 @@ def test_a_missing_file_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_disk_is_said_once_and_leaves_nothing(tmp_path: Path) -> None:
+    """By the caller's thread: another one would print a traceback."""
+    remote = tmp_path / "remote"
+    remote.write_bytes(bytes(1 << 20))
+    (tmp_path / "local.part").symlink_to("/dev/full")
+    node = CommandNode("here", LINK, LocalConnection(is_root=False))
+    with pytest.raises(OSError, match="No space left"):
+        node.get(str(remote), tmp_path / "local")
+    assert [path.name for path in tmp_path.iterdir()] == ["remote"]
+
+
 @dataclass(frozen=True)
 class Hanging(LocalConnection):
     """A connection over which nothing comes."""

@@ -6,14 +6,13 @@ from __future__ import annotations
 import io
 import os
 import shlex
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import IO, Protocol, TypeVar
 
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
@@ -28,6 +27,7 @@ _PROCESS_STATE = (
     'cd "/proc/$1" 2>/dev/null || { echo "it has ended on the node"; exit; }; '
     'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
 )
+_CHUNK = 1 << 16
 _STALLED = 60
 """Seconds after which a copy that did not grow is given up."""
 _WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
@@ -214,6 +214,18 @@ class CommandProcess:
             self.release()
 
 
+def _copy(source: IO[bytes], into: io.FileIO, failed: list[OSError]) -> None:
+    """Copy a stream to its end; what prevents it, such as a full disk, goes into `failed`."""
+    while chunk := source.read(_CHUNK):
+        left = memoryview(chunk)
+        try:
+            # after an error read on, or the stream's writer would wait for us
+            while left and not failed:
+                left = left[into.write(left) :]
+        except OSError as error:
+            failed.append(error)
+
+
 class CommandNode:
     """A node reached through a command line (rocelab.testbed.node.interface.Node).
 
@@ -311,13 +323,18 @@ class CommandNode:
             )
 
     def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the node atomically: here it is whole or absent."""
+        """Copy a file from the node atomically: here it is whole or absent.
+
+        Raises TestbedError, and OSError when it cannot be written here.
+        """
         part = local.with_name(local.name + ".part")
         process = self.connection.start(["cat", "--", remote], lifeline=False)
         assert process.stdout is not None
         assert process.stderr is not None
-        with process.stdout, process.stderr, part.open("wb") as file:
-            copying = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, file))
+        # without a buffer, nothing is left to write when it is closed
+        with process.stdout, process.stderr, part.open("wb", buffering=0) as file:
+            failed: list[OSError] = []
+            copying = threading.Thread(target=_copy, args=(process.stdout, file, failed))
             copying.start()
             try:
                 self._wait_for_file(process, file, remote)
@@ -329,6 +346,9 @@ class CommandNode:
                 process.wait()
                 copying.join()
             said = process.stderr.read(4096).decode(errors="replace").strip()
+        if failed:
+            part.unlink()
+            raise failed[0]
         if process.poll():
             part.unlink()
             raise TestbedError(
@@ -338,7 +358,7 @@ class CommandNode:
             )
         part.rename(local)
 
-    def _wait_for_file(self, process: LocalProcess, file: BinaryIO, remote: str) -> None:
+    def _wait_for_file(self, process: LocalProcess, file: io.FileIO, remote: str) -> None:
         """Wait until a copy has ended. Raises TestbedError when it stands still."""
         size = -1
         while True:
