@@ -49,6 +49,26 @@ def test_a_server_that_listens(node: CommandNode, family: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (7, "starting\n", "a warning\n")
 
 
+def test_a_server_gets_no_child_that_it_does_not_know(node: CommandNode) -> None:
+    """As vsftpd dies of one."""
+    port = _free_port()
+    script = """
+import os, socket, sys
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
+    server.accept()
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    sys.exit(0)
+sys.exit(1)
+"""
+    argv = (sys.executable, "-c", script, str(port))
+    process = node.start(listening.saying(argv, port, by_rdma_cm=False))
+    listening.wait(process, timeout=30)
+    socket.create_connection(("127.0.0.1", port)).close()
+    assert process.wait(timeout=30).returncode == 0
+
+
 def test_a_server_that_ends_before(node: CommandNode) -> None:
     argv = ("sh", "-c", "echo no device >&2; exit 1")
     process = node.start(listening.saying(argv, _free_port(), by_rdma_cm=False))

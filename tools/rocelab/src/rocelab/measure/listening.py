@@ -14,7 +14,8 @@ _SAYS = "rocelab-server: listens"
 _BY_TCP = 'grep -qE ":$1 0+:0000 0A " /proc/net/tcp /proc/net/tcp6'
 _BY_RDMA_CM = 'rdma resource show cm_id | grep -qE "state LISTEN .*:$1( |$)"'
 # The shell becomes the server, whose number is $$ also for what watches it meanwhile. One that has
-# ended is a zombie (Z) until it is waited for.
+# ended is a zombie (Z) until it is waited for. What watches is no child of the server: vsftpd dies
+# of a child that it does not know.
 _SCRIPT = """
 runs() {{
 	state=Z
@@ -22,9 +23,11 @@ runs() {{
 	[ "$state" != Z ]
 }}
 (
-	until sleep 0.02; {listens}; do runs || exit; done
-	echo "{says}" >&2
-) </dev/null &
+	(
+		until sleep 0.02; {listens}; do runs || exit; done
+		echo "{says}" >&2
+	) </dev/null &
+)
 shift
 exec "$@"
 """
