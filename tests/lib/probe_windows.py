@@ -12,7 +12,7 @@ from rocelab.testbed.node import Completed, Node
 
 # someone holds the pipe's other end open: its end is the end of the probe's standard input
 _START = (
-    'rm -f "$0".*; mkfifo "$0.in"; tail -f /dev/null > "$0.in" & echo $! > "$0.holder"; '
+    'mkfifo "$0.in"; tail -f /dev/null > "$0.in" & echo $! > "$0.holder"; '
     'exec "$@" < "$0.in" > "$0.out" 2> "$0.err"'
 )
 _SAY = (
@@ -28,6 +28,8 @@ class Windows:
     def __init__(self, node: Node, program: str, *options: str) -> None:
         self.node, self.program = node, program
         self.path = f"/tmp/windows.{program}"
+        # before, or an earlier probe's words would be taken for this one's
+        self._run('rm -f "$0".*')
         self.process = node.start(["sh", "-c", _START, self.path, program, "--control", *options])
         self._run(_UNTIL_READY, timeout=180)
 
