@@ -88,9 +88,13 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     if tool.remote_disk:
         return ()  # each disk is warmed up when it is there
     short = _short(job)
+    environment = quick_clock.environment(tool, rig.testbed.accelerator)
+    limit = cell.benchmark.timeout
     with _ready(tool, short, cell, rig) as ready:
         try:
-            done = pair.run(tool, ready, *_pair(tool, cell, rig), timeout=cell.benchmark.timeout)
+            done = pair.run(
+                tool, ready, *_pair(tool, cell, rig), timeout=limit, environment=environment
+            )
         except TransientError:
             return ()  # the step itself is measured again then
         try:
