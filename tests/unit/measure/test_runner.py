@@ -620,8 +620,6 @@ class _Interrupting:
         return self._line
 
 
-# an interrupt between a file's opening and its `with` leaves the closing to the garbage collector
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupted_at_any_line(tmp_path: Path) -> None:
     """A run that was announced never stays `running`; each can be continued."""
     with _Interrupting() as whole:
