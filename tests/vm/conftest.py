@@ -22,7 +22,10 @@ from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu import qemu_testbed as qemu
 
-LONGEST = ("kills", "faults", "hosts", "veth", "driver_events", "icount", "rxestat", "mpi", "run")
+LONGEST = (
+    *("kills", "faults", "peers", "hosts", "ab", "mpi", "lines", "snapshots", "mpi_hosts"),
+    *("rxedump", "storage", "veth", "run", "transfer", "icount", "hostile_user"),
+)
 """Files that `pytest -n --dist loadfile --no-loadscope-reorder` begins with, the longest first."""
 
 

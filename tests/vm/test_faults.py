@@ -272,7 +272,6 @@ def test_the_analyzer_names_what_mended_it(testbed: QemuTestbed, steps: dict[str
     ack = steps["send_bw"].recovery("ack")["recovered_ns"]
     # the last acknowledgement: nothing but the timer, 4.096 us * 2^18, can notice
     assert ack > 1_000_000_000
-    assert steps["send_bw"].recovery("drop")["recovered_ns"] < ack
 
 
 def test_a_flap_is_survived(testbed: QemuTestbed, steps: dict[str, Step]) -> None:
