@@ -69,6 +69,14 @@ def test_it_names_the_command_that_builds_an_image(prefix: Path) -> None:
     assert " image LINE=" in text
 
 
+def test_the_sources_build_what_nodes_run(prefix: Path) -> None:
+    """Each room that `make probes` enters is there."""
+    source = prefix / "lib/rocelab/source"
+    rooms = re.findall(r"-C ((?:tools/)?[a-z]+) .*O=", (source / "Makefile").read_text())
+    assert {"kernel", "ebpf", "tools/mpibench", "tools/perftest"} <= set(rooms)
+    assert [room for room in rooms if not (source / room / "Makefile").exists()] == []
+
+
 def test_manual_pages_are_found_by_name(prefix: Path) -> None:
     pages = {path.stem for path in (prefix / "share/man").rglob("*.[18]")}
     assert pages == {path.name.split(".")[0] for path in (CHECKOUT / "docs/man").glob("*.md")}
