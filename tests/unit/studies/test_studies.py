@@ -48,10 +48,33 @@ HOLDS, DOES_NOT_HOLD, NOT_DECIDED, UNTESTED = Verdict
 SIZES = (1, 128, 8192, 131072)
 
 
-def test_the_pages_are_generated_from_the_data() -> None:
+def test_a_page_has_all_claims_and_figures_of_its_study() -> None:
+    """git has no such page: they are generated."""
     made = page.pages()
-    written = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
-    assert written == made, "renew them: python -m rocelab.studies.page docs/studies"
+    assert set(made) == {f"{name}.md" for name in library.NAMES}
+    for name in library.NAMES:
+        study, text = library.study(name), made[f"{name}.md"]
+        assert re.findall(r"^### ([\w-]+)$", text, re.MULTILINE) == [c.name for c in study.claims]
+        table = text.split("## Published figures\n")[1].split("\n## ")[0]
+        assert table.count("\n| ") == 1 + len(study.figures)
+        assert max(len(line) for line in text.splitlines() if line[:1] not in "|#<") <= 120
+
+
+def test_the_overview_lists_the_studies() -> None:
+    text = (DOCS / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == set(library.NAMES)
+
+
+@pytest.mark.parametrize("name", library.NAMES)
+def test_show_prints_what_a_page_says(name: str) -> None:
+    """All that is asked, measured, quoted and checked."""
+    shown = re.sub(r"\s+", "", rocelab("study", "show", name).stdout)
+    study = library.study(name)
+    said = [*study.asked, *study.measured_on, *study.method, *study.silent, *study.here]
+    said += [words.check(claim.check) for claim in study.claims]
+    said += [f"{claim.name}: " for claim in study.claims]
+    said += [claim.reading for claim in study.claims if claim.reading]
+    assert [text for text in said if re.sub(r"\s+", "", text) not in shown] == []
 
 
 @pytest.mark.parametrize("name", library.NAMES)

@@ -118,7 +118,7 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
                 f"{study.authors}, “{study.title}”, {study.publication}, {study.year}: what this "
                 "run says about its claims. Each claim is judged by the 95 % confidence interval "
                 "of the differences between paired repetitions; "
-                f"docs/studies/{study.name}.md has each check."
+                f"`rocelab study show {study.name}` prints each check."
             ),
             *([] if beside is None else _two(run, beside)),
         ),
@@ -169,8 +169,8 @@ def _beside(study: Study, run: Run, found: Sequence[Answer]) -> tuple[tuple[Figu
     if any(map(is_emulated, named)):
         return (), (
             f"The published figures are not drawn here: these nodes were emulated "
-            f"({units.listing(named)}), and emulated figures are not times. They are in "
-            f"docs/studies/{study.name}.md."
+            f"({units.listing(named)}), and emulated figures are not times. "
+            f"`rocelab study show {study.name}` prints them."
         )
     groups = group_by(published, lambda f: (f.tool, f.test, f.metric, f.statistic, f.size))
     figures = tuple(

@@ -13,7 +13,7 @@ from rich.text import Text
 from rocelab.plans.plan import Plan
 from rocelab.studies import answers, planning, words
 from rocelab.studies.answers import Answer
-from rocelab.studies.claims import Study
+from rocelab.studies.claims import Claim, Study
 from rocelab.studies.verdict import Verdict
 
 WIDTH = 80
@@ -61,9 +61,21 @@ def whole(study: Study, plans: Sequence[Plan]) -> RenderableType:
                 *filter(None, (words.repetitions(planning.need(study, plan)),)),
             ),
         )
-    claims = [f"{words.quotation(claim)}: {words.check(claim.check)}" for claim in study.claims]
-    parts += _list("Claims", claims)
+    parts += _list("Claims", [_claim(claim) for claim in study.claims])
     return Group(*parts)
+
+
+def _claim(claim: Claim) -> str:
+    """Say what a study claims and where, how that is checked, and what limits the check."""
+    text = f"{claim.name}: {words.quotation(claim)} ({claim.source}). "
+    text += f"Check: {words.check(claim.check)}."
+    if claim.reading:
+        text += f" Read as: {claim.reading}"
+    if claim.analogue:
+        text += f" An analogue: {claim.analogue}"
+    if claim.needs:
+        text += f" A run cannot test it: {claim.needs}"
+    return text
 
 
 def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) -> RenderableType:
