@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import signal
 import struct
 import subprocess
@@ -80,11 +81,12 @@ def test_every_json_key_is_documented() -> None:
     assert not missing
 
 
-def test_every_rule_has_a_page() -> None:
-    pages = {path.stem for path in (CAPTURES.parent / "docs/checks").glob("*.md")} - {"README"}
+def test_every_rule_is_described() -> None:
+    page = (CAPTURES.parent / "docs/checks/README.md").read_text()
+    described = set(re.findall(r"^### ([\w-]+)$", page, re.MULTILINE))
     source = (CAPTURES.parent / "tools/rocelab/crates/roce/src/finding.rs").read_text()
     table = source.split("rules! {")[1].split("}")[0]
-    assert {line.split('"')[1] for line in table.splitlines() if '"' in line} == pages
+    assert {line.split('"')[1] for line in table.splitlines() if '"' in line} == described
 
 
 def test_exit_codes() -> None:

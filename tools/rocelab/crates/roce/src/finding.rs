@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Findings of the checks. Each rule has a page in `docs/checks/`.
+//! Findings of the checks. `docs/checks/README.md` has a section for each rule.
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +26,9 @@ impl Severity {
 
 macro_rules! rules {
     ($($variant:ident $name:literal $severity:ident;)*) => {
-        /// A check, named like its page in `docs/checks/`.
+        /// A check, named like its section in `docs/checks/README.md`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "docs/checks/ has a page for each")]
+        #[expect(missing_docs, reason = "docs/checks/README.md has a section for each")]
         pub enum Rule { $($variant),* }
 
         impl Rule {
