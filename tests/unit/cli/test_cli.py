@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from command_line import in_process as rocelab
 from requirements import missing
 from rocelab.cli import manpage
-from rocelab.cli.app import EXIT_CODES
+from rocelab.cli.app import EXIT_CODES, app
 from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
@@ -28,6 +29,15 @@ def test_manual_page_equals_the_help_texts() -> None:
     assert written == manpage.page(), f"renew it: {renew}"
     blocks = written.split("```")[1::2]
     assert max(len(line) for block in blocks for line in block.splitlines()) <= 80
+
+
+def test_the_help_shows_examples_and_each_command_in_one_group() -> None:
+    text = rocelab("--help").stdout
+    sections = re.split(r"^([A-Z][\w-]+):\n", text, flags=re.MULTILINE)
+    assert sections[1::2] == ["Options", "Captures", "Nodes", "Measure", "Judge", "Set-up"]
+    named = re.findall(r"^  ([a-z]+) ", "".join(sections[4::2]).split("Exit")[0], re.MULTILINE)
+    assert sorted(named) == sorted(vars(get_command(app))["commands"])
+    assert len(re.findall(r"^    rocelab \w+ ", sections[0], re.MULTILINE)) == 3
 
 
 _IMPORTED = """

@@ -100,4 +100,6 @@ def test_the_help_says_what_each_command_says_of_itself(width: int) -> None:
     with group.make_context("rocelab", ["up"], terminal_width=width) as context:
         formatter = context.make_formatter()
         super(type(group), group).format_commands(context, formatter)
-    assert formatter.getvalue() in answer.output
+    rows = formatter.getvalue().strip("\n").splitlines()[1:]
+    assert len(rows) >= len(group.commands)
+    assert set(rows) <= set(answer.output.splitlines())

@@ -71,7 +71,7 @@ class Table:
         """Raise UsageError about `key` of this table."""
         raise UsageError(
             f"{self._source}: {self._path(key)}: {problem}",
-            cause="a slip of the pen, or the file is for another version of rocelab",
+            cause="a typo, or the file is for another version of rocelab",
             action=action or "Correct it there.",
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab ab`: does a change of the driver make packets dearer or cheaper, and where?"""
+"""`rocelab ab`: does a change of the driver make packets costlier or cheaper, and where?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ab(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Measure each side so often; by default as the plan says: twice where "
+            help="Rounds per side; by default as the plan says: twice where "
             "instructions are counted, else 15 times.",
             min=1,
             max=99,
@@ -85,7 +85,7 @@ def ab(
         bool, typer.Option("--json", help="Print JSON instead (docs/formats/ab.md).")
     ] = False,
 ) -> None:
-    """Say whether a change of the driver makes packets dearer, where, and by how much.
+    """Say whether a change of the driver makes packets costlier, where, and by how much.
 
     A side is a folder of patches on top of the driver's series, a variant (instrumented, events,
     delay), tree:REPOSITORY@COMMIT, parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES or

@@ -38,7 +38,10 @@ app = typer.Typer(
     name="rocelab",
     cls=Commands,
     help="See where every microsecond of a Soft RoCE packet goes.\n\n"
-    "To start: `make demo` in a clone, or `rocelab analyze CAPTURE` on any RoCE capture.",
+    "\b\nExamples:\n"
+    "  rocelab analyze roce.pcap       what broke in a capture\n"
+    "  rocelab run demo                RoCE and TCP between two nodes\n"
+    "  rocelab ab instrumented ./mine  what your patches cost",
     epilog=_EPILOG,
     rich_markup_mode=None,
     no_args_is_help=True,

@@ -33,55 +33,72 @@ class _Place:
     """Options that it does not know belong to the program that it starts."""
 
 
-_PLACES = {
-    "up": _Place("testbed", "up", "Bring up nodes with the instrumented driver and leave them up."),
-    "down": _Place("testbed", "down", "Stop a testbed's nodes and remove its files."),
-    "ssh": _Place(
-        "testbed", "ssh", "Log in to a node, or run a command there.", passes_options_on=True
-    ),
-    "status": _Place(
-        "testbed",
-        "status",
-        "List running testbeds, the state of their nodes, and the saved machines.",
-    ),
-    "clean": _Place("testbed", "clean", "Remove the saved machines: the next testbed boots again."),
-    "run": _Place("run", "run", "Carry out a plan and report."),
-    "show": _Place(
-        "show", "show", "Print a run's tables again, as `rocelab run` does when it ends."
-    ),
-    "report": _Place("report", "report", "Write a run's report again."),
-    "compare": _Place("compare", "compare", "Judge run B against run A, cell by cell."),
-    "ab": _Place(
-        "ab",
-        "ab",
-        "Say whether a change of the driver makes packets dearer, where, and by how much.",
-    ),
-    "lines": _Place(
-        "lines", "lines", "Say what a packet costs in each stage, kernel line by kernel line."
-    ),
-    "doctor": _Place(
-        "doctor", "doctor", "Check what this machine has and say how to get what it lacks."
-    ),
-    "analyze": _Place(
-        "analyze", "analyze", "Decode, verify and follow the RoCE packets in captures."
-    ),
-    "join": _Place(
-        "join", "join", "Match each frame to its sender's and receiver's driver records."
-    ),
-    "annotate": _Place(
-        "annotate",
-        "annotate",
-        "Copy a capture and comment each packet with what is known about it.",
-    ),
-    "export": _Place(
-        "export", "export", "Write the life of each packet across both machines as a trace."
-    ),
-    "study": _Place("study", "app", "Published studies: run their plans and check their claims."),
-    "hosts": _Place("hosts", "app", "Prepare your own hosts for measuring, and restore them."),
-    "wireshark": _Place(
-        "wireshark", "app", "Install rocelab's plugin, profile and extcap into Wireshark."
-    ),
+_GROUPS = {
+    "Captures": {
+        "analyze": _Place(
+            "analyze", "analyze", "Decode, verify and follow the RoCE packets in captures."
+        ),
+        "annotate": _Place(
+            "annotate",
+            "annotate",
+            "Copy a capture and comment each packet with what is known about it.",
+        ),
+        "join": _Place(
+            "join", "join", "Match each frame to its sender's and receiver's driver records."
+        ),
+        "export": _Place(
+            "export", "export", "Write the life of each packet across both machines as a trace."
+        ),
+    },
+    "Nodes": {
+        "up": _Place(
+            "testbed", "up", "Bring up nodes with the instrumented driver and leave them up."
+        ),
+        "down": _Place("testbed", "down", "Stop a testbed's nodes and remove its files."),
+        "ssh": _Place(
+            "testbed", "ssh", "Log in to a node, or run a command there.", passes_options_on=True
+        ),
+        "status": _Place(
+            "testbed",
+            "status",
+            "List running testbeds, the state of their nodes, and the saved machines.",
+        ),
+        "hosts": _Place("hosts", "app", "Prepare your own hosts for measuring, and restore them."),
+    },
+    "Measure": {
+        "run": _Place("run", "run", "Carry out a plan and report."),
+        "ab": _Place(
+            "ab",
+            "ab",
+            "Say whether a change of the driver makes packets costlier, where, and by how much.",
+        ),
+        "lines": _Place(
+            "lines", "lines", "Say what a packet costs in each stage, kernel line by kernel line."
+        ),
+        "study": _Place(
+            "study", "app", "Published studies: run their plans and check their claims."
+        ),
+    },
+    "Judge": {
+        "show": _Place(
+            "show", "show", "Print a run's tables again, as `rocelab run` does when it ends."
+        ),
+        "report": _Place("report", "report", "Write a run's report again."),
+        "compare": _Place("compare", "compare", "Judge run B against run A, cell by cell."),
+    },
+    "Set-up": {
+        "doctor": _Place(
+            "doctor", "doctor", "Check what this machine has and say how to get what it lacks."
+        ),
+        "wireshark": _Place(
+            "wireshark", "app", "Install rocelab's plugin, profile and extcap into Wireshark."
+        ),
+        "clean": _Place(
+            "testbed", "clean", "Remove the saved machines: the next testbed boots again."
+        ),
+    },
 }
+_PLACES = {name: place for group in _GROUPS.values() for name, place in group.items()}
 
 
 def _load(name: str) -> Command:
@@ -133,13 +150,18 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write what each command does."""
+        """Write what each command does, group by group."""
         del ctx
         # what typer leaves for the text beside the longest name
         limit = formatter.width - 6 - max(map(len, _PLACES))
-        rows = [
-            (name, TyperCommand(name, help=place.summary).get_short_help_str(limit))
-            for name, place in _PLACES.items()
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        longest = max(map(len, _PLACES))
+        for title, places in _GROUPS.items():
+            rows = [
+                (
+                    name.ljust(longest),
+                    TyperCommand(name, help=place.summary).get_short_help_str(limit),
+                )
+                for name, place in places.items()
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)

@@ -29,7 +29,7 @@ def lines(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Measure each driver so often; by default as the plan says: twice where "
+            help="Rounds per driver; by default as the plan says: twice where "
             "instructions are counted, else 15 times.",
             min=1,
             max=99,
