@@ -150,3 +150,9 @@ def test_sources_name_pages_that_exist() -> None:
         if not (ROOT / page).exists()
     }
     assert not missing
+
+
+def test_the_index_of_shared_test_code_names_each_module_once() -> None:
+    folder = ROOT / "tests/lib"
+    named = re.findall(r"`(\w+)`[,.]", (folder / "README.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(path.stem for path in folder.glob("*.py"))
