@@ -263,15 +263,21 @@ events = true
 
 def test_the_documentation_prints_the_catalog() -> None:
     page = (Path(__file__).parents[3] / "docs" / "formats" / "plan.md").read_text()
+    table = page.split("| tools | tests |")[1].split("\n\n")[0]
+    described = [
+        (tool, test, *rest)
+        for tools, tests, *rest in (row[2:-2].split(" | ") for row in table.splitlines()[2:])
+        for tool in tools.split(", ")
+        for test in tests.split(", ")
+    ]
+    catalog = []
     for test in TESTS.values():
         low, high = test.sizes
+        sizes = f"{low}" if low == high else f"{low} to {high}"
         tcp = measured_by(test, TRANSPORTS["tcp"])
-        row = [
-            *(test.tool, test.name, test.quantity, str(test.kind)),
-            f"{low}" if low == high else f"{low} to {high}",
-            tcp.program if tcp else "–",  # noqa: RUF001
-        ]
-        assert f"| {' | '.join(row)} |" in page
+        program = "itself" if tcp == test else tcp.program if tcp else "\N{EN DASH}"
+        catalog.append((test.tool, test.name, test.quantity, str(test.kind), sizes, program))
+    assert sorted(described) == sorted(catalog)
     for transport in TRANSPORTS:
         assert f"| `{transport}` |" in page
     example = page.split("```toml\n")[1].split("```")[0]
