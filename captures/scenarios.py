@@ -273,7 +273,7 @@ for _name, (_net, _how, _make) in _WRONG.items():
     sample(f"icrc-{_name}.pcap", f"an ICRC {_how}")(lambda net=_net, make=_make: _bad(net, make))
 
 
-def _planted(kind: str) -> bytes:
+def _injected(kind: str) -> bytes:
     """The smallest seed whose plan has just this fault, seen by the tap's truth."""
     for seed in range(200):
         plan = schedule.plan(seed, faults=1, kinds=(kind,))
@@ -290,8 +290,8 @@ def _planted(kind: str) -> bytes:
 
 
 for _kind in ("drop_before", "drop_behind", "duplicate", "reorder", "corrupt", "rnr"):
-    sample(f"fault-{_kind.replace('_', '-')}.pcap", f"one planted fault: {_kind}")(
-        lambda kind=_kind: _planted(kind)
+    sample(f"fault-{_kind.replace('_', '-')}.pcap", f"one injected fault: {_kind}")(
+        lambda kind=_kind: _injected(kind)
     )
 
 

@@ -4,7 +4,7 @@
         a ----- before ----- tap ----- behind ----- b
 
 A Go-Back-N requester (a) and responder (b) exchange real packets event by event; faults are
-planted on the first transmission of chosen packets, on either side of the tap. What the tap saw is
+injected on the first transmission of chosen packets, on either side of the tap. What the tap saw is
 the capture, and `truth` says what a reader of it can know.
 """
 
@@ -72,7 +72,7 @@ class Truth:
     naks: int = 0
     rnr: int = 0
     retransmitted: int = 0
-    naked: set[int] = field(default_factory=set)
+    nak_indices: set[int] = field(default_factory=set)
     """Packets that a NAK asked for."""
     runs: list[Run] = field(default_factory=list)
     overtaken: dict[int, bool] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Truth:
 
 @dataclass
 class Plan:
-    """A seeded connection: its messages, and where faults are planted (by packet index)."""
+    """A seeded connection: its messages, and where faults are injected (by packet index)."""
 
     seed: int
     net: Net
@@ -148,14 +148,14 @@ def plan(
             packets.append(Planned(psn, f"{service}_{name}", queue + headers, payload, ack))
             psn = (psn + 1) % MODULUS
     packets[-1].ack = True
-    planted: dict[int, str] = {}
+    injected: dict[int, str] = {}
     for _ in range(faults):
         index = draw.randrange(2, len(packets) - 2)
         # far apart: each fault is over before the next
-        if all(abs(index - other) > 30 for other in planted):
-            planted[index] = draw.choice(kinds)
+        if all(abs(index - other) > 30 for other in injected):
+            injected[index] = draw.choice(kinds)
     qpns = draw.randrange(2, MODULUS), draw.randrange(2, MODULUS)
-    return Plan(seed, net, mtu, qpns[0], qpns[1], packets, planted, service)
+    return Plan(seed, net, mtu, qpns[0], qpns[1], packets, injected, service)
 
 
 def shifted(plan: Plan, psns: int) -> Plan:
@@ -183,7 +183,6 @@ class Wire:
         self.epoch = 0
         self.deadline = 0
         self.paused = False
-        self.naked: set[int] = set()
         # responder
         self.expected = plan.packets[0].psn
         self.nak_sent = False
@@ -440,7 +439,7 @@ class Wire:
         self.tap("b", wire)
         self.note_acked(psn if syndrome >> 5 == 0 else (psn - 1) % MODULUS)
         if syndrome >> 5 == 3 and (index := self.index_of(psn)) is not None:
-            self.truth.naked.add(index)
+            self.truth.nak_indices.add(index)
         self.truth.naks += syndrome >> 5 == 3
         self.truth.rnr += syndrome >> 5 == 1
         if not lost:

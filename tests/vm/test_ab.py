@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab ab`: a planted cost is found, located and sized; a patch that changes nothing is not."""
+"""`rocelab ab`: an injected cost is found, located and sized; a patch without effect is not."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import planted
+import injected
 import vmlab
 from command_line import in_process as rocelab
-from planted import Edit, dearer, nops, plan
+from injected import Edit, costlier, nops, plan
 from requirements import missing
 from rocelab.errors import ExitCode
 from rocelab.measure import driver_turns
@@ -25,7 +25,7 @@ from rocelab.plans.plan import Plan
 from rocelab.testbed import artifacts
 from rocelab.testbed.by_name import VirtualTestbed
 
-PLANTED = 100
+INJECTED = 100
 ICRC = ("tx", "icrc")
 
 
@@ -89,15 +89,15 @@ def check_icrc(document: dict[str, Any], transports: tuple[str, ...] = ("rxe-v2"
     }
     for stage in found:
         assert stage["unit"] == "instructions"
-        assert abs(stage["difference"] - PLANTED) <= PLANTED / 100
+        assert abs(stage["difference"] - INJECTED) <= INJECTED / 100
     sentence = r"icrc of sent packets \+100 instructions \(.* %\); nothing else moved"
     assert re.fullmatch(sentence, document["sentence"])
     assert document["counters"] == []
 
 
-def test_a_planted_cost_is_located_and_sized(tmp_path: Path) -> None:
+def test_a_injected_cost_is_located_and_sized(tmp_path: Path) -> None:
     """100 instructions more in one stage."""
-    mine = planted.write(tmp_path / "mine", [dearer(ICRC, PLANTED)])
+    mine = injected.write(tmp_path / "mine", [costlier(ICRC, INJECTED)])
     code, found = compared(tmp_path, "instrumented", str(mine), "--threshold", "5")
     assert code == ExitCode.FINDINGS
     check_icrc(found)
@@ -107,7 +107,7 @@ def test_a_planted_cost_is_located_and_sized(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_patch_that_changes_nothing(tmp_path: Path) -> None:
     """Two builds of the same code cost the same, to the instruction."""
-    mine = planted.write(tmp_path / "mine", [dearer(ICRC, 0)])
+    mine = injected.write(tmp_path / "mine", [costlier(ICRC, 0)])
     code, found = compared(tmp_path, "instrumented", str(mine))
     assert code == ExitCode.OK
     assert re.fullmatch(r"no difference in any of \d+ stages", found["sentence"])
@@ -116,8 +116,8 @@ def test_a_patch_that_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_first_patch_of_a_series(tmp_path: Path) -> None:
     """The second of three patches is found; the base is measured once."""
-    steps = [[dearer(ICRC, count)] for count in (0, PLANTED, 0)]
-    mine = planted.write(tmp_path / "mine", *steps)
+    steps = [[costlier(ICRC, count)] for count in (0, INJECTED, 0)]
+    mine = injected.write(tmp_path / "mine", *steps)
     code, found = compared(tmp_path, "instrumented", str(mine), "--bisect", "--threshold", "5")
     assert code == ExitCode.FINDINGS
     assert found["first"] == "0002-Step.patch"
@@ -127,9 +127,9 @@ def test_the_first_patch_of_a_series(tmp_path: Path) -> None:
 def test_a_tree_that_does_not_fit(tmp_path: Path) -> None:
     """The error names the tree, its version, and the patch that does not apply, before any boot."""
     tree = tmp_path / "linux"
-    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / planted.FOLDER
-    shutil.copytree(pristine, tree / planted.FOLDER)
-    for file in (tree / planted.FOLDER).glob("*.c"):
+    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / injected.FOLDER
+    shutil.copytree(pristine, tree / injected.FOLDER)
+    for file in (tree / injected.FOLDER).glob("*.c"):
         file.write_text(file.read_text().replace("skb", "socket_buffer"))
     (tree / "Makefile").write_text(
         "VERSION = 9\nPATCHLEVEL = 8\nSUBLEVEL = 0\nEXTRAVERSION = -rc7\n"
@@ -153,16 +153,16 @@ def test_a_tree_that_does_not_fit(tmp_path: Path) -> None:
 def test_a_commit_of_a_git_tree(tmp_path: Path) -> None:
     """Two commits of the kernel's own source, over both RoCE versions; the series comes on top."""
     tree, both = tmp_path / "linux", ("rxe-v1", "rxe-v2")
-    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / planted.FOLDER
-    shutil.copytree(pristine, tree / planted.FOLDER)
+    pristine = artifacts.driver(vmlab.LINE).module.parent / "pristine" / injected.FOLDER
+    shutil.copytree(pristine, tree / injected.FOLDER)
     git(tree, "init", "-q", "-b", "main")
     commit(tree)
-    file = tree / planted.FOLDER / "rxe_icrc.c"
+    file = tree / injected.FOLDER / "rxe_icrc.c"
     text = file.read_text()
     head, anchor, rest = text.partition("void rxe_icrc_generate(")
     first, assignment, rest = rest.partition("\ticrcp = (")
     assert assignment
-    file.write_text(f"{head}{anchor}{first}\t{nops(PLANTED)}\n{assignment}{rest}")
+    file.write_text(f"{head}{anchor}{first}\t{nops(INJECTED)}\n{assignment}{rest}")
     commit(tree)
     sides = (f"tree:{tree}@main~1", f"tree:{tree}@main")
     code, found = compared(tmp_path, *sides, transports=both)
@@ -201,7 +201,7 @@ def test_a_lost_ack(tmp_path: Path) -> None:
     """The responder forgets each 50th ACK of a queue pair: the requester sends again."""
     forget = "if (pkt->psn % 50 == 25) return RESPST_CLEANUP;"
     edit = Edit("rxe_resp.c", "if (qp->resp.aeth_syndrome != AETH_ACK", forget, " acknowledge(")
-    mine = planted.write(tmp_path / "mine", [edit])
+    mine = injected.write(tmp_path / "mine", [edit])
     code, found = compared(tmp_path, "instrumented", str(mine))
     assert code == ExitCode.FINDINGS
     counted = {(c["node"], c["counter"]): c["difference"] for c in found["counters"]}

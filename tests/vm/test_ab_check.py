@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import planted
+import injected
 from command_line import in_process as rocelab
-from planted import Edit, dearer, plan
+from injected import Edit, costlier, plan
 from requirements import missing
 from rocelab.errors import ExitCode
 
@@ -28,7 +28,7 @@ COMPLAINT = Edit(
 
 def checked(folder: Path, *edits: Edit) -> tuple[int, dict[str, Any]]:
     """Exit code and document of the command, with a patch of these edits."""
-    mine = planted.write(folder / "mine", [*edits])
+    mine = injected.write(folder / "mine", [*edits])
     words = ["ab", "--check", "instrumented", str(mine), "--plan", str(plan(folder, "rxe-v2"))]
     done = rocelab(*words, "--rounds", "1", "--out", str(folder), "--json")
     if done.returncode == ExitCode.MISSING:
@@ -62,7 +62,7 @@ def test_a_wrong_change(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_change_of_nothing(tmp_path: Path) -> None:
     """Both sides pass the same tests, and take every frame."""
-    code, document = checked(tmp_path, dearer(("tx", "icrc"), 0))
+    code, document = checked(tmp_path, costlier(("tx", "icrc"), 0))
     found = document["check"]
     assert found["good"], document["sentence"]
     assert min(side["pass"] for side in found["tests"].values()) >= 90

@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-import planted
+import injected
 from command_line import rocelab
 from hosts_compared import PLAN, state
-from planted import Edit, dearer
+from injected import Edit, costlier
 from polling import wait_until
 from requirements import missing
 from rocelab import metrics, stage_table
@@ -203,10 +203,10 @@ def test_the_first_patch_of_a_series(
     Only what takes over ten times as long is beyond the threshold: no chance of emulated times is.
     """
     before = state(testbed.nodes)
-    file, anchor, after = planted.STAGES[ICRC]
+    file, anchor, after = injected.STAGES[ICRC]
     wait = f"for (u64 end = ktime_get_ns() + {DELAY_NS}; ktime_get_ns() < end;) cpu_relax();"
-    steps = [[dearer(ICRC, 1)], [Edit(file, anchor, wait, after)]]
-    series = planted.write(tmp_path / "series", *steps)
+    steps = [[costlier(ICRC, 1)], [Edit(file, anchor, wait, after)]]
+    series = injected.write(tmp_path / "series", *steps)
     options = ("--bisect", "--threshold", "1000", "--rounds", "10", "--json")
     done = rocelab(*words, *options, "instrumented", str(series), timeout=7200)
     assert done.returncode == ExitCode.FINDINGS, done.stderr

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import planted
-from planted import dearer, plan
+import injected
+from injected import costlier, plan
 from rocelab.compare import driver_change
 from rocelab.measure import driver_turns
 from rocelab.measure.progress import Silent
@@ -29,9 +29,9 @@ LEAST, MOST = 40, 400
 
 
 def draw(number: int) -> tuple[tuple[str, str] | None, int]:
-    """Return the stage that the patch makes dearer, and by how many instructions; or none."""
+    """Return the stage that the patch makes costlier, and by how many instructions; or none."""
     dice = random.Random(f"{SEED}:{number}")
-    place = dice.choice([None, *sorted(planted.STAGES)])
+    place = dice.choice([None, *sorted(injected.STAGES)])
     return place, dice.randint(LEAST, MOST) if place else 0
 
 
@@ -46,8 +46,8 @@ def test_random_patches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     with driver_turns.Machines(chosen, lambda _: None) as machines:
         for number in range(FIRST, PATCHES + 1):
             place, count = draw(number)
-            edit = dearer(place or ("tx", "icrc"), count)
-            folder = planted.write(tmp_path / f"patch{number}", [edit])
+            edit = costlier(place or ("tx", "icrc"), count)
+            folder = injected.write(tmp_path / f"patch{number}", [edit])
             sides = (base, side.parse(f"patches:{folder}"))
             built = driver_turns.drivers(chosen, sides, lambda _: None)
             try:

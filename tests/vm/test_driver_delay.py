@@ -22,7 +22,7 @@ from traffic import gid_index, server
 from vmlab import LINE, Boot, healthy
 
 DELAY = 1_000_000
-"""Length of the planted delay in ns: long compared with an emulated stage and its noise."""
+"""Length of the injected delay in ns: long compared with an emulated stage and its noise."""
 PARAMETERS = "/sys/module/rdma_rxe/parameters"
 SEND, ACK = "RC_SEND_ONLY", "RC_ACKNOWLEDGE"
 EVENT = {"tx": "rxe_tx_packet", "rx": "rxe_rx_packet", "done": "rxe_rx_done"}
@@ -99,7 +99,7 @@ def undelayed(nodes: Nodes) -> dict[Place, int]:
 
 
 def delayed_places(part: str, stage: str) -> set[Place]:
-    """Return the stages in which a planted delay must show."""
+    """Return the stages in which an injected delay must show."""
     only_sends = {("tx", "wqe"), ("done", "copy"), ("done", "reply")}
     packets = {SEND} if (part, stage) in only_sends else {SEND, ACK}
     places = {(EVENT[part], op, stage) for op in packets}

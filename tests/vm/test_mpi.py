@@ -140,7 +140,7 @@ def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("transport", "planted", "told"),
+    ("transport", "injected", "told"),
     [
         ("rxe-v2", {"OMPI_MCA_pml": "ob1"}, "n1 sent_pkts is 0"),
         (
@@ -162,13 +162,13 @@ def test_a_fallback_is_an_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     transport: str,
-    planted: dict[str, str],
+    injected: dict[str, str],
     told: str,
 ) -> None:
     """mpirun succeeds with plausible numbers, but the wire disproves the transport."""
     good = recipe.for_node
     monkeypatch.setattr(
-        recipe, "for_node", lambda *args, **words: {**good(*args, **words), **planted}
+        recipe, "for_node", lambda *args, **words: {**good(*args, **words), **injected}
     )
     outcome = only_cell(rig, bench("latency", f'["{transport}"]'), tmp_path)
     assert outcome.record["error"] is not None, outcome.record["steps"]
@@ -266,7 +266,7 @@ def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
     return found
 
 
-def test_a_planted_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:
+def test_a_injected_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:
     """20 ms at the second node (1 ms is less than emulation's own noise): every answer is that
     late in the capture, and half of a round trip that the capture saw is what mpibench says."""
     with shaped([rig.nodes[1]], LinkPlan(delay_us=20_000)):

@@ -97,7 +97,7 @@ def test_the_corpus(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", schedule.FAULTS)
-def test_every_planted_fault(fault: str, tmp_path: Path) -> None:
+def test_every_injected_fault(fault: str, tmp_path: Path) -> None:
     """In seeded connections each status is where the analyzer says, as often as it counts."""
     source, made = tmp_path / "source.pcap", tmp_path / "made.pcapng"
     seen: set[str] = set()

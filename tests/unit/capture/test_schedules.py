@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults planted in seeded connections are found, as ambiguous if the capture cannot decide.
+"""Faults injected in seeded connections are found, as ambiguous if the capture cannot decide.
 
 Each kind of fault gets 200 seeds, or as many as ROCELAB_SEEDS says. All but the first few are
 marked `slow`.
@@ -83,16 +83,16 @@ def resent(truth: schedule.Truth, index: int) -> list[Found]:
 def expected(kind: str, index: int, wire: schedule.Wire) -> list[Found]:
     """All findings of one fault, each as often as it must occur."""
     truth = wire.truth
-    naked = index in truth.naked
+    nak_sent = index in truth.nak_indices
     loss = ("loss", False)
     match kind:
         case "drop_before":
             # without a NAK the lost packet is first seen when retransmitted, like any other
-            return [loss] if naked else []
+            return [loss] if nak_sent else []
         case "drop_behind":
-            return [loss] if naked else [("timeout", True)]
+            return [loss] if nak_sent else [("timeout", True)]
         case "corrupt":
-            return [("icrc-bad", False), loss] if naked else [("icrc-bad", False)]
+            return [("icrc-bad", False), loss] if nak_sent else [("icrc-bad", False)]
         case "duplicate":
             return [("duplicate", False)]
         case "reorder":
@@ -125,7 +125,7 @@ def wanted(wire: schedule.Wire) -> Counter[Found]:
 
 @pytest.mark.parametrize("kind", schedule.FAULTS)
 @pytest.mark.parametrize("seed", seeds())
-def test_planted_fault(kind: str, seed: int, tmp_path: Path) -> None:
+def test_injected_fault(kind: str, seed: int, tmp_path: Path) -> None:
     plan = schedule.plan(1000 + seed, faults=1, kinds=(kind,), services=SERVICES)
     wire = schedule.Wire(plan)
     result = analyze(tmp_path / "fault.pcap", wire.run())

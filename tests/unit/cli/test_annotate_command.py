@@ -103,7 +103,7 @@ def test_tshark_shows_all_driver_numbers(tshark: Tshark, tmp_path: Path) -> None
         ("rnr", {"rnr_nak", "retransmission_after_rnr"}),
     ],
 )
-def test_tshark_finds_a_planted_fault(
+def test_tshark_finds_a_injected_fault(
     fault: str, statuses: set[str], tshark: Tshark, tmp_path: Path
 ) -> None:
     made = tmp_path / "made.pcapng"

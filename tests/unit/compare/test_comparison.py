@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`rocelab compare`: verdicts on planted differences, refusals, warnings and output."""
+"""`rocelab compare`: verdicts on injected differences, refusals, warnings and output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def verdicts(of: Comparison) -> dict[tuple[str, int | None], Verdict]:
     return {(cell.test, cell.size): cell.verdict for cell in of.cells}
 
 
-def test_a_planted_difference(tmp_path: Path) -> None:
+def test_a_injected_difference(tmp_path: Path) -> None:
     """5 % more latency is worse, 5 % more bandwidth is better; less is the opposite."""
     there = pair(tmp_path / "there", {}, {"latency": 5250.0, "bandwidth": 105e6})
     assert verdicts(there) == {

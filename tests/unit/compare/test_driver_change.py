@@ -140,7 +140,7 @@ def test_a_cost_of_most_packets(tmp_path: Path) -> None:
     # two runs of one driver are that far apart
     near = answer(tmp_path / "b", base, {"tx.icrc": [(960, 978, 969, 1)]})
     assert near.moved == ()
-    # whether the cheaper or the dearer kind is the more frequent one is chance
+    # whether the cheaper or the costlier kind is the more frequent one is chance
     kinds = {"tx.icrc": [(960, 970, 960, 120)]}, {"tx.icrc": [(960, 990, 980, 120)]}
     assert answer(tmp_path / "kinds", *kinds).moved == ()
     again = {"tx.icrc": [(960, 970, 960, 1), (960, 975, 970, 1)]}
@@ -253,7 +253,7 @@ STEADY = [9_900 + 40 * (number % 6) for number in range(8)]
 
 
 def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
-    """Each message, not each packet: a driver that sends fewer packets is not dearer."""
+    """Each message, not each packet: a driver that sends fewer packets is not costlier."""
     base = cycled(
         tmp_path / "base",
         {"per_packet": [100.0] * 8, "per_message": STEADY, "counter": [1e9] * 8},
@@ -280,19 +280,19 @@ def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
     )
     assert found.beyond(0) == ()
     assert not found.is_beyond(0)
-    dearer = judge(change, base)
-    assert dearer.moved == ()
-    assert [each.difference for each in dearer.beyond(2)] == [-cycles.difference]
-    assert dearer.is_beyond(2)
-    assert not dearer.is_beyond(4)
+    costlier = judge(change, base)
+    assert costlier.moved == ()
+    assert [each.difference for each in costlier.beyond(2)] == [-cycles.difference]
+    assert costlier.is_beyond(2)
+    assert not costlier.is_beyond(4)
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(dearer, "a", "b", dearer.beyond(2)))
+        console.out().print(ab_tables.render(costlier, "a", "b", costlier.beyond(2)))
     text = printed.get()
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "cycles/message" in text
     assert "The intervals of all 2 values together" in " ".join(text.split())
     document = json.loads(
-        json.dumps(ab_tables.document(dearer, "a", "b", {"base": [], "change": []}))
+        json.dumps(ab_tables.document(costlier, "a", "b", {"base": [], "change": []}))
     )
     assert document["moved"] == 0
     (written,) = document["cycles"]
@@ -439,7 +439,7 @@ def test_more_trouble(
 
 
 def test_a_lost_ack(tmp_path: Path) -> None:
-    """Another number of packets is said where it repeats; it is neither dearer nor cheaper."""
+    """Another number of packets is said where it repeats; it is neither costlier nor cheaper."""
     base = counted(tmp_path / "base", {"packets.tx": (300, 300)}, "ACKNOWLEDGE")
     change = counted(tmp_path / "change", {"packets.tx": (294, 294)}, "ACKNOWLEDGE")
     found = judge(base, change)

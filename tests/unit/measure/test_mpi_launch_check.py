@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `rocelab doctor --mpi` reports when a node lacks something or mpirun fails.
 
-openmpi-5-*.err were recorded from Open MPI 5.0.7 and UCX in the node image, each with a planted
+openmpi-5-*.err were recorded from Open MPI 5.0.7 and UCX in the node image, each with an injected
 fault: a device, a GID or an interface that does not exist; ud-timeout: four ranks on two nodes of
 a busy machine.
 """

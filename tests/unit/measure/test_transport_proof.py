@@ -52,7 +52,7 @@ def test_a_clean_roce_step_is_proven(
 
 @given(COUNTS, COUNTS, st.data())
 def test_any_count_off_by_one_disproves_roce(a: int, b: int, data: st.DataObject) -> None:
-    """Each planted fault alone changes the result, so every condition counts."""
+    """Each injected fault alone changes the result, so every condition counts."""
     seen = roce(V2, (a, b), a, a * 64)
     measured = Measurement((), a * 64, messages=a)
     counted = moved((a, b), (b, a))

@@ -41,7 +41,7 @@ def test_five_pairs_have_no_interval() -> None:
     assert paired.shift(paired.averages([1.0] * 9), 1 - 0.05 / 16).interval is None
 
 
-def test_the_interval_covers_a_planted_shift_as_often_as_it_says() -> None:
+def test_the_interval_covers_a_injected_shift_as_often_as_it_says() -> None:
     dice = random.Random(3)
     hits = 0
     for _ in range(2000):

@@ -41,7 +41,7 @@ def test_three_repetitions_have_no_interval() -> None:
     assert two_samples.enough(4)
 
 
-def test_a_planted_difference_and_ratio() -> None:
+def test_a_injected_difference_and_ratio() -> None:
     dice = random.Random(7)
     first = [dice.gauss(100, 1) for _ in range(10)]
     second = [dice.gauss(120, 1) for _ in range(10)]

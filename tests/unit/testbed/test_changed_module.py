@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import planted
-from planted import dearer
+import injected
+from injected import costlier
 from requirements import missing, need_program
 from rocelab.errors import MissingError, UsageError
 from rocelab.testbed import artifacts
@@ -65,8 +65,8 @@ def host(tmp_path: Path) -> CommandNode:
 
 def repository(folder: Path) -> Path:
     """A git repository of the kernel's own driver."""
-    pristine = artifacts.driver(LINE).module.parent / "pristine" / planted.FOLDER
-    shutil.copytree(pristine, folder / planted.FOLDER)
+    pristine = artifacts.driver(LINE).module.parent / "pristine" / injected.FOLDER
+    shutil.copytree(pristine, folder / injected.FOLDER)
     who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "a commit"]):
         subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
@@ -75,7 +75,7 @@ def repository(folder: Path) -> Path:
 
 def test_a_change_is_built_for_the_hosts_kernel(host: CommandNode, tmp_path: Path) -> None:
     """With a patch whose name would be two words of make's; one that does not apply is refused."""
-    mine = planted.write(tmp_path / "mine", [dearer(("tx", "icrc"), 100)])
+    mine = injected.write(tmp_path / "mine", [costlier(("tx", "icrc"), 100)])
     (patch,) = mine.iterdir()
     odd = patch.rename(mine / "0001-a b;$(reboot).patch")
     with host_build.work_folder(host) as work:

@@ -70,7 +70,7 @@ class Lab:
     def load(self, variant: str, sizes: Sequence[int]) -> None:
         """Reload a build of the driver, create both devices, and run the loop unrecorded.
 
-        The first packets of each size fill caches, and would make the first configuration dearer.
+        The first packets of each size fill caches, and would make the first configuration costlier.
         """
         for end in self._ends:
             remove_device(end)

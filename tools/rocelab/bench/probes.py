@@ -5,8 +5,8 @@ One machine, an event-driven loop of RDMA WRITEs between two rxe devices on a ve
 (ebpf/rcloop). Instructions are counted under QEMU's -icount. Where KVM works, the same runs there
 again and the processor counts cycles: a clock read is one instruction and many cycles. The stock
 driver is the same source built the same way. Each module is loaded several times: now and then one
-load is steadily dearer than the next, so what a probe adds is compared within one load. Exit status
-0, whether targets are met or not: the table says which.
+load is steadily costlier than the next, so what a probe adds is compared within one load. Exit
+status 0, whether targets are met or not: the table says which.
 """
 
 from __future__ import annotations

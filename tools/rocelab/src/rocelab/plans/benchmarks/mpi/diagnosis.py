@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Map mpirun's error messages to the setting that has to change; the most specific comes first.
 
-The messages are from Open MPI 5 and UCX in Debian 13, recorded with planted faults
+The messages are from Open MPI 5 and UCX in Debian 13, recorded with injected faults
 (tests/unit/data/openmpi-5-*.err).
 """
 

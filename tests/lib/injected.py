@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Patches of the driver that make it dearer, or wrong, in a known place; a plan that shows it."""
+"""Patches of the driver that make it costlier, or wrong, in a known place; a plan that shows it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STAGES: Mapping[tuple[str, str], tuple[str, str, str]] = {
 """Where a line adds to one stage and to no other."""
 
 
-def dearer(place: tuple[str, str], count: int) -> Edit:
+def costlier(place: tuple[str, str], count: int) -> Edit:
     """So many instructions more in that stage."""
     file, anchor, after = STAGES[place]
     return Edit(file, anchor, nops(count), after)
