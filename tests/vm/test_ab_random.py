@@ -25,14 +25,14 @@ from rocelab.testbed.artifacts import Driver
 SEED = int(os.environ.get("ROCELAB_AB_SEED", "20261124"))
 FIRST = int(os.environ.get("ROCELAB_AB_FIRST", "1"))
 PATCHES = int(os.environ.get("ROCELAB_AB_PATCHES", "20"))
-LEAST, MOST = 40, 400
+MIN, MAX = 40, 400
 
 
 def draw(number: int) -> tuple[tuple[str, str] | None, int]:
     """Return the stage that the patch makes costlier, and by how many instructions; or none."""
     dice = random.Random(f"{SEED}:{number}")
     place = dice.choice([None, *sorted(injected.STAGES)])
-    return place, dice.randint(LEAST, MOST) if place else 0
+    return place, dice.randint(MIN, MAX) if place else 0
 
 
 @pytest.mark.long

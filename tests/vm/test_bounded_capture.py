@@ -31,13 +31,13 @@ iterations = 100
 seconds = 1
 qp_timeout = 18
 """
-_MOST = 20_000
+_MAX = 20_000
 
 
 def test_frames_beyond_the_bound_are_counted(
     foreign_hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linktap, "MOST_BYTES", _MOST)
+    monkeypatch.setattr(linktap, "MOST_BYTES", _MAX)
     plan = plan_file.from_toml(_PLAN, "bounded.toml")
     hosts = inventory.load(foreign_hosts)
     two = ssh_testbed.up(hosts, transports=[TRANSPORTS["rxe-v2"]])
@@ -50,7 +50,7 @@ def test_frames_beyond_the_bound_are_counted(
         cell = json.loads(path.read_text())
         (step,) = cell["steps"]
         assert step["proof"]["ok"]
-        assert 10_000 < next(path.parent.rglob("wire.pcap")).stat().st_size <= _MOST
+        assert 10_000 < next(path.parent.rglob("wire.pcap")).stat().st_size <= _MAX
         seen, capture = step["frames"], step["capture"]
         assert 0 < capture["not_kept"] < seen["frames"]
         if cell["transport"] == "rxe-v2":

@@ -24,7 +24,7 @@ from rxedump_watch import dumping
 from rxestat_watch import watching
 from vmlab import LINE, PATIENCE
 
-FLOOD, MOST_FLOODS = 3000, 10
+FLOOD, MAX_FLOODS = 3000, 10
 """Frames of each kind in a flood, and how many floods may pass without what is provoked."""
 # unequal delays: packets arrive while others are being dropped, whatever the two nodes' speed
 DELAYS = ("delay", "2ms", "2ms", "limit", str(4 * FLOOD))
@@ -77,12 +77,12 @@ def flood(sender: Node, receiver: Node, qpn: int) -> int:
     early = late[:-4] + bytes(byte ^ 0xFF for byte in late[-4:])
     words = [sender.link.netdev, str(FLOOD), late.hex(), early.hex()]
     with counted_by_the_kernel(receiver), at_odd_times(sender):
-        for number in range(1, MOST_FLOODS + 1):
+        for number in range(1, MAX_FLOODS + 1):
             sender.run(["python3", "-c", _FLOOD, *words], timeout=300 * PATIENCE)
             until(receiver, f"grep -q 'Hits: {2 * number * FLOOD}' {HISTOGRAM}")
             if interrupted(receiver):
                 return number * FLOOD
-    pytest.fail(f"no interrupt found a program at work in {MOST_FLOODS} floods")
+    pytest.fail(f"no interrupt found a program at work in {MAX_FLOODS} floods")
 
 
 def test_each_drop_is_counted_or_missed(n1: Node, n2: Node, tmp_path: Path) -> None:

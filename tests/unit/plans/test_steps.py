@@ -8,7 +8,7 @@ import pytest
 from rocelab.errors import UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Benchmark
-from rocelab.plans.steps import MOST_TOGETHER, message_bytes, steps_of
+from rocelab.plans.steps import MAX_TOGETHER, message_bytes, steps_of
 from rocelab.studies import library
 from rocelab.studies.words import benchmark as words
 
@@ -70,7 +70,7 @@ def test_what_is_too_much_for_one_mpirun_has_its_own() -> None:
     # a window of 64 messages, counted for both directions
     sizes = [1, 1024, 65536, MIB, 4 * MIB]
     found = bench(f'test = "bw"\nsizes = {sizes}\niterations = 20\n')
-    assert message_bytes(found, (65536,)) == 2 * 64 * 20 * 65536 < MOST_TOGETHER
+    assert message_bytes(found, (65536,)) == 2 * 64 * 20 * 65536 < MAX_TOGETHER
     assert steps_of(found) == ((1, 1024, 65536), (MIB,), (4 * MIB,))
     apart = bench(f'test = "bw"\nsizes = {sizes}\niterations = 20\n[benchmark.mpi]\nsweep = false')
     assert steps_of(apart) == tuple((size,) for size in sizes)

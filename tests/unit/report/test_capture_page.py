@@ -27,7 +27,7 @@ from rocelab.report.capture_page import wording
 pytestmark = pytest.mark.slow
 
 _EVIL = "<script>alert(1)<img src=x onerror=alert(2)>\"'&{{7*7}}"
-_LARGEST = 2_000_000
+_MAX = 2_000_000
 
 app = typer.Typer()
 app.command()(command.analyze)
@@ -150,7 +150,7 @@ def test_psns_go_on_where_they_wrap(tmp_path: Path) -> None:
 def test_large_captures_make_small_pages(tmp_path: Path) -> None:
     path = many(tmp_path / "many.pcap", 60_000, 600)
     page(path, tmp_path)
-    assert (tmp_path / "page.html").stat().st_size < _LARGEST
+    assert (tmp_path / "page.html").stat().st_size < _MAX
     one = many(tmp_path / "one.pcap", 60_000, 1)
     _, drawing = drawn(one)
     assert drawing.psns is not None
@@ -162,7 +162,7 @@ def test_large_captures_make_small_pages(tmp_path: Path) -> None:
     assert space.points["psn"].max() - space.points["psn"].min() == 59_998  # type: ignore[operator]
     assert space.points["kind"].n_unique() == 2
     page(one, tmp_path)
-    assert (tmp_path / "page.html").stat().st_size < _LARGEST
+    assert (tmp_path / "page.html").stat().st_size < _MAX
 
 
 def test_a_filter_chooses_the_connection(tmp_path: Path) -> None:

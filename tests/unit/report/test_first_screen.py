@@ -24,7 +24,7 @@ from synthetic_run import Synthetic
 pytestmark = pytest.mark.slow
 
 DEMO = Path(__file__).parents[1] / "data" / "sample-run.tar.gz"
-MOST_WORDS = 9000
+MAX_WORDS = 9000
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def words(element: Element) -> int:
 
 
 def test_the_demo_s_report_is_short(page: Element) -> None:
-    assert 2000 < words(page) <= MOST_WORDS
+    assert 2000 < words(page) <= MAX_WORDS
 
 
 def test_no_paragraph_stands_twice(page: Element) -> None:

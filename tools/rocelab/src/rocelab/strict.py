@@ -15,7 +15,7 @@ from rocelab.errors import UsageError
 
 _SHOWN = 60
 """The most characters of a bad value that an error message quotes."""
-_LARGEST_FILE = 1 << 20
+_MAX_FILE = 1 << 20
 
 
 def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
     Raises UsageError, with `action` as the advice if the file cannot be opened.
     """
     try:
-        data = read_named(path, limit=_LARGEST_FILE)
+        data = read_named(path, limit=_MAX_FILE)
         return parse_toml(data.decode("utf-8"), shown(str(path))[1:-1], what=what)
     except UnicodeDecodeError as error:
         raise UsageError(

@@ -73,7 +73,7 @@ class Plan:
         )
 
 
-_MOST_PASSES = 4
+_MAX_PASSES = 4
 
 
 @dataclass
@@ -304,7 +304,7 @@ def _passes(
     """
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
-    for left in reversed(range(_MOST_PASSES)):
+    for left in reversed(range(_MAX_PASSES)):
         core = open_core(paths, options, plan, rows=rows, names=names, excerpts=excerpts)
         interrupted = False
         while True:

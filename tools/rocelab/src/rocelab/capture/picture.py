@@ -27,7 +27,7 @@ _CNP = 0x81
 _DATAGRAMS = (0x64, 0x65)
 """UD SEND_ONLY, without and with immediate data."""
 _CE = 3
-_MOST_LINKS = 4096
+_MAX_LINKS = 4096
 """Directions whose addresses on the link are kept."""
 
 
@@ -178,7 +178,7 @@ class _Reader:
                 self._over_time.sums[name][at] += value
 
     def _see_links(self, packets: pl.DataFrame) -> None:
-        if len(self._links) >= _MOST_LINKS:
+        if len(self._links) >= _MAX_LINKS:
             return
         of_each = packets.drop_nulls("connection").unique(
             ["connection", "src", "dqpn"], keep="first", maintain_order=True

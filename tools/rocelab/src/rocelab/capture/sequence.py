@@ -18,11 +18,11 @@ KINDS = ("request", "response", "ACK", "NAK", "RNR NAK", "sent again or late")
 _AGAIN = KINDS[-1]
 
 _PSNS = 1 << 24
-_MOST_POINTS = 4096
+_MAX_POINTS = 4096
 """Points of a PSN space before they are thinned."""
 _COLUMNS = 400
 """Of a thinned diagram: the lowest and the highest PSN of each column and kind stay."""
-_MOST_MARKS = 60
+_MAX_MARKS = 60
 """Findings that are marked."""
 
 # BTH opcodes within a service (IBTA specification, 9.2.1)
@@ -73,8 +73,8 @@ class SequenceReader:
         for row in own:
             text = f"{row['severity']} {row['rule']}: frame {row['packet']}"
             self._labels.setdefault(row["packet"], []).append(text)
-        self._left_out = max(0, len(self._labels) - _MOST_MARKS)
-        self._labels = dict(list(self._labels.items())[:_MOST_MARKS])
+        self._left_out = max(0, len(self._labels) - _MAX_MARKS)
+        self._labels = dict(list(self._labels.items())[:_MAX_MARKS])
         self._spaces = {side: _SpaceReader() for side in ("a", "b")}
 
     def take(self, packets: pl.DataFrame) -> None:
@@ -138,7 +138,7 @@ class _SpaceReader:
             psn=pl.Series(psns, dtype=pl.Int64), kind=pl.Series(kinds, dtype=pl.String)
         )
         self._kept = pl.concat([self._kept, new])
-        if self._kept.height > _MOST_POINTS:
+        if self._kept.height > _MAX_POINTS:
             self._thin()
 
     def _unwrapped(self, psn: int) -> int:

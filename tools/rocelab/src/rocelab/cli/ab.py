@@ -285,7 +285,7 @@ def _first_beyond(
     return steps[count], patches[count - 1].name
 
 
-_MOST_BARS = 40
+_MAX_BARS = 40
 
 
 def _figure(answer: Answer, sentence: str) -> str:
@@ -304,10 +304,10 @@ def _figure(answer: Answer, sentence: str) -> str:
             stage,
             "packet",
         )
-        for stage in answer.moved[:_MOST_BARS]
+        for stage in answer.moved[:_MAX_BARS]
     ]
     bars += [
         bar(f"kernel, {each.test} {size(each.size)} {each.transport} {each.node}", each, each.per)
-        for each in answer.moved_cycles[:_MOST_BARS]
+        for each in answer.moved_cycles[:_MAX_BARS]
     ]
     return ab_figure.draw(bars, sentence=sentence, accelerator=answer.accelerator)

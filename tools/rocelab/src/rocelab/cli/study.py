@@ -14,7 +14,7 @@ from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TRANSPORTS, Provider
-from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_REPETITIONS, MOST_SWITCHES
+from rocelab.plans.limits import MAX_MTU, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def run(
         typer.Option(
             help="Switches between the nodes: created, or for your own hosts those in place.",
             min=0,
-            max=MOST_SWITCHES,
+            max=MAX_SWITCHES,
             metavar="N",
         ),
     ] = None,
@@ -80,8 +80,8 @@ def run(
         int | None,
         typer.Option(
             help="MTU of the link, instead of the study's own.",
-            min=LEAST_MTU,
-            max=MOST_MTU,
+            min=MIN_MTU,
+            max=MAX_MTU,
             metavar="BYTES",
         ),
     ] = None,
@@ -90,7 +90,7 @@ def run(
         typer.Option(
             help="Repetitions, each on virtual machines booted for it.",
             min=2,
-            max=MOST_REPETITIONS,
+            max=MAX_REPETITIONS,
             metavar="N",
         ),
     ] = None,

@@ -14,7 +14,7 @@ from rocelab import kernel_lines, units
 from rocelab.cli.options import AsJson, Icount, KernelLine
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider
-from rocelab.plans.limits import MOST_NODES, MOST_SWITCHES
+from rocelab.plans.limits import MAX_NODES, MAX_SWITCHES
 from rocelab.strict import shown
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
@@ -41,7 +41,7 @@ def up(
     nodes: Annotated[
         int,
         typer.Option(
-            help="Number of nodes; more than two need a switch.", min=2, max=MOST_NODES, metavar="N"
+            help="Number of nodes; more than two need a switch.", min=2, max=MAX_NODES, metavar="N"
         ),
     ] = 2,
     switches: Annotated[
@@ -49,7 +49,7 @@ def up(
         typer.Option(
             help="Number of bridges in a row between the first node and the others.",
             min=0,
-            max=MOST_SWITCHES,
+            max=MAX_SWITCHES,
             metavar="N",
         ),
     ] = 0,

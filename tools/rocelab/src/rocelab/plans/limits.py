@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-MOST_NODES, MOST_SWITCHES = 8, 8
-LEAST_MTU, MOST_MTU = 1280, 9000
+MAX_NODES, MAX_SWITCHES = 8, 8
+MIN_MTU, MAX_MTU = 1280, 9000
 """Bytes. IPv6, and therefore link-local GIDs, needs at least 1280."""
-MOST_REPETITIONS = 99
+MAX_REPETITIONS = 99
 """Names of cells have two digits for the repetition."""

@@ -27,7 +27,7 @@ from rocelab.plans.catalog import (
     measured_by,
 )
 from rocelab.plans.fault import FaultPlan
-from rocelab.plans.limits import LEAST_MTU, MOST_MTU, MOST_NODES, MOST_REPETITIONS, MOST_SWITCHES
+from rocelab.plans.limits import MAX_MTU, MAX_NODES, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans.plan import (
     FEWEST_ITERATIONS,
     Benchmark,
@@ -46,7 +46,7 @@ _PROBLEMS = {
     "hpcc": (r"[1-9]\d{2,5}", 'the order of HPL\'s matrix, such as "1000"', "1000"),
 }
 """By tool: pattern of `problem`, its description for errors, and its default."""
-_MOST_ALGORITHMS = 32
+_MAX_ALGORITHMS = 32
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
 _STUDY = r"([a-z]{1,20}[0-9]{4})?"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -94,10 +94,10 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
             f"{shown(name)} cannot name a folder",
             action="Use up to 40 of a-z, 0-9, - and _.",
         )
-    repetitions = head.integer("repetitions", default=10, low=1, high=MOST_REPETITIONS)
+    repetitions = head.integer("repetitions", default=10, low=1, high=MAX_REPETITIONS)
     counted = None
     if head.has("counted_repetitions"):
-        counted = head.integer("counted_repetitions", default=1, low=1, high=MOST_REPETITIONS)
+        counted = head.integer("counted_repetitions", default=1, low=1, high=MAX_REPETITIONS)
     seed = head.integer("seed", default=1, low=0, high=(1 << 63) - 1)
     transports = head.choices("transports", TRANSPORTS)
     probes = head.choices("probes", tuple(map(str, Probe)), default=_DEFAULT_PROBES, empty=True)
@@ -134,11 +134,11 @@ def _testbed(table: Table) -> TestbedPlan:
     testbed = TestbedPlan(
         provider=provider,
         line=table.choice("line", kernel_lines.LINES, default=kernel_lines.DEFAULT_LINE),
-        mtu=table.integer("mtu", default=4200, low=LEAST_MTU, high=MOST_MTU),
+        mtu=table.integer("mtu", default=4200, low=MIN_MTU, high=MAX_MTU),
         icount=table.flag("icount"),
         lockstep=table.flag("lockstep"),
         native=table.flag("native"),
-        nodes=table.integer("nodes", default=2, low=2, high=MOST_NODES),
+        nodes=table.integer("nodes", default=2, low=2, high=MAX_NODES),
         switches=_switches(table, provider),
         link=_link(table.table("link")),
         faults=fault_file.read(table.table("faults")),
@@ -196,7 +196,7 @@ def _switches(table: Table, provider: str) -> int | None:
     """Return the number of switches to make; for your own hosts, how many exist, if known."""
     if provider in OWN_HOSTS and not table.has("switches"):
         return None
-    return table.integer("switches", default=0, low=0, high=MOST_SWITCHES)
+    return table.integer("switches", default=0, low=0, high=MAX_SWITCHES)
 
 
 def _pin(table: Table) -> bool | None:
@@ -353,7 +353,7 @@ def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
         table.done()
         yield benchmark
         return
-    for number in table.integers("algorithms", low=0, high=_MOST_ALGORITHMS):
+    for number in table.integers("algorithms", low=0, high=_MAX_ALGORITHMS):
         chosen = (
             "coll_tuned_use_dynamic_rules=1",
             f"coll_tuned_{benchmark.test}_algorithm={number}",

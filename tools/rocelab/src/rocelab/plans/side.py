@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
-from rocelab.plans.limits import LEAST_MTU, MOST_MTU
+from rocelab.plans.limits import MAX_MTU, MIN_MTU
 from rocelab.strict import listed, shown
 
 VARIANTS = ("instrumented", "events", "delay")
@@ -85,8 +85,8 @@ def _path(word: str, value: str) -> Path:
 
 
 def _mtu(side: Side, word: str, value: str) -> Side:
-    if not value.isdecimal() or not LEAST_MTU <= int(value) <= MOST_MTU:
-        raise _wrong(word, f"an MTU is a number from {LEAST_MTU} to {MOST_MTU}")
+    if not value.isdecimal() or not MIN_MTU <= int(value) <= MAX_MTU:
+        raise _wrong(word, f"an MTU is a number from {MIN_MTU} to {MAX_MTU}")
     return replace(side, mtu=int(value))
 
 

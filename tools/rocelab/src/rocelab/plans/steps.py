@@ -6,7 +6,7 @@ from __future__ import annotations
 from rocelab.plans.catalog import TESTS, Kind
 from rocelab.plans.plan import Benchmark
 
-MOST_TOGETHER = 256 << 20
+MAX_TOGETHER = 256 << 20
 """Sizes share an mpirun up to this many message bytes: what follows has one for each size, with a
 capture and a time limit of its own, so that a slow one costs no other. At 10 Mbit/s this many take
 less than the plan's `timeout`."""
@@ -30,7 +30,7 @@ def _together(benchmark: Benchmark) -> int:
         return len(sizes)
     for count in range(2, len(sizes) + 1):
         first, last = benchmark.iterations_of(sizes[0]), benchmark.iterations_of(sizes[count - 1])
-        if first != last or (message_bytes(benchmark, sizes[:count]) or 0) > MOST_TOGETHER:
+        if first != last or (message_bytes(benchmark, sizes[:count]) or 0) > MAX_TOGETHER:
             return count - 1
     return len(sizes)
 

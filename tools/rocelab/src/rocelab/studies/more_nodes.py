@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import COLLECTIVES
-from rocelab.plans.limits import MOST_NODES
+from rocelab.plans.limits import MAX_NODES
 from rocelab.plans.plan import Benchmark, MpiPlan, Plan
 from rocelab.studies.claims import Study
 
@@ -28,9 +28,9 @@ def extend(plan: Plan, study: Study, nodes: int) -> Plan:
             cause="it says nothing about larger machines",
             action=f"Name {plan.testbed.nodes} of them.",
         )
-    if nodes > MOST_NODES:
+    if nodes > MAX_NODES:
         raise UsageError(
-            f"{nodes} nodes are more than {MOST_NODES}, the most a run can have",
+            f"{nodes} nodes are more than {MAX_NODES}, the most a run can have",
             cause="--nodes names too many hosts",
             action="Name fewer nodes.",
         )

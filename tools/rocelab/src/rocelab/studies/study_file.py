@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from rocelab.errors import UsageError
 from rocelab.plans.catalog import TOOLS
-from rocelab.plans.limits import MOST_SWITCHES
+from rocelab.plans.limits import MAX_SWITCHES
 from rocelab.strict import Table
 from rocelab.studies.claims import (
     DEFAULT_TOLERANCE,
@@ -36,8 +36,8 @@ from rocelab.studies.claims import (
 
 _HOW = ("ratio", "difference")
 _MORE_NODES = ("", "same ranks", "more ranks")
-_MOST_RANKS = 4096
-_MOST_BYTES = 1 << 62
+_MAX_RANKS = 4096
+_MAX_BYTES = 1 << 62
 _AVERAGING = ("median", "mean")
 _OVER = ("every size", "some size", "best", "mean")
 _STATISTICS = ("best", "at", "relation")
@@ -98,7 +98,7 @@ def _compare(table: Table) -> Check:
         sizes=_sizes(table),
         over=cast("Over", table.choice("over", _OVER, default="every size")),
         switches=(
-            table.integer("switches", low=0, high=MOST_SWITCHES) if table.has("switches") else None
+            table.integer("switches", low=0, high=MAX_SWITCHES) if table.has("switches") else None
         ),
     )
 
@@ -167,7 +167,7 @@ def _operand(table: Table) -> Operand:
 
 
 def _ranks(table: Table, key: str) -> int | None:
-    return table.integer(key, low=1, high=_MOST_RANKS) if table.has(key) else None
+    return table.integer(key, low=1, high=_MAX_RANKS) if table.has(key) else None
 
 
 def _bounds(table: Table) -> Bounds:
@@ -184,8 +184,8 @@ def _bounds(table: Table) -> Bounds:
 
 def _sizes(table: Table) -> Sizes:
     sizes = table.table("sizes")
-    high = sizes.integer("high", low=0, high=_MOST_BYTES) if sizes.has("high") else None
-    found = Sizes(sizes.integer("low", default=0, low=0, high=_MOST_BYTES), high)
+    high = sizes.integer("high", low=0, high=_MAX_BYTES) if sizes.has("high") else None
+    found = Sizes(sizes.integer("low", default=0, low=0, high=_MAX_BYTES), high)
     sizes.done()
     return found
 

@@ -29,7 +29,7 @@ _KERNEL_SHEBANG = 127
 """Longest first line of a script, in bytes (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
 _RECORD = "rocelab-installed.json"
 _SCHEMA = "rocelab.wireshark-installed/1"
-_LARGEST_RECORD = 1 << 20
+_MAX_RECORD = 1 << 20
 
 
 @dataclass
@@ -83,7 +83,7 @@ class _Record:
         if not path.exists():
             return cls(path)
         try:
-            kept = json_text.parse(read_named(path, limit=_LARGEST_RECORD))
+            kept = json_text.parse(read_named(path, limit=_MAX_RECORD))
             if kept["schema"] != _SCHEMA:
                 raise ValueError(kept["schema"])
             files = {str(name): str(digest) for name, digest in kept["files"].items()}
