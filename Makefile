@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
 .DELETE_ON_ERROR:
 # Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
 unexport PYTHONDONTWRITEBYTECODE
@@ -202,7 +202,7 @@ module-variants: module module-stock module-delay
 module-%: image
 	@$(MAKE) --no-print-directory module VARIANT=$* SKIP_APT=1
 
-probes: module mpibench perftest drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
+probes: module mpibench perftest pingpong drivercheck lockstep  ## rxestat, rxedump, rxecpu, rxetop, and what provider veth, ab and bench need
 	@mkdir -p $(BUILD)/ebpf/$(LINE)
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build
 
@@ -227,6 +227,10 @@ mpibench: image  ## MPI benchmarks for the nodes
 perftest: image  ## what spares emulated nodes perftest's spins
 	@mkdir -p $(BUILD)/perftest/$(LINE)
 	@$(call in_root,$(BUILD)/perftest/$(LINE)) -C tools/perftest O=/rocelab/build
+
+pingpong: image  ## the ping-pong over TCP and verbs, for the nodes
+	@mkdir -p $(BUILD)/pingpong/$(LINE)
+	@$(call in_root,$(BUILD)/pingpong/$(LINE)) -C tools/pingpong O=/rocelab/build
 
 drivercheck: image  ## what `rocelab ab --check` runs on nodes
 	@mkdir -p $(BUILD)/drivercheck/$(LINE)

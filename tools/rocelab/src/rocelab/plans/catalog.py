@@ -162,6 +162,7 @@ TRANSPORTS = {
 
 _PERFTEST_SIZES = (1, 1 << 23)  # its own bounds
 _ATOMIC_SIZES = (8, 8)
+_PINGPONG_SIZES = (1, 1 << 24)
 _QPERF_SIZES = (1, 1 << 24)
 _IPERF3_SIZES = (4, 1 << 20)  # its MAX_BLOCKSIZE
 _FILE_SIZES = (1, 1 << 28)  # both ends hold the file in memory
@@ -173,6 +174,14 @@ def _ping_pong(name: str, opcode_class: str) -> Test:
     """Return a ping-pong: perftest halves the time until a message of the same size returns."""
     kind, tcp = Kind.ONE_WAY_HALF_RTT, ("qperf", "tcp_lat")
     return Test("perftest", name, "latency", kind, "verbs", _PERFTEST_SIZES, tcp, opcode_class)
+
+
+def _sockets_or_verbs(name: str) -> Test:
+    """Return a test of tools/pingpong: one program and one way of waiting on every transport."""
+    return Test(
+        *("pingpong", name, "latency", Kind.ONE_WAY_HALF_RTT, "any", _PINGPONG_SIZES),
+        data_class="SEND",
+    )
 
 
 def _answered(name: str, sizes: tuple[int, int], opcode_class: str) -> Test:
@@ -257,6 +266,7 @@ TESTS = {
         _stream("write_bw", "RDMA_WRITE"),
         _stream("read_bw", "RDMA_READ_RESPONSE"),
         _atomic_rate("atomic_bw", "ATOMIC"),
+        *(_sockets_or_verbs(name) for name in ("latency", "polled_latency")),
         Test("qperf", "tcp_lat", "latency", Kind.ONE_WAY_HALF_RTT, "tcp", _QPERF_SIZES),
         Test("qperf", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _QPERF_SIZES),
         Test("iperf3", "tcp_bw", "bandwidth", Kind.ONE_WAY, "tcp", _IPERF3_SIZES),

@@ -142,6 +142,11 @@ def mpibench(line: str = DEFAULT_LINE) -> Path:
     return _existing(build_dir() / "mpibench" / line / "mpibench", f"mpibench LINE={line}")
 
 
+def pingpong(line: str = DEFAULT_LINE) -> Path:
+    """Return our ping-pong over TCP and verbs, built in the image of a kernel line."""
+    return _existing(build_dir() / "pingpong" / line / "pingpong", f"pingpong LINE={line}")
+
+
 def quick_clock(line: str = DEFAULT_LINE) -> Path:
     """Return what spares emulated nodes perftest's spins, built in the image of a kernel line."""
     return _existing(build_dir() / "perftest" / line / "quick_clock.so", f"perftest LINE={line}")
@@ -163,5 +168,5 @@ def lockstep() -> Path:
 
 
 def programs(line: str = DEFAULT_LINE) -> list[Path]:
-    """Return what is installed on every node: `PROBE_PROGRAMS`, mpibench and quick_clock.so."""
-    return [*probes(line), mpibench(line), quick_clock(line)]
+    """Return what is installed on every node: `PROBE_PROGRAMS`, our benchmarks, quick_clock.so."""
+    return [*probes(line), mpibench(line), pingpong(line), quick_clock(line)]

@@ -7,11 +7,13 @@ from rocelab.plans.benchmarks.file_copy import FTP, RCOPY
 from rocelab.plans.benchmarks.fio import FIO
 from rocelab.plans.benchmarks.iperf3 import IPERF3
 from rocelab.plans.benchmarks.perftest import PERFTEST
+from rocelab.plans.benchmarks.pingpong import PINGPONG
 from rocelab.plans.benchmarks.qperf import QPERF
 from rocelab.plans.benchmarks.tool import Tool
 
 TOOLS: dict[str, Tool] = {
     "perftest": PERFTEST,
+    "pingpong": PINGPONG,
     "qperf": QPERF,
     "iperf3": IPERF3,
     "rcopy": RCOPY,

@@ -17,7 +17,7 @@ FOLDER = "/var/lib/rocelab"
 _RECORD = f"{FOLDER}/before.json"
 _COPIES = f"{FOLDER}/files"
 PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*PROBE_PROGRAMS, linktap.TAP))
-MPIBENCH = "/usr/local/bin/mpibench"
+BENCHMARKS = tuple(f"/usr/local/bin/{name}" for name in ("mpibench", "pingpong"))
 _DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
 _VERSION = "version "
 # one command: each costs a round trip, and a job step where Slurm has the nodes. Only rxe devices
@@ -53,7 +53,7 @@ class HostState:
     @property
     def touched(self) -> tuple[str, ...]:
         """The files that preparing a host writes."""
-        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, MPIBENCH)
+        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, *BENCHMARKS)
 
 
 def read(node: Node) -> HostState:

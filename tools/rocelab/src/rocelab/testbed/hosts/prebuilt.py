@@ -10,7 +10,7 @@ from pathlib import Path
 from rocelab import kernel_lines
 from rocelab.errors import MissingError
 from rocelab.testbed import artifacts
-from rocelab.testbed.hosts.host_state import MPIBENCH, PROBES
+from rocelab.testbed.hosts.host_state import BENCHMARKS, PROBES
 from rocelab.testbed.node import Node
 
 _ABSENT = "=> not found"
@@ -29,7 +29,8 @@ class Built:
 
     driver: artifacts.Driver
     probes: tuple[Path, ...]
-    mpibench: Path
+    benchmarks: tuple[Path, ...]
+    """Our own: mpibench and pingpong."""
 
 
 def find(release: str) -> Built | None:
@@ -39,7 +40,8 @@ def find(release: str) -> Built | None:
         return None
     try:
         probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
-        return Built(artifacts.driver(line), probes, artifacts.mpibench(line))
+        benchmarks = (artifacts.mpibench(line), artifacts.pingpong(line))
+        return Built(artifacts.driver(line), probes, benchmarks)
     except MissingError:
         return None
 
@@ -60,7 +62,7 @@ def send(node: Node, built: Built, work: str) -> None:
 
     Raises MissingError if the host lacks a library that a probe was built with here.
     """
-    for path in (built.driver.module, *built.probes, built.mpibench):
+    for path in (built.driver.module, *built.probes, *built.benchmarks):
         node.put(path, f"{work}/{path.name}", mode=0o755)
     check_libraries(node, [f"{work}/{path.name}" for path in built.probes])
 
@@ -87,4 +89,5 @@ def install(node: Node, built: Built, work: str) -> None:
     root.run(["sh", script, module, built.driver.release], timeout=300)
     for path, target in zip(built.probes, PROBES, strict=True):
         root.run(["install", "-m", "755", f"{work}/{path.name}", target])
-    root.run(["install", "-D", "-m", "755", f"{work}/{built.mpibench.name}", MPIBENCH])
+    for path, target in zip(built.benchmarks, BENCHMARKS, strict=True):
+        root.run(["install", "-D", "-m", "755", f"{work}/{path.name}", target])

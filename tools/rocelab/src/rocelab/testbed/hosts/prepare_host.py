@@ -11,6 +11,11 @@ from rocelab.testbed.hosts.host_build import MODULE_TOOLS, SBIN, make
 from rocelab.testbed.node import Node
 
 Say = Callable[[str], None]
+_BENCHMARKS = {
+    "mpibench": ("command -v mpicc", "mpicc", "libopenmpi-dev"),
+    "pingpong": ("[ -e /usr/include/infiniband/verbs.h ]", "verbs.h", "libibverbs-dev"),
+}
+"""Our benchmarks: what they are built with, how that is found, and the package that has it."""
 _TOOLS = MODULE_TOOLS | {"clang": "clang", "bpftool": "bpftool", "rdma": "iproute2"}
 
 
@@ -35,7 +40,7 @@ def prepare(node: Node, say: Say) -> None:
 
 def install(node: Node, say: Say) -> None:
     """Save the host's state, install driver and probes, and load the driver; see `prepare`."""
-    has_mpi = False
+    benchmarks: list[str] = []
     built = prebuilt.find(node.run(["uname", "-r"]).stdout.strip())
     if built is None:
         host_build.check_tools(node, _TOOLS)
@@ -45,9 +50,9 @@ def install(node: Node, say: Say) -> None:
             say(f"{node.name}: building driver and probes for its kernel")
             make(node, work, "kernel")
             make(node, work, "ebpf")
-            has_mpi = _has_mpi(node, say)
-            if has_mpi:
-                make(node, work, "tools/mpibench")
+            benchmarks = _buildable(node, say)
+            for name in benchmarks:
+                make(node, work, f"tools/{name}")
         else:
             say(f"{node.name}: using driver and probes built here for {built.driver.release}")
             prebuilt.send(node, built, work)
@@ -58,20 +63,23 @@ def install(node: Node, say: Say) -> None:
             if built is None:
                 make(node.root, work, "kernel", "install")
                 make(node.root, work, "ebpf", "install")
-                if has_mpi:
-                    make(node.root, work, "tools/mpibench", "install")
+                for name in benchmarks:
+                    make(node.root, work, f"tools/{name}", "install")
             else:
                 prebuilt.install(node, built, work)
         finally:
             driver_exchange.load(node, devices)
 
 
-def _has_mpi(node: Node, say: Say) -> bool:
-    """Return whether mpibench can be built on the host; only MPI benchmarks need it."""
-    found = node.run(["env", SBIN, "sh", "-c", "command -v mpicc"], check=False).returncode == 0
-    if not found:
-        say(
-            f"{node.name}: no mpicc, so mpibench is not built; "
-            "to run it: apt-get install libopenmpi-dev, then prepare the host again"
-        )
+def _buildable(node: Node, say: Say) -> list[str]:
+    """Return which of our benchmarks can be built on the host; plans may do without them."""
+    found = []
+    for name, (condition, lacking, package) in _BENCHMARKS.items():
+        if node.run(["env", SBIN, "sh", "-c", condition], check=False).returncode == 0:
+            found.append(name)
+        else:
+            say(
+                f"{node.name}: no {lacking}, so {name} is not built; "
+                f"to run it: apt-get install {package}, then prepare the host again"
+            )
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocelab.testbed import artifacts
 
-_FOLDERS = ("kernel", "ebpf", "tables", "tools/mpibench")
+_FOLDERS = ("kernel", "ebpf", "tables", "tools/mpibench", "tools/pingpong")
 # the build reads the version from it
 _FILES = ("tools/rocelab/pyproject.toml",)
 
