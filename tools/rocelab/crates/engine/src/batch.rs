@@ -65,13 +65,13 @@ pub(crate) struct Batch {
     pub(crate) totals: Totals,
     verifier: Verifier,
     cache: HeaderCache,
-    /// Packets to unlisted ports that may still be verified in this block.
+    /// Packets to unlisted ports, or not looked into, that may still be verified in this block.
     hints: u32,
 }
 
 /// With as many packets the next block begins anew: all of them fit into the header cache.
 const MAX_PACKETS: usize = 1024;
-/// Packets to unlisted ports verified in a block: enough for a hint, and cheap on other traffic.
+/// Packets to unlisted ports, or not looked into, verified in a block: enough for a hint, and cheap on other traffic.
 const HINTS: u32 = 16;
 
 impl Batch {
@@ -124,9 +124,16 @@ impl Batch {
             None => match decode(record, frame, options, packets, cache, verifier) {
                 Ok(decoded) => decoded,
                 Err(kind) => {
-                    if let (Kind::OtherPort(port), true) = (kind, *hints > 0) {
-                        *hints -= 1;
-                        totals.hint(port, record.link, frame, record.wire_len);
+                    match kind {
+                        Kind::OtherPort(port) if *hints > 0 => {
+                            *hints -= 1;
+                            totals.hint(port, record.link, frame, record.wire_len);
+                        }
+                        Kind::Unread(layer) if *hints > 0 => {
+                            *hints -= 1;
+                            totals.seek(layer, frame);
+                        }
+                        _ => {}
                     }
                     totals.not_roce(kind);
                     if matches!(kind, Kind::Pfc(_) | Kind::Pause) {

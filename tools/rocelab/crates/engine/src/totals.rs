@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use roce::opcode;
 use roce::{
-    BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, LRH_LEN, Link, Net, Packet, Ports,
-    UDP_LEN, icrc,
+    BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, LRH_LEN, Layer, Link, Net, Packet,
+    Ports, UDP_LEN, icrc,
 };
 
 /// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
@@ -70,6 +70,8 @@ pub struct Totals {
     pub tunneled: u64,
     /// Packets to UDP ports that are not listed, with a BTH and a correct ICRC, by port.
     pub other_ports: BTreeMap<u16, u64>,
+    /// Packets by layer that was not looked into, and how many of them were found to hold RoCE.
+    pub unread: BTreeMap<Layer, (u64, u64)>,
     /// ICRCs: unchecked, correct, wrong.
     pub icrc: [u64; 3],
     /// Packets by index in the opcode table.
@@ -128,6 +130,7 @@ impl Default for Totals {
             tunnel_bytes: 0,
             tunneled: 0,
             other_ports: BTreeMap::new(),
+            unread: BTreeMap::new(),
             ip: [0; Net::ALL.len()],
             padding: 0,
             trailer: 0,
@@ -216,7 +219,18 @@ impl Totals {
             Kind::Cut => self.cut += 1,
             Kind::Pfc(classes) => self.pfc(classes),
             Kind::Pause => self.pause += 1,
+            Kind::Unread(layer) => {
+                self.other += 1;
+                self.unread.entry(layer).or_default().0 += 1;
+            }
             Kind::Roce | Kind::OtherPort(_) | Kind::Other => self.other += 1,
+        }
+    }
+
+    /// Counts a packet of a layer that is not looked into if RoCE is in it.
+    pub fn seek(&mut self, layer: Layer, frame: &[u8]) {
+        if roce::holds_roce(frame) {
+            self.unread.entry(layer).or_default().1 += 1;
         }
     }
 
@@ -262,6 +276,10 @@ impl Totals {
         self.tunneled += other.tunneled;
         for (&port, &count) in &other.other_ports {
             *self.other_ports.entry(port).or_default() += count;
+        }
+        for (&layer, &(packets, with_roce)) in &other.unread {
+            let sum = self.unread.entry(layer).or_default();
+            *sum = (sum.0 + packets, sum.1 + with_roce);
         }
         add(&mut self.ip, &other.ip);
         self.padding += other.padding;

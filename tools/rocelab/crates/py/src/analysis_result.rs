@@ -8,6 +8,9 @@ use roce::finding::Finding;
 use roce::flow::{Connection, Stats};
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
+/// Layers that are listed; hostile captures have thousands.
+const MOST_LAYERS: usize = 64;
+
 pub(crate) fn result_dict<'py>(
     py: Python<'py>,
     analyzer: &Analyzer,
@@ -57,6 +60,7 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     input.set_item("truncated", totals.truncated)?;
     input.set_item("cut_headers", totals.cut)?;
     input.set_item("other", totals.other)?;
+    input.set_item("not_looked_into", not_looked_into(py, analyzer)?)?;
     input.set_item("first_ns", analyzer.times.map(|times| times.0))?;
     input.set_item("last_ns", analyzer.times.map(|times| times.1))?;
     input.set_item("times_backwards", analyzer.backwards)?;
@@ -69,6 +73,23 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     }
     input.set_item("errors", errors)?;
     Ok(input)
+}
+
+/// Layers behind which there may be RoCE, those of most packets first.
+fn not_looked_into<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyList>> {
+    let mut layers: Vec<_> = analyzer.totals.unread.iter().collect();
+    layers.sort_by_key(|(layer, counts)| (std::cmp::Reverse(counts.0), **layer));
+    let rows = PyList::empty(py);
+    for (layer, (packets, with_roce)) in layers.into_iter().take(MOST_LAYERS) {
+        let row = PyDict::new(py);
+        row.set_item("kind", layer.kind())?;
+        row.set_item("number", layer.number())?;
+        row.set_item("name", layer.name())?;
+        row.set_item("packets", packets)?;
+        row.set_item("with_roce", with_roce)?;
+        rows.append(row)?;
+    }
+    Ok(rows)
 }
 
 /// What the packets show about the capture as a whole.

@@ -4,6 +4,8 @@
 
 use crate::bytes;
 use crate::header::{BTH_LEN, GRH_LEN, ICRC_LEN, UDP_LEN};
+use crate::layer::Layer;
+use crate::link::Link;
 use crate::opcode::Class;
 use crate::packet::{Net, Packet};
 use crate::segment::mapped;
@@ -21,59 +23,12 @@ const MAX_VLANS: u8 = 4;
 const MAX_EXTENSIONS: u8 = 8;
 const PFC_OPCODE: u16 = 0x0101;
 const PAUSE_OPCODE: u16 = 0x0001;
-const PROTO_UDP: u8 = 17;
+pub(crate) const PROTO_UDP: u8 = 17;
+/// An address family, which systems number differently: the IP header says the same.
+const NULL_LEN: usize = 4;
+const IPNET_LEN: usize = 24;
 /// The next header of a v1 GRH: the InfiniBand transport.
 pub(crate) const NEXT_HEADER_IBA: u8 = 0x1b;
-
-/// Link layer of a captured frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// `LINKTYPE_ETHERNET`.
-    Ethernet,
-    /// `LINKTYPE_LINUX_SLL`.
-    LinuxSll,
-    /// `LINKTYPE_LINUX_SLL2`.
-    LinuxSll2,
-    /// `LINKTYPE_RAW`, `_IPV4` and `_IPV6`: an IP header.
-    RawIp,
-    /// `LINKTYPE_INFINIBAND`: a Local Route Header.
-    Infiniband,
-    /// `LINKTYPE_ERF`: records around frames, see [`crate::erf`].
-    Erf,
-    /// Anything that cannot carry RoCE.
-    Other,
-}
-
-impl Link {
-    /// The link layer with this number in a pcap or pcapng header (tcpdump.org/linktypes).
-    #[must_use]
-    pub const fn from_number(number: u32) -> Self {
-        match number {
-            1 => Self::Ethernet,
-            113 => Self::LinuxSll,
-            197 => Self::Erf,
-            247 => Self::Infiniband,
-            276 => Self::LinuxSll2,
-            // 12 and 14 are DLT_RAW on some systems
-            12 | 14 | 101 | 228 | 229 => Self::RawIp,
-            _ => Self::Other,
-        }
-    }
-
-    /// A number that [`Self::from_number`] takes for this link layer.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::Ethernet => 1,
-            Self::LinuxSll => 113,
-            Self::Erf => 197,
-            Self::Infiniband => 247,
-            Self::LinuxSll2 => 276,
-            Self::RawIp => 101,
-            Self::Other => u32::MAX,
-        }
-    }
-}
 
 /// A decoded frame.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +43,8 @@ pub enum Frame {
     Pause,
     /// What may be RoCE, to a UDP port that is not listed.
     OtherPort(u16),
+    /// What may hold RoCE in a layer that is not looked into.
+    Unread(Layer),
     /// Anything else.
     Other,
 }
@@ -101,6 +58,7 @@ pub enum Kind {
     Pfc(u8),
     Pause,
     OtherPort(u16),
+    Unread(Layer),
     Other,
 }
 
@@ -133,6 +91,7 @@ pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
         Kind::Pfc(classes) => Frame::Pfc(classes),
         Kind::Pause => Frame::Pause,
         Kind::OtherPort(port) => Frame::OtherPort(port),
+        Kind::Unread(layer) => Frame::Unread(layer),
         Kind::Other => Frame::Other,
     }
 }
@@ -198,16 +157,26 @@ pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<LinkLayer> {
         Link::Ethernet => (bytes::u16(frame, 12)?, 14),
         Link::LinuxSll => (bytes::u16(frame, 14)?, 16),
         Link::LinuxSll2 => (bytes::u16(frame, 0)?, 20),
-        Link::RawIp => match bytes::u8(frame, 0)? >> 4 {
-            4 => (ETH_IPV4, 0),
-            6 => (ETH_IPV6, 0),
-            _ => return None,
-        },
-        Link::Infiniband | Link::Erf | Link::Other => return None,
+        Link::RawIp => (ip_version(frame, 0)?, 0),
+        Link::Null => (ip_version(frame, NULL_LEN)?, NULL_LEN),
+        Link::Ipnet => (ip_version(frame, IPNET_LEN)?, IPNET_LEN),
+        Link::Infiniband | Link::Erf | Link::Ppi | Link::Nflog | Link::Pktap | Link::Other(_) => {
+            return None;
+        }
     };
     match ethertype {
         ETH_IPV4 => Some(LinkLayer { ethertype, at, tags: 0, vlans: 0 }),
         _ => vlan_tags(frame, ethertype, at),
+    }
+}
+
+/// The Ethertype of the IP header at `at`.
+#[inline]
+fn ip_version(frame: &[u8], at: usize) -> Option<u16> {
+    match bytes::u8(frame, at)? >> 4 {
+        4 => Some(ETH_IPV4),
+        6 => Some(ETH_IPV6),
+        _ => None,
     }
 }
 
@@ -228,6 +197,9 @@ fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) ->
     let mut walk = Walk { frame, ports, packet, depth: 0, tags_before: 0 };
     if link == Link::Infiniband {
         return walk.lrh(0);
+    }
+    if let Link::Other(number) = link {
+        return Some(Kind::Unread(Layer::Link(number)));
     }
     walk.link(link_layer(link, frame)?)
 }

@@ -3,7 +3,7 @@
 //! (`LINKTYPE_ERF`; "ERF types reference guide", Endace).
 
 use crate::bytes;
-use crate::decode::Link;
+use crate::link::Link;
 
 const HEADER: usize = 16;
 const EXTENSION: usize = 8;
@@ -15,22 +15,22 @@ const MAX_EXTENSIONS: usize = 16;
 
 /// The frame in an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Erf {
+pub(crate) struct Erf {
     /// Its link layer.
-    pub link: Link,
+    pub(crate) link: Link,
     /// Where it begins in the record.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// Bytes captured.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Bytes on the wire, with the FCS of Ethernet and the VCRC of InfiniBand.
-    pub wire_len: u32,
+    pub(crate) wire_len: u32,
     /// Nanoseconds since 1970.
-    pub time_ns: i64,
+    pub(crate) time_ns: i64,
 }
 
 /// Finds the frame in an ERF record, of which `record` was captured. `None` if it ends before.
 #[must_use]
-pub fn erf(record: &[u8]) -> Option<Erf> {
+pub(crate) fn erf(record: &[u8]) -> Option<Erf> {
     let header: [u8; HEADER] = bytes::array(record, 0)?;
     let time_ns = erf_time_ns(record)?;
     let mut offset = HEADER;
@@ -50,7 +50,7 @@ pub fn erf(record: &[u8]) -> Option<Erf> {
         }
         21 => Link::Infiniband,
         22 | 23 => Link::RawIp,
-        _ => Link::Other,
+        _ => Link::Other(Link::Erf.number()),
     };
     let wire_len = u16::from_be_bytes([header[14], header[15]]);
     // the record may be padded behind the frame

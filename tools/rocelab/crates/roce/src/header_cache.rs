@@ -4,11 +4,12 @@
 use roce_crc::Crc32;
 
 use crate::bytes;
-use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, LinkLayer, link_layer};
+use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, LinkLayer, link_layer};
 use crate::flow::psn;
 use crate::header::{BTH_LEN, Header, ICRC_LEN};
 use crate::header_shape::{HASH_BITS, LAYOUT_V1, LAYOUT_V2_IPV4, LAYOUT_V2_IPV6, Layout, Shape};
 use crate::icrc::{self, HeaderCrc};
+use crate::link::Link;
 use crate::packet::{Icrc, Net, Packet};
 
 /// Evaluates an expression with the layout of a net, compiled once for each header length. Native
@@ -266,7 +267,7 @@ mod tests {
     const WRITE_ONLY: u8 = 0x0a;
     const SEND_ONLY: u8 = 0x04;
     const ACKNOWLEDGE: u8 = 0x11;
-    const OUTER: [(Link, usize, Net); 9] = [
+    const OUTER: [(Link, usize, Net); 12] = [
         (Link::Ethernet, 14, Net::V2Ipv4),
         (Link::Ethernet, 18, Net::V2Ipv4),
         (Link::Ethernet, 22, Net::V2Ipv6),
@@ -276,6 +277,9 @@ mod tests {
         (Link::LinuxSll, 16, Net::V2Ipv4),
         (Link::LinuxSll2, 20, Net::V2Ipv6),
         (Link::RawIp, 0, Net::V2Ipv4),
+        (Link::Null, 4, Net::V2Ipv4),
+        (Link::Null, 4, Net::V2Ipv6),
+        (Link::Ipnet, 24, Net::V2Ipv4),
     ];
 
     /// Pseudo-random bytes from a seed (a linear congruence).
@@ -437,6 +441,7 @@ mod tests {
                             byte < 12 || byte % 4 == 2 && byte < l3 - 2 && bit % 8 < 4
                         }
                         Link::LinuxSll => byte < 14,
+                        Link::Null | Link::Ipnet => true,
                         _ => byte >= 2,
                     },
                     _ if byte < first.bth => match (byte - l3, net) {

@@ -2,8 +2,9 @@
 //! The fixed header fields of a frame: frames with the same shape decode to the same values.
 
 use crate::bytes;
-use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Link, link_layer};
+use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, link_layer};
 use crate::header::{BTH_LEN, GRH_LEN, UDP_LEN};
+use crate::link::Link;
 use crate::packet::Net;
 
 /// Bits of [`Layout::hash`].

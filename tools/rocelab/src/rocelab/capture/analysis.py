@@ -13,7 +13,7 @@ from typing import Any
 
 from rocelab._core import Analysis as CoreAnalysis
 from rocelab._core import Table
-from rocelab.capture.conditions import conditions
+from rocelab.capture.conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
 from rocelab.errors import UsageError
 
@@ -183,6 +183,7 @@ def finished(
             cause=first["error"],
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
+    _refuse_if_nothing_is_read(raw["input"], names)
     raw["conditions"] = conditions(raw, names, plan.offsets_ns)
     raw["clock_offsets_ns"] = list(plan.offsets_ns)
     del raw["evidence"]
@@ -197,6 +198,17 @@ def finished(
         _count_l1(raw["overhead"])
     raw["input"]["files"] = names
     return {"schema": SCHEMA, **raw}
+
+
+def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> None:
+    """Raise UsageError if every packet has a link type that is not read."""
+    rows = [row for row in read["not_looked_into"] if row["kind"] == "link_type"]
+    if rows and sum(row["packets"] for row in rows) == read["packets"]:
+        raise UsageError(
+            f"{', '.join(names)} cannot be used",
+            cause="; ".join(not_looked_into(row) for row in rows),
+            action="Capture on an Ethernet interface, or on any (-i any).",
+        )
 
 
 def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:

@@ -54,6 +54,20 @@ def _disjoint(evidence: dict[str, Any], names: Sequence[str]) -> list[str]:
     return rows
 
 
+def layer_name(row: dict[str, Any]) -> str:
+    """A layer that is not looked into, as `link type 147 (USER0)`."""
+    name = f" ({row['name']})" if row["name"] else ""
+    return f"link type {row['number']}{name}"
+
+
+def not_looked_into(row: dict[str, Any]) -> str:
+    """A sentence about packets of which not every layer was looked into."""
+    text = f"{layer_name(row)} is not read: {row['packets']} packet(s) skipped"
+    if row["with_roce"]:
+        text += f"; {row['with_roce']} of those tried hold RoCE with a correct ICRC"
+    return text
+
+
 def conditions(
     raw: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int]
 ) -> list[dict[str, str]]:
@@ -104,6 +118,7 @@ def conditions(
             f"{evidence['midway']} connection(s) began before the capture: the requests of their "
             "first responses were not captured",
         ))  # fmt: skip
+    rows += [(row["kind"], not_looked_into(row)) for row in read["not_looked_into"]]
     for port, count in raw["roce"]["other_ports"].items():
         rows.append((
             "other_port",

@@ -26,6 +26,9 @@ const PCAP_HEADER: usize = 24;
 const PCAP_RECORD: usize = 16;
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
+/// Of tcpdump of old Red Hat systems, whose records have eight more bytes in their headers.
+const KUZNETZOV: u32 = 0xa1b2_cd34;
+const KUZNETZOV_EXTRA: usize = 8;
 const BUFFER: usize = 1 << 18;
 
 /// Why a copy ends before its input.
@@ -51,11 +54,20 @@ impl fmt::Display for CopyError {
     }
 }
 
+/// What pcap files differ in.
+#[derive(Clone, Copy, Debug)]
+struct PcapForm {
+    /// Ticks of the clock in a second.
+    unit: u64,
+    /// Bytes of a record's header.
+    head: usize,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Format {
     Unknown,
     PcapNg(Order),
-    Pcap(Order, u64),
+    Pcap(Order, PcapForm),
 }
 
 /// A copy in progress.
@@ -99,7 +111,7 @@ impl<W: Write> Copier<W> {
             let more = match self.format {
                 Format::Unknown => self.begin(),
                 Format::PcapNg(order) => self.block(order, comments),
-                Format::Pcap(order, unit) => self.record(order, unit, comments),
+                Format::Pcap(order, form) => self.record(order, form, comments),
             };
             match more {
                 Ok(more) => self.ended = !more,
@@ -165,13 +177,14 @@ impl<W: Write> Copier<W> {
         }
         for big in [false, true] {
             let order = Order { big };
-            let unit = match order.u32(&head, 0) {
-                Some(MICRO) => 1_000_000,
-                Some(NANO) => 1_000_000_000,
+            let (unit, extra) = match order.u32(&head, 0) {
+                Some(MICRO) => (1_000_000, 0),
+                Some(NANO) => (1_000_000_000, 0),
+                Some(KUZNETZOV) => (1_000_000, KUZNETZOV_EXTRA),
                 _ => continue,
             };
             self.need(PCAP_HEADER - 4, &mut head)?;
-            self.format = Format::Pcap(order, unit);
+            self.format = Format::Pcap(order, PcapForm { unit, head: PCAP_RECORD + extra });
             return self.describe(order, unit, &head);
         }
         self.corrupt("neither pcap nor pcapng")
@@ -224,11 +237,11 @@ impl<W: Write> Copier<W> {
     fn record(
         &mut self,
         from: Order,
-        unit: u64,
+        form: PcapForm,
         comments: Comments<'_>,
     ) -> Result<bool, CopyError> {
         let mut head = Vec::new();
-        if !self.need(PCAP_RECORD, &mut head)? {
+        if !self.need(form.head, &mut head)? {
             return Ok(false);
         }
         let field = |at| from.u32(&head, at).unwrap_or_default();
@@ -237,7 +250,7 @@ impl<W: Write> Copier<W> {
             return self.corrupt("a record over 16 MiB");
         }
         let order = Order { big: false };
-        let time = u64::from(seconds) * unit + u64::from(fraction);
+        let time = u64::from(seconds) * form.unit + u64::from(fraction);
         let mut body = Vec::with_capacity(len as usize + 64);
         order.put32(&mut body, 0);
         order.put32(&mut body, (time >> 32) as u32);

@@ -13,7 +13,7 @@
 //! | 8 | frame number |
 //! | 4, 4 | bytes captured, bytes on the wire |
 //! | 4, 4 | bytes kept of the frame's start, and of its end |
-//! | 4 | link type |
+//! | 4 | link type, from 0x10000 on one that is not read |
 //! | 4 | 1: the ICRC is correct |
 
 use std::io::{self, Write};
@@ -30,6 +30,7 @@ use super::record_block::{Block, Record};
 pub(super) const MAGIC: &[u8; 16] = b"rocelab-excerpt1";
 /// Bytes of a record before those of its frame.
 pub(super) const RECORD: usize = 40;
+const UNREAD: u32 = 0x1_0000;
 /// Payloads of fewer bytes are kept: a record is not much shorter without them.
 const SHORT: u32 = 64;
 
@@ -83,11 +84,11 @@ impl Excerpt<'_> {
         let kind = decode_into(record.link, frame, record.wire_len, self.ports, &mut packet);
         let verified =
             kind == Kind::Roce && self.icrc && self.verifier.check(&packet, frame) == Icrc::Ok;
-        let ((start, end), link) = match kind {
+        let (start, end) = match kind {
             // the analysis needs nothing of it
-            Kind::Other => ((&frame[..0], &frame[..0]), Link::Other),
-            Kind::Roce if verified || !self.icrc => (without_payload(&packet, frame), record.link),
-            _ => ((frame, &frame[..0]), record.link),
+            Kind::Other => (&frame[..0], &frame[..0]),
+            Kind::Roce if verified || !self.icrc => without_payload(&packet, frame),
+            _ => (frame, &frame[..0]),
         };
         let body = &mut self.body;
         body.extend(record.time_ns.to_le_bytes());
@@ -97,13 +98,29 @@ impl Excerpt<'_> {
             record.wire_len,
             start.len() as u32,
             end.len() as u32,
-            link.number(),
+            link_number(record.link),
             u32::from(verified),
         ] {
             body.extend(number.to_le_bytes());
         }
         body.extend(start);
         body.extend(end);
+    }
+}
+
+/// The link type in a record: that of a frame in ERF which is not read has ERF's own number.
+fn link_number(link: Link) -> u32 {
+    match link {
+        Link::Other(number) => UNREAD + u32::from(number),
+        _ => link.number().into(),
+    }
+}
+
+/// The inverse of [`link_number`].
+pub(super) fn link_of(number: u32) -> Link {
+    match number.checked_sub(UNREAD) {
+        Some(number) => Link::Other(number as u16),
+        None => Link::from_number(number),
     }
 }
 

@@ -3,10 +3,8 @@
 
 use std::io::{self, BufReader, Read as _};
 
-use roce::Link;
-
 use super::decompress::Input;
-use super::excerpt::{MAGIC, RECORD};
+use super::excerpt::{MAGIC, RECORD, link_of};
 use super::pcap::MAX_RECORD;
 use super::read_error::ReadError;
 use super::record_block::{Block, Record};
@@ -110,7 +108,7 @@ fn take<'a>(rest: &'a [u8], file: u16, block: &mut Block) -> Option<&'a [u8]> {
         len,
         wire_len,
         file,
-        link: Link::from_number(number(32)?),
+        link: link_of(number(32)?),
         elided,
         verified: number(36)? == 1,
         time_ns: long(0)? as i64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The classic format (draft-ietf-opsawg-pcap): µs or ns, either byte order.
+//! The classic format (draft-ietf-opsawg-pcap): µs or ns, either byte order; also as Kuznetzov's tcpdump
+//! wrote it, whose records have an interface, a protocol and a packet type.
 
 use roce::Link;
 
@@ -8,7 +9,10 @@ use super::record_block::Record;
 
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
+/// "Modified" pcap: tcpdump of old Red Hat systems.
+const KUZNETZOV: u32 = 0xa1b2_cd34;
 const RECORD_HEADER: usize = 16;
+const KUZNETZOV_EXTRA: usize = 8;
 /// libpcap's own limit (MAXIMUM_SNAPLEN) is 256 KiB; USB captures may have more.
 pub(super) const MAX_RECORD: u32 = 16 << 20;
 
@@ -16,6 +20,8 @@ pub(super) struct Pcap {
     big: bool,
     scale: i64,
     link: Link,
+    /// Bytes of a record's header.
+    head: usize,
 }
 
 impl Pcap {
@@ -24,15 +30,17 @@ impl Pcap {
     pub(super) fn is_magic(magic: [u8; 4]) -> bool {
         [u32::from_le_bytes(magic), u32::from_be_bytes(magic)]
             .iter()
-            .any(|&number| number == MICRO || number == NANO)
+            .any(|number| [MICRO, NANO, KUZNETZOV].contains(number))
     }
 
     pub(super) fn new(header: &[u8; Self::HEADER]) -> Option<Self> {
         let magic = *header.first_chunk::<4>()?;
-        let big = matches!(u32::from_be_bytes(magic), MICRO | NANO);
-        let mut pcap = Self { big, scale: 1000, link: Link::Other };
-        if pcap.u32(header, 0)? == NANO {
-            pcap.scale = 1;
+        let big = matches!(u32::from_be_bytes(magic), MICRO | NANO | KUZNETZOV);
+        let mut pcap = Self { big, scale: 1000, link: Link::Ethernet, head: RECORD_HEADER };
+        match pcap.u32(header, 0)? {
+            NANO => pcap.scale = 1,
+            KUZNETZOV => pcap.head += KUZNETZOV_EXTRA,
+            _ => {}
         }
         // the upper bits are the length of an FCS
         pcap.link = Link::from_number(pcap.u32(header, 20)? & 0x03ff_ffff);
@@ -80,16 +88,16 @@ impl Pcap {
         packets: &mut u64,
         records: &mut Vec<Record>,
     ) -> Result<(usize, usize), ReadError> {
-        let (mut number, scale, link) = (*packets, self.scale, self.link);
+        let (mut number, scale, link, head) = (*packets, self.scale, self.link, self.head);
         let mut rest = data.get(at..).unwrap_or_default();
-        let mut need = RECORD_HEADER;
+        let mut need = head;
         let mut whole = || {
             let [seconds, fraction, len, wire_len] = Self::header::<BIG>(rest)?;
-            need = RECORD_HEADER.saturating_add(len as usize);
+            need = head.saturating_add(len as usize);
             rest = rest.get(need..)?;
-            let offset = (at + RECORD_HEADER) as u32;
+            let offset = (at + head) as u32;
             at += need;
-            need = RECORD_HEADER;
+            need = head;
             number += 1;
             Some(Record {
                 offset,
@@ -104,12 +112,13 @@ impl Pcap {
             })
         };
         let new = std::iter::from_fn(&mut whole);
-        match link {
-            Link::Erf => records.extend(new.map(|record| record.unwrapped(data, 0))),
-            _ => records.extend(new),
+        if link.wraps() {
+            records.extend(new.map(|record| record.unwrapped(data, 0)));
+        } else {
+            records.extend(new);
         }
         *packets = number;
-        if need > RECORD_HEADER + MAX_RECORD as usize {
+        if need > head + MAX_RECORD as usize {
             return Err(ReadError::Corrupt { packet: *packets, what: "a record over 16 MiB" });
         }
         Ok((at, need))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A piece of a capture and its records.
 
-use roce::{Erf, Link, erf};
+use roce::{Link, Wrapped, unwrapped};
 
 /// Value of [`Record::comment`] for a record without one.
 pub const NO_COMMENT: (u32, u16) = (0, 0);
@@ -42,31 +42,31 @@ impl Record {
         comment: NO_COMMENT,
         file: 0,
         epoch: 0,
-        link: Link::Other,
+        link: Link::Ethernet,
         elided: 0,
         verified: false,
         time_ns: 0,
         number: 0,
     };
 
-    /// The frame in a record of `LINKTYPE_ERF`, at the time in it, which is more exact; other records
-    /// as they are. `data` has the bytes from offset `base` of the block on.
+    /// The frame in a record of a link type that wraps frames, at the time in it, which is more exact; other
+    /// records as they are. `data` has the bytes from offset `base` of the block on.
     #[must_use]
+    #[inline]
     pub(super) fn unwrapped(self, data: &[u8], base: usize) -> Self {
-        if self.link != Link::Erf {
+        if !self.link.wraps() {
             return self;
         }
         let from = self.offset as usize - base;
-        let Some(found) = data.get(from..from + self.len as usize).and_then(erf) else {
-            return self;
-        };
-        let Erf { link, offset, len, wire_len, time_ns } = found;
+        let record = data.get(from..from + self.len as usize).unwrap_or_default();
+        let Some(found) = unwrapped(self.link, record, self.wire_len) else { return self };
+        let Wrapped { link, offset, len, wire_len, time_ns } = found;
         Self {
             link,
             offset: self.offset + offset as u32,
             len: len as u32,
             wire_len,
-            time_ns,
+            time_ns: time_ns.unwrap_or(self.time_ns),
             ..self
         }
     }
