@@ -6,13 +6,13 @@ Each is as small as its subject allows; tests/unit/capture/test_cases.py has the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from generator import files
 from generator.files import Packet
 from generator.frames import Net, aeth, frame, reth, transport
-from generator.tunnels import KINDS, wrap
+from generator.tunnels import IN_FABRICS, KINDS, wrap
 
 START = 1_700_000_000_000_000_000
 A_QP, B_QP = 17, 18
@@ -239,12 +239,25 @@ def _port() -> bytes:
     return files.pcap(timed(list(stream(5, net=replace(NET, dport=14791)))))
 
 
-@case("tunnels", "a WRITE and its ACK in each kind of tunnel")
-def _tunnels() -> bytes:
+def tunnelled(kinds: Sequence[str], *, apart: int = 0) -> bytes:
+    """Each kind's queue pairs differ by `apart`: tags separate no networks."""
     steps: list[Step] = []
-    for number, kind in enumerate(KINDS, 1000):
+    for number, kind in enumerate(kinds, 1000):
+        more = apart * (number - 1000)
         for net in (NET, Net(kind="v2_ipv6", a="fd00::1", b="fd00::2")):
             psn = 100 * number
-            steps += [(1000, wrap(kind, write(psn, net=net), number)),
-                      (2000, wrap(kind, ack(psn, 1, net=net), number, reverse=True))]  # fmt: skip
+            request = write(psn, net=net, qpn=B_QP + more)
+            response = ack(psn, 1, net=net, qpn=A_QP + more)
+            steps += [(1000, wrap(kind, request, number)),
+                      (2000, wrap(kind, response, number, reverse=True))]  # fmt: skip
     return files.pcap(timed(steps))
+
+
+@case("tunnels", "a WRITE and its ACK in each kind of tunnel")
+def _tunnels() -> bytes:
+    return tunnelled(KINDS)
+
+
+@case("fabrics", "a WRITE and its ACK in each header of a fabric, carrier or sampler")
+def _fabrics() -> bytes:
+    return tunnelled(IN_FABRICS, apart=2)

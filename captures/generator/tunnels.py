@@ -71,9 +71,79 @@ def wrap(  # noqa: PLR0911 (one for each kind)
             head = struct.pack(">BBHHH", 0x11, 0, number, 2 + len(packet), protocol)
             return _MACS + b"\x88\x64" + head + packet
         case _:
+            return _wrap_in_fabric(kind, frame, number, ends)
+
+
+def _wrap_in_fabric(  # noqa: PLR0911, PLR0912 (one for each kind)
+    kind: str, frame: bytes, number: int, ends: tuple[str, str]
+) -> bytes:
+    packet, tagged = frame[_LINK:], frame[12:]
+    v4 = frame[12:14] == b"\x08\x00"
+    match kind:
+        case "pbb":
+            return _MACS + b"\x88\xe7" + struct.pack(">I", number) + frame
+        case "vntag":
+            return frame[:12] + b"\x89\x26\x00\x01\x00\x02" + tagged
+        case "cisco_metadata":
+            return frame[:12] + b"\x89\x09\x01\x01\x00\x01\x00\x05" + tagged
+        case "r_tag":
+            return frame[:12] + b"\xf1\xc1\0\0" + struct.pack(">H", number) + tagged
+        case "macsec":
+            return frame[:12] + b"\x88\xe5\x20\0" + bytes(12) + tagged + bytes(16)
+        case "snap":
+            head = b"\xaa\xaa\x03\0\0\0"
+            return frame[:12] + struct.pack(">H", len(head) + len(tagged)) + head + tagged
+        case "trill":
+            return _MACS + b"\x22\xf3\x00\x5f\x00\x01\x00\x02" + bytes(4) + frame
+        case "fabricpath":
+            return _MACS + b"\x89\x03\x00\x40" + frame
+        case "nsh":
+            return _MACS + b"\x89\x4f\x0f\xc2\x02\x03\0\0\x05\xff" + frame
+        case "nsh_in_vxlan_gpe":
+            head = struct.pack(">BBHI", 0x0C, 0, 4, number << 8)
+            nsh = struct.pack(">BBBBI", 0x0F, 0xC2, 2, 1 if v4 else 2, 0x5FF)
+            return _outer(17, _udp(4790, head + nsh + packet), ends)
+        case "gtp_u":
+            head = struct.pack(">BBHI", 0x34, 0xFF, len(packet) + 8, number)
+            return _outer(17, _udp(2152, head + b"\0\0\0\x85\x01\0\0\0" + packet), ends)
+        case "l2tp":
+            return _outer(115, struct.pack(">I", number) + bytes(4) + frame, ends)
+        case "etherip":
+            return _outer(97, b"\x30\0" + frame, ends)
+        case "srv6":
+            route = struct.pack(">BBBBI", 143, 2, 4, 0, 0) + bytes(16)
+            head = struct.pack(">IHBB", 6 << 28, len(route) + len(frame), 43, 64) + bytes(32)
+            return _MACS + b"\x86\xdd" + head + route + frame
+        case "tzsp":
+            return _outer(17, _udp(37008, b"\x01\0\0\x01\x0a\x01\xc4\0\x01" + frame), ends)
+        case "sflow":
+            return _outer(17, _udp(6343, _sflow(frame, number)), ends)
+        case _:
             raise ValueError(kind)
+
+
+def _sflow(frame: bytes, number: int) -> bytes:
+    """A datagram with counters, a sample of ARP, and one of `frame`, without the FCS."""
+
+    def sample(data: bytes) -> bytes:
+        body = data + bytes(-len(data) % 4)
+        header = struct.pack(">IIII", 1, len(data) + 4, 4, len(data)) + body
+        record = struct.pack(">II", 1, len(header)) + header
+        flow = struct.pack(">8I", number, 3, 1000, 1000, 0, 3, 4, 1) + record
+        return struct.pack(">II", 1, len(flow)) + flow
+
+    arp = _MACS + b"\x08\x06" + bytes(46)
+    counters = struct.pack(">II", 2, 12) + bytes(12)
+    head = struct.pack(">IIIIIII", 5, 1, 0x0A010101, 0, number, 1000, 3)
+    return head + counters + sample(arp) + sample(frame)
 
 
 KINDS = (
     "vxlan", "geneve", "gre", "nvgre", "erspan1", "erspan2", "erspan3", "mpls", "ip_in_ip", "pppoe",
 )  # fmt: skip
+
+IN_FABRICS = (
+    "pbb", "vntag", "cisco_metadata", "r_tag", "macsec", "snap", "trill", "fabricpath", "nsh",
+    "nsh_in_vxlan_gpe", "gtp_u", "l2tp", "etherip", "srv6", "tzsp", "sflow",
+)  # fmt: skip
+"""Further kinds: of fabrics, carriers and samplers."""

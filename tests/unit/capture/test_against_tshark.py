@@ -62,6 +62,7 @@ OTHERWISE = {
     "case-other-port.pcap",
     "case-unsorted.pcap",
     "case-tunnels.pcap",
+    "case-fabrics.pcap",
 }
 """Samples whose rows are not tshark's, one by one; tests/unit/capture/test_cases.py has them."""
 

@@ -73,6 +73,7 @@ CASES = {
     "mid-traffic": Expected(conditions=["mid_traffic"]),
     "other-port": Expected(conditions=["other_port"], connections=0),
     "tunnels": Expected(connections=20),
+    "fabrics": Expected(connections=32),
 }
 
 

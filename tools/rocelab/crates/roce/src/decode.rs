@@ -194,14 +194,14 @@ pub(crate) fn vlan_tags(frame: &[u8], mut ethertype: u16, mut at: usize) -> Opti
 
 #[inline(never)]
 fn decode_frame(link: Link, frame: &[u8], ports: &Ports, packet: &mut Packet) -> Option<Kind> {
-    let mut walk = Walk { frame, ports, packet, depth: 0, tags_before: 0 };
+    let mut walk = Walk { frame, ports, packet, depth: 0, tags_before: 0, unread: None };
     if link == Link::Infiniband {
         return walk.lrh(0);
     }
     if let Link::Other(number) = link {
         return Some(Kind::Unread(Layer::Link(number)));
     }
-    walk.link(link_layer(link, frame)?)
+    walk.link(link_layer(link, frame)?).or(walk.unread.map(Kind::Unread))
 }
 
 /// From header to header of a frame; tunnels are in [`crate::tunnel`].
@@ -213,6 +213,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) depth: u8,
     /// VLAN tags before the first tunnel.
     pub(crate) tags_before: u8,
+    /// What was not looked into.
+    pub(crate) unread: Option<Layer>,
 }
 
 impl Walk<'_> {

@@ -23,6 +23,7 @@ pub mod opcode;
 mod packet;
 mod segment;
 mod series;
+mod sflow;
 mod sought;
 mod tunnel;
 mod wrapper;

@@ -17,6 +17,16 @@ pub enum Tunnel {
     Mpls,
     IpInIp,
     Pppoe,
+    FabricPath,
+    Pbb,
+    EtherIp,
+    L2tp,
+    Srv6,
+    GtpU,
+    Nsh,
+    Trill,
+    Tzsp,
+    Sflow,
 }
 
 impl Tunnel {
@@ -33,6 +43,16 @@ impl Tunnel {
             Self::Mpls => "mpls",
             Self::IpInIp => "ip_in_ip",
             Self::Pppoe => "pppoe",
+            Self::FabricPath => "fabricpath",
+            Self::Pbb => "pbb",
+            Self::EtherIp => "etherip",
+            Self::L2tp => "l2tp",
+            Self::Srv6 => "srv6",
+            Self::GtpU => "gtp_u",
+            Self::Nsh => "nsh",
+            Self::Trill => "trill",
+            Self::Tzsp => "tzsp",
+            Self::Sflow => "sflow",
         })
     }
 }
@@ -42,7 +62,8 @@ impl Tunnel {
 pub struct Segment {
     /// The VLANs of the innermost Ethernet header: the last two tags, 12 bits each.
     pub vlans: u32,
-    /// VNI, VSID, key, ERSPAN session, bottom label, or PPPoE session; 0 if it has none.
+    /// VNI, VSID, key, ERSPAN session, bottom label, PPPoE session or I-SID; 0 if it has none, or one that
+    /// differs by direction.
     pub id: u32,
     /// The kind of the tunnel.
     pub tunnel: Tunnel,

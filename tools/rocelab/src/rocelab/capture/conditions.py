@@ -54,15 +54,27 @@ def _disjoint(evidence: dict[str, Any], names: Sequence[str]) -> list[str]:
     return rows
 
 
-def layer_name(row: dict[str, Any]) -> str:
+def _layer(row: dict[str, Any]) -> str:
     """A layer that is not looked into, as `link type 147 (USER0)`."""
+    number = row["number"]
     name = f" ({row['name']})" if row["name"] else ""
-    return f"link type {row['number']}{name}"
+    match row["kind"]:
+        case "link_type":
+            return f"link type {number}{name}"
+        case "ethertype":
+            return f"EtherType 0x{number:04x}{name}"
+        case "ip_protocol":
+            return f"IP protocol {number}{name}"
+        case _:
+            return "more than four tunnels within each other"
 
 
 def not_looked_into(row: dict[str, Any]) -> str:
     """A sentence about packets of which not every layer was looked into."""
-    text = f"{layer_name(row)} is not read: {row['packets']} packet(s) skipped"
+    if row["kind"] == "link_type":
+        text = f"{_layer(row)} is not read: {row['packets']} packet(s) skipped"
+    else:
+        text = f"{row['packets']} packet(s) of {_layer(row)} not looked into"
     if row["with_roce"]:
         text += f"; {row['with_roce']} of those tried hold RoCE with a correct ICRC"
     return text
@@ -118,7 +130,9 @@ def conditions(
             f"{evidence['midway']} connection(s) began before the capture: the requests of their "
             "first responses were not captured",
         ))  # fmt: skip
-    rows += [(row["kind"], not_looked_into(row)) for row in read["not_looked_into"]]
+    for row in read["not_looked_into"]:
+        kind = "link_type" if row["kind"] == "link_type" else "not_looked_into"
+        rows.append((kind, not_looked_into(row)))
     for port, count in raw["roce"]["other_ports"].items():
         rows.append((
             "other_port",

@@ -87,6 +87,8 @@ impl Excerpt<'_> {
         let (start, end) = match kind {
             // the analysis needs nothing of it
             Kind::Other => (&frame[..0], &frame[..0]),
+            // a header that was sampled is found again in its whole datagram only
+            Kind::Roce if packet.wire_len != record.wire_len => (frame, &frame[..0]),
             Kind::Roce if verified || !self.icrc => without_payload(&packet, frame),
             _ => (frame, &frame[..0]),
         };
