@@ -136,6 +136,7 @@ pub fn tracker(file: &[u8]) {
         keep_messages: rows_kept,
         keep_verdicts,
         without_copies: choice & 4 != 0,
+        follow_corrupt: choice & 8 != 0,
     };
     let options = Options {
         ports: vec![],

@@ -41,6 +41,7 @@ class Analysis:
         connections: Sequence[int] = ...,
         offsets_ns: Sequence[int] = ...,
         drop_copies: bool = ...,
+        follow_corrupt: bool = ...,
         excerpts: bool = ...,
     ) -> None: ...
     def step(self) -> bool: ...

@@ -18,6 +18,7 @@ use crate::read::{
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
 use crate::workers::Workers;
+use crate::wrong_icrcs::WrongIcrcs;
 
 /// Bytes of a batch: it fits into the cache of a core.
 const PIECE: usize = 128 << 10;
@@ -84,6 +85,8 @@ pub struct Analyzer {
     pub tracker: Tracker,
     /// Wrong ICRCs, as many as findings are kept.
     pub bad: Vec<BadIcrc>,
+    /// All wrong ICRCs, counted and compared.
+    pub wrong_icrcs: WrongIcrcs,
     /// Who paused the link.
     pub pauses: Pauses,
     /// RoCE packets over time.
@@ -136,6 +139,7 @@ impl Analyzer {
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
             bad: Vec::new(),
+            wrong_icrcs: WrongIcrcs::default(),
             pauses: Pauses::default(),
             series: Series::new(SERIES_LIMIT),
             times: None,
@@ -338,6 +342,8 @@ impl Analyzer {
         else {
             return;
         };
+        let covered = packet.icrc_off() - usize::from(packet.l3_off);
+        self.wrong_icrcs.add(expected, found, covered, diagnosis);
         if self.bad.len() < self.options.tracker.max_findings {
             self.bad.push(BadIcrc { at, expected, found, diagnosis });
         }

@@ -13,6 +13,7 @@ pub mod read;
 mod tables;
 mod totals;
 mod workers;
+mod wrong_icrcs;
 
 pub use analyzer::{Analyzer, BadIcrc, Options, piece};
 pub use ethernet::{Mac, mac_text};
@@ -20,3 +21,4 @@ pub use filter::{Filter, Network};
 pub use pauses::{Pause, Pauses};
 pub use tables::{ConnectionColumns, FindingColumns, MessageColumns, PacketColumns};
 pub use totals::{ETHERNET_EXTRA, Totals};
+pub use wrong_icrcs::{Common, WrongIcrcs};

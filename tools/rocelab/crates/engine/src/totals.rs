@@ -70,6 +70,8 @@ pub struct Totals {
     pub tunneled: u64,
     /// Packets to UDP ports that are not listed, with a BTH and a correct ICRC, by port.
     pub other_ports: BTreeMap<u16, u64>,
+    /// The same with a wrong ICRC, which prove nothing where others are right.
+    pub unproven_ports: BTreeMap<u16, u64>,
     /// Packets by layer that was not looked into, and how many of them were found to hold RoCE.
     pub unread: BTreeMap<Layer, (u64, u64)>,
     /// ICRCs: unchecked, correct, wrong.
@@ -130,6 +132,7 @@ impl Default for Totals {
             tunnel_bytes: 0,
             tunneled: 0,
             other_ports: BTreeMap::new(),
+            unproven_ports: BTreeMap::new(),
             unread: BTreeMap::new(),
             ip: [0; Net::ALL.len()],
             padding: 0,
@@ -234,12 +237,17 @@ impl Totals {
         }
     }
 
-    /// Counts a packet to an unlisted port if its ICRC is correct.
+    /// Counts a packet to an unlisted port by its ICRC.
     pub fn hint(&mut self, port: u16, link: Link, frame: &[u8], wire_len: u32) {
         let decoded = roce::decode(link, frame, wire_len, &Ports::with(&[port]));
         let Frame::Roce(packet) = decoded else { return };
-        if icrc::check(&packet, frame) == Icrc::Ok && self.other_ports.len() < MAX_HINTS {
-            *self.other_ports.entry(port).or_default() += 1;
+        let ports = match icrc::check(&packet, frame) {
+            Icrc::Ok => &mut self.other_ports,
+            Icrc::Bad => &mut self.unproven_ports,
+            Icrc::Unchecked => return,
+        };
+        if ports.len() < MAX_HINTS || ports.contains_key(&port) {
+            *ports.entry(port).or_default() += 1;
         }
     }
 
@@ -276,6 +284,9 @@ impl Totals {
         self.tunneled += other.tunneled;
         for (&port, &count) in &other.other_ports {
             *self.other_ports.entry(port).or_default() += count;
+        }
+        for (&port, &count) in &other.unproven_ports {
+            *self.unproven_ports.entry(port).or_default() += count;
         }
         for (&layer, &(packets, with_roce)) in &other.unread {
             let sum = self.unread.entry(layer).or_default();

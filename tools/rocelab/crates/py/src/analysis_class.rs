@@ -40,7 +40,8 @@ impl Analysis {
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
         networks=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
-        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false, excerpts=false))]
+        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false, follow_corrupt=false,
+        excerpts=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         paths: Vec<std::path::PathBuf>,
@@ -59,6 +60,7 @@ impl Analysis {
         connections: Vec<u32>,
         offsets_ns: Vec<i64>,
         drop_copies: bool,
+        follow_corrupt: bool,
         excerpts: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
@@ -88,6 +90,7 @@ impl Analysis {
             go_back_n,
             keep_messages: messages,
             without_copies: drop_copies,
+            follow_corrupt,
             ..Config::default()
         };
         let options = Options {

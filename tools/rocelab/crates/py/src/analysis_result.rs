@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The result of an analysis as Python dictionaries (docs/formats/analysis.md).
 
-use engine::{Analyzer, ETHERNET_EXTRA, mac_text};
+use engine::{Analyzer, Common, ETHERNET_EXTRA, mac_text};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use roce::finding::Finding;
@@ -104,6 +104,7 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     result.set_item("sampled", evidence.sampled())?;
     result.set_item("unknown_reads", evidence.unknown_reads)?;
     result.set_item("midway", evidence.midway)?;
+    result.set_item("icrcs_all_wrong", icrcs_all_wrong(py, analyzer)?)?;
     let clocks = PyList::empty(py);
     for clock in &evidence.clocks {
         let row = PyDict::new(py);
@@ -116,6 +117,24 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     result.set_item("clocks", clocks)?;
     result.set_item("spans_ns", analyzer.spans_ns().collect::<Vec<_>>())?;
     Ok(result)
+}
+
+/// How all ICRCs of the capture are wrong, or nothing.
+fn icrcs_all_wrong<'py>(
+    py: Python<'py>,
+    analyzer: &Analyzer,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let right = analyzer.totals.icrc[1];
+    let Some(common) = analyzer.wrong_icrcs.all_wrong(right) else { return Ok(None) };
+    let row = PyDict::new(py);
+    let constant = match common {
+        Common::Constant(found) => Some(format!("0x{:08x}", found.swap_bytes())),
+        Common::Seed | Common::Nothing => None,
+    };
+    row.set_item("constant", constant)?;
+    row.set_item("other_seed", common == Common::Seed)?;
+    row.set_item("ports", analyzer.totals.unproven_ports.keys().collect::<Vec<_>>())?;
+    Ok(Some(row))
 }
 
 fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
@@ -141,6 +160,11 @@ fn icrc<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict
     icrc.set_item("ok", ok)?;
     icrc.set_item("bad", bad)?;
     icrc.set_item("unchecked", unchecked)?;
+    let diagnoses = PyDict::new(py);
+    for (name, count) in &analyzer.wrong_icrcs.by_diagnosis {
+        diagnoses.set_item(name, count)?;
+    }
+    icrc.set_item("diagnoses", diagnoses)?;
     let rows = PyList::empty(py);
     for one in &analyzer.bad {
         let row = PyDict::new(py);

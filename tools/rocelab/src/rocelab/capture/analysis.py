@@ -58,6 +58,8 @@ class Plan:
     """Added to the times of each file."""
     drop_copies: bool = False
     """Follow one of two copies of a packet."""
+    follow_corrupt: bool = False
+    """Follow packets with wrong ICRCs: no other is in the captures."""
 
     def next(self, evidence: dict[str, Any]) -> Plan:
         """The reading that `evidence` asks for; the same if nothing was wrong."""
@@ -70,6 +72,7 @@ class Plan:
             self,
             offsets_ns=tuple(offsets),
             drop_copies=self.drop_copies or evidence["mirrored"],
+            follow_corrupt=self.follow_corrupt or evidence["icrcs_all_wrong"] is not None,
         )
 
 
@@ -141,6 +144,7 @@ def open_core(
             connections=select.connections,
             offsets_ns=plan.offsets_ns,
             drop_copies=plan.drop_copies,
+            follow_corrupt=plan.follow_corrupt,
             excerpts=excerpts,
         )
     except OSError as error:
@@ -184,7 +188,7 @@ def finished(
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     _refuse_if_nothing_is_read(raw["input"], names)
-    raw["conditions"] = conditions(raw, names, plan.offsets_ns)
+    raw["conditions"] = conditions(raw, names, plan.offsets_ns, followed=plan.follow_corrupt)
     raw["clock_offsets_ns"] = list(plan.offsets_ns)
     del raw["evidence"]
     select = options.select
@@ -310,7 +314,8 @@ def _passes(
     names: Sequence[str] | None = None,
     excerpts: bool = False,
 ) -> _Done:
-    """Read the captures; once more with clocks corrected, or without copies, where that is needed.
+    """Read the captures; once more with clocks corrected, without copies, or with packets
+    of wrong ICRCs, where that is needed.
 
     What cannot be read twice (a pipe) is read once. SIGINT ends the reading, not the analysis.
     """

@@ -80,10 +80,29 @@ def not_looked_into(row: dict[str, Any]) -> str:
     return text
 
 
+def _all_wrong(row: dict[str, Any], *, followed: bool) -> str:
+    """A sentence about ICRCs of which none is right."""
+    if row["constant"]:
+        how = f"the same way: each is {row['constant']}, a constant"
+    elif row["other_seed"]:
+        how = "the same way: the CRC begins with another seed, or is inverted otherwise"
+    else:
+        how = "and have nothing in common: another algorithm, or addresses changed on the way"
+    follows = (
+        "the packets are followed nevertheless"
+        if followed
+        else "a pipe is not read again, and no connection is followed: save it to a file"
+    )
+    return f"all ICRCs are wrong {how}; {follows}, and --no-icrc leaves the ICRCs unchecked"
+
+
 def conditions(
-    raw: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int]
+    raw: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int], *, followed: bool = False
 ) -> list[dict[str, str]]:
-    """Rows with `kind` and `detail`, from what the core found."""
+    """Rows with `kind` and `detail`, from what the core found.
+
+    `followed`: packets with wrong ICRCs were followed.
+    """
     evidence, read = raw["evidence"], raw["input"]
     rows: list[tuple[str, str]] = []
     if evidence["moved"]:
@@ -118,6 +137,17 @@ def conditions(
             f"this looks sampled: about one of {evidence['sampled']} packets was captured, and "
             "nothing is concluded from those that are missing",
         ))  # fmt: skip
+    if evidence["icrcs_all_wrong"]:
+        detail = _all_wrong(evidence["icrcs_all_wrong"], followed=followed)
+        rows.append(("icrcs_all_wrong", detail))
+        rows += [
+            (
+                "other_port",
+                f"packets to UDP port {port} have a BTH, and a wrong ICRC like all others (a "
+                f"responder that answers to the source port?): --port {port} analyses them",
+            )
+            for port in evidence["icrcs_all_wrong"]["ports"]
+        ]
     if evidence["unknown_reads"]:
         rows.append((
             "snapped_reads",

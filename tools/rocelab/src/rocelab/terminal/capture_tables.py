@@ -105,11 +105,8 @@ def _icrc_line(result: dict[str, Any]) -> Text:
     text = Text(f"{icrc['ok']} right, ")
     text.append(f"{icrc['bad']} wrong", style="bold red" if icrc["bad"] else "")
     text.append(f", {icrc['unchecked']} not checked")
-    reasons: dict[str, int] = {}
-    for row in icrc["bad_packets"]:
-        reasons[row["diagnosis"]] = reasons.get(row["diagnosis"], 0) + 1
-    if reasons:
-        text.append(" (" + ", ".join(f"{n} {why}" for why, n in reasons.items()) + ")")
+    if icrc["diagnoses"]:
+        text.append(" (" + ", ".join(f"{n} {why}" for why, n in icrc["diagnoses"].items()) + ")")
     return text
 
 

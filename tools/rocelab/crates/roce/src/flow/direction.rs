@@ -21,7 +21,7 @@ use crate::packet::{Aeth, NAK_NAMES, Net, Packet, Syndrome, rnr_delay_ns};
 
 /// A sender with more corrupted packets than good ones by this many computes wrong ICRCs: its packets
 /// are followed nevertheless.
-const CORRUPT_HEADSTART: u64 = 8;
+pub(super) const CORRUPT_HEADSTART: u64 = 8;
 
 /// What each packet needs comes first: of thousands of directions, most are in no cache.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::connection::{Connection, Endpoint};
 use super::context::{Answer, Context};
-use super::direction::{Captured, Flow};
+use super::direction::{CORRUPT_HEADSTART, Captured, Flow};
 use super::efficiency::Efficiency;
 use super::evidence::Evidence;
 use super::flow_key::{CONNECTED, Folding, Key};
@@ -32,6 +32,8 @@ pub struct Config {
     pub go_back_n: bool,
     /// Copies of packets were dropped earlier: whatever appears twice was sent twice.
     pub without_copies: bool,
+    /// No ICRC of the capture is right: its packets are not corrupted, and are followed.
+    pub follow_corrupt: bool,
     /// Keep a row of each message for [`Tracker::take_messages`].
     pub keep_messages: bool,
     /// Keep the verdicts on single packets for [`Tracker::take_verdicts`].
@@ -46,6 +48,7 @@ impl Default for Config {
             max_findings: 1000,
             go_back_n: false,
             without_copies: false,
+            follow_corrupt: false,
             keep_messages: false,
             keep_verdicts: false,
         }
@@ -53,6 +56,8 @@ impl Default for Config {
 }
 
 const RECENT: usize = 256;
+/// Directions of corrupted packets that are counted at a time.
+const MAX_CORRUPT: usize = 1024;
 /// Candidates for the opposite direction that a direction keeps.
 const MAX_CANDIDATES: usize = 64;
 
@@ -63,6 +68,8 @@ pub struct Tracker {
     flows: Vec<Option<Box<Flow>>>,
     free: Vec<u32>,
     table: HashMap<Key, u32, Folding>,
+    /// Corrupted packets by direction, of directions that have no other.
+    corrupt: HashMap<Key, u64, Folding>,
     /// Slots of recent directions: most packets follow one of their own direction.
     recent: [Option<(Key, u32)>; RECENT],
     /// Slots by header number, for runs.
@@ -97,6 +104,7 @@ impl Tracker {
             flows: Vec::new(),
             free: Vec::new(),
             table: HashMap::default(),
+            corrupt: HashMap::default(),
             recent: [None; RECENT],
             runs: [(0, 0); RECENT],
             pairing: Pairing::default(),
@@ -134,7 +142,7 @@ impl Tracker {
         at: At,
         diagnosis: Option<Diagnosis>,
     ) -> Option<u32> {
-        let corrupt = diagnosis == Some(Diagnosis::Corrupted);
+        let corrupt = diagnosis == Some(Diagnosis::Corrupted) && !self.config.follow_corrupt;
         let Some(op) = packet.op() else {
             self.findings.add(Rule::OpcodeUnknown, at, None, false, || {
                 format!("undefined BTH opcode {:#04x}", packet.opcode)
@@ -258,8 +266,8 @@ impl Tracker {
             self.recent[place] = Some((*key, slot));
             return Some(slot);
         }
-        // the QPN of a corrupted packet may be wrong: it makes no connection
-        if corrupt {
+        // the QPN of a corrupted packet may be wrong: it makes no connection, unless it comes again and again
+        if corrupt && !self.comes_again(key) {
             return None;
         }
         if self.table.len() >= self.config.max_live {
@@ -276,6 +284,7 @@ impl Tracker {
             Box::new(Flow::new(*key, self.next_id, packet.net, packet.sport, at.time_ns));
         (flow.segment, flow.outer) = (packet.segment, packet.outer(frame));
         flow.paired_by = opposite.map(|_| how);
+        flow.corrupt = if corrupt { CORRUPT_HEADSTART } else { 0 };
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -291,6 +300,21 @@ impl Tracker {
             None => self.next_id += 1,
         }
         Some(slot)
+    }
+
+    /// Whether so many corrupted packets have this key that it must be right.
+    #[cold]
+    fn comes_again(&mut self, key: &Key) -> bool {
+        if self.corrupt.len() >= MAX_CORRUPT && !self.corrupt.contains_key(key) {
+            self.corrupt.clear();
+        }
+        let count = self.corrupt.entry(*key).or_default();
+        *count += 1;
+        if *count <= CORRUPT_HEADSTART {
+            return false;
+        }
+        self.corrupt.remove(key);
+        true
     }
 
     #[inline]
@@ -391,8 +415,9 @@ impl Tracker {
                 self.retire_pair(a, b, packet.segment.number());
             }
         }
-        let paired = self.flow(slot)?.peer.is_some();
-        if service.is_reliable() && op.is_response() && !paired && !corrupt {
+        let flow = self.flow(slot)?;
+        let trusted = !corrupt || flow.corrupt >= flow.good + CORRUPT_HEADSTART;
+        if service.is_reliable() && op.is_response() && flow.peer.is_none() && trusted {
             self.pair_by_psn(slot, packet.psn);
         }
         let mut flow = self.flows.get_mut(slot as usize)?.take()?;

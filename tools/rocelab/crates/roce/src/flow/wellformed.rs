@@ -142,7 +142,11 @@ fn mtu(packet: &Packet, op: &'static Opcode, at: At, stats: &mut Stats, context:
     if wrong {
         let pmtu = stats.pmtu;
         context.find(Rule::Mtu, at, false, || {
-            format!("{} carries {bytes} bytes; the path MTU is {pmtu} (0: unknown)", op.name)
+            let why = match pmtu {
+                0 => format!("{bytes} is no path MTU, and none is known"),
+                _ => format!("the path MTU is {pmtu}"),
+            };
+            format!("{} carries {bytes} bytes; {why}", op.name)
         });
     }
 }
