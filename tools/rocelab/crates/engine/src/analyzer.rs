@@ -377,6 +377,7 @@ impl Analyzer {
             totals.settle();
             self.totals.merge(&totals);
         }
+        self.tracker.evidence.fragmented = self.totals.roce_fragments;
         self.tracker.finish()
     }
 }

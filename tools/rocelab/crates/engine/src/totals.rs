@@ -72,6 +72,10 @@ pub struct Totals {
     pub other_ports: BTreeMap<u16, u64>,
     /// The same with a wrong ICRC, which prove nothing where others are right.
     pub unproven_ports: BTreeMap<u16, u64>,
+    /// IP fragments of UDP.
+    pub fragments: u64,
+    /// How many of them have the UDP port of RoCE.
+    pub roce_fragments: u64,
     /// Packets by layer that was not looked into, and how many of them were found to hold RoCE.
     pub unread: BTreeMap<Layer, (u64, u64)>,
     /// ICRCs: unchecked, correct, wrong.
@@ -133,6 +137,8 @@ impl Default for Totals {
             tunneled: 0,
             other_ports: BTreeMap::new(),
             unproven_ports: BTreeMap::new(),
+            fragments: 0,
+            roce_fragments: 0,
             unread: BTreeMap::new(),
             ip: [0; Net::ALL.len()],
             padding: 0,
@@ -226,6 +232,11 @@ impl Totals {
                 self.other += 1;
                 self.unread.entry(layer).or_default().0 += 1;
             }
+            Kind::Fragment { of_roce } => {
+                self.other += 1;
+                self.fragments += 1;
+                self.roce_fragments += u64::from(of_roce);
+            }
             Kind::Roce | Kind::OtherPort(_) | Kind::Other => self.other += 1,
         }
     }
@@ -288,6 +299,8 @@ impl Totals {
         for (&port, &count) in &other.unproven_ports {
             *self.unproven_ports.entry(port).or_default() += count;
         }
+        self.fragments += other.fragments;
+        self.roce_fragments += other.roce_fragments;
         for (&layer, &(packets, with_roce)) in &other.unread {
             let sum = self.unread.entry(layer).or_default();
             *sum = (sum.0 + packets, sum.1 + with_roce);

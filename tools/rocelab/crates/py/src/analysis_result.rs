@@ -60,6 +60,8 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     input.set_item("truncated", totals.truncated)?;
     input.set_item("cut_headers", totals.cut)?;
     input.set_item("other", totals.other)?;
+    input.set_item("fragments", totals.fragments)?;
+    input.set_item("roce_fragments", totals.roce_fragments)?;
     input.set_item("not_looked_into", not_looked_into(py, analyzer)?)?;
     input.set_item("first_ns", analyzer.times.map(|times| times.0))?;
     input.set_item("last_ns", analyzer.times.map(|times| times.1))?;

@@ -45,6 +45,11 @@ pub enum Frame {
     OtherPort(u16),
     /// What may hold RoCE in a layer that is not looked into.
     Unread(Layer),
+    /// A part of a UDP packet that IP has fragmented.
+    Fragment {
+        /// It has the UDP port of RoCE.
+        of_roce: bool,
+    },
     /// Anything else.
     Other,
 }
@@ -59,6 +64,7 @@ pub enum Kind {
     Pause,
     OtherPort(u16),
     Unread(Layer),
+    Fragment { of_roce: bool },
     Other,
 }
 
@@ -92,6 +98,7 @@ pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
         Kind::Pause => Frame::Pause,
         Kind::OtherPort(port) => Frame::OtherPort(port),
         Kind::Unread(layer) => Frame::Unread(layer),
+        Kind::Fragment { of_roce } => Frame::Fragment { of_roce },
         Kind::Other => Frame::Other,
     }
 }
@@ -245,8 +252,17 @@ impl Walk<'_> {
         let header: [u8; 20] = bytes::array(ip, 0)?;
         let len = usize::from(header[0] & 0xf) * 4;
         let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
-        if header[0] >> 4 != 4 || len < 20 || fragment != 0 {
+        if header[0] >> 4 != 4 || len < 20 {
             return None;
+        }
+        if fragment != 0 {
+            return fragment_of(
+                header[9],
+                fragment & 0x1fff == 0,
+                self.frame,
+                at + len,
+                self.ports,
+            );
         }
         if header[9] != PROTO_UDP {
             return self.by_protocol(header[9], at + len);
@@ -278,7 +294,13 @@ impl Walk<'_> {
                 // hop-by-hop, routing, destination options, mobility, HIP, shim6
                 (0 | 43 | 60 | 135 | 139 | 140, (_, Some(units))) => (usize::from(units) + 1) * 8,
                 // a fragment header may stand before a whole packet ("atomic fragment", RFC 6946)
-                (44, _) if bytes::u16(self.frame, l4 + 2)? & 0xfff9 == 0 => 8,
+                (44, (Some(inner), _)) => match bytes::u16(self.frame, l4 + 2)? & 0xfff9 {
+                    0 => 8,
+                    fragment => {
+                        let first = fragment & 0xfff8 == 0;
+                        return fragment_of(inner, first, self.frame, l4 + 8, self.ports);
+                    }
+                },
                 (51, (_, Some(units))) => (usize::from(units) + 2) * 4,
                 _ => return self.by_protocol(next, l4),
             };
@@ -310,6 +332,13 @@ impl Walk<'_> {
             _ => None,
         }
     }
+}
+
+/// A fragment of an IP packet with this protocol, whose content is at `at`: of RoCE, if it is the first one
+/// with the UDP port; of what may be RoCE, if it is UDP.
+fn fragment_of(protocol: u8, first: bool, frame: &[u8], at: usize, ports: &Ports) -> Option<Kind> {
+    let of_roce = first && bytes::u16(frame, at + 2).is_some_and(|port| ports.contains(port));
+    (protocol == PROTO_UDP).then_some(Kind::Fragment { of_roce })
 }
 
 /// Whether a packet to a UDP port that is not listed may be RoCE: what the BTH leaves no choice in.

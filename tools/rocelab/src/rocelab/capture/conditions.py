@@ -160,6 +160,14 @@ def conditions(
             f"{evidence['midway']} connection(s) began before the capture: the requests of their "
             "first responses were not captured",
         ))  # fmt: skip
+    if read["roce_fragments"]:
+        rows.append((
+            "fragments",
+            f"{read['roce_fragments']} RoCE packet(s) were sent in IP fragments ("
+            f"{read['fragments']} fragments of UDP in all), which RoCE forbids: the path MTU of "
+            "the queue pairs does not fit the MTU of a link on the way, and IPv4 has no DF; what "
+            "fragments hold is not followed, and nothing is concluded from missing packets",
+        ))  # fmt: skip
     for row in read["not_looked_into"]:
         kind = "link_type" if row["kind"] == "link_type" else "not_looked_into"
         rows.append((kind, not_looked_into(row)))
@@ -169,6 +177,7 @@ def conditions(
             f"packets to UDP port {port} have a BTH and a correct ICRC ({count} verified): "
             f"--port {port} analyses them",
         ))  # fmt: skip
-    if raw["roce"]["packets"] == 0 and not raw["roce"]["other_ports"] and not read["cut_headers"]:
+    seen = raw["roce"]["packets"], raw["roce"]["other_ports"], read["cut_headers"]
+    if not any(seen) and not read["roce_fragments"]:
         rows.append(("no_roce", "no packet is RoCE; --port names other UDP ports than 4791"))
     return [{"kind": kind, "detail": detail} for kind, detail in rows]

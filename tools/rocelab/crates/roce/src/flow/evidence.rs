@@ -33,6 +33,8 @@ pub struct Evidence {
     pub missing: u64,
     /// Request packets repeated sooner than any sender retransmits.
     pub copies: u64,
+    /// RoCE packets that IP has fragmented, which are not followed.
+    pub fragmented: u64,
     /// READs whose length was not captured.
     pub unknown_reads: u64,
     /// Connections that were older than the capture.

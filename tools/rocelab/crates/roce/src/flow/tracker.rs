@@ -585,7 +585,9 @@ impl Tracker {
             )
         });
         let doubled = self.evidence.mirrored() && !self.config.without_copies;
-        if doubled || self.evidence.sampled().is_some() {
+        // packets in fragments look like lost ones
+        let partial = self.evidence.fragmented > 0 || self.evidence.sampled().is_some();
+        if doubled || partial {
             self.findings.retract(Rule::needs_all_packets);
         }
         self.findings.sort();
