@@ -124,3 +124,28 @@ def test_interfaces_of_pcapng_are_told_apart(tmp_path: Path) -> None:
     )
     (row,) = result["input"]["not_looked_into"]
     assert (row["kind"], row["number"], row["packets"]) == ("link_type", 189, len(frames()))
+
+
+def with_fcs(path: Path, form: str) -> str:
+    """The frames with four more bytes each, which the file declares."""
+    packets = [(1000 * at, one + b"\xfc" * 4) for at, one in enumerate(frames())]
+    if form.startswith("pcap,"):
+        length = 2 if form.endswith("words") else 4
+        path.write_bytes(files.pcap(packets, link=1 | 1 << 26 | length << 28))
+        return str(path)
+    length = 32 if form.endswith("bits") else 4
+    link = struct.pack("<HHI", 1, 0, 0) + files.option(13, bytes([length])) + files.option(0, b"")
+    data = [files.section(), files.block(1, link)]
+    data += [files.enhanced(time // 1000, one) for time, one in packets]
+    path.write_bytes(b"".join(data))
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["pcap, words", "pcap, bytes", "pcapng, bits", "pcapng, bytes"])
+def test_a_declared_fcs_is_counted_once(form: str, tmp_path: Path) -> None:
+    options = capture.Options(l1=True)
+    plain = capture.analyze([write(tmp_path / "plain", 1, frames())], options).result
+    found = capture.analyze([with_fcs(tmp_path / "fcs", form)], options).result
+    assert found["overhead"] == plain["overhead"]
+    assert found["input"]["bytes"] == plain["input"]["bytes"]
+    assert found["icrc"] == plain["icrc"]

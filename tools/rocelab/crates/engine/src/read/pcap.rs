@@ -11,6 +11,10 @@ const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
 /// "Modified" pcap: tcpdump of old Red Hat systems.
 const KUZNETZOV: u32 = 0xa1b2_cd34;
+/// No link layer has a longer frame check sequence.
+pub(super) const MAX_FCS: u32 = 4;
+/// The bit of the link type that says that its upper four bits are the length of an FCS.
+const HAS_FCS: u32 = 1 << 26;
 const RECORD_HEADER: usize = 16;
 const KUZNETZOV_EXTRA: usize = 8;
 /// libpcap's own limit (MAXIMUM_SNAPLEN) is 256 KiB; USB captures may have more.
@@ -22,6 +26,8 @@ pub(super) struct Pcap {
     link: Link,
     /// Bytes of a record's header.
     head: usize,
+    /// Bytes of the frame check sequence behind each frame.
+    fcs: u32,
 }
 
 impl Pcap {
@@ -36,14 +42,18 @@ impl Pcap {
     pub(super) fn new(header: &[u8; Self::HEADER]) -> Option<Self> {
         let magic = *header.first_chunk::<4>()?;
         let big = matches!(u32::from_be_bytes(magic), MICRO | NANO | KUZNETZOV);
-        let mut pcap = Self { big, scale: 1000, link: Link::Ethernet, head: RECORD_HEADER };
+        let mut pcap = Self { big, scale: 1000, link: Link::Ethernet, head: RECORD_HEADER, fcs: 0 };
         match pcap.u32(header, 0)? {
             NANO => pcap.scale = 1,
             KUZNETZOV => pcap.head += KUZNETZOV_EXTRA,
             _ => {}
         }
-        // the upper bits are the length of an FCS
-        pcap.link = Link::from_number(pcap.u32(header, 20)? & 0x03ff_ffff);
+        let link = pcap.u32(header, 20)?;
+        pcap.link = Link::from_number(link & 0x03ff_ffff);
+        if link & HAS_FCS != 0 {
+            // in units of two bytes; some write bytes
+            pcap.fcs = ((link >> 28) * 2).min(MAX_FCS);
+        }
         Some(pcap)
     }
 
@@ -112,7 +122,9 @@ impl Pcap {
             })
         };
         let new = std::iter::from_fn(&mut whole);
-        if link.wraps() {
+        if self.fcs > 0 {
+            records.extend(new.map(|record| record.without_fcs(self.fcs).unwrapped(data, 0)));
+        } else if link.wraps() {
             records.extend(new.map(|record| record.unwrapped(data, 0)));
         } else {
             records.extend(new);

@@ -4,7 +4,7 @@
 use roce::Link;
 
 use super::parse_step::Step;
-use super::pcap::MAX_RECORD;
+use super::pcap::{MAX_FCS, MAX_RECORD};
 use super::read_error::ReadError;
 use super::record_block::{NO_COMMENT, Record};
 
@@ -16,6 +16,7 @@ const PACKET_ENHANCED: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const OPT_COMMENT: u16 = 1;
 const OPT_TSRESOL: u16 = 9;
+const OPT_FCSLEN: u16 = 13;
 const OPT_TSOFFSET: u16 = 14;
 /// The length of a block's type and its two lengths.
 const FRAME: usize = 12;
@@ -31,6 +32,8 @@ struct Interface {
     resolution: u8,
     /// Seconds to add.
     offset: i64,
+    /// Bytes of the frame check sequence behind each frame.
+    fcs: u32,
 }
 
 impl Interface {
@@ -134,12 +137,22 @@ impl PcapNg {
         let (Some(link), Some(snap)) = (self.u16(body, 0), self.u32(body, 4)) else {
             return Err("an interface block without its link type");
         };
-        let mut interface =
-            Interface { link: Link::from_number(link.into()), snap, resolution: 6, offset: 0 };
+        let mut interface = Interface {
+            link: Link::from_number(link.into()),
+            snap,
+            resolution: 6,
+            offset: 0,
+            fcs: 0,
+        };
         for (code, from, len) in self.options(body, 8) {
             let Some(value) = body.get(from..from + len) else { break };
             match (code, value) {
                 (OPT_TSRESOL, [resolution]) => interface.resolution = *resolution,
+                // in bits; some write bytes
+                (OPT_FCSLEN, &[length]) => {
+                    let bytes = u32::from(if length < 8 { length } else { length / 8 });
+                    interface.fcs = bytes.min(MAX_FCS);
+                }
                 (OPT_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
                     let raw = [a, b, c, d, e, f, g, h];
                     interface.offset =
@@ -203,17 +216,20 @@ impl PcapNg {
                 .find(|&(code, from, len)| code == OPT_COMMENT && from + len <= body.len())
                 .map_or(NO_COMMENT, |(_, from, len)| ((at + from) as u32, len as u16));
         }
-        Ok(Some(Record {
-            offset: (at + ENHANCED_FIXED) as u32,
-            len,
-            wire_len: wire_len.max(len),
-            comment,
-            file,
-            link: interface.link,
-            time_ns: interface.time_ns(u64::from(high) << 32 | u64::from(low)),
-            number: packets,
-            ..Record::PLAIN
-        }))
+        Ok(Some(
+            Record {
+                offset: (at + ENHANCED_FIXED) as u32,
+                len,
+                wire_len: wire_len.max(len),
+                comment,
+                file,
+                link: interface.link,
+                time_ns: interface.time_ns(u64::from(high) << 32 | u64::from(low)),
+                number: packets,
+                ..Record::PLAIN
+            }
+            .without_fcs(interface.fcs),
+        ))
     }
 
     /// A simple packet has no time, so it gets that of the previous packet.
@@ -232,15 +248,18 @@ impl PcapNg {
         };
         let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
         let len = wire_len.min(snap).min((body.len() - 4) as u32);
-        Ok(Some(Record {
-            offset: (at + 4) as u32,
-            len,
-            wire_len,
-            file,
-            link: interface.link,
-            time_ns: self.last_ns,
-            number: packets,
-            ..Record::PLAIN
-        }))
+        Ok(Some(
+            Record {
+                offset: (at + 4) as u32,
+                len,
+                wire_len,
+                file,
+                link: interface.link,
+                time_ns: self.last_ns,
+                number: packets,
+                ..Record::PLAIN
+            }
+            .without_fcs(interface.fcs),
+        ))
     }
 }

@@ -49,6 +49,14 @@ impl Record {
         number: 0,
     };
 
+    /// The frame without the `fcs` bytes of its check sequence, which its file declares.
+    #[must_use]
+    #[inline]
+    pub(super) fn without_fcs(self, fcs: u32) -> Self {
+        let wire_len = self.wire_len.saturating_sub(fcs);
+        Self { wire_len, len: self.len.min(wire_len), ..self }
+    }
+
     /// The frame in a record of a link type that wraps frames, at the time in it, which is more exact; other
     /// records as they are. `data` has the bytes from offset `base` of the block on.
     #[must_use]
