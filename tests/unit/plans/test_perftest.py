@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocelab.errors import CellError
-from rocelab.plans.benchmarks.perftest import client, parse, server
+from rocelab.plans.benchmarks.perftest import client, completion_error, parse, server
 from rocelab.plans.benchmarks.tool import End, Job, Measurement
 from rocelab.plans.catalog import TESTS
 
@@ -216,3 +216,18 @@ def test_each_end_names_its_own_device_and_gid() -> None:
         *("ib_atomic_bw", "-F", "-d", "rxe1", "-i", "2", "-x", "5", "-p", "18600", "-n", "20"),
         *("-u", "18"),
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (" Failed status 12: wr_id 0 syndrom 0x81\n", 12),
+        # from 26.01 on
+        (" Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", 12),
+        (" Failed status-RNR retry counter exceeded (13)\n", 13),
+        (" Failed status-\n(12)\n", None),
+        (" Failed to create QP\n", None),
+    ],
+)
+def test_the_status_of_a_failed_completion(said: str, status: int | None) -> None:
+    assert completion_error(said) == status

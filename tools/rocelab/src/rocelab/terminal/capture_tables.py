@@ -289,6 +289,15 @@ _PACKETS_NAMED = 5
 """Packet numbers in the line of a group."""
 
 
+def _also(group: list[dict[str, Any]]) -> str:
+    """The packets of a group after its first, each once: one may have a finding several times."""
+    named = list(dict.fromkeys(one["packet"] for one in group))[1:]
+    if not named:
+        return ""
+    more = ", …" if len(named) > _PACKETS_NAMED else ""
+    return f": packets {', '.join(map(str, named[:_PACKETS_NAMED]))}{more}"
+
+
 def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
     """The findings, errors first: one line for a rule and connection."""
     several = len(result["input"]["files"]) > 1
@@ -304,13 +313,8 @@ def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
         line.append(row["rule"], style="bold")
         line.append(" ambiguous" if row["ambiguous"] else "", style="italic")
         line.append(f" {where}: {printable(row['detail'])}", style="none")
-        if others := [str(one["packet"]) for one in group[1:]]:
-            more = ", …" if len(others) > _PACKETS_NAMED else ""
-            line.append(
-                f" ({len(others)} more in this connection: packets "
-                f"{', '.join(others[:_PACKETS_NAMED])}{more})",
-                style="none",
-            )
+        if len(group) > 1:
+            line.append(f" ({len(group) - 1} more in this connection{_also(group)})", style="none")
         lines.append(line)
     more_findings = result["findings_total"] - shown
     if more_findings > 0:

@@ -27,7 +27,8 @@ from rocelab.stats.summary import mean, median, nearest_rank, sample_stdev
 
 _MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
 _SAMPLE = re.compile(r"^(\d+), (\S+)$")
-_FAILED = re.compile(r"Failed status (\d{1,3})\b")
+# from 26.01 on with the status in words: "Failed status-transport retry counter exceeded (12)"
+_FAILED = re.compile(r"Failed status(?: |-[^\n()]{0,100}\()(\d{1,3})\b", re.ASCII)
 _MIB = float(1 << 20)
 PROC_STAT = "proc_stat"
 """The kind of a CPU utilization computed from the ticks in /proc/stat (docs/howto/cpu.md)."""
