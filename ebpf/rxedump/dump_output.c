@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define STALL_MS 10000
+
 /* as tcpdump: FILE, FILE1, …; FILE0 …, with as many digits as the last needs, if they are counted
  */
 static int name_file(const struct output *o, char name[PATH_MAX])
@@ -61,22 +63,31 @@ int output_open(struct output *o)
 	return err;
 }
 
-/* a writable pipe has room for PIPE_BUF bytes; signals end the wait for it */
+/*
+ * A writable pipe has room for PIPE_BUF bytes. Who wants the end still gets every block that the
+ * reader takes; a reader that takes nothing for so long after a signal is given up.
+ */
 static bool wait_for_room(const struct output *o)
 {
 	struct pollfd fds[] = {
 		{.fd = o->fd, .events = POLLOUT},
 		{.fd = o->interrupt, .events = POLLIN},
 	};
+	int ready, timeout = -1;
 
 	for (;;) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		ready = poll(fds, 2, timeout);
+		if (ready < 0 && errno != EINTR)
 			return false;
-		if (fds[0].revents)
+		if (ready > 0 && fds[0].revents)
 			return true;
-		if (fds[1].revents) {
+		if (!ready) {
 			errno = EINTR;
 			return false;
+		}
+		if (ready > 0 && fds[1].revents) {
+			fds[1].fd = -1;
+			timeout = STALL_MS;
 		}
 	}
 }

@@ -230,7 +230,7 @@ static int finish_capture(struct run *run)
 	int err = capture_close(&run->capture, clock_now(CLOCK_MONOTONIC));
 
 	if (out->gone)
-		msg("the reader has closed the pipe");
+		msg("the reader has closed the pipe, or takes nothing");
 	if (err)
 		return msg_error(EXIT_RUN, "the disk is full", NULL, "cannot write %s: %s",
 				 run->config.output ?: "standard output", strerror(-err));

@@ -431,3 +431,23 @@ def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
     for packet in capture.packets:
         assert packet.frame[47:50] == int(packet.fields["dqpn"]).to_bytes(3, "big")
         assert packet.length == len(packet.frame)
+
+
+def test_a_reader_that_takes_nothing_is_given_up(testbed: QemuTestbed) -> None:
+    """A stop ends rxedump, though its pipe stays full."""
+    n1, n2 = testbed.nodes
+    started = n1.run(
+        ["sh", "-c", "rm -f /tmp/stalled; mkfifo /tmp/stalled; sleep 1000 <>/tmp/stalled & echo $!"]
+    )
+    reader = started.stdout.strip()
+    dump = n1.start(["sh", "-c", "exec rxedump -w - >/tmp/stalled"])
+    try:
+        dump.wait_for_line("rxedump: ready", timeout=180)
+        traffic.perftest("ib_write_bw", n1, n2, size=65536, iterations=40)
+        dump.interrupt()
+        done = dump.wait(timeout=180)
+    finally:
+        dump.kill()
+        n1.run(["kill", reader], check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the reader has closed the pipe, or takes nothing" in done.stderr
