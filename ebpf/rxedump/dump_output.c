@@ -64,8 +64,8 @@ int output_open(struct output *o)
 }
 
 /*
- * A writable pipe has room for PIPE_BUF bytes. Who wants the end still gets every block that the
- * reader takes; a reader that takes nothing for so long after a signal is given up.
+ * A writable pipe has room for PIPE_BUF bytes. After a signal we write on while the reader takes
+ * anything, so that no block is cut, and give up when it takes nothing for STALL_MS.
  */
 static bool wait_for_room(const struct output *o)
 {
@@ -73,22 +73,23 @@ static bool wait_for_room(const struct output *o)
 		{.fd = o->fd, .events = POLLOUT},
 		{.fd = o->interrupt, .events = POLLIN},
 	};
-	int ready, timeout = -1;
+	int timeout = -1;
 
 	for (;;) {
-		ready = poll(fds, 2, timeout);
-		if (ready < 0 && errno != EINTR)
+		int ready = poll(fds, 2, timeout);
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready < 0)
 			return false;
-		if (ready > 0 && fds[0].revents)
-			return true;
 		if (!ready) {
 			errno = EINTR;
 			return false;
 		}
-		if (ready > 0 && fds[1].revents) {
-			fds[1].fd = -1;
-			timeout = STALL_MS;
-		}
+		if (fds[0].revents)
+			return true;
+		fds[1].fd = -1;
+		timeout = STALL_MS;
 	}
 }
 
