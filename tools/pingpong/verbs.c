@@ -210,7 +210,7 @@ static bool verbs_send(void)
 	struct ibv_send_wr *bad;
 	bool is_there;
 
-	/* of the message before: the answer to it has come, so this seldom turns */
+	/* of the message before: the answer to it has come, so this rarely waits */
 	while (!is_sent)
 		if (!completion(&is_there))
 			return false;

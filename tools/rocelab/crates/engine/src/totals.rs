@@ -156,6 +156,12 @@ fn add(to: &mut [u64], from: &[u64]) {
     }
 }
 
+fn add_counts(to: &mut BTreeMap<u16, u64>, from: &BTreeMap<u16, u64>) {
+    for (&key, &count) in from {
+        *to.entry(key).or_default() += count;
+    }
+}
+
 impl Totals {
     /// Counts RoCE packets with the fields of this one.
     #[inline]
@@ -293,12 +299,8 @@ impl Totals {
         self.vlan_bytes += other.vlan_bytes;
         self.tunnel_bytes += other.tunnel_bytes;
         self.tunneled += other.tunneled;
-        for (&port, &count) in &other.other_ports {
-            *self.other_ports.entry(port).or_default() += count;
-        }
-        for (&port, &count) in &other.unproven_ports {
-            *self.unproven_ports.entry(port).or_default() += count;
-        }
+        add_counts(&mut self.other_ports, &other.other_ports);
+        add_counts(&mut self.unproven_ports, &other.unproven_ports);
         self.fragments += other.fragments;
         self.roce_fragments += other.roce_fragments;
         for (&layer, &(packets, with_roce)) in &other.unread {

@@ -9,7 +9,7 @@ use roce::flow::{Connection, Stats};
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
 /// Layers that are listed; hostile captures have thousands.
-const MOST_LAYERS: usize = 64;
+const MAX_LAYERS: usize = 64;
 
 pub(crate) fn result_dict<'py>(
     py: Python<'py>,
@@ -82,7 +82,7 @@ fn not_looked_into<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<
     let mut layers: Vec<_> = analyzer.totals.unread.iter().collect();
     layers.sort_by_key(|(layer, counts)| (std::cmp::Reverse(counts.0), **layer));
     let rows = PyList::empty(py);
-    for (layer, (packets, with_roce)) in layers.into_iter().take(MOST_LAYERS) {
+    for (layer, (packets, with_roce)) in layers.into_iter().take(MAX_LAYERS) {
         let row = PyDict::new(py);
         row.set_item("kind", layer.kind())?;
         row.set_item("number", layer.number())?;

@@ -10,6 +10,8 @@ use crate::decode::{ETH_IPV4, ETH_IPV6, ETH_ROCE_V1, Kind, LinkLayer, Walk, vlan
 use crate::layer::Layer;
 use crate::segment::{Segment, Tunnel};
 
+const PROTO_L2TP: u8 = 115;
+
 /// Takes the header at an offset, and what follows it.
 type Header = for<'a, 'b> fn(&'a mut Walk<'b>, usize) -> Option<Kind>;
 
@@ -40,7 +42,7 @@ const BY_PROTOCOL: &[(u8, Header)] = &[
     (47, |walk, at| walk.gre(at)),
     // EtherIP (RFC 3378): a version
     (97, |walk, at| walk.bridged(Tunnel::EtherIp, 0, at + 2)),
-    (115, |walk, at| walk.l2tp(at)),
+    (PROTO_L2TP, |walk, at| walk.l2tp(at)),
     (137, |walk, at| walk.mpls(at)),
     // SRv6 (RFC 8986)
     (143, |walk, at| walk.bridged(Tunnel::Srv6, 0, at)),
@@ -275,7 +277,7 @@ impl Walk<'_> {
             })
         });
         let Some(behind) = behind else {
-            self.unread = Layer::of_protocol(115);
+            self.unread = Layer::of_protocol(PROTO_L2TP);
             return None;
         };
         self.bridged(Tunnel::L2tp, 0, behind)
