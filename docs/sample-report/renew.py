@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make the sample report, and the picture in the README, from a real run.
+"""Make the sample report in build/, and the picture in the README, from a real run.
 
     .venv/bin/python docs/sample-report/renew.py [runs/20261121T034558Z-demo]
 
@@ -23,6 +23,7 @@ from rocelab.report import build
 
 SAMPLE = Path(__file__).resolve().parent
 PICTURE = SAMPLE.parent / "images" / "report.png"
+REPORT = SAMPLE.parents[1] / "build" / "sample-report.html"
 ARCHIVE = SAMPLE.parents[1] / "tests" / "unit" / "data" / "sample-run.tar.gz"
 _MADE_OF = ("run.json", "results.parquet", "cells/*/cell.json")
 _CHROMIUM = (
@@ -74,7 +75,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(ARCHIVE) as tar:
             tar.extractall(folder, filter="data")
-        report = Path(shutil.copyfile(build(Path(folder)), SAMPLE / "report.html"))
+        REPORT.parent.mkdir(exist_ok=True)
+        report = Path(shutil.copyfile(build(Path(folder)), REPORT))
     print(report)
     if shutil.which(_CHROMIUM[0]):
         photograph(report)

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""manpages.py FOLDER: write the pages of docs/man as roff, FOLDER/manSECTION/NAME.SECTION."""
+"""manpages.py FOLDER: write all manual pages as roff, FOLDER/manSECTION/NAME.SECTION.
+
+Those of docs/man, and rocelab(1), which `python -m rocelab.cli.manpage` makes: so this runs with
+the Python that has rocelab.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +47,21 @@ def roff(markdown: str) -> bytes:
         )
 
 
+def generated() -> str:
+    """Return rocelab(1) as Markdown."""
+    command = [sys.executable, "-m", "rocelab.cli.manpage"]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+
+
 def main(out: Path) -> None:
     """Write every page."""
     project = tomllib.loads((CHECKOUT / "tools/rocelab/pyproject.toml").read_text())["project"]
-    for page in sorted((CHECKOUT / "docs/man").glob("*.md")):
-        name, section = page.name.removesuffix(".md").rsplit(".", 1)
+    pages = {page.name: page.read_text() for page in sorted((CHECKOUT / "docs/man").glob("*.md"))}
+    for file, text in {"rocelab.1.md": generated(), **pages}.items():
+        name, section = file.removesuffix(".md").rsplit(".", 1)
         target = out / f"man{section}" / f"{name}.{section}"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(roff(source(page.read_text(), project["version"])))
+        target.write_bytes(roff(source(text, project["version"])))
 
 
 if __name__ == "__main__":

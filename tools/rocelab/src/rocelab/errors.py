@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the `rocelab` command (docs/man/rocelab.1.md prints this table)."""
+    """Exit codes of the `rocelab` command (`rocelab --help` prints this table)."""
 
     OK = 0
     FINDINGS = 1
