@@ -40,7 +40,7 @@ def test_reasons_are_the_drivers(ours: str, macro: str) -> None:
 
 def documented() -> set[str]:
     """The metrics of docs/formats/metrics.md."""
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", METRICS, re.MULTILINE)
+    rows = re.findall(r"^- (`\w+`(?:, `\w+`)*) \(", METRICS, re.MULTILINE)
     return {name for row in rows for name in re.findall(r"\w+", row)} - {"metric"}
 
 
