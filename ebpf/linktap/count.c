@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "bth.h"
 #include "json.h"
 
 #define ETHERTYPE_IPV4	  0x0800
@@ -18,12 +19,7 @@
 #define ETHERNET_BYTES	  14
 #define IPV6_BYTES	  40
 #define GRH_BYTES	  40
-#define BTH_BYTES	  12
-#define ICRC_BYTES	  4
-#define DETH_BYTES	  8
-
-#define DATAGRAM	  0x60
-#define CNP		  0x81
+#define CNP		  0x81 /* no connection's, and without a message */
 
 /* both frames that begin an iWARP connection (RFC 5044, 7.1.1) */
 static const char mpa[] = "MPA ID Re";
@@ -51,42 +47,39 @@ static unsigned int word_at(struct reader *in, size_t at)
 	return byte_at(in, at) << 8 | byte_at(in, at + 1);
 }
 
-/* bytes of headers after the BTH by the five low bits of the opcode; -1: no such opcode of RC */
-static int extended_bytes(unsigned int operation)
+/* requests for data and answers without data carry and begin no message */
+static bool has_data(__u8 opcode)
 {
-	static const int8_t bytes[] = {
-		[0x00] = 0,  [0x01] = 0,  [0x02] = 0,  [0x03] = 4,  [0x04] = 0,	 [0x05] = 4,
-		[0x06] = 16, [0x07] = 0,  [0x08] = 0,  [0x09] = 4,  [0x0a] = 16, [0x0b] = 20,
-		[0x0c] = 16, [0x0d] = 4,  [0x0e] = 0,  [0x0f] = 4,  [0x10] = 4,	 [0x11] = 4,
-		[0x12] = 12, [0x13] = 28, [0x14] = 28, [0x15] = -1, [0x16] = 4,	 [0x17] = 4,
-	};
-
-	return operation < sizeof(bytes) ? bytes[operation] : -1;
+	switch (bth_class_of(opcode)) {
+	case BTH_CLASS_SEND:
+	case BTH_CLASS_WRITE:
+	case BTH_CLASS_READ_RESPONSE:
+	case BTH_CLASS_ATOMIC:
+	case BTH_CLASS_ATOMIC_WRITE:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* `payload`: bytes from the BTH to the ICRC */
 static void count_roce(struct counts *counts, struct reader *in, size_t offset, long payload)
 {
-	unsigned int opcode = byte_at(in, offset);
-	unsigned int transport = opcode & 0xe0, operation = opcode & 0x1f;
-	int extended = extended_bytes(operation);
-	unsigned int pad;
+	__u8 opcode = byte_at(in, offset);
+	unsigned int service = opcode >> 5, pad;
 
 	if (in->cut || opcode == CNP)
 		return;
 	pad = byte_at(in, offset + 1) >> 4 & 3;
 	if (in->cut)
 		return;
-	if (extended < 0 || (transport != 0x00 && transport != 0x20 && transport != DATAGRAM)) {
+	if (!bth_name(opcode) || (service != BTH_RC && service != BTH_UC && service != BTH_UD)) {
 		counts->undecoded++;
 		return;
 	}
-	/* requests for data and acknowledgements carry no message */
-	if (operation == 0x0c || operation == 0x11 || operation == 0x12)
+	if (!has_data(opcode))
 		return;
-	if (transport == DATAGRAM)
-		extended += DETH_BYTES;
-	payload -= BTH_BYTES + extended + pad + ICRC_BYTES;
+	payload -= bth_overhead(opcode) + pad;
 	counts->roce_data++;
 	counts->roce_data_bytes += in->length;
 	counts->roce_payload_bytes += payload > 0 ? payload : 0;
@@ -97,7 +90,7 @@ static struct connection connection_of(const struct reader *in, size_t addresses
 				       size_t ports)
 {
 	struct connection found = {.length = 2 * (size + 2)};
-	uint8_t one[LARGEST_KEY / 2], other[LARGEST_KEY / 2];
+	uint8_t one[MAX_KEY / 2], other[MAX_KEY / 2];
 	bool swap;
 
 	memcpy(one, in->frame + addresses, size);
@@ -134,7 +127,7 @@ static bool is_iwarp(struct counts *counts, struct reader *in, size_t addresses,
 			counts->mpa[i] = counts->mpa[--counts->connections];
 		return false;
 	}
-	if (i == counts->connections && begins && i < MOST_CONNECTIONS)
+	if (i == counts->connections && begins && i < MAX_CONNECTIONS)
 		counts->mpa[counts->connections++] = this;
 	return i < counts->connections;
 }
@@ -143,7 +136,7 @@ static struct tcp_count *tcp_between(struct counts *counts, unsigned int one, un
 				     bool iwarp)
 {
 	unsigned int low = one < other ? one : other, high = one < other ? other : one;
-	struct tcp_count *last = &counts->tcp[MOST_PORTS - 1];
+	struct tcp_count *last = &counts->tcp[MAX_PORTS - 1];
 	size_t i;
 
 	for (i = 0; i < counts->ports; i++) {
@@ -152,12 +145,12 @@ static struct tcp_count *tcp_between(struct counts *counts, unsigned int one, un
 		if (tcp->low == low && tcp->high == high && tcp->iwarp == iwarp)
 			return tcp;
 	}
-	if (counts->ports < MOST_PORTS - 1) {
+	if (counts->ports < MAX_PORTS - 1) {
 		counts->tcp[counts->ports] =
 			(struct tcp_count){.low = low, .high = high, .iwarp = iwarp};
 		return &counts->tcp[counts->ports++];
 	}
-	counts->ports = MOST_PORTS;
+	counts->ports = MAX_PORTS;
 	return last;
 }
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define MOST_PORTS	 256
-#define MOST_CONNECTIONS 64
-#define LARGEST_KEY	 36 /* two IPv6 addresses and two ports */
+#define MAX_PORTS	256
+#define MAX_CONNECTIONS 64
+#define MAX_KEY		36 /* two IPv6 addresses and two ports */
 
 /* TCP between two ports; what does not fit into the table is between ports 0 and 0 */
 struct tcp_count {
@@ -21,7 +21,7 @@ struct tcp_count {
 
 /* a TCP connection that began with MPA: both ends, the smaller first */
 struct connection {
-	uint8_t ends[LARGEST_KEY];
+	uint8_t ends[MAX_KEY];
 	size_t length;
 };
 
@@ -29,9 +29,9 @@ struct counts {
 	uint64_t frames, bytes;
 	uint64_t roce_v1, roce_v2, roce_data, roce_data_bytes, roce_payload_bytes;
 	uint64_t other, undecoded;
-	struct tcp_count tcp[MOST_PORTS];
+	struct tcp_count tcp[MAX_PORTS];
 	size_t ports;
-	struct connection mpa[MOST_CONNECTIONS];
+	struct connection mpa[MAX_CONNECTIONS];
 	size_t connections;
 };
 

@@ -27,9 +27,13 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that counts a file's frames as linktap does, with checks of its memory."""
     need_program("cc")
     program = tmp_path_factory.mktemp("linktap") / "count_pcap"
-    sources = [Path(__file__).with_name("count_pcap.c"), LINKTAP / "count.c", LIB / "json.c"]
+    out = program.parent
+    subprocess.run(["make", "-s", "-C", str(ROOT / "ebpf"), f"O={out}", "tables"], check=True)
+    library = [LIB / "bth.c", LIB / "json.c"]
+    sources = [Path(__file__).with_name("count_pcap.c"), LINKTAP / "count.c", *library]
     checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     flags = ("-Wall", "-Wextra", "-Werror", "-O1", *checks, f"-I{LINKTAP}", f"-I{LIB}")
+    flags += (f"-I{out}/obj/tables",)
     subprocess.run(["cc", *flags, *sources, "-o", program], check=True)
     return program
 

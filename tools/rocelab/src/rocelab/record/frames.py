@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Count what a capture of the data link holds: kinds of frames, message bytes, header bytes.
 
-Counting only: no checks of the frames themselves. `count` is the one door, so that the Rust core
-can take its place. Classic pcap (draft-ietf-opsawg-pcap), link type
-Ethernet, either byte order, microseconds or nanoseconds.
+Counting only: no checks of the frames themselves. Classic pcap (draft-ietf-opsawg-pcap), link type
+Ethernet, either byte order, microseconds or nanoseconds. tables/opcodes.csv says how long headers
+are; linktap counts in the same way (ebpf/linktap/count.c).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 
+from rocelab import shared_tables
 from rocelab.errors import CellError
 from rocelab.mapped_file import mapped
 
@@ -27,30 +28,29 @@ _SYN = 0x02
 # both frames that begin an iWARP connection (RFC 5044, 7.1.1): "MPA ID Req Frame", "… Rep Frame"
 _MPA = b"MPA ID Re"
 
-# Extended headers after the BTH, in bytes, by the five low bits of the opcode, for RC (and UC,
-# whose opcodes are a subset with the same meaning): InfiniBand Architecture Specification,
-# volume 1, chapter 9.2, "OpCode field". ATOMIC ACKNOWLEDGE carries AETH and AtomicAckETH.
-_RETH, _AETH, _IMM, _ATOMIC, _ATOMIC_ACK, _DETH, _IETH = 16, 4, 4, 28, 8, 8, 4
-_EXTENDED = {
-    **dict.fromkeys((0x00, 0x01, 0x02, 0x04), 0),  # SEND first, middle, last, only
-    **dict.fromkeys((0x03, 0x05), _IMM),  # SEND last, only with immediate
-    **dict.fromkeys((0x06, 0x0A), _RETH),  # RDMA WRITE first, only
-    **dict.fromkeys((0x07, 0x08), 0),  # RDMA WRITE middle, last
-    0x09: _IMM,  # RDMA WRITE last with immediate
-    0x0B: _RETH + _IMM,  # RDMA WRITE only with immediate
-    0x0C: _RETH,  # RDMA READ request
-    **dict.fromkeys((0x0D, 0x0F, 0x10), _AETH),  # RDMA READ response first, last, only
-    0x0E: 0,  # RDMA READ response middle
-    0x11: _AETH,  # ACKNOWLEDGE
-    0x12: _AETH + _ATOMIC_ACK,  # ATOMIC ACKNOWLEDGE
-    **dict.fromkeys((0x13, 0x14), _ATOMIC),  # CMP SWAP, FETCH ADD
-    **dict.fromkeys((0x16, 0x17), _IETH),  # SEND last, only with invalidate
-}
-_CONNECTED = (0x00, 0x20)  # RC, UC: the three high bits
-_DATAGRAM = 0x60  # UD
 _CNP = 0x81  # congestion notification (annex A17.9): no connection's, and without a message
-# requests for data and acknowledgements: neither carries or begins a message
-_NO_DATA = frozenset({0x0C, 0x11, 0x12})
+_SERVICES = frozenset({"RC", "UC", "UD"})
+_LENGTHS = {
+    "RETH": 16, "AETH": 4, "ImmDt": 4, "AtomicETH": 28, "AtomicAckETH": 8, "DETH": 8, "IETH": 4,
+    "FETH": 4,
+}  # fmt: skip
+"""Bytes of an extended header: InfiniBand Architecture Specification, volume 1, chapter 9."""
+_DATA = frozenset({"send", "write", "read_response", "atomic", "atomic_write"})
+"""Classes of opcodes that carry or begin a message; requests for data and answers do neither."""
+
+
+def _overheads() -> dict[int, int | None]:
+    """Return by opcode the bytes of a packet that are no message; None: it carries no message."""
+    return {
+        int(row["code"], 16): _BTH + sum(map(_LENGTHS.__getitem__, row["headers"].split())) + _ICRC
+        if row["class"] in _DATA
+        else None
+        for row in shared_tables.rows("opcodes")
+        if row["name"].partition("_")[0] in _SERVICES
+    }
+
+
+_OVERHEADS = _overheads()
 
 
 @dataclass
@@ -182,16 +182,13 @@ class Frames:
         if opcode == _CNP:
             return
         pad = frame[offset + 1] >> 4 & 3
-        transport, operation = opcode & 0xE0, opcode & 0x1F
-        extended = _EXTENDED.get(operation)
-        if transport == _DATAGRAM and extended is not None:
-            extended += _DETH
-        elif transport not in _CONNECTED or extended is None:
+        if opcode not in _OVERHEADS:
             self.undecoded += 1
             return
-        if operation in _NO_DATA:
+        overhead = _OVERHEADS[opcode]
+        if overhead is None:
             return
-        carried = max(0, payload - _BTH - extended - pad - _ICRC)
+        carried = max(0, payload - overhead - pad)
         self.roce_data += 1
         self.roce_data_bytes += length
         self.roce_payload_bytes += carried
