@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "btf_file.h"
-#include "load.h"
+#include "text.h"
 
 #define MAX_TARGETS (sizeof(((struct btf_targets *)0)->at) / sizeof(struct btf_target))
 #define TRACEPOINT  "btf_trace_" /* before a tracepoint's name: the typedef of its arguments */
@@ -20,7 +20,7 @@ bool btf_targets_add(struct btf_targets *targets, struct bpf_program *program)
 		return false;
 	targets->at[targets->count++] = (struct btf_target){
 		.name = slash + 1,
-		.event = load_has_prefix(section, "tp_btf/") || load_has_prefix(section, "raw_tp/"),
+		.event = text_has_prefix(section, "tp_btf/") || text_has_prefix(section, "raw_tp/"),
 		.program = program,
 	};
 	return true;
@@ -60,7 +60,7 @@ void btf_targets_find(struct btf_targets *targets, const struct btf_file *file)
 		if (!key.event && BTF_INFO_KIND(type->info) != BTF_KIND_FUNC)
 			continue;
 		key.name = btf_file_string(file, type->name_off);
-		if (key.event && !load_has_prefix(key.name, TRACEPOINT))
+		if (key.event && !text_has_prefix(key.name, TRACEPOINT))
 			continue;
 		if (key.event)
 			key.name += strlen(TRACEPOINT);

@@ -15,6 +15,7 @@
 #include "capability.h"
 #include "msg.h"
 #include "rdma_dev.h"
+#include "text.h"
 
 static char libbpf_said[512]; /* its last warning, often the verifier's reason */
 
@@ -68,11 +69,6 @@ int load_error(int err)
 			 libbpf_said[0] ? "; " : "", libbpf_said);
 }
 
-bool load_has_prefix(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* compilers inline some functions, so check each */
 static int check_stock(struct bpf_object *object, struct bpf_program *arrival, bool *no_arrival)
 {
@@ -86,7 +82,7 @@ static int check_stock(struct bpf_object *object, struct bpf_program *arrival, b
 		return msg_error(EXIT_MISSING, NULL, NULL, "cannot read the types of rdma_rxe");
 	}
 	bpf_object__for_each_program (program, object)
-		if (load_has_prefix(bpf_program__name(program), "stock_") &&
+		if (text_has_prefix(bpf_program__name(program), "stock_") &&
 		    bpf_program__autoload(program))
 			btf_targets_add(&functions, program);
 	btf_targets_find(&functions, &module);
@@ -121,7 +117,7 @@ int load_choose_driver(struct bpf_object *object, const struct driver *driver,
 		const char *name = bpf_program__name(program);
 
 		bpf_program__set_autoload(program, stock ? !needs_events(name)
-							 : !load_has_prefix(name, "stock_"));
+							 : !text_has_prefix(name, "stock_"));
 	}
 	if (!stock)
 		return 0;
@@ -137,7 +133,7 @@ bool load_watches_received(const struct bpf_program *program)
 {
 	const char *name = bpf_program__name(program);
 
-	return load_has_prefix(name, "rxe_rx_") || load_has_prefix(name, "stock_icrc_check_") ||
+	return text_has_prefix(name, "rxe_rx_") || text_has_prefix(name, "stock_icrc_check_") ||
 	       !strcmp(name, "stock_arrival") || !strcmp(name, "stock_rcv");
 }
 

@@ -24,7 +24,6 @@ int load_begin(bool of_module);
 int load_check_driver(const struct driver *driver);
 /* err: libbpf's error, negative */
 int load_error(int err);
-bool load_has_prefix(const char *text, const char *prefix);
 /*
  * Of the programs that watch packets, load those for the loaded driver: those that need its events,
  * or those named stock_…, each of which needs its function in the module's types. Of these, only

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* three digits, 1 <= value < 1000 but for rounding, which the caller has seen to */
 static void three_digits(char into[TEXT_NUMBER], double value, const char *unit)
@@ -68,4 +69,9 @@ void text_escaped(char *into, size_t size, const char *name)
 		used += n;
 	}
 	into[used] = '\0';
+}
+
+bool text_has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
 }

@@ -15,6 +15,7 @@
 #include "msg.h"
 
 #include "stacks.h"
+#include "text.h"
 
 #include "rxecpu.skel.h"
 
@@ -43,13 +44,13 @@ static void choose_found(const struct btf_targets *targets)
 
 static bool is_of_driver(const char *name)
 {
-	return load_has_prefix(name, "rxe_") || load_has_prefix(name, "stock_");
+	return text_has_prefix(name, "rxe_") || text_has_prefix(name, "stock_");
 }
 
 /* whether a program for the driver suits the one that is loaded */
 static bool suits(const char *name, const struct driver *driver)
 {
-	return load_has_prefix(name, "rxe_") ? driver->kind == DRIVER_INSTRUMENTED
+	return text_has_prefix(name, "rxe_") ? driver->kind == DRIVER_INSTRUMENTED
 					     : driver->kind == DRIVER_STOCK;
 }
 

@@ -11,12 +11,13 @@
 #include "calibrate.h"
 #include "map_clear.h"
 #include "msg.h"
+#include "text.h"
 
 #include "rxedump.skel.h"
 
 static bool needs_events(const char *program)
 {
-	return load_has_prefix(program, "rxe_");
+	return text_has_prefix(program, "rxe_");
 }
 
 static int find_device(struct rxedump_bpf *skel, const struct config *config)
@@ -135,7 +136,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 	const struct config *config = context;
 
 	/* rxe_drop is an event of both directions */
-	return load_has_prefix(bpf_program__name(program), "rxe_drop") ||
+	return text_has_prefix(bpf_program__name(program), "rxe_drop") ||
 	       qp_owner_is_followed_by(bpf_program__name(program)) ||
 	       (load_watches_received(program) ? config->filter.rx : config->filter.tx);
 }
@@ -190,7 +191,7 @@ struct dump_late *probes_late_table(const struct probes *p)
 static bool costs_a_packet(const char *program)
 {
 	return !strcmp(program, "rxe_tx_packet") || !strcmp(program, "rxe_rx_packet") ||
-	       !strcmp(program, "rxe_drop") || load_has_prefix(program, "stock_");
+	       !strcmp(program, "rxe_drop") || text_has_prefix(program, "stock_");
 }
 
 void probes_losses(const struct probes *p, struct session *session, struct interfaces *interfaces,

@@ -15,6 +15,7 @@
 #include "qp_owner.h"
 #include "size_class.h"
 #include "stamp_clock.h"
+#include "text.h"
 
 #include "rxestat.skel.h"
 
@@ -31,8 +32,8 @@
 /* calibration needs the events' records as well, except where it reads none */
 static bool needs_events(const char *program)
 {
-	return load_has_prefix(program, "rxe_") ||
-	       (load_has_prefix(program, "calibrate_") && strcmp(program, "calibrate_empty") &&
+	return text_has_prefix(program, "rxe_") ||
+	       (text_has_prefix(program, "calibrate_") && strcmp(program, "calibrate_empty") &&
 		strcmp(program, "calibrate_clock"));
 }
 
@@ -111,7 +112,7 @@ static bool wanted(const struct bpf_program *program, const void *context)
 
 	if (losses_are_counted_by(bpf_program__name(program)) ||
 	    qp_owner_is_followed_by(bpf_program__name(program)) ||
-	    load_has_prefix(bpf_program__name(program), "work_"))
+	    text_has_prefix(bpf_program__name(program), "work_"))
 		return true;
 	return load_watches_received(program) ? config->filter.rx : config->filter.tx;
 }

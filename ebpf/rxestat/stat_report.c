@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "qp_owner.h"
+#include "text.h"
 
 const struct group *groups_at(const struct groups *groups, unsigned int owner, enum direction dir,
 			      __u32 key)
@@ -62,7 +63,7 @@ void group_add(struct group *into, const struct group *from)
 static bool costs_a_packet(const char *program)
 {
 	return strcmp(program, "net_dev_start_xmit") != 0 && !qp_owner_is_followed_by(program) &&
-	       !losses_are_counted_by(program) && !load_has_prefix(program, "work_");
+	       !losses_are_counted_by(program) && !text_has_prefix(program, "work_");
 }
 
 __u64 packets_missed(const struct report *r)

@@ -10,6 +10,7 @@
 #include "map_clear.h"
 #include "msg.h"
 #include "stamp_clock.h"
+#include "text.h"
 #include "work_request.h"
 
 #include "rxetop.skel.h"
@@ -28,7 +29,7 @@ const char *report_missing(const struct report *report, int number)
 
 static bool needs_events(const char *program)
 {
-	return load_has_prefix(program, "rxe_");
+	return text_has_prefix(program, "rxe_");
 }
 
 static void fill_tables(struct rxetop_bpf *skel)
