@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_KEY 64
+#define MAX_KEY 64
 
 int map_clear_keys(const struct bpf_map *map)
 {
-	char key[MOST_KEY], next[MOST_KEY];
+	char key[MAX_KEY], next[MAX_KEY];
 	int fd = bpf_map__fd(map), err;
 
 	if (!bpf_map__autocreate(map))
 		return 0;
-	if (bpf_map__key_size(map) > MOST_KEY)
+	if (bpf_map__key_size(map) > MAX_KEY)
 		return -E2BIG;
 	/* the key after one that is gone is the first: ask before it goes */
 	for (err = bpf_map_get_next_key(fd, NULL, key); !err;) {

@@ -5,16 +5,16 @@
 
 #include "msg.h"
 
-#define MOST_MS 86400000
+#define MAX_MS 86400000
 
 static int take_interval(struct report_options *o, const char *value)
 {
 	char what[64];
 
-	if (option_number(value, MOST_MS, &o->interval_ms) && o->interval_ms >= o->least_ms)
+	if (option_number(value, MAX_MS, &o->interval_ms) && o->interval_ms >= o->least_ms)
 		return OPTION_TAKEN;
 	snprintf(what, sizeof(what), "--interval takes %u to %u (ms), not", o->least_ms ?: 1,
-		 MOST_MS);
+		 MAX_MS);
 	return option_error(what, value);
 }
 

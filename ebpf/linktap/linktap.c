@@ -35,11 +35,11 @@
 #include "msg.h"
 #include "pcap.h"
 
-#define WHOLE_FRAMES  65535
-#define QUEUE_BYTES   (256 << 20)
-#define LARGEST_FRAME (1 << 18)
-#define FILE_BUFFER   (1 << 20)
-#define MOST_ENDS     16
+#define WHOLE_FRAMES 65535
+#define QUEUE_BYTES  (256 << 20)
+#define MAX_FRAME    (1 << 18)
+#define FILE_BUFFER  (1 << 20)
+#define MAX_ENDS     16
 /* SO_TIMESTAMPNS and PACKET_AUXDATA */
 #define CONTROL_BYTES 256
 
@@ -56,7 +56,7 @@ struct options {
 	uint32_t snaplen;
 	uint64_t most_bytes; /* 0: no limit */
 	int arriving;
-	unsigned int ifindex[MOST_ENDS];
+	unsigned int ifindex[MAX_ENDS];
 	int ends;
 };
 
@@ -78,7 +78,7 @@ static int parse(int argc, char **argv, struct options *options)
 		} else if (c == 's') {
 			unsigned long snaplen = strtoul(optarg, &end, 10);
 
-			if (*end || !snaplen || snaplen > LARGEST_FRAME)
+			if (*end || !snaplen || snaplen > MAX_FRAME)
 				return usage();
 			options->snaplen = snaplen;
 		} else if (c == 'C') {
@@ -92,7 +92,7 @@ static int parse(int argc, char **argv, struct options *options)
 		}
 	}
 	options->ends = argc - optind;
-	if (!options->file || options->ends < 1 || options->ends > MOST_ENDS)
+	if (!options->file || options->ends < 1 || options->ends > MAX_ENDS)
 		return usage();
 	if (options->ends > 1)
 		options->arriving = 1;
@@ -110,7 +110,7 @@ static int parse(int argc, char **argv, struct options *options)
 /* the kernel's filter: frames of these interfaces, cut to the snap length */
 static int attach_filter(int fd, const struct options *options)
 {
-	struct sock_filter code[MOST_ENDS + 3] = {
+	struct sock_filter code[MAX_ENDS + 3] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_IFINDEX),
 	};
 	struct sock_fprog program = {options->ends + 3, code};
@@ -204,13 +204,13 @@ static bool keep(struct tally *tally, const struct options *options, const struc
 /* writes the queued frames; returns their number, or -1 */
 static long drain(int fd, const struct options *options, struct tally *tally)
 {
-	static char space[VLAN_TAG + LARGEST_FRAME];
+	static char space[VLAN_TAG + MAX_FRAME];
 	static char control[CONTROL_BYTES] __attribute__((aligned(16)));
 	long frames = 0;
 
 	for (;;) {
 		char *frame = space + VLAN_TAG;
-		struct iovec part = {frame, LARGEST_FRAME};
+		struct iovec part = {frame, MAX_FRAME};
 		struct msghdr message = {.msg_iov = &part,
 					 .msg_iovlen = 1,
 					 .msg_control = control,

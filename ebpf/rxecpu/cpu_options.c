@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define LEAST_INTERVAL_MS 10
+#define MIN_INTERVAL_MS 10
 
 static const struct option_row rows[] = {
 #define OPTION(letter, name, argument, help) {letter, name, argument, help},
@@ -84,7 +84,7 @@ int config_parse(struct config *config, int argc, char **argv)
 	int status;
 
 	memset(config, 0, sizeof(*config));
-	config->report.least_ms = LEAST_INTERVAL_MS;
+	config->report.least_ms = MIN_INTERVAL_MS;
 	session_options_init(&config->session);
 	status = options_parse(&line, parts, argc, argv, &config->session.command);
 	status = status == -1 ? report_options_check(&config->report) : status;

@@ -25,9 +25,9 @@ static const struct command_line line = {
 static int take_snap_length(struct config *config, const char *value)
 {
 	config->whole = !strcmp(value, "0");
-	config->snap_length = DUMP_LARGEST;
+	config->snap_length = DUMP_MAX_FRAME;
 	return config->whole ? OPTION_TAKEN
-			     : option_take_number(value, DUMP_LARGEST, &config->snap_length,
+			     : option_take_number(value, DUMP_MAX_FRAME, &config->snap_length,
 						  "--snapshot-length takes 0 to 65549, not");
 }
 
@@ -131,7 +131,7 @@ int config_parse(struct config *config, int argc, char **argv)
 	memset(config, 0, sizeof(*config));
 	packet_filter_init(&config->filter);
 	session_options_init(&config->session);
-	config->snap_length = DUMP_LARGEST;
+	config->snap_length = DUMP_MAX_FRAME;
 	config->whole = true;
 	config->display.root = -1;
 	config->sample = 1;

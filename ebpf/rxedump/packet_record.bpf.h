@@ -25,8 +25,8 @@ const volatile bool opcode_chosen[256] = {};
 const volatile __u32 sample_highest = ~0u;
 
 /* the most bytes of a frame that are copied */
-const volatile __u32 snap_with_link = DUMP_LARGEST;
-const volatile __u32 snap_without_link = DUMP_LARGEST - LINK_LEN;
+const volatile __u32 snap_with_link = DUMP_MAX_FRAME;
+const volatile __u32 snap_without_link = DUMP_MAX_FRAME - LINK_LEN;
 /* wake the reader every so many records, a power of two; a timer wakes it too */
 const volatile __u32 wake_every = 1;
 
@@ -176,7 +176,7 @@ static __always_inline __u32 record(enum dump_kind kind, __u32 dev, const void *
 	TRY_ROOM(DUMP_ROOM_2);
 	TRY_ROOM(DUMP_ROOM_3);
 #undef TRY_ROOM
-	return record_put(kind, dev, packet, packet_size, f, reason, DUMP_LARGEST, false);
+	return record_put(kind, dev, packet, packet_size, f, reason, DUMP_MAX_FRAME, false);
 }
 
 #endif /* PACKET_RECORD_BPF_H */

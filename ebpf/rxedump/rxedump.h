@@ -31,8 +31,8 @@ enum dump_kind {
 #define DUMP_ROOM_2 1664
 #define DUMP_ROOM_3 4352
 /* the largest frame: an IP packet of 64 KiB, with its link header */
-#define DUMP_LARGEST (0xffff + 14)
-#define LINK_LEN     14
+#define DUMP_MAX_FRAME (0xffff + 14)
+#define LINK_LEN       14
 
 /* of rxe_tx_packet or rxe_rx_packet, whichever has more */
 #define DUMP_STAGES \

@@ -14,11 +14,11 @@
 #include "openmetrics.h"
 
 /* a scraper needs one; more would only hold our memory */
-#define MOST_CONNECTIONS 16
-#define PATIENCE_S	 10u
-#define REQUEST_BYTES	 ((size_t)16 << 10)
+#define MAX_CONNECTIONS 16
+#define PATIENCE_S	10u
+#define REQUEST_BYTES	((size_t)16 << 10)
 
-#define PAGE		 "rxestat: the metrics are at /metrics\n"
+#define PAGE		"rxestat: the metrics are at /metrics\n"
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int status, char *text,
 			      size_t size, enum MHD_ResponseMemoryMode mode, const char *type)
@@ -111,7 +111,7 @@ int exporter_open(struct exporter *e, const char *where, exporter_print print, v
 	errno = 0;
 	e->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, e, MHD_OPTION_SOCK_ADDR,
 				     address->ai_addr, MHD_OPTION_CONNECTION_LIMIT,
-				     (unsigned int)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+				     (unsigned int)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 				     PATIENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_BYTES,
 				     MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
 	freeaddrinfo(address);

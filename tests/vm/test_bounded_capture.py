@@ -37,7 +37,7 @@ _MAX = 20_000
 def test_frames_beyond_the_bound_are_counted(
     foreign_hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linktap, "MOST_BYTES", _MAX)
+    monkeypatch.setattr(linktap, "MAX_BYTES", _MAX)
     plan = plan_file.from_toml(_PLAN, "bounded.toml")
     hosts = inventory.load(foreign_hosts)
     two = ssh_testbed.up(hosts, transports=[TRANSPORTS["rxe-v2"]])

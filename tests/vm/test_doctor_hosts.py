@@ -54,7 +54,7 @@ def test_hosts_with_nothing_wrong(foreign_hosts: Path) -> None:
 
 @pytest.mark.long
 def test_each_fault_is_named(testbed: QemuTestbed, foreign_hosts: Path) -> None:
-    """The fault, between which hosts, and the command that mends it."""
+    """The fault, between which hosts, and the command that fixes it."""
     second = testbed.nodes[1]
     faults = [
         ("MTU end to end", "data0", _TOO_LARGE,

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-#define MOST_TRIALS 64
+#define MAX_TRIALS 64
 
 struct counts {
 	long iterations, warmup; /* below 0: the method's own */
@@ -19,7 +19,7 @@ struct result {
 	struct counts counts;	       /* what was done: SKaMPI's method decides while it runs */
 	double seconds;		       /* one `once` as the suite reports it; mean of the trials */
 	double fastest, mean, slowest; /* of the ranks that take part, first trial */
-	double trial[MOST_TRIALS];     /* seconds, each */
+	double trial[MAX_TRIALS];      /* seconds, each */
 	double *began;		       /* [stamped]: operations of the first trial, or NULL */
 	long stamped;
 };

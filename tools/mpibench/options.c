@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USAGE	   2
-#define MOST_BYTES ((size_t)1 << 30)
+#define USAGE	  2
+#define MAX_BYTES ((size_t)1 << 30)
 
 static const char HELP[] =
 	"usage: mpirun … mpibench [OPTIONS] TEST…\n"
@@ -74,11 +74,11 @@ static int read_sizes(struct options *options, const char *text)
 
 	options->number_of_sizes = 0;
 	for (const char *at = text;; at = end + 1) {
-		if (!number(at, &end, MOST_BYTES, &value) || (*end && *end != ','))
+		if (!number(at, &end, MAX_BYTES, &value) || (*end && *end != ','))
 			return refuse("--sizes %s: not a list of bytes, each up to %zu", text,
-				      MOST_BYTES);
-		if (options->number_of_sizes == MOST_SIZES)
-			return refuse("--sizes: more than %d", MOST_SIZES);
+				      MAX_BYTES);
+		if (options->number_of_sizes == MAX_SIZES)
+			return refuse("--sizes: more than %d", MAX_SIZES);
 		options->sizes[options->number_of_sizes++] = value;
 		if (!*end)
 			return GO_ON;
@@ -113,9 +113,8 @@ static int read_option(struct options *options, int letter)
 		options->window = (int)value;
 		return GO_ON;
 	case 't':
-		if (!whole(optarg, 1, MOST_TRIALS, &value))
-			return refuse("--trials %s: not a number from 1 to %d", optarg,
-				      MOST_TRIALS);
+		if (!whole(optarg, 1, MAX_TRIALS, &value))
+			return refuse("--trials %s: not a number from 1 to %d", optarg, MAX_TRIALS);
 		options->counts.trials = (int)value;
 		return GO_ON;
 	case 'j':
@@ -184,8 +183,8 @@ int options_read(struct options *options, int argc, char **argv, bool speaks)
 
 		if (!test)
 			return refuse("there is no test %s (--list has them)", argv[optind]);
-		if (options->number_of_tests == MOST_TESTS)
-			return refuse("more than %d tests", MOST_TESTS);
+		if (options->number_of_tests == MAX_TESTS)
+			return refuse("more than %d tests", MAX_TESTS);
 		options->tests[options->number_of_tests++] = test;
 	}
 	if (!options->number_of_tests)

@@ -4,13 +4,13 @@
 
 #include "method.h"
 
-#define MOST_SIZES 64
-#define MOST_TESTS 32
+#define MAX_SIZES 64
+#define MAX_TESTS 32
 
 struct options {
-	const struct test *tests[MOST_TESTS];
+	const struct test *tests[MAX_TESTS];
 	int number_of_tests;
-	size_t sizes[MOST_SIZES];
+	size_t sizes[MAX_SIZES];
 	int number_of_sizes;
 	const struct method *method;
 	struct counts counts;

@@ -42,7 +42,7 @@ def compiled(project: dict[str, object], requirements: list[str], *options: str)
         sys.exit(
             "lock: uv cannot choose the Python dependencies\n"
             "  likely cause: see above; a requirement of pyproject.toml, or no network\n"
-            "  what to do: mend pyproject.toml, and run `make lock` again"
+            "  what to do: fix pyproject.toml, and run `make lock` again"
         )
     return HEAD + done.stdout
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_manual_page_has_the_help_of_each_command() -> None:
     page = manpage.page()
-    assert re.match(r"<!-- .* -->\n# rocelab\(1\)\n\n## NAME\n\nrocelab – [a-z]", page)
+    assert re.match("<!-- .* -->\n# rocelab\\(1\\)\n\n## NAME\n\nrocelab \N{EN DASH} [a-z]", page)
     sections = re.findall(r"^## rocelab (.*)$", page, re.MULTILINE)
     assert set(vars(get_command(app))["commands"]) <= set(sections)
     assert "hosts prepare" in sections

@@ -43,7 +43,7 @@ def test_words_of_the_table() -> None:
 
 
 def test_every_copy_is_what_the_table_makes() -> None:
-    """Mend it with tables/renew.py."""
+    """Fix it with tables/renew.py."""
     script = script_module.load("tables/renew.py")
     for name, regions in script.REGIONS.items():
         text = (ROOT / name).read_text()

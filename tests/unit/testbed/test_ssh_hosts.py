@@ -86,7 +86,7 @@ def test_traffic_between_any_two_hosts_is_captured(tmp_path: Path, count: int) -
     assert [path.name for path in tmp_path.iterdir()] == ["wire.pcap"]
     seen = frames.count(tmp_path / "wire.pcap")
     started = [tap for host in hosts for tap in host.taps]
-    bounds = ("-s", "128", "-C", str(linktap.MOST_BYTES))
+    bounds = ("-s", "128", "-C", str(linktap.MAX_BYTES))
     if count == 2:
         assert seen.roce_v2 == 1
         assert [tap[3:] for tap in started] == [(*bounds, "eth1")]

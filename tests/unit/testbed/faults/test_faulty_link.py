@@ -265,7 +265,7 @@ def test_a_flap_takes_everything_for_its_time() -> None:
 
 
 def test_what_is_no_longer_listed_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "_MOST_EVENTS", 3)
+    monkeypatch.setattr(link_module, "_MAX_EVENTS", 3)
     flap, later = fault("flap", message=1, packet=0, duration_us=5), fault("drop", name="later")
     link = FaultyLink([flap, later])
     through(link, [*message(0), *message(4)])

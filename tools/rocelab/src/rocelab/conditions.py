@@ -107,7 +107,7 @@ def explain(error: Exception, what: str = "", *, action: str = "") -> RocelabErr
 
 
 def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
-    """As `explain`, for a place where any system error is the user's to mend."""
+    """As `explain`, for a place where any system error is for the user to fix."""
     return explain(error, what, action=action) or UsageError(
         f"{what}: {str(getattr(error, 'strerror', None) or error)[:200]}",
         cause="the operating system refuses it",

@@ -29,7 +29,7 @@ TROUBLE = (
     "rcvd_drops",
 )
 """Counters that stay at 0 while all goes well (drivers/infiniband/sw/rxe/rxe_hw_counters.c)."""
-_LEAST_SHARE = 0.01
+_MIN_SHARE = 0.01
 """Of the packets: a probe that attaches or detaches in between may miss one or two."""
 _SENT = metrics.Packets("tx").name
 _KEY = ("tool", "test", "transport", "size", "node", "metric", "kind")
@@ -80,7 +80,7 @@ def moved(base: Sequence[Path], change: Sequence[Path], *, exact: bool) -> tuple
         if metric == _SENT:
             apart = apart and min(*map(min, (before, after))) > 0
             apart = apart and all(min(side) == max(side) for side in (before, after))
-            apart = apart and abs(after[0] - before[0]) > _LEAST_SHARE * before[0]
+            apart = apart and abs(after[0] - before[0]) > _MIN_SHARE * before[0]
         if apart:
             counter = f"sent {kind}" if metric == _SENT else metric.removeprefix("driver.")
             found.append(Moved(tool, test, transport, size, node, counter, before, after))

@@ -10,7 +10,7 @@ from rocelab.strict import shown
 
 _OWN = frozenset({"ipv4", "mac", "path", "netdev"})
 """Facts that identify a node without changing what it measures."""
-_MOST = 12
+_MAX_LISTED = 12
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -18,9 +18,9 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
     found = [*_of("accelerator", first, second), *_of("rocelab", first, second)]
     found += _nodes(first, second)
     found += _plans(_table(first, "plan"), _table(second, "plan"))
-    yield from found[:_MOST]
-    if len(found) > _MOST:
-        yield f"and {len(found) - _MOST} more"
+    yield from found[:_MAX_LISTED]
+    if len(found) > _MAX_LISTED:
+        yield f"and {len(found) - _MAX_LISTED} more"
 
 
 def _nodes(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from rocelab.record import read
 
 _PLACE = ("tool", "test", "transport", "size", "node")
 _PER = {"per_message": "message", "per_packet": "packet"}
-"""By kind. A driver that sends fewer packets is not dearer for it, so messages come first."""
+"""By kind. A driver that sends fewer packets does not cost more by that, so messages come first."""
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from rocelab.record.stage_costs import is_acknowledgement
 from rocelab.stats.summary import median
 
 CRC = "icrc"
-_LEAST = "min"
+_CHEAPEST = "min"
 _PACKETS = {
     metrics.TYPICAL: "a typical packet",
-    _LEAST: "the cheapest packet",
+    _CHEAPEST: "the cheapest packet",
     metrics.MEAN: "a packet, mean",
 }
 
@@ -192,7 +192,7 @@ def _figure(runs: Iterable[Path]) -> str:
         for name in read.results(run)["metric"]
         if (stage := metrics.Stage.parse(name))
     )
-    return metrics.TYPICAL if found[metrics.TYPICAL] == found[metrics.MEAN] else _LEAST
+    return metrics.TYPICAL if found[metrics.TYPICAL] == found[metrics.MEAN] else _CHEAPEST
 
 
 def _costs(runs: Sequence[Path], figure: str) -> tuple[_ByPlace, _ByPlace, str]:

@@ -19,7 +19,7 @@ import polars as pl
 from rocelab import stage_table
 
 _MODULUS = 1 << 24
-_MOST_PENDING = 1 << 16
+_MAX_PENDING = 1 << 16
 """Unanswered requests to keep per queue pair."""
 
 Row = Mapping[str, Any]
@@ -91,7 +91,7 @@ class _Maker:
         self._one_clock = one_clock
         self._open: dict[tuple[Any, ...], list[Row]] = {}
         self._pending: defaultdict[tuple[Any, ...], deque[list[Row]]] = defaultdict(
-            lambda: deque(maxlen=_MOST_PENDING)
+            lambda: deque(maxlen=_MAX_PENDING)
         )
         self._answers: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
         self._last_begin: dict[tuple[Any, ...], tuple[int, Values]] = {}
@@ -127,7 +127,7 @@ class _Maker:
             self._open[flow] = parts
         elif service in {"RC", "XRC"} and row["tx_qpn"] is not None:
             waiting = self._pending[row["src"], row["dst"], row["tx_qpn"]]
-            if len(waiting) == _MOST_PENDING:
+            if len(waiting) == _MAX_PENDING:
                 self._emit(waiting.popleft(), [])
             waiting.append(parts)
         else:

@@ -13,8 +13,8 @@ from rocelab.record.folder import RunFolder
 from rocelab.record.text import one_line
 
 _PREFIX, _SUFFIX = "rxecpu.", ".folded"
-_LARGEST = 64 << 20
-_MOST_FRAMES = 300
+_MAX_BYTES = 64 << 20
+_MAX_FRAMES = 300
 """Of a stack: rxecpu keeps 127 of the kernel and as many of the program."""
 _LINE = re.compile(rb"running;([\x21-\x7e]{1,40000}) ([0-9]{1,15})")
 
@@ -42,7 +42,7 @@ def parse(text: bytes) -> Iterator[tuple[Frames, int]]:
     for line in text.splitlines():
         if found := _LINE.fullmatch(line):
             frames = tuple(found[1].decode("ascii").split(";"))
-            if len(frames) <= _MOST_FRAMES:
+            if len(frames) <= _MAX_FRAMES:
                 yield frames, int(found[2])
 
 
@@ -72,4 +72,4 @@ def _files(folder: RunFolder, cell: str) -> Iterator[bytes]:
 def _of_step(files: Directory) -> Iterator[bytes]:
     for name in files.names():
         if name.startswith(_PREFIX) and name.endswith(_SUFFIX) and files.is_file(name):
-            yield files.read(name, limit=_LARGEST)
+            yield files.read(name, limit=_MAX_BYTES)

@@ -253,7 +253,7 @@ def check_out_dir(out_dir: Path) -> None:
 
 def report_again(path: Path) -> str:
     """What to do when a run's results or report cannot be written."""
-    return f"Mend that, then `rocelab report {path}`; or report on a copy in a place of your own."
+    return f"Fix that, then `rocelab report {path}`; or report on a copy in a place of your own."
 
 
 def _carried_out(path: Path) -> UsageError:

@@ -16,7 +16,7 @@ _SAME = (
     *("roce_payload_bytes", "other", "undecoded"),
 )
 """Numbers that `Frames` has by the same names."""
-_MOST = 2**63
+_MAX_COUNT = 2**63
 
 
 def add(seen: Frames, documents: Iterable[str], control_ports: Collection[int] = ()) -> int:
@@ -55,6 +55,6 @@ def _add(seen: Frames, counted: dict[str, Any], control_ports: Collection[int]) 
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MAX_COUNT:
         raise ValueError(value)
     return value

@@ -55,7 +55,7 @@ def _panel(moved: Sequence[Moved]) -> Panel:
             "difference": [float(bar.difference) for bar in moved],
             "low": [float(bar.low) for bar in moved],
             "high": [float(bar.high) for bar in moved],
-            "dearer": ["dearer" if bar.difference > 0 else "cheaper" for bar in moved],
+            "costlier": ["costlier" if bar.difference > 0 else "cheaper" for bar in moved],
         }
     )
     names = [bar.label for bar in moved]
@@ -67,10 +67,10 @@ def _panel(moved: Sequence[Moved]) -> Panel:
             x=alt.X("difference:Q", title=f"change, {moved[0].unit} for each {moved[0].per}"),
             y=y,
             color=alt.Color(
-                "dearer:N",
+                "costlier:N",
                 title=None,
                 scale=alt.Scale(
-                    domain=["dearer", "cheaper"],
+                    domain=["costlier", "cheaper"],
                     range=[palette.FINDING.light, palette.HEADERS.light],
                 ),
             ),

@@ -29,7 +29,7 @@ Spec = dict[str, Any]
 """A Vega-Lite specification without configuration."""
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 """Three fonts of the same metrics; vl-convert brings the last, so layout depends on no machine."""
-MOST_SIZES = 8
+MAX_SIZES = 8
 """As many message sizes are named on an axis; the others keep their ticks."""
 LOG_FROM_RATIO = 20.0
 """A quantity that spans more than this factor is drawn on a logarithmic axis."""
@@ -336,7 +336,7 @@ def size_scale(sizes: Sequence[int]) -> alt.Scale:
 def size_axis(sizes: Sequence[int]) -> alt.Axis:
     """Return the axis of message sizes."""
     # labels come from integers, so the expression holds nothing but our own text
-    every = math.ceil(len(sizes) / MOST_SIZES)
+    every = math.ceil(len(sizes) / MAX_SIZES)
     shown = sizes[(len(sizes) - 1) % every :: every]
     names = ",".join(f"'{value}':'{units.size(value)}'" for value in shown)
     return alt.Axis(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults of the link that a plan asked for: what each one took, and what mended it."""
+"""Faults of the link that a plan asked for: what each one took, and how it recovered."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ _LETTER = 6.2
 """Width of a letter in pixels."""
 _NARROWEST = 1.0
 """Pixels of a bar; narrower ones are left out, with what they called."""
-_MOST_ROWS = 70
-_LARGEST = 10
+_MAX_ROWS = 70
+_MAX_LISTED = 10
 """Rows of the table."""
 _DARK_TEXT, _LIGHT_TEXT = "#1b2026", "#fffffe"
 """Unlike the page's ink, these stay as they are on a dark page."""
@@ -162,7 +162,7 @@ def _bars(root: _Frame) -> Iterator[_Bar]:
         yield bar
         start = bar.start
         for frame in bar.frame.calls.values():
-            if frame.total >= least and bar.depth + 1 < _MOST_ROWS:
+            if frame.total >= least and bar.depth + 1 < _MAX_ROWS:
                 left.append(_Bar(frame, start, bar.depth + 1))
             start += frame.total
 
@@ -239,9 +239,9 @@ def _table(transport: str, root: _Frame, counts: bool) -> Table:
             key = (frame.name, owner, context)
             own[key] = own.get(key, 0) + frame.own
         left += [(each, (*path, each.name)) for each in frame.calls.values()]
-    largest = sorted(own.items(), key=lambda item: (-item[1], item[0]))[:_LARGEST]
+    largest = sorted(own.items(), key=lambda item: (-item[1], item[0]))[:_MAX_LISTED]
     return Table(
-        f"{transport}: what did most itself",
+        f"{transport}: self time, the most first",
         (
             Column("function", name=True),
             Column("owner"),

@@ -19,7 +19,7 @@ _ABSENT = (
     "This run has no single packets: they come from rxedump, whose records are matched to the "
     'frames between the nodes. Add "rxedump" to the plan\'s probes to get them.'
 )
-_MOST = 4
+_MAX_FIGURES = 4
 """Sizes drawn; the table has all."""
 _LINK = "link and stacks"
 _RECEIPT = tuple(name for name in stage_table.IN_TIME["rx"] if name not in stage_table.ANSWERING)
@@ -97,10 +97,10 @@ def _figure(subject: Subject) -> Figure:
 
 def _spread(found: Sequence[LifeOfSize]) -> list[LifeOfSize]:
     """The sizes to draw, including the first and the last."""
-    if len(found) <= _MOST:
+    if len(found) <= _MAX_FIGURES:
         return list(found)
-    step = (len(found) - 1) / (_MOST - 1)
-    return [found[round(step * position)] for position in range(_MOST)]
+    step = (len(found) - 1) / (_MAX_FIGURES - 1)
+    return [found[round(step * position)] for position in range(_MAX_FIGURES)]
 
 
 def _lanes(life: Life) -> tuple[str, str, str]:

@@ -11,14 +11,14 @@ from rocelab.stats.summary import CONFIDENCE
 
 POWER = 0.9
 """How likely the decision is with that many repetitions."""
-MOST = 1000
+MAX_PAIRS = 1000
 """More repetitions than anyone will make."""
 _EFFICIENCY = 3 / math.pi
 """Of the signed-rank test against the t-test, for normal differences (Hollander et al., 3.11)."""
 
 
 def needed(margin: float, stdev: float, confidence: float = CONFIDENCE) -> int | None:
-    """Return how many pairs put the whole interval on one side of a limit; None: over `MOST`.
+    """Return how many pairs put the whole interval on one side of a limit; None: over `MAX_PAIRS`.
 
     `margin`: the distance from the estimate to the limit; `stdev`: of the pairs' differences, in
     the same unit. The normal approximation, with the signed-rank test's efficiency.
@@ -29,7 +29,7 @@ def needed(margin: float, stdev: float, confidence: float = CONFIDENCE) -> int |
     normal = NormalDist()
     both = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)
     ratio = both * stdev / margin
-    if ratio > math.sqrt(MOST):
+    if ratio > math.sqrt(MAX_PAIRS):
         return None
     count = max(least, math.ceil(ratio**2 / _EFFICIENCY))
-    return count if count <= MOST else None
+    return count if count <= MAX_PAIRS else None

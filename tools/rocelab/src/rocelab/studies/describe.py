@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rocelab.stats.sample_size import MOST
+from rocelab.stats.sample_size import MAX_PAIRS
 from rocelab.stats.summary import CONFIDENCE
 from rocelab.studies import words
 from rocelab.studies.evidence import Evidence
@@ -52,7 +52,7 @@ def _undecided(judged: Judged, places: Places) -> str:
         have = "1 repetition gives" if count == 1 else f"{count} repetitions give"
         why = f"because {have} no confidence interval"
     if judged.more is None:
-        return f"{why}: it is so near to a limit that even {MOST} may not"
+        return f"{why}: it is so near to a limit that even {MAX_PAIRS} may not"
     return f"{why}; about {judged.more} more would decide"
 
 

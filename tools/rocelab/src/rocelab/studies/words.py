@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.stats.sample_size import MOST
+from rocelab.stats.sample_size import MAX_PAIRS
 from rocelab.studies.claims import (
     Adds,
     Average,
@@ -120,7 +120,7 @@ def repetitions(of: Need | None) -> str:
         return ""
     counts = {noise: of.repetitions(noise) for noise in NOISES}
     each = ", ".join(
-        f"{f'over {MOST}' if count is None else count} at {noise:.0%}".replace("%", " %")
+        f"{f'over {MAX_PAIRS}' if count is None else count} at {noise:.0%}".replace("%", " %")
         for noise, count in counts.items()
     )
     at = f" at {of.sizes} sizes" if of.sizes > 1 else ""

@@ -23,7 +23,7 @@ from rocelab.terminal.console import is_plain
 
 _LINES_AROUND = 6
 """Lines of a terminal that the table cannot have: the head, the column names, the last line."""
-_LEAST_ROWS = 3
+_MIN_ROWS = 3
 Clock = Callable[[], float]
 
 
@@ -62,7 +62,7 @@ class LiveTable:
         rates = self._rates(result, now - self._since)
         self._since = now
         if self._live:
-            most = max(_LEAST_ROWS, (self._console.size.height - _LINES_AROUND) // 2)
+            most = max(_MIN_ROWS, (self._console.size.height - _LINES_AROUND) // 2)
             text = Text(self._head(result, rates, now), style="bold")
             self._live.update(Group(text, table(rates[:most])), refresh=True)
         else:

@@ -18,8 +18,8 @@ from rocelab.errors import MissingError, RocelabError, UsageError
 FOLDER = "drivers/infiniband/sw/rxe"
 _SECONDS = 300
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_LARGEST = 1 << 22
-_MOST = 200
+_MAX_BYTES = 1 << 22
+_MAX_FILES = 200
 _MAKEFILE = re.compile(
     r"VERSION = (\d{1,5})\nPATCHLEVEL = (\d{1,5})\nSUBLEVEL = (\d{1,5})\n"
     r"EXTRAVERSION =[ \t]*([A-Za-z0-9.+_-]{0,40})$",
@@ -48,7 +48,7 @@ def version(repository: Path, commit: str, tree: str) -> str:
     name = f"git tree {tree[:12]}"
     makefile = f"{commit}:Makefile"
     size = _git(repository, "cat-file", "-s", makefile)
-    if size.returncode or int(size.stdout) > _LARGEST:
+    if size.returncode or int(size.stdout) > _MAX_BYTES:
         return name
     text = _text(_good(repository, tree, "cat-file", "blob", makefile))
     found = _MAKEFILE.search(text)
@@ -59,7 +59,7 @@ def write(repository: Path, tree: str, folder: Path) -> None:
     """Write the files of a tree that `resolve` found into a folder. Raises UsageError."""
     listing = _good(repository, tree, "ls-tree", "-z", "--end-of-options", tree)
     entries = [entry for entry in listing.decode(errors="replace").split("\0") if entry]
-    if len(entries) > _MOST:
+    if len(entries) > _MAX_FILES:
         raise _odd(repository, f"it has {len(entries)} entries")
     folder.mkdir(parents=True)
     for entry in entries:
@@ -67,8 +67,8 @@ def write(repository: Path, tree: str, folder: Path) -> None:
         mode, kind, blob = facts.split()
         if mode not in ("100644", "100755") or kind != "blob" or not _NAME.fullmatch(name):
             raise _odd(repository, f"{name!a} is no plain file with a plain name")
-        if int(_good(repository, tree, "cat-file", "-s", blob)) > _LARGEST:
-            raise _odd(repository, f"{name!a} is larger than {_LARGEST} bytes")
+        if int(_good(repository, tree, "cat-file", "-s", blob)) > _MAX_BYTES:
+            raise _odd(repository, f"{name!a} is larger than {_MAX_BYTES} bytes")
         (folder / name).write_bytes(_good(repository, tree, "cat-file", "blob", blob))
 
 

@@ -14,7 +14,7 @@ from rocelab.testbed.node import Node
 
 TAP = "linktap"
 """The capturing program; built from ebpf/linktap."""
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 """A capture's file grows up to this; later frames are counted where they are captured."""
 _START_TIMEOUT = 60
 _STOP_TIMEOUT = 60
@@ -31,13 +31,13 @@ def capture(
     it captures both directions, or with `arriving` only what the interface receives. We do not use
     tcpdump(8): when stopped, it drops the packets that it has not read yet, and does not count
     them. Frames that it had to drop are counted in what this yields, and so are those beyond
-    `MOST_BYTES`. Raises TestbedError when the capture does not start or is not complete for another
+    `MAX_BYTES`. Raises TestbedError when the capture does not start or is not complete for another
     reason.
     """
     root = machine.root
     remote = root.run(["mktemp", "-t", "rocelab-wire-XXXXXX.pcap"]).stdout.strip()
     direction = ("-Q", "in") if arriving else ()
-    bounds = ("-s", str(snaplen), "-C", str(MOST_BYTES))
+    bounds = ("-s", str(snaplen), "-C", str(MAX_BYTES))
     process = root.start((TAP, "-w", remote, *bounds, *direction, *netdevs))
     try:
         process.wait_for_line(f"{TAP}: listening", timeout=_START_TIMEOUT)

@@ -12,7 +12,7 @@ from rocelab.report.capture_page.wording import duration, ends, printable
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 
 _LINES = (("ce", "CE marks", palette.MEMORY.light), ("cnp", "CNPs", palette.HEADERS.light))
-_MOST = 40
+_MAX_ROWS = 40
 _BITS_PER_QUANTUM = 512
 _RATES = (10, 25, 100, 400)
 """Gbit/s that requested times are given for: a capture does not say how fast its link is."""
@@ -81,7 +81,7 @@ def _figure(over_time: OverTime) -> Figure:
 
 def _pauses(congestion: dict[str, Any]) -> Table:
     ranked = sorted(congestion["pauses"], key=lambda row: -row["quanta"])
-    left = len(ranked) - _MOST
+    left = len(ranked) - _MAX_ROWS
     several = len({row["file"] for row in ranked}) > 1
     return Table(
         "Who paused the link. Requested: the sum of the frames' times, if the link has that speed. "
@@ -106,7 +106,7 @@ def _pauses(congestion: dict[str, Any]) -> Table:
                 duration(row["paused_at_most_ns"]) if row["xon"] else units.ABSENT,
                 (f"{printable(row['file'])}: " if several else "") + str(row["packet"]),
             )
-            for row in ranked[:_MOST]
+            for row in ranked[:_MAX_ROWS]
         ),
     )
 
@@ -119,7 +119,7 @@ def _ways(result: dict[str, Any]) -> Table:
         if way["ce"] or way["cnp"]
     ]
     ranked = sorted(ways, key=lambda row: -(row[1]["ce"] + row[1]["cnp"]))
-    left = len(ranked) - _MOST
+    left = len(ranked) - _MAX_ROWS
     return Table(
         "Whose packets are marked, and who notifies"
         + (f". {units.grouped(left)} more directions are left out" if left > 0 else ""),
@@ -141,6 +141,6 @@ def _ways(result: dict[str, Any]) -> Table:
                 units.grouped(way["cnp"]),
                 duration(way["cnp_min_gap_ns"]),
             )
-            for one, way in ranked[:_MOST]
+            for one, way in ranked[:_MAX_ROWS]
         ),
     )

@@ -11,7 +11,7 @@ from rocelab.capture.picture import Link
 from rocelab.report.capture_page.wording import duration, ends, network
 from rocelab.report.figure import Column, Note, Section, Table
 
-_MOST = 40
+_MAX_ROWS = 40
 _COLUMNS = (
     Column("id", numeric=True),
     Column("from"),
@@ -52,7 +52,7 @@ def section(result: dict[str, Any], links: dict[tuple[int, str, int], Link]) -> 
         some = [row for row in rows if worth(row[1]) > 0]
         if not some:
             continue
-        ranked = sorted(some, key=lambda row: -worth(row[1]))[:_MOST]
+        ranked = sorted(some, key=lambda row: -worth(row[1]))[:_MAX_ROWS]
         left = len(some) - len(ranked)
         tables.append(
             Table(

@@ -18,14 +18,14 @@ from rocelab.report.capture_page import (
 from rocelab.report.capture_page.wording import printable
 from rocelab.report.figure import Document, Note, Section
 
-_MOST_FILES = 8
+_MAX_FILES = 8
 
 
 def compose(result: dict[str, Any], picture: Picture) -> Document:
     """Return the page; `result` is what `--json` prints."""
     files = [printable(name) for name in result["input"]["files"]]
-    named = units.listing(files[:_MOST_FILES])
-    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    named = units.listing(files[:_MAX_FILES])
+    more = f" and {len(files) - _MAX_FILES} more" if len(files) > _MAX_FILES else ""
     sections = (
         _overview(result),
         throughput.section(picture.over_time),

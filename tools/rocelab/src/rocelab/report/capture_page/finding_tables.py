@@ -10,7 +10,7 @@ from rocelab.report.capture_page.wording import frame_filter, printable
 from rocelab.report.figure import Column, Note, Section, Table
 
 _SEVERITIES = ("error", "warning", "note")
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def section(result: dict[str, Any]) -> Section:
@@ -55,6 +55,6 @@ def section(result: dict[str, Any]) -> Section:
             Column("the first one says"),
             Column("Wireshark's display filter", code=True),
         ),
-        tuple(rows[:_MOST_ROWS]),
+        tuple(rows[:_MAX_ROWS]),
     )
     return Section("findings", "Findings", notes=tuple(notes), tables=(table,))

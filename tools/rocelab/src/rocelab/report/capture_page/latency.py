@@ -14,7 +14,7 @@ from rocelab.report.capture_page.wording import duration, ends
 from rocelab.report.figure import Column, Figure, Panel, Section, Table
 
 _SHARES = (0.5, 0.9, 0.99, 0.999)
-_MOST = 20
+_MAX_ROWS = 20
 _COLUMNS = (
     Column("messages"),
     Column("count", numeric=True),
@@ -53,7 +53,7 @@ def section(result: dict[str, Any]) -> Section | None:
             sums[edge] += count
     merged = sorted(sums.items())
     greatest = max(way["latency_ns"]["max"] for _, way in ways)
-    ranked = sorted(ways, key=lambda row: -row[1]["latency_ns"]["count"])[:_MOST]
+    ranked = sorted(ways, key=lambda row: -row[1]["latency_ns"]["count"])[:_MAX_ROWS]
     rows = [_row("all", merged, greatest)]
     rows += [
         _row(

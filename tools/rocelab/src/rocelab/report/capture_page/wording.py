@@ -8,14 +8,14 @@ from typing import Any
 
 from rocelab import units
 
-_MOST_CHARACTERS = 400
-_MOST_FRAMES = 1000
+_MAX_CHARACTERS = 400
+_MAX_FRAMES = 1000
 """Of one display filter: Wireshark takes more, but a person does not."""
 
 
 def printable(text: str) -> str:
     """Untrusted text of bounded length with every control and format character made visible."""
-    cut = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    cut = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in cut)
 
 
@@ -45,7 +45,7 @@ def duration(value: int | None) -> str:
 
 def frame_filter(numbers: Iterable[int]) -> str:
     """Wireshark's display filter for these frames; the first thousand if there are more."""
-    distinct = sorted(set(numbers))[:_MOST_FRAMES]
+    distinct = sorted(set(numbers))[:_MAX_FRAMES]
     return f"frame.number in {{{', '.join(_ranges(distinct))}}}" if distinct else units.ABSENT
 
 

@@ -20,7 +20,7 @@ from rocelab.testbed.faults.roce_frame import Packet
 
 _HOLD_NS = 200_000_000
 """A held packet goes on after this time, even if nothing overtakes it."""
-_MOST_EVENTS = 100_000
+_MAX_EVENTS = 100_000
 _FOREVER_NS = 1 << 62
 _OTHER = {TO_SERVER: TO_CLIENT, TO_CLIENT: TO_SERVER}
 
@@ -298,7 +298,7 @@ class FaultyLink:
         )
         self.met.add(fault)
         self.altered += Altered.by(event)
-        if len(self.events) < _MOST_EVENTS:
+        if len(self.events) < _MAX_EVENTS:
             self.events.append(event)
         else:
             self.unlisted += 1

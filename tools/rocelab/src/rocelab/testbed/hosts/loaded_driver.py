@@ -29,7 +29,7 @@ _PARENT = re.compile(rf"{_DEVICES}/([A-Za-z0-9_.-]{{1,63}})/parent:([A-Za-z0-9_.
 _V1 = re.compile(rf"{_DEVICES}/([A-Za-z0-9_.-]{{1,63}})/ports/1/gid_attrs/types/\d+:IB/RoCE v1")
 _OWN_QPS = ("GSI", "SMI")
 """Types of the queue pairs that the RDMA core itself makes on each device."""
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def users(node: Node, devices: set[str]) -> str:
     for kind in ("qp", "cm_id", "ctx"):
         said = node.root.run(["rdma", "-j", "resource", "show", kind], check=False).stdout
         found |= dict.fromkeys(owners(said, devices))
-    named = list(found)[:_MOST_NAMED]
+    named = list(found)[:_MAX_NAMED]
     return ", ".join(named + ["…"] * (len(found) > len(named)))
 
 

@@ -30,7 +30,7 @@ from rocelab.testbed.qemu.last_words import last_words
 from rocelab.testbed.qemu.machine_spec import TestbedSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
-_LARGEST_JSON = 1 << 20
+_MAX_JSON = 1 << 20
 
 
 def base() -> Path:
@@ -124,7 +124,7 @@ class State:
             ) from None
 
     def _json(self, name: str) -> dict[str, Any]:
-        return json_text.parse(read_named(self.path / name, limit=_LARGEST_JSON))
+        return json_text.parse(read_named(self.path / name, limit=_MAX_JSON))
 
     def alive(self) -> bool:
         """Whether a supervisor holds the lock."""

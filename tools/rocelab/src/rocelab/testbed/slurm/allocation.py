@@ -17,7 +17,7 @@ from rocelab.testbed.slurm import commands
 _JOB = re.compile(r"[0-9]{1,12}")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d\d)")
-_LEAST_SECONDS = 60
+_MIN_SECONDS = 60
 _TIME_OUT, _TIME_LIMIT = "TIMEOUT", "TimeLimit"
 _CAUSES = {
     "NODE_FAIL": "one of its nodes failed; with `salloc --no-kill` it would have gone on",
@@ -54,7 +54,7 @@ def current(environment: Mapping[str, str] = os.environ) -> Allocation:
     found = _look(job)
     if found.ended:
         raise found.ended
-    if (seconds := _seconds(found.left)) is not None and seconds <= _LEAST_SECONDS:
+    if (seconds := _seconds(found.left)) is not None and seconds <= _MIN_SECONDS:
         raise TestbedError(
             f"Slurm's job {job} has only {seconds} s left",
             cause="its time limit is nearly reached",

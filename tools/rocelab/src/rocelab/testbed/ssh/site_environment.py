@@ -22,7 +22,7 @@ exec env -0
 """
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _OF_THE_SHELL = re.compile(r"_|PWD|OLDPWD|SHLVL|LOADEDMODULES|_LMFILES_.*|_?Module.*|__.*|MODULE.*")
-_LARGEST = 64 << 10
+_MAX_BYTES = 64 << 10
 """Bytes of all variables; Linux takes 128 KiB for each argument of a command."""
 
 
@@ -42,9 +42,9 @@ def of(node: Node, host: Host) -> tuple[str, ...]:
     if host.path:
         path = changed.get("PATH") or node.run(("printenv", "PATH")).stdout.strip()
         changed["PATH"] = ":".join((*host.path, path))
-    if sum(map(len, changed.values())) > _LARGEST:
+    if sum(map(len, changed.values())) > _MAX_BYTES:
         raise TestbedError(
-            f"the modules of {host.name} set more than {_LARGEST >> 10} KiB of variables",
+            f"the modules of {host.name} set more than {_MAX_BYTES >> 10} KiB of variables",
             cause="each command on a host gets all of them",
             action="Load fewer modules: only those of MPI and of the benchmarks.",
         )

@@ -38,7 +38,7 @@ _PREFIX = 24
 NETWORK = f"10.45.0.0/{_PREFIX}"
 SWITCH = "rocelab-switch"
 """The network namespace that holds the bridges."""
-MOST_ENDS = 8
+MAX_ENDS = 8
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,10 @@ def remove() -> list[Argv]:
     Commands that fail had nothing to undo. Deleting the interfaces also removes their rxe devices,
     addresses, routes, neighbours and settings.
     """
-    ends = Layout(0, MOST_ENDS).ends
+    ends = Layout(0, MAX_ENDS).ends
     return [
         ("sh", "-c", _LOCAL_FIRST),
-        *(_rule("del", *rule) for rule in _rules(MOST_ENDS)),
+        *(_rule("del", *rule) for rule in _rules(MAX_ENDS)),
         ("ip", "rule", "del", "pref", _LOCAL_LAST, "lookup", "local"),
         *(("ip", "route", "flush", "table", end.table) for end in ends),
         # delete through the peers, in our namespace: the user may have an interface named alike

@@ -172,7 +172,7 @@ def _add_devices(ends: Sequence[Endpoint]) -> None:
 
 def _remove(machine: Node) -> None:
     """Undo any layout; a device is ours if it is on an interface with one of our names."""
-    for end in pair_setup.ends(machine, Layout(0, layout.MOST_ENDS)):
+    for end in pair_setup.ends(machine, Layout(0, layout.MAX_ENDS)):
         parent = Path(f"/sys/class/infiniband/{end.device}/parent")
         if parent.exists() and parent.read_text().strip() == end.link.netdev:
             remove_device(end)
