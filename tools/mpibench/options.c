@@ -129,7 +129,7 @@ static int read_option(struct options *options, int letter)
 		return 0;
 	case 'V':
 		if (loud)
-			puts("mpibench " MPIBENCH_VERSION);
+			puts("mpibench " BENCHMARK_VERSION);
 		return 0;
 	case 'h':
 		if (loud)

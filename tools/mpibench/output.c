@@ -31,7 +31,7 @@ static void begin_json(const struct output *output)
 	int length;
 
 	MPI_Get_library_version(library, &length);
-	printf("{\"schema\":\"rocelab.mpibench/1\",\"version\":\"" MPIBENCH_VERSION "\",\"mpi\":");
+	printf("{\"schema\":\"rocelab.mpibench/1\",\"version\":\"" BENCHMARK_VERSION "\",\"mpi\":");
 	json_string(stdout, library);
 	printf(",\"method\":\"%s\",\"timer_ns\":%.0f,\"ranks\":%d,\"nodes\":[",
 	       output->options->method->name, MPI_Wtick() * NS, at->ranks);
@@ -93,7 +93,7 @@ static void row_text(struct output *output, const struct test *test, const struc
 		     const struct result *result)
 {
 	if (!output->rows)
-		printf("# mpibench " MPIBENCH_VERSION ", method %s, %d ranks on %d node%s\n"
+		printf("# mpibench " BENCHMARK_VERSION ", method %s, %d ranks on %d node%s\n"
 		       "%-15s %10s %10s %14s %14s\n",
 		       output->options->method->name, output->at->ranks, output->at->nodes,
 		       output->at->nodes > 1 ? "s" : "", "test", "bytes", "times", "µs", "MB/s");

@@ -127,7 +127,7 @@ int settings_parse(struct settings *settings, int argc, char **argv)
 			settings->poll = true;
 			break;
 		case 'V':
-			puts("pingpong " PINGPONG_VERSION);
+			puts("pingpong " BENCHMARK_VERSION);
 			return 1;
 		case 'h':
 			fputs(HELP, stdout);

@@ -25,6 +25,7 @@ from rocelab.record import frames
 from rocelab.testbed import linktap
 from rocelab.testbed.hosts import source_archive
 from rocelab.testbed.hosts.host_state import HostState
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 from rocelab.testbed.node import Completed, DataLink
 from rocelab.testbed.node.ssh_node import SshTarget
 from rocelab.testbed.ssh import data_interface as link
@@ -232,6 +233,25 @@ def test_a_kernel_release_cannot_point_outside_its_folder() -> None:
     for release in ("../../etc", "a/b", "", ".."):
         with pytest.raises(ValueError, match="strange kernel release"):
             HostState(release, None, (), ())
+
+
+def test_our_benchmarks_are_built_from_the_source_archive(tmp_path: Path) -> None:
+    """Their Makefiles find there what they include."""
+    archive = tmp_path / "src.tar.gz"
+    source_archive.pack(archive)
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    for benchmark in OWN_BENCHMARKS:
+        make = [
+            "make",
+            "-n",
+            "-C",
+            str(tmp_path / benchmark.folder),
+            f"O={tmp_path}/out",
+            "install",
+        ]
+        said = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+        assert f"bin/{benchmark.name}" in said
 
 
 def test_the_source_archive_has_only_what_a_build_needs(tmp_path: Path) -> None:

@@ -16,6 +16,12 @@ from rocelab.errors import UsageError
 _SHOWN = 60
 """The most characters of a bad value that an error message quotes."""
 _MAX_FILE = 1 << 20
+_TYPO = "a typo, or the file is for another version of rocelab"
+_INCOMPLETE = "the file is incomplete, or for another version of rocelab"
+_OTHER_TYPE = "the value is of another type, such as text in place of a number"
+_LIMIT = "the value is beyond a limit of rocelab"
+_REPEATED = "an element was written more than once"
+_UNSUPPORTED = "the file asks for what rocelab does not do"
 
 
 def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
@@ -67,11 +73,13 @@ class Table:
         self._where = where
         self._known: list[str] = []
 
-    def fail(self, key: str, problem: str, *, action: str = "") -> NoReturn:
+    def fail(
+        self, key: str, problem: str, *, action: str = "", cause: str = _UNSUPPORTED
+    ) -> NoReturn:
         """Raise UsageError about `key` of this table."""
         raise UsageError(
             f"{self._source}: {self._path(key)}: {problem}",
-            cause="a typo, or the file is for another version of rocelab",
+            cause=cause,
             action=action or "Correct it there.",
         )
 
@@ -92,7 +100,7 @@ class Table:
         """Return a number, whole or not; `default` if it is absent."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            self.fail(key, f"{shown(value)} is not a number")
+            self.fail(key, f"{shown(value)} is not a number", cause=_OTHER_TYPE)
         return float(value)
 
     def choice(self, key: str, allowed: Collection[str], *, default: str | None = None) -> str:
@@ -103,21 +111,21 @@ class Table:
         """Return true or false; `default` if it is absent."""
         value = self._take(key, default)
         if not isinstance(value, bool):
-            self.fail(key, f"{shown(value)} is neither true nor false")
+            self.fail(key, f"{shown(value)} is neither true nor false", cause=_OTHER_TYPE)
         return value
 
     def text(self, key: str, *, default: str | None = None) -> str:
         """Return a string; required if there is no default."""
         value = self._take(key, default)
         if not isinstance(value, str):
-            self.fail(key, f"{shown(value)} is not a string")
+            self.fail(key, f"{shown(value)} is not a string", cause=_OTHER_TYPE)
         return value
 
     def matching(self, key: str, pattern: str, words: str, *, default: str | None = None) -> str:
         """Return a string that `pattern` matches as a whole; `words` describe it in messages."""
         value = self._take(key, default)
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-            self.fail(key, f"{shown(value)} is not {words}")
+            self.fail(key, f"{shown(value)} is not {words}", cause=_TYPO)
         return value
 
     def texts(
@@ -127,7 +135,7 @@ class Table:
         values = self._distinct(key, self._take(key, []))
         for value in values:
             if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-                self.fail(key, f"{shown(value)} is not {words}")
+                self.fail(key, f"{shown(value)} is not {words}", cause=_TYPO)
         return tuple(str(value) for value in values)
 
     def choices(
@@ -141,14 +149,16 @@ class Table:
         """Return a list of distinct values of `allowed`; it may be empty only with `empty`."""
         values = self._distinct(key, self._take(key, None if default is None else list(default)))
         if not values and not empty:
-            self.fail(key, "the list is empty", action=f"Allowed: {listed(allowed)}.")
+            self.fail(
+                key, "the list is empty", action=f"Allowed: {listed(allowed)}.", cause=_INCOMPLETE
+            )
         return tuple(self._one_of(key, value, allowed) for value in values)
 
     def integers(self, key: str, *, low: int, high: int) -> tuple[int, ...]:
         """Return a non-empty list of distinct whole numbers from `low` to `high`."""
         values = self._distinct(key, self._take(key, None))
         if not values:
-            self.fail(key, "the list is empty")
+            self.fail(key, "the list is empty", cause=_INCOMPLETE)
         return tuple(self._whole(key, value, low, high) for value in values)
 
     def optional(self, key: str, allowed: Collection[int]) -> int | None:
@@ -159,23 +169,37 @@ class Table:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
             numbers = listed([str(number) for number in allowed])
-            self.fail(key, f"unknown value {shown(value)}", action=f"Allowed: {numbers}.")
+            self.fail(
+                key, f"unknown value {shown(value)}", action=f"Allowed: {numbers}.", cause=_TYPO
+            )
         return value
 
     def table(self, key: str) -> Table:
         """Return a table within this one; empty if it is absent."""
         value = self._take(key, {})
         if not isinstance(value, dict):
-            self.fail(key, f"{shown(value)} is not a table", action=f"Write it as [{key}].")
+            self.fail(
+                key,
+                f"{shown(value)} is not a table",
+                action=f"Write it as [{key}].",
+                cause=_OTHER_TYPE,
+            )
         return Table(value, self._source, self._path(key))
 
     def tables(self, key: str) -> list[Table]:
         """Return a non-empty list of tables."""
         value = self._take(key, None)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self.fail(key, "is not a list of tables", action=f"Write each one as [[{key}]].")
+            self.fail(
+                key,
+                "is not a list of tables",
+                action=f"Write each one as [[{key}]].",
+                cause=_OTHER_TYPE,
+            )
         if not value:
-            self.fail(key, "the list is empty", action=f"Write at least one [[{key}]].")
+            self.fail(
+                key, "the list is empty", action=f"Write at least one [[{key}]].", cause=_INCOMPLETE
+            )
         return [
             Table(item, self._source, f"{self._path(key)}[{number}]")
             for number, item in enumerate(value, start=1)
@@ -189,38 +213,42 @@ class Table:
                     shown(key) if not key.isidentifier() else key,
                     "unknown key" + _did_you_mean(key, self._known),
                     action=f"Allowed here: {listed(self._known)}.",
+                    cause=_TYPO,
                 )
 
     def _take(self, key: str, default: object) -> object:
         self._known.append(key)
         value = self._values.get(key, default)
         if value is None:
-            self.fail(key, "is missing")
+            self.fail(key, "is missing", cause=_INCOMPLETE)
         return value
 
     def _one_of(self, key: str, value: object, allowed: Collection[str]) -> str:
         if not isinstance(value, str) or value not in allowed:
             hint = _did_you_mean(value, allowed) if isinstance(value, str) else ""
             self.fail(
-                key, f"unknown value {shown(value)}{hint}", action=f"Allowed: {listed(allowed)}."
+                key,
+                f"unknown value {shown(value)}{hint}",
+                action=f"Allowed: {listed(allowed)}.",
+                cause=_TYPO,
             )
         return value
 
     def _whole(self, key: str, value: object, low: int, high: int) -> int:
         # bool is an int in Python, but not in a plan
         if not isinstance(value, int) or isinstance(value, bool):
-            self.fail(key, f"{shown(value)} is not a whole number")
+            self.fail(key, f"{shown(value)} is not a whole number", cause=_OTHER_TYPE)
         if not low <= value <= high:
             allowed = f"{low}" if low == high else f"{low} to {high}"
-            self.fail(key, f"{value} is out of range", action=f"Allowed: {allowed}.")
+            self.fail(key, f"{value} is out of range", action=f"Allowed: {allowed}.", cause=_LIMIT)
         return value
 
     def _distinct(self, key: str, value: object) -> list[object]:
         if not isinstance(value, list):
-            self.fail(key, f"{shown(value)} is not a list")
+            self.fail(key, f"{shown(value)} is not a list", cause=_OTHER_TYPE)
         for index, item in enumerate(value):
             if item in value[:index]:
-                self.fail(key, f"{shown(item)} appears twice")
+                self.fail(key, f"{shown(item)} appears twice", cause=_REPEATED)
         return value
 
     def _path(self, key: str) -> str:

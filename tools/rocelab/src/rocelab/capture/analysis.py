@@ -13,7 +13,7 @@ from typing import Any
 
 from rocelab._core import Analysis as CoreAnalysis
 from rocelab._core import Table
-from rocelab.capture.conditions import conditions, not_looked_into
+from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
 from rocelab.errors import UsageError
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three more kinds of chart: spans on a line of time, points with a line, stages over size."""
+"""Two more kinds of chart: spans on a line of time, and points with a line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from rocelab import units
-from rocelab.report import charts, palette
+from rocelab.report import charts
 from rocelab.report.charts import Spec
 
 _LANE = 34
@@ -33,16 +32,6 @@ class Dot:
 
     x: float
     y: float
-    label: str
-
-
-@dataclass(frozen=True)
-class StagePoint:
-    """A stage's cost at a message size, in display units."""
-
-    size: int
-    stage: str
-    value: float
     label: str
 
 
@@ -148,60 +137,3 @@ def scatter(
             .encode(x=x, y=y, detail="line:N")
         )
     return charts.layered(*layers, points, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
-
-
-def stage_lines(
-    points: Sequence[StagePoint], *, stages: Sequence[str], y_title: str, y_top: float
-) -> Spec:
-    """Return a line for each stage over message size."""
-    sizes = sorted({point.size for point in points})
-    frame = pl.DataFrame(
-        {
-            "size": [point.size for point in points],
-            "stage": [point.stage for point in points],
-            "value": [float(point.value) for point in points],
-            "label": [point.label for point in points],
-        }
-    )
-    x = alt.X(
-        "size:Q",
-        title="message size",
-        scale=charts.size_scale(sizes),
-        axis=charts.size_axis(sizes),
-    )
-    y = alt.Y(
-        "value:Q",
-        title=y_title,
-        scale=alt.Scale(domain=[0, y_top * 1.05 or 1.0], nice=False),
-        axis=alt.Axis(tickCount=5),
-    )
-    colour = alt.Color(
-        "stage:N",
-        title=None,
-        sort=list(stages),
-        scale=alt.Scale(
-            domain=list(stages), range=[palette.STAGES[stage].light for stage in stages]
-        ),
-    )
-    lines = alt.Chart(frame).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    dots = (
-        alt.Chart(frame)
-        .mark_point(size=40, filled=True, opacity=1)
-        .encode(x=x, y=y, color=colour, description=alt.Description("label:N"))
-    )
-    return charts.layered(lines, dots, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
-
-
-def words(points: Sequence[StagePoint], unit: str) -> str:
-    """Return in words what `stage_lines` shows."""
-    by_stage: dict[str, list[StagePoint]] = {}
-    for point in sorted(points, key=lambda one: one.size):
-        by_stage.setdefault(point.stage, []).append(point)
-    return "; ".join(
-        f"{stage} "
-        + " to ".join(
-            f"{units.number(one.value)} {unit} at {units.size(one.size)}"
-            for one in dict.fromkeys((found[0], found[-1]))
-        )
-        for stage, found in by_stage.items()
-    )

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed import linktap
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 from rocelab.testbed.node import Node
 
 FOLDER = "/var/lib/rocelab"
@@ -17,7 +18,6 @@ FOLDER = "/var/lib/rocelab"
 _RECORD = f"{FOLDER}/before.json"
 _COPIES = f"{FOLDER}/files"
 PROBES = tuple(f"/usr/local/sbin/{name}" for name in (*PROBE_PROGRAMS, linktap.TAP))
-BENCHMARKS = tuple(f"/usr/local/bin/{name}" for name in ("mpibench", "pingpong"))
 _DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9_.-]{1,63})/parent:([A-Za-z0-9_.:-]{1,15})")
 _VERSION = "version "
 # one command: each costs a round trip, and a job step where Slurm has the nodes. Only rxe devices
@@ -53,7 +53,8 @@ class HostState:
     @property
     def touched(self) -> tuple[str, ...]:
         """The files that preparing a host writes."""
-        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, *BENCHMARKS)
+        benchmarks = (each.installed for each in OWN_BENCHMARKS)
+        return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, *benchmarks)
 
 
 def read(node: Node) -> HostState:

@@ -10,7 +10,8 @@ from pathlib import Path
 from rocelab import kernel_lines
 from rocelab.errors import MissingError
 from rocelab.testbed import artifacts
-from rocelab.testbed.hosts.host_state import BENCHMARKS, PROBES
+from rocelab.testbed.hosts.host_state import PROBES
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 from rocelab.testbed.node import Node
 
 _ABSENT = "=> not found"
@@ -30,7 +31,7 @@ class Built:
     driver: artifacts.Driver
     probes: tuple[Path, ...]
     benchmarks: tuple[Path, ...]
-    """Our own: mpibench and pingpong."""
+    """Those of `OWN_BENCHMARKS`, in that order."""
 
 
 def find(release: str) -> Built | None:
@@ -40,7 +41,7 @@ def find(release: str) -> Built | None:
         return None
     try:
         probes = tuple(artifacts.probe(Path(path).name, line) for path in PROBES)
-        benchmarks = (artifacts.mpibench(line), artifacts.pingpong(line))
+        benchmarks = tuple(each.built(line) for each in OWN_BENCHMARKS)
         return Built(artifacts.driver(line), probes, benchmarks)
     except MissingError:
         return None
@@ -89,5 +90,5 @@ def install(node: Node, built: Built, work: str) -> None:
     root.run(["sh", script, module, built.driver.release], timeout=300)
     for path, target in zip(built.probes, PROBES, strict=True):
         root.run(["install", "-m", "755", f"{work}/{path.name}", target])
-    for path, target in zip(built.benchmarks, BENCHMARKS, strict=True):
-        root.run(["install", "-D", "-m", "755", f"{work}/{path.name}", target])
+    for path, own in zip(built.benchmarks, OWN_BENCHMARKS, strict=True):
+        root.run(["install", "-D", "-m", "755", f"{work}/{path.name}", own.installed])

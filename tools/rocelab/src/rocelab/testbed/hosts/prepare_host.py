@@ -8,14 +8,10 @@ from collections.abc import Callable
 from rocelab.errors import TestbedError
 from rocelab.testbed.hosts import driver_exchange, host_build, host_state, prebuilt
 from rocelab.testbed.hosts.host_build import MODULE_TOOLS, SBIN, make
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS, OwnBenchmark
 from rocelab.testbed.node import Node
 
 Say = Callable[[str], None]
-_BENCHMARKS = {
-    "mpibench": ("command -v mpicc", "mpicc", "libopenmpi-dev"),
-    "pingpong": ("[ -e /usr/include/infiniband/verbs.h ]", "verbs.h", "libibverbs-dev"),
-}
-"""Our benchmarks: what they are built with, how that is found, and the package that has it."""
 _TOOLS = MODULE_TOOLS | {"clang": "clang", "bpftool": "bpftool", "rdma": "iproute2"}
 
 
@@ -40,7 +36,7 @@ def prepare(node: Node, say: Say) -> None:
 
 def install(node: Node, say: Say) -> None:
     """Save the host's state, install driver and probes, and load the driver; see `prepare`."""
-    benchmarks: list[str] = []
+    benchmarks: list[OwnBenchmark] = []
     built = prebuilt.find(node.run(["uname", "-r"]).stdout.strip())
     if built is None:
         host_build.check_tools(node, _TOOLS)
@@ -51,8 +47,8 @@ def install(node: Node, say: Say) -> None:
             make(node, work, "kernel")
             make(node, work, "ebpf")
             benchmarks = _buildable(node, say)
-            for name in benchmarks:
-                make(node, work, f"tools/{name}")
+            for each in benchmarks:
+                make(node, work, each.folder)
         else:
             say(f"{node.name}: using driver and probes built here for {built.driver.release}")
             prebuilt.send(node, built, work)
@@ -63,23 +59,23 @@ def install(node: Node, say: Say) -> None:
             if built is None:
                 make(node.root, work, "kernel", "install")
                 make(node.root, work, "ebpf", "install")
-                for name in benchmarks:
-                    make(node.root, work, f"tools/{name}", "install")
+                for each in benchmarks:
+                    make(node.root, work, each.folder, "install")
             else:
                 prebuilt.install(node, built, work)
         finally:
             driver_exchange.load(node, devices)
 
 
-def _buildable(node: Node, say: Say) -> list[str]:
+def _buildable(node: Node, say: Say) -> list[OwnBenchmark]:
     """Return which of our benchmarks can be built on the host; plans may do without them."""
-    found = []
-    for name, (condition, lacking, package) in _BENCHMARKS.items():
-        if node.run(["env", SBIN, "sh", "-c", condition], check=False).returncode == 0:
-            found.append(name)
+    buildable = []
+    for each in OWN_BENCHMARKS:
+        if node.run(["env", SBIN, "sh", "-c", each.condition], check=False).returncode == 0:
+            buildable.append(each)
         else:
             say(
-                f"{node.name}: no {lacking}, so {name} is not built; "
-                f"to run it: apt-get install {package}, then prepare the host again"
+                f"{node.name}: no {each.needs}, so {each.name} is not built; "
+                f"to run it: apt-get install {each.package}, then prepare the host again"
             )
-    return found
+    return buildable

@@ -7,10 +7,11 @@ import tarfile
 from pathlib import Path
 
 from rocelab.testbed import artifacts
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 
-_FOLDERS = ("kernel", "ebpf", "tables", "tools/mpibench", "tools/pingpong")
-# the build reads the version from it
-_FILES = ("tools/rocelab/pyproject.toml",)
+_FOLDERS = ("kernel", "ebpf", "tables", *(each.folder for each in OWN_BENCHMARKS))
+# what their Makefiles share, and where the build reads the version
+_FILES = ("tools/own_benchmark.mk", "tools/rocelab/pyproject.toml")
 
 
 def pack(archive: Path) -> None:

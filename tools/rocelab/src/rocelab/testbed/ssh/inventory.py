@@ -101,7 +101,9 @@ def from_dict(values: Mapping[str, Any], source: str) -> tuple[Host, ...]:
     for number, table in enumerate(tables, start=1):
         host = _host(table, f"n{number}", control)
         if any(host.name == other.name for other in hosts):
-            table.fail("name", f"{host.name!r} appears twice")
+            table.fail(
+                "name", f"{host.name!r} appears twice", cause="a host was copied with its name"
+            )
         hosts.append(host)
     return tuple(hosts)
 
@@ -164,7 +166,11 @@ def _networks(top: Table) -> tuple[str, ...]:
         try:
             networks.append(str(ip_network(text)))
         except ValueError:
-            top.fail("control", f"{shown(text)} is not a network such as 192.0.2.0/24")
+            top.fail(
+                "control",
+                f"{shown(text)} is not a network such as 192.0.2.0/24",
+                cause="it is the address of a host, or a name",
+            )
     return tuple(networks)
 
 
