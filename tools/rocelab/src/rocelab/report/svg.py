@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from collections.abc import Callable
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ import altair as alt
 import vl_convert
 
 from rocelab import units
+from rocelab.errors import MissingError
 from rocelab.report.charts import Spec
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -25,6 +27,7 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _MARKS = {"point", "bar", "rule"}
 """Vega's `aria-roledescription` of marks that carry our descriptions."""
 _DROPPED = ("role", "aria-label", "aria-roledescription", "aria-hidden", "pointer-events", "class")
+_ADDRESS_SPACE = 72 << 30
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 ElementTree.register_namespace("", _SVG)
@@ -32,12 +35,35 @@ ElementTree.register_namespace("xlink", _XLINK)
 
 
 def draw(chart: Spec) -> str:
-    """Return the chart as SVG, drawn with the Vega-Lite version that this Altair writes."""
+    """Return the chart as SVG, drawn with the Vega-Lite version that this Altair writes.
+
+    Raises MissingError where a limit leaves too little address space.
+    """
+    _reserve()
     # vl-convert's font has no narrow space; one from another font would change the layout
     spec = json.dumps(chart, ensure_ascii=False).replace(units.NARROW_SPACE, units.SPACE)
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
     return text
+
+
+def _reserve() -> None:
+    """Check that V8, on which Vega runs here, gets the address space that it reserves at its start.
+
+    It aborts the whole process otherwise.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft >= _ADDRESS_SPACE:
+        return
+    if hard != resource.RLIM_INFINITY and hard < _ADDRESS_SPACE:
+        raise MissingError(
+            f"figures need {_ADDRESS_SPACE >> 30} GiB of address space, "
+            f"and this process may have {hard >> 30}",
+            cause="`ulimit -v` limits it, as on login nodes of clusters; what draws figures (V8) "
+            "reserves so much, and uses some 80 MB of it",
+            action="Run `ulimit -v unlimited` before, or copy the files to another machine.",
+        )
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, hard))
 
 
 def for_file(svg: str, *, title: str, description: str) -> str:
