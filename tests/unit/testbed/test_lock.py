@@ -17,7 +17,7 @@ from rocelab.testbed.qemu.state_folder import State
 HOLD = """
 import sys, pathlib
 from rocelab.testbed import lock
-with lock.held(pathlib.Path(sys.argv[1]), "testbed t"):
+with lock.hold(pathlib.Path(sys.argv[1]), "testbed t"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -48,7 +48,7 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
             lock.discard(path)
             assert path.exists()
             with pytest.raises(UsageError, match=f"in use by process {other.pid}"):
-                lock.held(path, "testbed t").__enter__()
+                lock.hold(path, "testbed t").__enter__()
         finally:
             other.kill()
     # what the dead one left is no obstacle
@@ -56,7 +56,7 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
     assert lock.holder(path) is None
     lock.discard(path)
     assert not path.exists()
-    with lock.held(path, "testbed t"):
+    with lock.hold(path, "testbed t"):
         assert lock.holder(path) == os.getpid()
     assert not path.exists()
 
@@ -64,7 +64,7 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
 def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="symbolic links"):
-        lock.held(path, "testbed t").__enter__()
+        lock.hold(path, "testbed t").__enter__()
     assert not (tmp_path / "victim").exists()
 
 

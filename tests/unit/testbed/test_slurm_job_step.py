@@ -146,7 +146,7 @@ HOSTS = (Host("alpha", "s1", "ib0"), Host("gamma", "s3", "ib0"))
 
 def test_named_hosts_of_an_allocation() -> None:
     """Those that the inventory lists, in Slurm's order."""
-    named = slurm_testbed._named
+    named = slurm_testbed._hosts_of_job
     assert named(HOSTS, ("s1", "s2", "s3"), 2) == HOSTS
     assert named(HOSTS[::-1], ("s1", "s2", "s3"), 1) == HOSTS[:1]
     with pytest.raises(UsageError, match="does not list s2"):
@@ -179,7 +179,7 @@ def test_networks_that_all_nodes_share() -> None:
         _listing(("eth0", "10.0.0.1"), ("ib0", "10.1.0.1"), ("docker0", "172.17.0.1")),
         _listing(("ens1", "10.0.0.2"), ("ib1", "10.1.0.2"), ("docker0", "172.17.0.1")),
     ]
-    assert data_network.shared(listed) == {
+    assert data_network.networks_of_all(listed) == {
         "10.0.0.0/24": ["eth0", "ens1"],
         "10.1.0.0/24": ["ib0", "ib1"],
     }

@@ -44,7 +44,7 @@ def _counter(metric: str) -> str:
     return found.counter if found else ""
 
 
-def carried(transports: Iterable[str]) -> list[str]:
+def adapters_of(transports: Iterable[str]) -> list[str]:
     """Return those of the transports whose packets an adapter makes, each once."""
     names = {n for n in transports if n in TRANSPORTS and TRANSPORTS[n].by == "adapter"}
     return sorted(names, key=series_order.transport_rank)
@@ -52,7 +52,7 @@ def carried(transports: Iterable[str]) -> list[str]:
 
 def no_stages(transports: Iterable[str]) -> str:
     """Say that the driver's stages cannot exist over those that an adapter carries; or nothing."""
-    names = carried(transports)
+    names = adapters_of(transports)
     return _NONE_HERE.format(units.listing(names)) if names else ""
 
 

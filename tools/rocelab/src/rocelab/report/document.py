@@ -59,7 +59,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
             findings.section(run, with_outcome=first is None),
             study_report.section(run, beside),
             fault_tables.section(run),
-            *_measured(run),
+            *_measured_sections(run),
             flame_graph.section(run),
             watching.section(run),
             adapter_tables.section(run),
@@ -77,7 +77,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
     )
 
 
-def _measured(run: Run) -> tuple[Section | None, ...]:
+def _measured_sections(run: Run) -> tuple[Section | None, ...]:
     """Return what was measured: times first, or, where they are not real, the work."""
     times = (
         benchmark_figures.latency(run),

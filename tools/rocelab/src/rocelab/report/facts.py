@@ -90,7 +90,7 @@ def _link(run: Run, testbed: Json) -> Iterator[tuple[str, str]]:
         yield "Link, by netem at each sender", units.listing(shaping)
 
 
-def _shaped(testbed: Json) -> Iterator[Note]:
+def _link_notes(testbed: Json) -> Iterator[Note]:
     if any(testbed.object("link").integer(key) for key in _SHAPES):
         yield Note(
             "By the plan, netem delays, throttles or drops what the data interfaces send. Delay "
@@ -115,7 +115,7 @@ def section(run: Run) -> Section:
             "every transport once, so a drift of the machine affects all of them equally."
         )
     ]
-    notes += _shaped(run.meta.object("plan").object("testbed"))
+    notes += _link_notes(run.meta.object("plan").object("testbed"))
     if not nodes:
         notes.append(Note("run.json has no facts about the nodes.", "warning"))
         return Section(

@@ -46,7 +46,7 @@ def section(run: Run) -> Section | None:
     rows = [_row(cell, faults, each) for cell, faults in steps for each in faults.objects("mended")]
     if not rows:
         return None
-    ended = [_ended(cell, faults) for cell, faults in steps if faults.object("ended").data]
+    ended = [_client_end(cell, faults) for cell, faults in steps if faults.object("ended").data]
     emulated = [name for name in facts.accelerators(run) if is_emulated(name)]
     return Section(
         "faults",
@@ -94,7 +94,7 @@ def _table_of_ends(rows: list[tuple[str, ...]]) -> Table:
     )
 
 
-def _ended(cell: str, faults: Json) -> tuple[str, ...]:
+def _client_end(cell: str, faults: Json) -> tuple[str, ...]:
     ended, tried = faults.object("ended"), faults.object("unanswered")
     status = ended.integer("completion_status")
     return (
@@ -118,10 +118,10 @@ def _row(cell: str, faults: Json, mended: Json) -> tuple[str, ...]:
         _time(mended.integer("recovered_ns")),
         _time(faults.integer("usual_ns")),
         *(_count(again.integer(end)) for end in ("client", "server")),
-        _named(faults.object("causes"), _CAUSES),
-        _named(faults.object("naks"), {}),
+        _with_names(faults.object("causes"), _CAUSES),
+        _with_names(faults.object("naks"), {}),
         "; ".join(
-            f"{node}: {_named(counters, {})}"
+            f"{node}: {_with_names(counters, {})}"
             for node, counters in faults.object("driver").items()
             if counters.data
         )
@@ -129,7 +129,7 @@ def _row(cell: str, faults: Json, mended: Json) -> tuple[str, ...]:
     )
 
 
-def _named(counts: Json, names: dict[str, str]) -> str:
+def _with_names(counts: Json, names: dict[str, str]) -> str:
     found = [f"{names.get(key, one_line(key))} {counts.text(key)}" for key in counts.data]
     return ", ".join(found) or units.ABSENT
 

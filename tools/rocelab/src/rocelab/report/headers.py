@@ -57,14 +57,14 @@ def section(run: Run) -> Section:
 def frames(run: Run) -> Iterator[Frame]:
     """Return the mean data frame of every series that has header bytes, frames and payload."""
 
-    def keyed(metric: str) -> dict[tuple[str, ...], Series]:
+    def by_key(metric: str) -> dict[tuple[str, ...], Series]:
         return {
             (i.accelerator, i.benchmark, i.transport, i.program, i.node, i.kind, str(i.size)): i
             for i in run.of(metric)
         }
 
-    counts, payloads = keyed(_FRAMES), keyed(_PAYLOAD)
-    for key, header in keyed(_HEADER).items():
+    counts, payloads = by_key(_FRAMES), by_key(_PAYLOAD)
+    for key, header in by_key(_HEADER).items():
         if key in counts and key in payloads:
             payload = dict(zip(payloads[key].repetitions, payloads[key].values, strict=True))
             messages = [

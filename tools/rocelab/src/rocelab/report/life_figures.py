@@ -123,7 +123,7 @@ def _timeline(
             max(0.0, end) / factor,
             f"{what}: {units.number((end - begin) / factor)} {unit}",
         )
-        for lane, name, what, begin, end in _placed(life)
+        for lane, name, what, begin, end in _stage_spans(life)
         if name in known and end > begin
     ]
     chart = plots.timeline(
@@ -137,18 +137,18 @@ def _timeline(
     return Panel(title, chart, f"A message of {title}, {unit}: {words}.")
 
 
-def _placed(life: Life) -> Iterator[tuple[int, str, str, float, float]]:
+def _stage_spans(life: Life) -> Iterator[tuple[int, str, str, float, float]]:
     """Lane, colour, description, begin and end of every span, ns on the requester's clock."""
     spans = life.spans
     total = spans["requester"]
     here, _, there = _lanes(life)
     at = 0.0
-    for stage, ns in _ordered(life.stages["tx"], stage_table.IN_TIME["tx"]):
+    for stage, ns in _in_order(life.stages["tx"], stage_table.IN_TIME["tx"]):
         yield 0, stage, f"{here} sends, {stage}", at, at + ns
         at += ns
     left = at
     at = right = total - life.length("answer_rx")
-    for stage, ns in _ordered(life.stages["answer_rx"], _RECEIPT):
+    for stage, ns in _in_order(life.stages["answer_rx"], _RECEIPT):
         yield 0, stage, f"{here} receives the answer, {stage}", at, at + ns
         at += ns
     begin = spans.get("there", spans["requester_side"] / 2 + spans["responder_side"] / 2) + left
@@ -156,16 +156,16 @@ def _placed(life: Life) -> Iterator[tuple[int, str, str, float, float]]:
     yield 1, _LINK, "from the sender's device to the receiver's driver", left, begin
     yield 1, _LINK, "and back", end, right
     at = begin
-    for stage, ns in _ordered(life.stages["rx"], _RECEIPT):
+    for stage, ns in _in_order(life.stages["rx"], _RECEIPT):
         yield 2, stage, f"{there} receives, {stage}", at, at + ns
         at += ns
     at = end - life.length("answer_tx")
-    for stage, ns in _ordered(life.stages["answer_tx"], stage_table.IN_TIME["tx"]):
+    for stage, ns in _in_order(life.stages["answer_tx"], stage_table.IN_TIME["tx"]):
         yield 2, stage, f"{there} answers, {stage}", at, at + ns
         at += ns
 
 
-def _ordered(stages: Mapping[str, float], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+def _in_order(stages: Mapping[str, float], names: Sequence[str]) -> Iterator[tuple[str, float]]:
     return ((name, stages[name]) for name in names if name in stages)
 
 
@@ -241,7 +241,8 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     for one in subject.lives:
         life, size = one.life, units.size(one.size)
         rows += [
-            (size, what, clock, units.number(ns / factor, 4)) for what, clock, ns in _measured(one)
+            (size, what, clock, units.number(ns / factor, 4))
+            for what, clock, ns in _measured_spans(one)
         ]
         for name, what, clock in _SPANS:
             if name in life.spans:
@@ -258,7 +259,7 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     )
 
 
-def _measured(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
+def _measured_spans(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
     """What the benchmark measured, and what of it the message's stages leave."""
     if one.measured is None:
         return

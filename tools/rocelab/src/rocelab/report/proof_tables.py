@@ -78,7 +78,7 @@ def section(run: Run) -> Section:
             "Proof of transport",
             notes=(Note("This run has no cells, so nothing was proven.", "warning"),),
         )
-    where, uncaptured = _where_captured(run), _uncaptured(run)
+    where, uncaptured = _where_captured(run), _cells_without_capture(run)
     rows = []
     failures = []
     for cell in run.cells:
@@ -127,7 +127,7 @@ def section(run: Run) -> Section:
             )
         )
     transports = (cell.content.text("transport") for cell in run.cells if cell.content)
-    by_adapter = adapter_tables.carried(transports)
+    by_adapter = adapter_tables.adapters_of(transports)
     return Section(
         "proof",
         "Proof of transport",
@@ -143,14 +143,14 @@ def section(run: Run) -> Section:
             ),
             *((Note(_BY_ADAPTER),) if by_adapter and not uncaptured else ()),
             *_cut(run),
-            *_bounded(run),
+            *_bound_notes(run),
             *_lost(run),
         ),
         tables=tuple(tables),
     )
 
 
-def _uncaptured(run: Run) -> str:
+def _cells_without_capture(run: Run) -> str:
     """Why steps have no capture; empty if all have one."""
     steps = (step for cell in run.cells if cell.content for step in cell.content.objects("steps"))
     reasons = dict.fromkeys(step.object("capture").text("missing", "") for step in steps)
@@ -175,7 +175,7 @@ def _cut(run: Run) -> Iterator[Note]:
         )
 
 
-def _bounded(run: Run) -> Iterator[Note]:
+def _bound_notes(run: Run) -> Iterator[Note]:
     """Say how many frames were counted beyond the bound of a capture's file."""
     found = [
         step.object("capture").integer("not_kept") or 0

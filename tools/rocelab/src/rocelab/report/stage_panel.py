@@ -56,7 +56,7 @@ class StageScale:
         """Return ns as a number in the unit of display."""
         return units.ABSENT if value is None else units.number(value / self.factor, digits)
 
-    def said(self, cost: Cost) -> str:
+    def amount(self, cost: Cost) -> str:
         """Return a stage's cost with its unit, and how it spreads over repetitions and packets."""
         low, high = cost.spread
         text = f"{self.text(cost.per_packet)} {self.unit}"
@@ -93,7 +93,7 @@ def panel(title: str, rows: Sequence[Row], direction: str, scale: StageScale) ->
                 series=cost.stage,
                 value=cost.per_packet / scale.factor,
                 label=f"{row.transport}, {units.size(row.bar.size)}, {cost.stage}: "
-                + scale.said(cost),
+                + scale.amount(cost),
             )
             for row in rows
             for cost in row.bar.costs

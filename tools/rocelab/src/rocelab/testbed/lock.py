@@ -18,7 +18,7 @@ _LONGEST_PID = 20
 
 
 @contextmanager
-def held(path: Path, what: str, waits: Callable[[], None] | None = None) -> Iterator[None]:
+def hold(path: Path, what: str, waits: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock `path` of `what`, a testbed's name in messages; the file goes with it.
 
     When another process holds it: with `waits`, call that and wait, else raise UsageError with the
@@ -49,7 +49,7 @@ def holder(path: Path) -> int | None:
 
 def discard(path: Path) -> None:
     """Remove a lock that a killed process left; do nothing while another holds it."""
-    with suppress(UsageError), held(path, ""):
+    with suppress(UsageError), hold(path, ""):
         pass
 
 

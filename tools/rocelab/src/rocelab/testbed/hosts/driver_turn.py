@@ -79,7 +79,7 @@ def place(node: Node, path: str) -> Placed:
 def note(node: Node, before: LoadedDriver) -> None:
     """Have the lease bring back what is loaded, when it ends."""
     words = [word for parameter in before.parameters for word in parameter]
-    lease.at_end(node, ("sh", "-c", _RESTORE, "sh", *_listed(before.devices), *words))
+    lease.at_end(node, ("sh", "-c", _RESTORE, "sh", *_device_words(before.devices), *words))
 
 
 def exchange(
@@ -111,7 +111,7 @@ def exchange(
             "load, and rocelab does not sign these.",
         )
     check_parameters(node, parameters)
-    node.root.run(marked(("sh", "-c", _ADD_ALL, "sh", *_listed(devices))))
+    node.root.run(marked(("sh", "-c", _ADD_ALL, "sh", *_device_words(devices))))
     now = loaded_driver.read(node)
     if now is None or now.source != module.source:
         raise TestbedError(
@@ -133,7 +133,7 @@ def check_restored(node: Node, before: LoadedDriver) -> None:
         )
 
 
-def _listed(devices: Sequence[Device]) -> list[str]:
+def _device_words(devices: Sequence[Device]) -> list[str]:
     words = [str(len(devices))]
     for device in devices:
         words += [device.name, device.netdev, "Y" if device.roce_v1 else "N"]

@@ -67,7 +67,7 @@ def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.Complete
         os.fdopen(os.memfd_create("stdin"), "w+b") as source,
         subprocess.Popen(
             argv,
-            stdin=_filled(source, stdin),
+            stdin=_memory_file(source, stdin),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -87,7 +87,7 @@ def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.Complete
     raise subprocess.TimeoutExpired(argv, seconds)
 
 
-def _filled(source: BinaryIO, data: bytes) -> BinaryIO:
+def _memory_file(source: BinaryIO, data: bytes) -> BinaryIO:
     source.write(data)
     source.seek(0)
     return source

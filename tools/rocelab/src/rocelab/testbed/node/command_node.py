@@ -115,7 +115,7 @@ class CommandProcess:
             return next((line.rstrip("\n") for _, line in lines if needle in line), None)
 
         with self._changed:
-            return self._awaited(with_it, repr(needle), timeout)
+            return self._wait_for(with_it, repr(needle), timeout)
 
     def take(self, is_whole: Callable[[Printed], bool], *, timeout: float) -> Printed:
         """Return and forget what it has printed; see rocelab.testbed.node.interface.Process."""
@@ -125,11 +125,11 @@ class CommandProcess:
             return printed if is_whole(printed) else None
 
         with self._changed:
-            printed = self._awaited(whole, "what was asked for", timeout)
+            printed = self._wait_for(whole, "what was asked for", timeout)
             self._lines.clear()
             return printed
 
-    def _awaited(self, found: Callable[[], _T | None], what: str, timeout: float) -> _T:
+    def _wait_for(self, found: Callable[[], _T | None], what: str, timeout: float) -> _T:
         """Wait until `found` finds something in what was printed."""
         timeout *= self._node.patience
         limit = awake.slices(timeout)

@@ -47,7 +47,7 @@ class ShellCommand:
         threading.Thread(target=self._end, args=(copies,), daemon=True).start()
 
     def _copy(self, source: IO[bytes], into: int, mark: bytes) -> None:
-        status = _copied(source.fileno(), into, mark)
+        status = _copy(source.fileno(), into, mark)
         os.close(into)
         if status.isdigit():
             self._status = int(status)
@@ -80,7 +80,7 @@ def _pipe() -> tuple[IO[bytes], int]:
     return os.fdopen(ours, "rb"), theirs
 
 
-def _copied(source: int, into: int, mark: bytes) -> bytes:
+def _copy(source: int, into: int, mark: bytes) -> bytes:
     """Copy a stream until a line's end after `mark`; return what is between, or nothing."""
     held = b""
     while True:

@@ -73,7 +73,7 @@ class WaitingShell:
         """
         limit = _Limit(argv, seconds)
         self._wait_until_it_answers(limit)
-        status, out, err = self._asked(_line("rocelab_run", argv), limit)
+        status, out, err = self._ask(_line("rocelab_run", argv), limit)
         return subprocess.CompletedProcess(list(argv), status, out, err)
 
     def start(
@@ -107,10 +107,10 @@ class WaitingShell:
     def _wait_until_it_answers(self, limit: _Limit) -> None:
         """Define what runs commands, and skip what the login shell printed."""
         if not self._answers:
-            self._asked(_DEFINE.format(mark=self._mark).encode(), limit)
+            self._ask(_DEFINE.format(mark=self._mark).encode(), limit)
             self._answers = True
 
-    def _asked(self, text: bytes, limit: _Limit) -> tuple[int, bytes, bytes]:
+    def _ask(self, text: bytes, limit: _Limit) -> tuple[int, bytes, bytes]:
         """Send the lines that run one command; return its status, stdout and stderr."""
         out, err = bytearray(), bytearray()
         stdin = _open(self._process.stdin)

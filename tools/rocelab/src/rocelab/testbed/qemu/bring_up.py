@@ -164,7 +164,7 @@ class _BringUp:
             for key, digest in zip(base, self._digests(), strict=True)
         ]
         try:
-            return self._restored(final) or self._made(base, final)
+            return self._restore(final) or self._make(base, final)
         except _WrongClockError:
             for key in (*base, *final):
                 snapshot_cache.forget(key)
@@ -186,7 +186,7 @@ class _BringUp:
     def _boot(self) -> QemuTestbed:
         """Return machines that have booted and wait for their identity."""
         began = time.monotonic()
-        testbed = self._started(self.spec, start.wait_for_boot)
+        testbed = self._start(self.spec, start.wait_for_boot)
         self.say(f"{_names(testbed)} booted in {time.monotonic() - began:.0f} s")
         return testbed
 
@@ -199,14 +199,14 @@ class _BringUp:
     def _machines(self) -> tuple[NodeSpec, ...]:
         return self.spec.machines
 
-    def _made(self, base: Sequence[str], final: Sequence[str]) -> QemuTestbed:
+    def _make(self, base: Sequence[str], final: Sequence[str]) -> QemuTestbed:
         """Make what is not in the cache; others that want the same wait, and then restore it."""
         if list(base) == list(final):
-            return self._booted(base)
+            return self._boot_and_save(base)
         with snapshot_cache.only_writer(_hash(final), self._say_waiting):
-            if testbed := self._restored(final):
+            if testbed := self._restore(final):
                 return testbed
-            testbed = self._restored(base) or self._booted(base)
+            testbed = self._restore(base) or self._boot_and_save(base)
             try:
                 self._prepare(testbed, final)
             except BaseException:
@@ -217,9 +217,9 @@ class _BringUp:
     def _say_waiting(self) -> None:
         self.say("waiting for another rocelab, which prepares such machines")
 
-    def _booted(self, keys: Sequence[str]) -> QemuTestbed:
+    def _boot_and_save(self, keys: Sequence[str]) -> QemuTestbed:
         with snapshot_cache.only_writer(_hash(keys), self._say_waiting):
-            if testbed := self._restored(keys):
+            if testbed := self._restore(keys):
                 return testbed
             testbed = self._boot()
             try:
@@ -230,7 +230,7 @@ class _BringUp:
                 raise
             return testbed
 
-    def _restored(self, keys: Sequence[str]) -> QemuTestbed | None:
+    def _restore(self, keys: Sequence[str]) -> QemuTestbed | None:
         """Return the testbed from these snapshots, None unless all are there and good."""
         found = [snapshot_cache.find(key) for key in keys]
         if None in found:
@@ -240,7 +240,7 @@ class _BringUp:
             node.name: str(one.path) for node, one in zip(self._machines, found, strict=True) if one
         }
         try:
-            testbed = self._started(self._from(paths), start.wait_for_load)
+            testbed = self._start(self._from(paths), start.wait_for_load)
         except TestbedError as error:
             self.say(f"not restored, but booted: {error.what} ({error.cause})")
             for key in keys:
@@ -263,7 +263,7 @@ class _BringUp:
             switch=replace(switch, snapshot=paths[switch.name]) if switch else None,
         )
 
-    def _started(self, spec: TestbedSpec, wait: Callable[[QemuTestbed], None]) -> QemuTestbed:
+    def _start(self, spec: TestbedSpec, wait: Callable[[QemuTestbed], None]) -> QemuTestbed:
         testbed = start.start(self.state, spec, lifeline=self.lifeline, patience=self.patience)
         try:
             wait(testbed)

@@ -23,7 +23,7 @@ _QUEUES = {TO_SERVER: "rx", TO_CLIENT: "tx"}
 
 
 @contextmanager
-def inserted(qmp: Path, netdev: str, link: FaultyLink, signal: Signal) -> Iterator[None]:
+def insert(qmp: Path, netdev: str, link: FaultyLink, signal: Signal) -> Iterator[None]:
     """Lead both directions of a card through `link` meanwhile. Raises TestbedError."""
     with ExitStack() as stack:
         # next to QEMU's own sockets: their path is short enough

@@ -261,9 +261,9 @@ def _links(
     if node.is_switch:
         for other in spec.nodes:
             data, peer = data_netdev(other), f"peer{other.index}"
-            yield from _inherited(data, ends[data])
+            yield from _descriptor_option(data, ends[data])
             yield from _card(data, port_mac(other), node.mtu)
-            yield from _inherited(peer, ends[peer])
+            yield from _descriptor_option(peer, ends[peer])
             yield from _card(peer, peer_port_mac(other))
         return
     if spec.lockstep:
@@ -273,9 +273,9 @@ def _links(
         yield from ("-netdev", f"stream,id=data,server=on,{address}")
         yield from _card("data", node.link.mac, node.mtu, _TIMED)
     else:
-        yield from _inherited("data", ends["data"])
+        yield from _descriptor_option("data", ends["data"])
         yield from _card("data", node.link.mac, node.mtu)
-    yield from _inherited("peer", ends["peer"])
+    yield from _descriptor_option("peer", ends["peer"])
     yield from _card("peer", node.peer_mac)
 
 
@@ -294,7 +294,7 @@ def _plugins_end(node: NodeSpec, state: Path) -> Path:
     return state / f"data{node.index}.sock"
 
 
-def _inherited(name: str, descriptor: int) -> tuple[str, str]:
+def _descriptor_option(name: str, descriptor: int) -> tuple[str, str]:
     """Return a netdev on one end of a socket pair.
 
     QEMU 7.2 makes it non-blocking, as it does not make the connections that it accepts: a machine

@@ -152,7 +152,7 @@ class QemuTestbed:
     def faulty(self, link: FaultyLink, signal: Signal) -> Iterator[None]:
         """Have faults happen on the data link, between the first node's capture and the second."""
         qmp = self.state.path / f"{self.spec.nodes[0].name}.qmp"
-        with filter_redirector.inserted(qmp, "data", link, signal):
+        with filter_redirector.insert(qmp, "data", link, signal):
             yield
 
     @contextmanager

@@ -106,7 +106,7 @@ def only_writer(key: str, waits: Callable[[], None]) -> AbstractContextManager[N
     Calls `waits` if another process holds it.
     """
     _make_folder()
-    return lock.held(folder() / f"{key}.lock", "", waits)
+    return lock.hold(folder() / f"{key}.lock", "", waits)
 
 
 def write(key: str, what: str, save: Callable[[IO[bytes]], None]) -> None:

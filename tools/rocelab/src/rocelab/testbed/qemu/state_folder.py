@@ -77,7 +77,7 @@ class State:
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the testbed's lock. Raises UsageError while another process holds it."""
-        return lock.held(self._use, f"testbed {self.name}")
+        return lock.hold(self._use, f"testbed {self.name}")
 
     @property
     def user(self) -> int | None:

@@ -60,7 +60,7 @@ def current(environment: Mapping[str, str] = os.environ) -> Allocation:
             cause="its time limit is nearly reached",
             action="Begin again in an allocation with a longer --time.",
         )
-    return Allocation(job, _expanded(found.nodes), found.left)
+    return Allocation(job, _expand(found.nodes), found.left)
 
 
 def check_running(job: str) -> None:
@@ -127,7 +127,7 @@ def _seconds(left: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def _expanded(listed: str) -> tuple[str, ...]:
+def _expand(listed: str) -> tuple[str, ...]:
     done = commands.ask(("scontrol", "show", "hostnames", listed))
     nodes = tuple(done.stdout.split())
     if done.returncode or not nodes or not all(map(_NODE.fullmatch, nodes)):

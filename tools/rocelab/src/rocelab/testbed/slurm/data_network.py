@@ -25,7 +25,7 @@ def find(nodes: Sequence[Node]) -> list[str]:
     one that they share. Raises UsageError if that leaves none or several, TestbedError.
     """
     listed = at_once(_interfaces, nodes)
-    networks = shared(listed)
+    networks = networks_of_all(listed)
     apart = [network for network in networks if not _carries_slurm(nodes, networks[network])]
     chosen = apart or list(networks)
     if len(chosen) != 1:
@@ -39,7 +39,7 @@ def find(nodes: Sequence[Node]) -> list[str]:
     return networks[chosen[0]]
 
 
-def shared(listed: Sequence[Interfaces]) -> Mapping[str, list[str]]:
+def networks_of_all(listed: Sequence[Interfaces]) -> Mapping[str, list[str]]:
     """Return the IPv4 networks in which every node has an address of its own, with the interfaces.
 
     `listed`: for each node, what rocelab.testbed.control_network.addresses returns.

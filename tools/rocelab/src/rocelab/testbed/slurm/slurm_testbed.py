@@ -74,7 +74,7 @@ def up(
             cause="each node of the plan runs on its own machine",
             action=f"Allocate more: `salloc --nodes={nodes}`.",
         )
-    hosts = _named(listed, job.nodes, nodes) if listed else ()
+    hosts = _hosts_of_job(listed, job.nodes, nodes) if listed else ()
     used = tuple(host.host for host in hosts) or job.nodes[:nodes]
     say(f"Slurm's job {job.job}: {' and '.join(used)}; time left: {job.left}")
     hosts = hosts or find_hosts(job, used)
@@ -112,7 +112,7 @@ def _short(name: str, number: int) -> str:
     return short if _NAME.fullmatch(short) else f"n{number}"
 
 
-def _named(listed: Sequence[Host], allocated: Sequence[str], nodes: int) -> tuple[Host, ...]:
+def _hosts_of_job(listed: Sequence[Host], allocated: Sequence[str], nodes: int) -> tuple[Host, ...]:
     """Return the first `nodes` of the allocated nodes that the inventory lists. Raises UsageError.
 
     `--nodes` of `rocelab study run` leaves some of the inventory's.

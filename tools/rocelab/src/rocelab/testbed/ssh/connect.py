@@ -151,7 +151,7 @@ def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_
     link = data_interface.parse(listing, host.netdev, host=host.name)
     target = replace(target, environment=site_environment.of(bare, host))
     node = node_at(link, target)
-    refused = "" if is_root else _refused(node, host)
+    refused = "" if is_root else _refusal(node, host)
     if refused and root_for:
         raise TestbedError(
             f"cannot become root on {host.name}, as needed for {root_for}",
@@ -162,7 +162,7 @@ def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_
     return node_at(link, replace(target, no_root=refused)) if refused else node
 
 
-def _refused(node: UserNode, host: Host) -> str:
+def _refusal(node: UserNode, host: Host) -> str:
     """Say why a user who is not root cannot become root; empty if they can."""
     if not host.root:
         return "the inventory says root = false"

@@ -161,7 +161,7 @@ class SshTestbed:
             "witness": self._witness,
             "one_clock": False,
             "mtu": min(node.link.mtu for node in self._nodes),
-            "transports": {key: _described(nodes) for key, nodes in self._others.items()},
+            "transports": {key: _node_facts(nodes) for key, nodes in self._others.items()},
         }
 
     def down(self) -> None:
@@ -265,7 +265,7 @@ def _ends(
     return ends, others
 
 
-def _described(nodes: Sequence[Endpoint]) -> dict[str, dict[str, Any]]:
+def _node_facts(nodes: Sequence[Endpoint]) -> dict[str, dict[str, Any]]:
     return {
         node.name: {
             "netdev": node.link.netdev,

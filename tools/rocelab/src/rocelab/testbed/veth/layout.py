@@ -97,7 +97,7 @@ class Layout:
 
     def make(self) -> list[Argv]:
         """Return the commands that make the layout. Of the machine, they change only the rules."""
-        commands = self._switched() if self.switches else self._pair()
+        commands = self._switch_commands() if self.switches else self._pair()
         for end in self.ends:
             commands += self._end(end)
         # add the new rule for `local` before deleting the old: without one nothing is received
@@ -134,7 +134,7 @@ class Layout:
             )
         ]
 
-    def _switched(self) -> list[Argv]:
+    def _switch_commands(self) -> list[Argv]:
         ports = [Port(_port(end), end.link(self.mtu).mac) for end in self.ends]
         commands: list[Argv] = [("ip", "netns", "add", SWITCH)]
         size = ("mtu", str(self.mtu))
