@@ -27,21 +27,21 @@ _MEANING = (
 
 def section(run: Run) -> Section | None:
     """Return the section; None when no cell used an adapter's counters."""
-    found = [item for item in run.series if _counter(item.metric)]
-    if not found:
+    counters = [item for item in run.series if _counter(item.metric)]
+    if not counters:
         return None
     return Section(
         "adapters",
         "What the adapters counted",
-        notes=(Note(f"{no_stages(item.transport for item in found)} {_MEANING}"),),
-        tables=(_sums(found), _counters(found)),
+        notes=(Note(f"{no_stages(item.transport for item in counters)} {_MEANING}"),),
+        tables=(_sums(counters), _counters(counters)),
     )
 
 
 def _counter(metric: str) -> str:
     """Return the name of an adapter's counter; empty for another metric."""
-    found = Counter.parse(metric, "adapter")
-    return found.counter if found else ""
+    parsed = Counter.parse(metric, "adapter")
+    return parsed.counter if parsed else ""
 
 
 def adapters_of(transports: Iterable[str]) -> list[str]:
@@ -61,13 +61,13 @@ def _sums(series: Sequence[Series]) -> Table:
     rows = []
     groups = group_by(series, lambda i: (i.benchmark, i.transport, i.size, i.node))
     for (benchmark, transport, size, node), some in groups.items():
-        said = adapter.moved({_counter(item.metric): round(item.spread.median) for item in some})
+        totals = adapter.moved({_counter(item.metric): round(item.spread.median) for item in some})
         rows.append(
             (
                 *(benchmark, transport, some[0].driver, units.size(size), node),
                 *(
                     units.ABSENT if count is None else units.grouped(count)
-                    for count in (said.sent, said.received, said.sent_bytes)
+                    for count in (totals.sent, totals.received, totals.sent_bytes)
                 ),
             )
         )

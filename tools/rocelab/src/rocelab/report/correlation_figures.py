@@ -60,10 +60,10 @@ _EMULATED = (
 
 def section(run: Run) -> Section:
     """Return the section: a figure per accelerator, quantity and kind."""
-    found = subjects(value for series in run.series for value in _values(series))
-    if not found:
+    correlated = subjects(value for series in run.series for value in _values(series))
+    if not correlated:
         return Section("correlation", _TITLE, notes=(Note(_ABSENT),))
-    groups = group_by(found, lambda one: (one.accelerator, one.quantity, one.kind))
+    groups = group_by(correlated, lambda one: (one.accelerator, one.quantity, one.kind))
     drivers = {
         (item.accelerator, item.benchmark, item.transport): item.driver
         for item in run.series
@@ -71,7 +71,7 @@ def section(run: Run) -> Section:
     }
     figures = tuple(_figure(members, drivers) for members in groups.values())
     closing = [Note(text) for text in _CONCLUSIONS]
-    if any(is_emulated(one.accelerator) for one in found):
+    if any(is_emulated(one.accelerator) for one in correlated):
         closing.append(Note(_EMULATED, "warning"))
     return Section(
         "correlation", _TITLE, notes=(Note(_MEANING),), figures=figures, closing=tuple(closing)
@@ -119,18 +119,18 @@ _Fitted = Sequence[tuple[Subject, list[Fit]]]
 
 
 def _interval_text(members: Sequence[Subject], fits: _Fitted) -> str:
-    said = []
+    sentences = []
     if not all(lines for _, lines in fits):
-        said.append(f"A fit needs {FEWEST_SIZES} sizes of one packet, or of several.")
+        sentences.append(f"A fit needs {FEWEST_SIZES} sizes of one packet, or of several.")
     estimates = [rest for one in members for rest in one.rest().values()]
     if any(rest.low is None for rest in estimates):
-        said.append(f"No intervals: they need at least {ENOUGH_REPETITIONS} repetitions.")
+        sentences.append(f"No intervals: they need at least {ENOUGH_REPETITIONS} repetitions.")
     else:
-        said.append(
+        sentences.append(
             f"Intervals in the tables: 95 %, from a bootstrap of {RESAMPLES} draws of whole "
             "repetitions; with few repetitions they are slightly too narrow."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _panel(one: Subject, lines: Sequence[Fit], factor: float, unit: str) -> Panel:

@@ -78,20 +78,20 @@ def _briefly(sentences: list[str]) -> tuple[str, ...]:
 
 
 def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
-    for found in transport_comparison.found(run, quantity.metric):
-        one, other = found[0].one, found[0].other
+    for comparisons in transport_comparison.found(run, quantity.metric):
+        one, other = comparisons[0].one, comparisons[0].other
         if accelerators.of(one.accelerator).times_follow_host:
             continue
         subject = f"{one.benchmark} ({wording.KINDS.get(one.kind, one.kind)})"
-        verdicts = group_by(found, lambda comparison: comparison.verdict)
+        verdicts = group_by(comparisons, lambda comparison: comparison.verdict)
         undecided = verdicts.pop("undecided", [])
-        intervals = wording.has_intervals([i for c in found for i in (c.one, c.other)])
+        intervals = wording.has_intervals([i for c in comparisons for i in (c.one, c.other)])
         if not verdicts:
             kind = "confidence intervals" if intervals else "repetitions"
             yield (
                 f"{subject}: no evidence of a difference between {one.transport} and "
                 f"{other.transport} in {quantity.name}: their {kind} overlap "
-                f"{_sizes(undecided, len(found))}."
+                f"{_sizes(undecided, len(comparisons))}."
             )
             continue
         clauses = []
@@ -99,11 +99,12 @@ def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
             ends = [members[0], members[-1]] if len(members) > 1 else members
             amounts = "; ".join(f"{units.size(c.one.size)}: {_amounts(c)}" for c in ends)
             clauses.append(
-                f"{verdict} than {other.transport}'s {_sizes(members, len(found))} ({amounts})"
+                f"{verdict} than {other.transport}'s "
+                f"{_sizes(members, len(comparisons))} ({amounts})"
             )
         text = f"{subject}: {one.transport}'s {quantity.name} was {' and '.join(clauses)}"
         if undecided:
-            text += f"; no evidence of a difference {_sizes(undecided, len(found))}"
+            text += f"; no evidence of a difference {_sizes(undecided, len(comparisons))}"
         basis = (
             "Confidence intervals of the medians do not overlap."
             if intervals
@@ -113,8 +114,8 @@ def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
         yield f"{text}. {basis}"
 
 
-def _sizes(found: Sequence[Comparison], total: int) -> str:
-    names = [units.size(comparison.one.size) for comparison in found]
+def _sizes(comparisons: Sequence[Comparison], total: int) -> str:
+    names = [units.size(comparison.one.size) for comparison in comparisons]
     if len(names) == total and total > 2:
         return f"at all {total} sizes, {names[0]} to {names[-1]}"
     if len(names) > 4:
@@ -144,12 +145,12 @@ def _encapsulation(run: Run) -> Iterator[str]:
     figure = stage_costs.figure_of(i for i in run.series if i.size != units.ALL_SIZES)
     packet = "a typical packet" if figure == metrics.TYPICAL else "a packet"
     for whole, verb in (("encapsulation", "sent"), ("decapsulation", "received")):
-        found = (
+        means = (
             i
             for i in run.by_size(metrics.Capsule(whole, figure).name)
             if not stage_costs.is_acknowledgement(i.kind)
         )
-        for series in _leading(found):
+        for series in _leading(means):
             same = next(iter(group_by(_of_messages(run, series), lambda i: i.node).values()))
             first, last = min(same, key=lambda i: i.size), max(same, key=lambda i: i.size)
             if first is last or transport_comparison.compare(last.spread, first.spread) != "higher":
@@ -180,14 +181,14 @@ def _of_messages(run: Run, series: Sequence[Series]) -> list[Series]:
 
 def _largest_stage(run: Run) -> Iterator[str]:
     """Name the largest stage, on real processors only: emulated costs give no ranking."""
-    found = (
+    stages = (
         item
         for item in run.series
         if metrics.Stage.parse(item.metric)
         and not stage_costs.is_acknowledgement(item.kind)
         and not is_emulated(item.accelerator)
     )
-    for each in _leading(found):
+    for each in _leading(stages):
         series = _of_messages(run, each)
         subject = f"{series[0].benchmark} over {series[0].transport}"
         clauses = []
@@ -207,14 +208,14 @@ def _largest_stage(run: Run) -> Iterator[str]:
 
 
 def _coverage(run: Run) -> Iterator[str]:
-    found = [
+    shares = [
         i
         for i in run.series
         if metrics.Coverage.parse(i.metric)
         # what includes a wait is no headline where the clock counts instructions
         and not accelerators.of(i.accelerator).counts_instructions
     ]
-    for series in _leading(found):
+    for series in _leading(shares):
         means = {(i.metric, i.size): i.spread.mean for i in series}
         accelerator = series[0].accelerator
         size = max(i.size for i in series)

@@ -37,15 +37,15 @@ def section(run: Run) -> Section:
     if not run.of(_HEADER):
         note = "This run has no header bytes: no data frame was counted in a capture."
         return Section("headers", _TITLE, notes=(Note(note),))
-    found = list(frames(run))
-    if not found:
+    measured = list(frames(run))
+    if not measured:
         note = f"Efficiency is not shown: the results have no {_PAYLOAD}, the message bytes."
         return Section("headers", _TITLE, notes=(Note(note, "warning"),))
     text = (
         "Every frame carries headers as well as the message; the smaller the message, the larger "
         "their share. These are byte counts, which emulation does not change."
     )
-    groups = group_by(found, lambda frame: frame.series.accelerator)
+    groups = group_by(measured, lambda frame: frame.series.accelerator)
     return Section(
         "headers",
         _TITLE,
@@ -78,10 +78,10 @@ def frames(run: Run) -> Iterator[Frame]:
                 yield Frame(header, header.spread.median, statistics.median(messages))
 
 
-def _figure(accelerator: str, found: Sequence[Frame]) -> Figure:
-    order = list(dict.fromkeys(frame.series.benchmark for frame in found))
+def _figure(accelerator: str, measured: Sequence[Frame]) -> Figure:
+    order = list(dict.fromkeys(frame.series.benchmark for frame in measured))
     panels = sorted(
-        group_by(found, lambda f: (f.series.benchmark, f.series.transport)).items(),
+        group_by(measured, lambda f: (f.series.benchmark, f.series.transport)).items(),
         key=lambda entry: (order.index(entry[0][0]), series_order.transport_rank(entry[0][1])),
     )
     rows = tuple(
@@ -97,7 +97,7 @@ def _figure(accelerator: str, found: Sequence[Frame]) -> Figure:
         for _, members in panels
         for frame in members
     )
-    series = [frame.series for frame in found]
+    series = [frame.series for frame in measured]
     return Figure(
         slug=series_order.slug("wire", accelerator),
         title="Headers and message in the bytes of data frames",

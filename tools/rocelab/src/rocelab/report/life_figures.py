@@ -27,10 +27,10 @@ _RECEIPT = tuple(name for name in stage_table.IN_TIME["rx"] if name not in stage
 
 def section(run: Run) -> Section:
     """Return the section: a figure per benchmark and transport with joined packets."""
-    found = lives_by_size.subjects(run)
+    lives = lives_by_size.subjects(run)
     shares = _shares(run)
     tables = (shares,) if shares else ()
-    if not found:
+    if not lives:
         text = _ABSENT
         if shares:
             text = (
@@ -47,7 +47,7 @@ def section(run: Run) -> Section:
         "life",
         _TITLE,
         notes=(Note(text),),
-        figures=tuple(_figure(subject) for subject in found),
+        figures=tuple(_figure(subject) for subject in lives),
         tables=tables,
     )
 
@@ -95,12 +95,12 @@ def _figure(subject: Subject) -> Figure:
     )
 
 
-def _spread(found: Sequence[LifeOfSize]) -> list[LifeOfSize]:
+def _spread(lives: Sequence[LifeOfSize]) -> list[LifeOfSize]:
     """The sizes to draw, including the first and the last."""
-    if len(found) <= _MAX_FIGURES:
-        return list(found)
-    step = (len(found) - 1) / (_MAX_FIGURES - 1)
-    return [found[round(step * position)] for position in range(_MAX_FIGURES)]
+    if len(lives) <= _MAX_FIGURES:
+        return list(lives)
+    step = (len(lives) - 1) / (_MAX_FIGURES - 1)
+    return [lives[round(step * position)] for position in range(_MAX_FIGURES)]
 
 
 def _lanes(life: Life) -> tuple[str, str, str]:
@@ -210,8 +210,8 @@ def _close_up(one: LifeOfSize, stages: Sequence[str], accelerator: str) -> Panel
         columns=[("sum", [units.number(sums[place] / factor) for place in PLACES])],
     )
     title = f"The stages, {units.size(one.size)}"
-    said = "; ".join(f"{rows[place]} {units.number(sums[place] / factor)}" for place in PLACES)
-    return Panel(title, chart, f"{title}, {unit}: {said}.")
+    places = "; ".join(f"{rows[place]} {units.number(sums[place] / factor)}" for place in PLACES)
+    return Panel(title, chart, f"{title}, {unit}: {places}.")
 
 
 _SPANS = (
@@ -273,12 +273,12 @@ def _measured_spans(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
 
 def _shares(run: Run) -> Table | None:
     """How many frames have their records: the basis of all figures of this section."""
-    found = group_by(
+    by_benchmark = group_by(
         (item for item in run.series if metrics.Joined.parse(item.metric)),
         lambda i: (i.accelerator, i.benchmark, i.transport),
     )
     rows = []
-    for (_, benchmark, transport), series in found.items():
+    for (_, benchmark, transport), series in by_benchmark.items():
         total: dict[metrics.Joined, int] = {}
         for item in series:
             if counted := metrics.Joined.parse(item.metric):

@@ -85,22 +85,22 @@ def section(run: Run) -> Section:
         if cell.content is None:
             rows.append((cell.name, units.ABSENT, "missing", *[units.ABSENT] * 6))
             continue
-        found = evidence(cell.content)
+        proven = evidence(cell.content)
         rows.append(
             (
                 cell.name,
                 cell.content.text("transport", units.ABSENT),
-                found.verdict,
-                f"{found.passed} of {found.checks}",
+                proven.verdict,
+                f"{proven.passed} of {proven.checks}",
                 *(
                     units.grouped(count) if count is not None else units.ABSENT
                     for count in (
-                        found.sent, found.received, found.roce_v1, found.roce_v2, found.tcp,
+                        proven.sent, proven.received, proven.roce_v1, proven.roce_v2, proven.tcp,
                     )
                 ),
             )
         )  # fmt: skip
-        failures += [(cell.name, text) for text in found.failed]
+        failures += [(cell.name, text) for text in proven.failed]
     counts = Table(
         "Per cell, summed over its sizes: packets by the driver's counters at both nodes"
         + ("" if uncaptured else f", frames in the capture taken {where}"),
@@ -177,15 +177,16 @@ def _cut(run: Run) -> Iterator[Note]:
 
 def _bound_notes(run: Run) -> Iterator[Note]:
     """Say how many frames were counted beyond the bound of a capture's file."""
-    found = [
+    not_kept = [
         step.object("capture").integer("not_kept") or 0
         for cell in run.cells
         if cell.content
         for step in cell.content.objects("steps")
     ]
-    if beyond := sum(max(0, count) for count in found):
+    steps = sum(count > 0 for count in not_kept)
+    if beyond := sum(max(0, count) for count in not_kept):
         yield Note(
-            f"Captures of {units.plural(sum(count > 0 for count in found), 'step')} are bounded: "
+            f"Captures of {units.plural(steps, 'step')} are bounded: "
             f"{units.grouped(beyond)} later frames were counted where they were captured, and are "
             "not in wire.pcap."
         )
@@ -193,11 +194,11 @@ def _bound_notes(run: Run) -> Iterator[Note]:
 
 def _lost(run: Run) -> Iterator[Note]:
     """Say in which cells the capture could not keep up."""
-    found: Counter[str] = Counter()
+    by_cell: Counter[str] = Counter()
     for cell in run.cells:
         steps = cell.content.objects("steps") if cell.content else ()
-        found[cell.name] = sum(step.object("capture").integer("lost") or 0 for step in steps)
-    if some := {name: lost for name, lost in found.items() if lost > 0}:
+        by_cell[cell.name] = sum(step.object("capture").integer("lost") or 0 for step in steps)
+    if some := {name: lost for name, lost in by_cell.items() if lost > 0}:
         listed = units.listing([f"{name}: {lost}" for name, lost in some.items()])
         yield Note(
             f"The capture lost frames, because they came faster than they were written ({listed}). "

@@ -76,14 +76,14 @@ def _seconds_per_repetition(run: Run) -> float | None:
 
 def _ranks(run: Run) -> dict[str, Ranks]:
     """Return the ranks of each MPI benchmark, by tool and title; omit one with different ones."""
-    found: dict[str, set[Ranks]] = {}
+    by_test: dict[str, set[Ranks]] = {}
     for item in run.meta.object("plan").objects("benchmark"):
         test = f"{item.text('tool')} {title(item.text('test'), item.text('label'))}"
         mpi = item.object("mpi")
         together, per_node = mpi.integer("ranks"), mpi.integer("ranks_per_node")
         if together is not None and per_node is not None:
-            found.setdefault(test, set()).add(Ranks(together, per_node))
-    return {test: ranks.pop() for test, ranks in found.items() if len(ranks) == 1}
+            by_test.setdefault(test, set()).add(Ranks(together, per_node))
+    return {test: ranks.pop() for test, ranks in by_test.items() if len(ranks) == 1}
 
 
 def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:
@@ -108,8 +108,8 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
     study = of(run)
     if study is None:
         return None
-    found = answered(study, run, beside)
-    figures, note = _beside(study, run, found)
+    answers = answered(study, run, beside)
+    figures, note = _beside(study, run, answers)
     return Section(
         ANCHOR,
         f"Claims of {study.name}",
@@ -122,7 +122,7 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
             ),
             *([] if beside is None else _two(run, beside)),
         ),
-        tables=(_table(found),),
+        tables=(_table(answers),),
         figures=figures,
         closing=(Note(note),) if note else (),
     )
@@ -146,18 +146,18 @@ def _said(run: Run) -> str:
     return "back to back" if between == 0 else f"through {between}"
 
 
-def _table(found: Sequence[Answer], caption: str = "Claims") -> Table:
+def _table(answers: Sequence[Answer], caption: str = "Claims") -> Table:
     return Table(
         caption,
         (Column("claim"), Column("here"), Column("because")),
         tuple(
             (words.quotation(answer.claim), answer.verdict, answer.because.removeprefix("because "))
-            for answer in found
+            for answer in answers
         ),
     )
 
 
-def _beside(study: Study, run: Run, found: Sequence[Answer]) -> tuple[tuple[Figure, ...], str]:
+def _beside(study: Study, run: Run, answers: Sequence[Answer]) -> tuple[tuple[Figure, ...], str]:
     """Draw published figures next to measured ones, or give the reason why not."""
     published = [figure for figure in study.figures if figure.drawn]
     if not published:
@@ -176,14 +176,14 @@ def _beside(study: Study, run: Run, found: Sequence[Answer]) -> tuple[tuple[Figu
     figures = tuple(
         figure
         for group in groups.values()
-        if (figure := _figure(study, group, run.series, found)) is not None
+        if (figure := _figure(study, group, run.series, answers)) is not None
     )
     missing = "" if figures else "The study has no figure for any benchmark of the run."
     return figures, missing
 
 
 def _figure(
-    study: Study, group: Sequence[Published], series: Sequence[Series], found: Sequence[Answer]
+    study: Study, group: Sequence[Published], series: Sequence[Series], answers: Sequence[Answer]
 ) -> Figure | None:
     """Draw one quantity: each system as published, each transport as measured."""
     first = group[0]
@@ -230,7 +230,7 @@ def _figure(
         columns=[(first.unit, [text for _, _, _, text, _ in rows])],
     )
     curves = study_curves.panel(group, used, factor=factor, averaging=study.averaging)
-    judged = study_curves.claims_on(first, found)
+    judged = study_curves.claims_on(first, answers)
     return Figure(
         slug=series_order.slug(
             *(ANCHOR, study.name, first.tool, first.test, first.metric),

@@ -39,7 +39,7 @@ class Label:
 
 def lines(
     xs: Sequence[float],
-    found: Sequence[Line],
+    series: Sequence[Line],
     *,
     x_title: str,
     y_title: str,
@@ -51,17 +51,17 @@ def lines(
 
     Where there is one value less than `xs`, values are those of the intervals between them.
     """
-    found = [
+    series = [
         replace(line, values=[*line.values, line.values[-1]])
         if len(line.values) < len(xs)
         else line
-        for line in found
+        for line in series
     ]
     frame = pl.DataFrame(
         {
-            "x": [float(x) for _ in found for x in xs],
-            "y": [float(value) for line in found for value in line.values],
-            "series": [line.name for line in found for _ in xs],
+            "x": [float(x) for _ in series for x in xs],
+            "y": [float(value) for line in series for value in line.values],
+            "series": [line.name for line in series for _ in xs],
         }
     )
     scale = (
@@ -75,7 +75,7 @@ def lines(
         .encode(
             x=alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6, grid=True)),
             y=alt.Y("y:Q", title=y_title, scale=alt.Scale(domainMin=0), axis=_axis()),
-            color=_colour([(line.name, line.colour) for line in found]),
+            color=_colour([(line.name, line.colour) for line in series]),
         )
     )
     return charts.layered(drawn, width=WIDTH, height=HEIGHT)

@@ -31,17 +31,17 @@ def parse(listing: str) -> tuple[Gid, ...]:
     addresses: dict[int, IPv6Address] = {}
     types: dict[int, str] = {}
     for line in listing.splitlines():
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             continue
-        index = int(found["index"])
-        if found["table"] == "gids":
+        index = int(match["index"])
+        if match["table"] == "gids":
             try:
-                addresses[index] = IPv6Address(found["value"].strip())
+                addresses[index] = IPv6Address(match["value"].strip())
             except AddressValueError:
                 continue
         else:
-            types[index] = found["value"].strip()
+            types[index] = match["value"].strip()
     return tuple(
         Gid(index, address, types[index])
         for index, address in sorted(addresses.items())

@@ -63,20 +63,20 @@ class Sysfs:
         layers: dict[tuple[str, int], str] = {}
         netdevs: dict[tuple[str, int], frozenset[str]] = {}
         for line in listing.splitlines():
-            found = _SYSFS_LINE.fullmatch(line)
-            if found is None:
+            match = _SYSFS_LINE.fullmatch(line)
+            if match is None:
                 continue
-            if found["of"] == "parent":
-                soft.add(found["device"])
-            elif found["value"] == _RNIC:
-                iwarp.add(found["device"])
-            if found["of"]:
+            if match["of"] == "parent":
+                soft.add(match["device"])
+            elif match["value"] == _RNIC:
+                iwarp.add(match["device"])
+            if match["of"]:
                 continue
-            key = found["device"], int(found["port"])
-            if found["what"] == "link_layer":
-                layers[key] = found["value"]
+            key = match["device"], int(match["port"])
+            if match["what"] == "link_layer":
+                layers[key] = match["value"]
             else:
-                netdevs[key] = netdevs.get(key, frozenset()) | {found["value"]}
+                netdevs[key] = netdevs.get(key, frozenset()) | {match["value"]}
         layers |= {key: IWARP for key in layers if key[0] in iwarp}
         return cls(frozenset(soft), layers, netdevs)
 
@@ -89,15 +89,15 @@ def on_interfaces(listing: str) -> dict[tuple[str, int], str]:
     links = json.loads(listing)
     if not isinstance(links, list):
         raise ValueError("not a list")
-    found: dict[tuple[str, int], str] = {}
+    interfaces: dict[tuple[str, int], str] = {}
     for link in links:
         if not isinstance(link, dict):
             continue
         name, port = link.get("ifname"), link.get("port")
         # goes into paths and command lines: accept only valid device names
         if isinstance(name, str) and _DEVICE.fullmatch(name) and isinstance(port, int):
-            found[name, port] = str(link.get("netdev", ""))
-    return found
+            interfaces[name, port] = str(link.get("netdev", ""))
+    return interfaces
 
 
 @dataclass(frozen=True)

@@ -56,19 +56,19 @@ def _start(server: Server, fault: FaultPlan, requests: int, stack: ExitStack) ->
 
 
 def _finish(server: Server, fault: FaultPlan, process: Process) -> None:
-    said = ""
+    answer = ""
     with ExitStack() as ignored:
         ignored.callback(process.kill)
         try:
-            said = process.wait_for_line(_SAYS, timeout=fault.duration_us / 1e6 + _END_SECONDS)
+            answer = process.wait_for_line(_SAYS, timeout=fault.duration_us / 1e6 + _END_SECONDS)
         except TestbedError as error:
-            said = error.what
-    if said != f"{_SAYS}done":
+            answer = error.what
+    if answer != f"{_SAYS}done":
         raise CellError(
             f"{server.program} on {server.node.name} did not get fault {fault.name}",
             cause=f"it had ended {fault.at_us} µs after the client's first request"
-            if said == f"{_SAYS}none"
-            else said,
+            if answer == f"{_SAYS}none"
+            else answer,
             action="Choose an earlier at_us, or more iterations.",
         )
 

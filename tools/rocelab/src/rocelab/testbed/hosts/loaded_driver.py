@@ -70,8 +70,8 @@ def read(node: Node) -> LoadedDriver | None:
 
 def source_of(node: Node, module: str) -> str:
     """Return the srcversion of a module's file, or of the one that modprobe takes for a name."""
-    found = node.run(["env", SBIN, "modinfo", "-F", "srcversion", module], check=False)
-    return found.stdout.strip()
+    done = node.run(["env", SBIN, "modinfo", "-F", "srcversion", module], check=False)
+    return done.stdout.strip()
 
 
 def borrowed(node: Node) -> LoadedDriver:
@@ -105,19 +105,19 @@ def _users(node: Node, devices: Sequence[Device]) -> str:
 
 def users(node: Node, devices: set[str]) -> str:
     """Name the programs that have the devices open; empty if there are none."""
-    found: dict[str, None] = {}
+    programs: dict[str, None] = {}
     # a program has a context from when it opens a device
     for kind in ("qp", "cm_id", "ctx"):
-        said = node.root.run(["rdma", "-j", "resource", "show", kind], check=False).stdout
-        found |= dict.fromkeys(owners(said, devices))
-    named = list(found)[:_MAX_NAMED]
-    return ", ".join(named + ["…"] * (len(found) > len(named)))
+        listing = node.root.run(["rdma", "-j", "resource", "show", kind], check=False).stdout
+        programs |= dict.fromkeys(owners(listing, devices))
+    named = list(programs)[:_MAX_NAMED]
+    return ", ".join(named + ["…"] * (len(programs) > len(named)))
 
 
-def owners(said: str, devices: set[str]) -> Iterator[str]:
+def owners(listing: str, devices: set[str]) -> Iterator[str]:
     """Yield who owns what is in a listing of `rdma -j resource show`."""
     try:
-        listed = json.loads(said or "[]")
+        listed = json.loads(listing or "[]")
     except ValueError:
         listed = None
     if not isinstance(listed, list):

@@ -129,11 +129,11 @@ class CommandProcess:
             self._lines.clear()
             return printed
 
-    def _wait_for(self, found: Callable[[], _T | None], what: str, timeout: float) -> _T:
-        """Wait until `found` finds something in what was printed."""
+    def _wait_for(self, find: Callable[[], _T | None], what: str, timeout: float) -> _T:
+        """Wait until `find` finds something in what was printed."""
         timeout *= self._node.patience
         limit = awake.slices(timeout)
-        while (done := found()) is None:
+        while (done := find()) is None:
             if not self._open:
                 raise TestbedError(
                     f"{self._describe()} ended before it printed {what}", cause=self._tail()

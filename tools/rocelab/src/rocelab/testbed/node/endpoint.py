@@ -69,9 +69,9 @@ def machine_of(node: Node) -> Node:
 
 def machines(nodes: Iterable[Node]) -> list[Node]:
     """Return the machines of these nodes without duplicates, in the order of the nodes."""
-    found: list[Node] = []
+    distinct: list[Node] = []
     for node in nodes:
         machine = machine_of(node)
-        if not any(machine is other for other in found):
-            found.append(machine)
-    return found
+        if not any(machine is other for other in distinct):
+            distinct.append(machine)
+    return distinct

@@ -51,15 +51,15 @@ def complaints(lines: Iterable[str]) -> list[str]:
 
     A call trace comes with its functions.
     """
-    found, during, in_trace = [], "", False
+    reported, during, in_trace = [], "", False
     for text in lines:
-        said = _TIME.sub("", text)
+        message = _TIME.sub("", text)
         if _MARK in text:
             during = f" ({text.partition(_MARK)[2].strip()})"
         elif is_upset(text):
             in_trace = _TRACE in text
-            found.append(f"{said}{'' if in_trace else during}")
-        elif in_trace and _FRAME.match(said):
-            found.append(said)
+            reported.append(f"{message}{'' if in_trace else during}")
+        elif in_trace and _FRAME.match(message):
+            reported.append(message)
         in_trace = in_trace and not any(end in text for end in _TRACE_ENDS)
-    return found
+    return reported

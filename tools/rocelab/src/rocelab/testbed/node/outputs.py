@@ -21,11 +21,11 @@ def outputs(node: Node, commands: Sequence[Sequence[str]], *, timeout: float = 6
     mark = f"rocelab-{secrets.token_hex(8)}"
     script = "".join(f"{shlex.join(argv)} </dev/null\necho; echo {mark}\n" for argv in commands)
     done = node.run(("sh", "-c", script), timeout=timeout, check=False)
-    *said, _rest = done.stdout.split(f"\n{mark}\n")
-    if len(said) != len(commands):
+    *texts, _rest = done.stdout.split(f"\n{mark}\n")
+    if len(texts) != len(commands):
         raise TestbedError(
-            f"{node.name} answered {len(said)} of {len(commands)} commands",
+            f"{node.name} answered {len(texts)} of {len(commands)} commands",
             cause=done.stderr.strip()[-500:] or "its shell ended early",
             action=f"Log in with `rocelab ssh {node.name}` and see what it is doing.",
         )
-    return said
+    return texts

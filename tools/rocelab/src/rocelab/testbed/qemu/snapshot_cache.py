@@ -64,23 +64,23 @@ def find(key: str) -> Snapshot | None:
     """
     path = folder() / f"{key}{_SUFFIX}"
     try:
-        found = _read(path)
+        snapshot = _read(path)
     except (OSError, ValueError):
         with suppress(OSError):
             path.unlink(missing_ok=True)
         return None
     with suppress(OSError):
         os.utime(path)
-    return found
+    return snapshot
 
 
 def entries() -> list[Snapshot]:
     """Return all snapshots, the one that was used last first."""
-    found = []
+    snapshots = []
     for path in folder().glob(f"*{_SUFFIX}"):
         with suppress(OSError, ValueError):
-            found.append(_read(path))
-    return sorted(found, key=lambda each: each.used, reverse=True)
+            snapshots.append(_read(path))
+    return sorted(snapshots, key=lambda each: each.used, reverse=True)
 
 
 def clear() -> tuple[int, int]:
@@ -139,8 +139,8 @@ DECOMPRESS = ("setpriv", "--pdeathsig", "KILL", "--", "zstd", "-q", "-d", "-c")
 def _read(path: Path) -> Snapshot:
     """Read a snapshot's head. Raises OSError, ValueError."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        entry = os.fstat(file.fileno())
+        if not stat.S_ISREG(entry.st_mode) or entry.st_uid != os.getuid() or entry.st_mode & 0o022:
             raise ValueError("it may be another user's")
         magic, length = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         if magic != _MAGIC or length > _MAX_HEAD:
@@ -149,14 +149,14 @@ def _read(path: Path) -> Snapshot:
     key = path.name.removesuffix(_SUFFIX)
     if not isinstance(head, dict) or (head.get("schema"), head.get("key")) != (_SCHEMA, key):
         raise ValueError("it is of another version, or of another machine")
-    return Snapshot(path, key, str(head.get("what")), found.st_size, found.st_mtime)
+    return Snapshot(path, key, str(head.get("what")), entry.st_size, entry.st_mtime)
 
 
 def _make_folder() -> None:
     """Make the folder if it is missing. Raises MissingError if it is not private."""
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder().lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    entry = folder().lstat()
+    if not stat.S_ISDIR(entry.st_mode) or entry.st_uid != os.getuid() or entry.st_mode & 0o077:
         raise MissingError(
             f"{folder()} is not a private folder of yours",
             cause="another user made it, or its permissions were changed",
@@ -170,11 +170,11 @@ def _make_room() -> None:
         with suppress(OSError):
             if time.time() - part.lstat().st_mtime > _STALE_SECONDS:
                 part.unlink()
-    found = entries()
+    snapshots = entries()
     disk = os.statvfs(folder())
-    used = sum(each.size for each in found)
+    used = sum(each.size for each in snapshots)
     limit = min(MAX_BYTES, int(_MAX_DISK_SHARE * (disk.f_bavail * disk.f_frsize + used)))
-    for oldest in reversed(found):
+    for oldest in reversed(snapshots):
         if used <= limit:
             break
         used -= oldest.size

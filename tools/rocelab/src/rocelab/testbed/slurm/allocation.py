@@ -51,16 +51,16 @@ def current(environment: Mapping[str, str] = os.environ) -> Allocation:
             cause="SLURM_JOB_ID is not set, as it is in salloc and sbatch",
             action="Put `salloc --nodes=2 --exclusive` before the command, or add --submit to it.",
         )
-    found = _look(job)
-    if found.ended:
-        raise found.ended
-    if (seconds := _seconds(found.left)) is not None and seconds <= _MIN_SECONDS:
+    job_state = _look(job)
+    if job_state.ended:
+        raise job_state.ended
+    if (seconds := _seconds(job_state.left)) is not None and seconds <= _MIN_SECONDS:
         raise TestbedError(
             f"Slurm's job {job} has only {seconds} s left",
             cause="its time limit is nearly reached",
             action="Begin again in an allocation with a longer --time.",
         )
-    return Allocation(job, _expand(found.nodes), found.left)
+    return Allocation(job, _expand(job_state.nodes), job_state.left)
 
 
 def check_running(job: str) -> None:
@@ -120,10 +120,10 @@ def _look(job: str) -> _Job:
 
 def _seconds(left: str) -> int | None:
     """Parse `[[days-]hours:]minutes:seconds`; None if there is no limit."""
-    found = _LEFT.fullmatch(left)
-    if found is None:
+    match = _LEFT.fullmatch(left)
+    if match is None:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 

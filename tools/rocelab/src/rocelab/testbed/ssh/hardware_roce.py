@@ -59,8 +59,8 @@ class Function:
 
 def functions(listing: str) -> tuple[Function, ...]:
     """Parse the output of `FUNCTIONS`; skip other lines."""
-    found = (_FUNCTION.fullmatch(line) for line in listing.splitlines())
-    return tuple(Function(**match.groupdict()) for match in found if match)
+    matches = (_FUNCTION.fullmatch(line) for line in listing.splitlines())
+    return tuple(Function(**match.groupdict()) for match in matches if match)
 
 
 def is_switched_off(parameter: str) -> bool:
@@ -81,8 +81,8 @@ def is_switched_off(parameter: str) -> bool:
 def refuse(node: Node) -> None:
     """Raise TestbedError when rxe on the node's data interface would receive nothing."""
     netdev = node.link.netdev
-    found = functions(node.run((*FUNCTIONS, netdev), check=False).stdout)
-    taking = [each for each in found if each.driver == _TAKES_PORT_4791]
+    listed = functions(node.run((*FUNCTIONS, netdev), check=False).stdout)
+    taking = [each for each in listed if each.driver == _TAKES_PORT_4791]
     if not taking or not _has_gids(node):
         return
     reload = [f"devlink dev reload {each.handle}" for each in taking]
