@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static void quoted(FILE *out, const char *s)
+static void print_quoted(FILE *out, const char *s)
 {
 	fputc('"', out);
 	for (; *s; s++) {
@@ -26,7 +26,7 @@ static void begin(struct json *j, const char *key)
 		fputc(',', j->out);
 	j->comma = true;
 	if (key) {
-		quoted(j->out, key);
+		print_quoted(j->out, key);
 		fputc(':', j->out);
 	}
 }
@@ -68,7 +68,7 @@ void json_string(struct json *j, const char *key, const char *value)
 {
 	begin(j, key);
 	if (value)
-		quoted(j->out, value);
+		print_quoted(j->out, value);
 	else
 		fputs("null", j->out);
 }

@@ -86,7 +86,7 @@ static int forget(struct probes *p)
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot begin again: %s", strerror(-err)) : 0;
 }
 
-static bool wanted(const struct bpf_program *program, const void *context)
+static bool is_wanted(const struct bpf_program *program, const void *context)
 {
 	const struct probes *p = context;
 
@@ -102,7 +102,7 @@ int probes_begin(struct probes *p, const struct config *config, struct report *r
 	report->has_stacks = config->stacks;
 	status = status ?: targets_find(p->skel, config, &report->session.driver, command);
 	status = status ?: stacks_prepare(&p->stacks, p->skel, config->stacks);
-	status = status ?: session_attach(&report->session, p->skel->obj, wanted, p);
+	status = status ?: session_attach(&report->session, p->skel->obj, is_wanted, p);
 	if (!status && config->stacks)
 		status = stacks_begin(&p->stacks, p->sampler.cpu, p->sampler.ncpus);
 	status = status ?: begin(p);

@@ -131,7 +131,7 @@ int probes_load(struct probes *p, const struct config *config, struct session *s
 	return qp_owner_calibrate(p->skel->maps.owned_qps, &p->owner, qp, false);
 }
 
-static bool wanted(const struct bpf_program *program, const void *context)
+static bool is_wanted(const struct bpf_program *program, const void *context)
 {
 	const struct config *config = context;
 
@@ -164,7 +164,7 @@ int probes_attach(struct probes *p, const struct config *config, struct session 
 	int status = forget(p);
 
 	status = status ?: find_device(p->skel, config);
-	status = status ?: session_attach(session, p->skel->obj, wanted, config);
+	status = status ?: session_attach(session, p->skel->obj, is_wanted, config);
 	status = status ?: qp_owner_add(&p->owner, p->skel->obj);
 	if (status)
 		session_detach(session);

@@ -106,7 +106,7 @@ static int size_maps(struct rxestat_bpf *skel)
 	return err ?: bpf_map__set_max_entries(skel->maps.xmit_cells, 2 * slots);
 }
 
-static bool wanted(const struct bpf_program *program, const void *context)
+static bool is_wanted(const struct bpf_program *program, const void *context)
 {
 	const struct config *config = context;
 
@@ -282,7 +282,7 @@ int probes_begin(struct probes *p, const struct config *config, struct report *r
 		status = msg_error(EXIT_MISSING, "the stock driver is loaded",
 				   "load the instrumented driver: make module",
 				   "only the instrumented driver can choose packets");
-	status = status ?: session_attach(session, p->skel->obj, wanted, config);
+	status = status ?: session_attach(session, p->skel->obj, is_wanted, config);
 	status = status ?: qp_owner_add(&p->owner, p->skel->obj);
 	if (status)
 		probes_end(p, report);

@@ -119,7 +119,7 @@ static void name_process(struct look *look, struct qp_row *row)
 	look->list->hidden += look->here == -EACCES || look->here == -EPERM;
 }
 
-static void listed(void *context, const struct rdma_qp *qp)
+static void add_listed(void *context, const struct rdma_qp *qp)
 {
 	struct look *look = context;
 	struct qp_key key = {.dev = look->dev->index, .qpn = qp->qpn};
@@ -158,7 +158,7 @@ static int list_all(struct look *look)
 			continue;
 		look->dev = &devs[i];
 		/* a device may go between the two dumps */
-		rdma_qp_list(devs[i].index, listed, look);
+		rdma_qp_list(devs[i].index, add_listed, look);
 	}
 	return n < 0 ? n : look->err;
 }

@@ -186,8 +186,8 @@ static int compare(const void *left, const void *right)
 	return a->key.qpn < b->key.qpn ? -1 : a->key.qpn > b->key.qpn;
 }
 
-static const struct qp_row **sorted(const struct qp_row **rows, size_t n,
-				    const struct selection *selection)
+static const struct qp_row **sort_rows(const struct qp_row **rows, size_t n,
+				       const struct selection *selection)
 {
 	sorted_by = selection;
 	if (rows)
@@ -208,7 +208,7 @@ const struct qp_row **select_rows(const struct qp_list *list, const struct selec
 		    row_passes(row, selection->filter))
 			rows[(*n)++] = row;
 	}
-	return sorted(rows, *n, selection);
+	return sort_rows(rows, *n, selection);
 }
 
 const struct qp_row **select_groups(const struct qp_groups *groups,
@@ -221,7 +221,7 @@ const struct qp_row **select_groups(const struct qp_groups *groups,
 		if (selection->idle || groups->at[i].counted)
 			rows[(*n)++] = &groups->at[i];
 	}
-	return sorted(rows, *n, selection);
+	return sort_rows(rows, *n, selection);
 }
 
 static void put_qpn(char *into, const struct qp_row *r)
