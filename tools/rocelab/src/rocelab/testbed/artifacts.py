@@ -26,13 +26,36 @@ _RECIPE = Path("tools/node/build.py")
 """A file by which the folder of the sources is known."""
 
 
+_PACKAGE_ROOT = Path("tools/rocelab/src/rocelab/testbed")
+"""Where this module's folder is in a checkout."""
+
+
 def _checkout() -> Path | None:
-    # an editable install is inside the checkout; an installed wheel runs from within a checkout
-    for start in (Path(__file__).resolve(), Path.cwd() / "x"):
-        for folder in start.parents:
-            if (folder / _RECIPE).exists():
-                return folder
-    return None
+    """Return the checkout that this package runs from, as an editable install does.
+
+    Nothing is searched for: a parent of the current folder may be another user's, and make runs
+    what is in the sources.
+    """
+    here = Path(__file__).resolve().parent
+    if here.parts[-len(_PACKAGE_ROOT.parts) :] != _PACKAGE_ROOT.parts:
+        return None
+    folder = here.parents[len(_PACKAGE_ROOT.parts) - 1]
+    return folder if (folder / _RECIPE).exists() else None
+
+
+def _named_source() -> Path | None:
+    """Return $ROCELAB_SOURCE. Raises MissingError if no sources are there."""
+    named = os.environ.get("ROCELAB_SOURCE")
+    if not named:
+        return None
+    folder = Path(named)
+    if not folder.is_absolute() or not (folder / _RECIPE).exists():
+        raise MissingError(
+            f"{folder} has no sources of driver and probes",
+            cause="ROCELAB_SOURCE names no rocelab checkout, or names it by a relative path",
+            action="Set ROCELAB_SOURCE to the absolute path of a checkout.",
+        )
+    return folder
 
 
 def _installed_source() -> Path | None:
@@ -43,12 +66,12 @@ def _installed_source() -> Path | None:
 
 def source_dir() -> Path:
     """Return the folder with the sources of driver and probes. Raises MissingError."""
-    folder = _checkout() or _installed_source()
+    folder = _named_source() or _checkout() or _installed_source()
     if folder is None:
         raise MissingError(
             "the sources of driver and probes are not here",
             cause="this is neither a rocelab checkout nor an installation by `make install`",
-            action="Run rocelab inside a clone.",
+            action="Set ROCELAB_SOURCE to the absolute path of a checkout.",
         )
     return folder
 
@@ -57,12 +80,14 @@ def build_dir() -> Path:
     """Return the folder of what make builds: $ROCELAB_BUILD, the checkout's, or the user's."""
     if named := os.environ.get("ROCELAB_BUILD"):
         return Path(named)
-    folder = _checkout()
+    folder = _named_source() or _checkout()
     return folder / "build" if folder else cache_dir() / "build"
 
 
 def _make(target: str) -> str:
     """Return the command that builds a target."""
+    if source := _named_source():
+        return f"make {shlex.join(['-C', str(source)])} {target}"
     if _checkout() is None and (source := _installed_source()):
         where = shlex.join(["-C", str(source), f"BUILD={build_dir()}"])
         return f"make {where} SKIP_APT=1 {target}"
