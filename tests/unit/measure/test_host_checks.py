@@ -15,13 +15,14 @@ import pytest
 from rocelab.errors import TestbedError
 from rocelab.measure import host_checks
 from rocelab.measure.data_network import Pings
-from rocelab.plans.catalog import Probe
+from rocelab.plans.catalog import TRANSPORTS, Probe
 from rocelab.testbed import artifacts
 from rocelab.testbed.hosts import prebuilt
 from rocelab.testbed.hosts.host_state import HostState
 from rocelab.testbed.node import Completed, DataLink, Node
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.local import LocalConnection
+from rocelab.testbed.ssh.inventory import Host
 
 RELEASE = "6.12.117+deb13-amd64"
 
@@ -35,6 +36,20 @@ def host(name: str, answer: Callable[[tuple[str, ...]], str]) -> Node:
     node = SimpleNamespace(name=name, run=run)
     node.root = node
     return cast("Node", node)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "rxe-v2"])
+def test_no_host_can_be_logged_into(monkeypatch: pytest.MonkeyPatch, transport: str) -> None:
+    """Each host says why, and nothing is asked of no host."""
+    refused = TestbedError("no login", cause="no key", action="Copy your key.")
+    monkeypatch.setattr(host_checks, "_login", lambda *_: refused)
+    hosts = cast("Sequence[Host]", [SimpleNamespace(name=name) for name in ("alpha", "beta")])
+    with host_checks.opened(hosts, TRANSPORTS[transport]) as found:
+        checks = list(found)
+    assert [check.name for check in checks] == ["login alpha", "login beta"]
+    for check in checks:
+        with pytest.raises(TestbedError, match="no login"):
+            check.run()
 
 
 def test_a_clock_that_is_off() -> None:

@@ -78,6 +78,14 @@ def _login(host: Host, transport: Transport, stack: ExitStack) -> SshNode | Roce
     return node
 
 
+def _of_any(nodes: Sequence[Node], transport: Transport) -> Iterator[LaunchCheck]:
+    """Checks of one host or more."""
+    yield LaunchCheck("clocks", lambda: clocks(nodes), alone=True)
+    if transport.is_rxe:
+        yield LaunchCheck("driver", lambda: driver(nodes))
+        yield LaunchCheck("probes", lambda: probes(nodes))
+
+
 def _checks(
     hosts: Sequence[Host],
     logins: Sequence[SshNode | RocelabError],
@@ -90,10 +98,8 @@ def _checks(
         (host, node) for host, node in zip(hosts, logins, strict=True) if isinstance(node, SshNode)
     ]
     nodes = [node for _, node in pairs]
-    yield LaunchCheck("clocks", lambda: clocks(nodes), alone=True)
-    if transport.is_rxe:
-        yield LaunchCheck("driver", lambda: driver(nodes))
-        yield LaunchCheck("probes", lambda: probes(nodes))
+    if nodes:  # without, each host has said why
+        yield from _of_any(nodes, transport)
     if len(nodes) < len(hosts):
         return  # what follows needs all
     try:
