@@ -42,11 +42,22 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
         raise explained(error, f"cannot read {what} {shown(str(path))}", action=action) from error
 
 
+_MOST_WORK = 250_000
+"""The squares of the dots in each line, summed: tomllib keeps each prefix of a dotted key, and
+files that people write stay below a hundredth of this."""
+
+
 def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
     """Parse TOML text; `source` names it in messages. Raises UsageError."""
     # commands that read no TOML start without it
     import tomllib
 
+    if sum(line.count(".") ** 2 for line in text.split("\n")) > _MOST_WORK:
+        raise UsageError(
+            f"{source}: keys are nested too deeply",
+            cause="a line has hundreds of dots, as no file that people write",
+            action=f"See docs/formats/{what}.md for {_a(what)}.",
+        )
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
