@@ -125,3 +125,26 @@ def test_a_lost_connection_is_one(over_ssh: SshNode, tmp_path: Path) -> None:
 def test_other_statuses_stay(over_ssh: SshNode, status: int) -> None:
     done = over_ssh.run(["sh", "-c", f"exit {status}"], check=False)
     assert (done.returncode, done.stderr) == (status, "")
+
+
+@dataclass(frozen=True)
+class Forging(LocalConnection):
+    """A host that prints a line before each command's."""
+
+    line: str = ""
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        return ["sh", "-c", 'printf "%s\\n" "$0" >&2; exec "$@"', self.line, *argv]
+
+
+@pytest.mark.parametrize("pid", ["x", "", "-1", "0", "9" * 5000])
+def test_a_pid_that_is_none_is_a_line_like_others(pid: str) -> None:
+    """The reader goes on: the command's own PID comes next."""
+    node = CommandNode("n", LINK, Forging(is_root=False, line=f"rocelab-pid {pid}"))
+    process = node.start(["sh", "-c", "echo ready; exec sleep 60"])
+    try:
+        process.wait_for_line("ready", timeout=5)
+    finally:
+        process.interrupt()  # needs the PID
+        done = process.wait(timeout=5)
+    assert f"rocelab-pid {pid}" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import subprocess
 import threading
@@ -21,6 +22,7 @@ from rocelab.testbed.node.interface import MARK, Completed, DataLink, Printed
 
 # Marks the command, prints its PID, so that we can signal it, then execs it. Once rocelab is dead
 # the shell cannot print, so it ends; until then the lease finds it by its mark.
+_PID = re.compile(r"rocelab-pid ([1-9][0-9]{0,9})\n")
 _PRINT_PID = f'export {MARK}=1; exec sh -c \'echo "rocelab-pid $$" >&2; exec "$@"\' sh "$@"'
 # what a hanging command is doing: where it waits, and the state of its signals
 _PROCESS_STATE = (
@@ -84,8 +86,8 @@ class CommandProcess:
         with io.TextIOWrapper(getattr(self._process, name), errors="replace") as lines:
             for line in lines:
                 with self._changed:
-                    if name == "stderr" and not self._pid and line.startswith("rocelab-pid "):
-                        self._pid = int(line.split()[1])
+                    if name == "stderr" and not self._pid and (said := _PID.fullmatch(line)):
+                        self._pid = int(said[1])
                     elif name == "stdout" or not self._node.connection.noise(line):
                         self._lines.append((name, line))
                     self._changed.notify_all()
