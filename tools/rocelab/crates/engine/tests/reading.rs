@@ -99,12 +99,44 @@ fn compression_is_recognised_by_its_magic() {
 }
 
 #[test]
-fn a_compressed_file_that_ends_early_gives_its_first_frames() {
-    let mut file = zstd::encode_all(&pcapng(&writes(0..2000), Endian::Little)[..], 1).unwrap();
-    file.truncate(file.len() / 2);
+fn a_compressed_file_that_ends_early_is_told_and_gives_its_first_frames() {
+    let plain = pcapng(&writes(0..200), Endian::Little);
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lz4 = lz4(&plain);
+    for (name, file) in
+        [("gzip", gzip), ("zstd", zstd::encode_all(&plain[..], 1).unwrap()), ("lz4", lz4)]
+    {
+        let whole =
+            read_all(open_compressed(input(file.clone()), Counter::default()).unwrap(), PIECE);
+        assert!(whole.1.is_none() && whole.0 == writes(0..200), "{name}: {:?}", whole.1);
+        for missing in (1..=12).chain([file.len() / 2]) {
+            let cut = file[..file.len() - missing].to_vec();
+            let (read, error) =
+                read_all(open_compressed(input(cut), Counter::default()).unwrap(), PIECE);
+            let told = matches!(error, Some(ReadError::CutCompressed { .. }));
+            assert!(told, "{name} without its last {missing} bytes: {error:?}");
+            assert_eq!(read, writes(0..200)[..read.len()]);
+        }
+    }
+}
+
+#[test]
+fn every_frame_of_an_lz4_file_is_read() {
+    let plain = pcapng(&frames(), Endian::Little);
+    let (first, second) = plain.split_at(plain.len() / 2);
+    let file = [lz4(first), lz4(second)].concat();
     let (read, error) = read_all(open_compressed(input(file), Counter::default()).unwrap(), PIECE);
-    assert!(matches!(error, None | Some(ReadError::Cut { .. })), "{error:?}");
-    assert_eq!(read, writes(0..2000)[..read.len()]);
+    assert!(error.is_none() && read == frames(), "{error:?}");
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// Offsets after the header and after each frame of a file.

@@ -53,6 +53,50 @@ impl<R: Read> Read for Guard<R> {
     }
 }
 
+/// The frames of an lz4 file, one after the other.
+///
+/// `FrameDecoder` ends alike at a frame's end mark and where a file is cut between two blocks.
+struct Lz4<R: Read> {
+    frames: lz4_flex::frame::FrameDecoder<Watched<R>>,
+    /// Bytes that the frames before this one took.
+    whole: u64,
+}
+
+/// Knows how much was read, and whether the end was.
+struct Watched<R> {
+    inner: R,
+    read: u64,
+    ended: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.read += count as u64;
+        self.ended = count == 0 && !buffer.is_empty();
+        Ok(count)
+    }
+}
+
+impl<R: Read> Read for Lz4<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let count = self.frames.read(buffer)?;
+            let input = self.frames.get_ref();
+            if count > 0 || (input.ended && input.read == self.whole) {
+                return Ok(count);
+            }
+            if input.ended {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.whole = input.read;
+        }
+    }
+}
+
 /// The decompressed bytes of `raw`; `taken` counts the bytes read from `raw`.
 ///
 /// # Errors
@@ -72,7 +116,8 @@ pub fn open_compressed(raw: Input, taken: Counter) -> io::Result<Input> {
         inner.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
         Box::new(Guard { inner, given: 0, taken })
     } else if lz4 {
-        let inner = lz4_flex::frame::FrameDecoder::new(whole);
+        let input = Watched { inner: whole, read: 0, ended: false };
+        let inner = Lz4 { frames: lz4_flex::frame::FrameDecoder::new(input), whole: 0 };
         Box::new(Guard { inner, given: 0, taken })
     } else {
         Box::new(whole)

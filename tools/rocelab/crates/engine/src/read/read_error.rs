@@ -25,6 +25,11 @@ pub enum ReadError {
         /// The number of the last complete frame.
         packet: u64,
     },
+    /// The compressed data lack their end.
+    CutCompressed {
+        /// The number of the last complete frame.
+        packet: u64,
+    },
     /// A small file that decompresses to a huge one.
     Bomb,
     /// What whoever wrote the excerpt found in the capture.
@@ -44,6 +49,9 @@ impl fmt::Display for ReadError {
             Self::Empty => write!(f, "it ends before the file header does"),
             Self::Corrupt { packet, what } => write!(f, "corrupt after packet {packet}: {what}"),
             Self::Cut { packet } => write!(f, "ends within a record, after packet {packet}"),
+            Self::CutCompressed { packet } => {
+                write!(f, "its compressed data end early, after packet {packet}")
+            }
             Self::Bomb => {
                 write!(f, "decompresses to more than a GiB and a thousand times its size")
             }

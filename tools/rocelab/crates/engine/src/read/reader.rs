@@ -33,6 +33,8 @@ pub struct Reader {
     pub interrupted: bool,
     /// Why no more bytes come; told after the records before it.
     failed: Option<ReadError>,
+    /// The compressed data lack their end.
+    cut: bool,
 }
 
 impl Reader {
@@ -51,6 +53,7 @@ impl Reader {
             piece,
             interrupted: false,
             failed: None,
+            cut: false,
         }
     }
 
@@ -72,6 +75,9 @@ impl Reader {
         while block.records.is_empty() && !(self.ended && self.rest.is_empty()) {
             let filled = self.read_piece(block);
             let parsed = self.parse(block, filled);
+            if self.cut {
+                self.failed = Some(ReadError::CutCompressed { packet: self.packets });
+            }
             // what made the file end is the cause of what is cut
             if let Some(error) = self.failed.take().or(parsed.err()) {
                 self.stop();
@@ -110,6 +116,7 @@ impl Reader {
                 // a compressed file that ends early is good up to there
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                     self.ended = true;
+                    self.cut = true;
                 }
                 Err(error) => {
                     self.ended = true;
