@@ -236,6 +236,7 @@ static int rxe_v1_rcv(struct sk_buff *skb, struct net_device *dev,
 
 	pkt->rxe = rxe;
 	pkt->port_num = 1;
+	pkt->vlan_id = rxe_vlan_id(dev);
 	pkt->hdr = skb_pull(skb, sizeof(struct ib_grh));
 	pkt->paylen = skb->len;
 

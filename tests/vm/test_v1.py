@@ -399,29 +399,40 @@ def test_multicast(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Pat
     """Members of a group receive its messages, on the sender's device too; others do not.
 
     A card accepts only registered addresses, so the group's Ethernet address must be correct.
-    The other group has the same Ethernet address and differs only in its GID.
+    The other group has the same Ethernet address and differs only in its GID. A packet is dropped
+    if no member takes it, wherever in the group those are that do not.
     """
     for node in nodes:
         program = compiled(node, MULTICAST, "-libverbs")
-    for group, stranger in (("ff1e::4791", "ff1d::4791"), ("::ffff:239.1.2.3", "::ffff:238.1.2.3")):
+    for group, stranger, refused in (
+        ("ff1e::4791", "ff1d::4791", "ff1e::4792"),
+        ("::ffff:239.1.2.3", "::ffff:238.1.2.3", "::ffff:239.1.2.4"),
+    ):
         path = tmp_path / f"{len(group)}.pcap"
-        members = [node.start([program, "recv", DEVICE, group]) for node in nodes]
+        refuse = [program, "refuse", DEVICE, group]
+        members = [nodes[0].start([*refuse, refused])]
         before = counted(nodes[0], "rcvd_pkts", "rcvd_drops")
         try:
-            for member in members:
+            members[0].wait_for_line("attached", timeout=60)
+            members += [node.start([program, "recv", DEVICE, group]) for node in nodes]
+            for member in members[1:]:
                 member.wait_for_line("attached", timeout=60)
+            members.insert(0, nodes[0].start(refuse))
+            members[0].wait_for_line("attached", timeout=60)
             with testbed.capture(path), tracing(nodes[0], "rxe_drop") as trace:
                 nodes[1].run([program, "send", DEVICE, stranger, "3"])
+                nodes[1].run([program, "send", DEVICE, refused, "2"])
                 nodes[1].run([program, "send", DEVICE, group, "3"])
-                for member in members:
+                for member in members[2:]:
                     member.wait_for_line(f"{group} 2", timeout=60)
         finally:
             for member in members:
                 member.kill()
-        assert witness.check_v1(path, 6) == {"UD_SEND_ONLY": 6}
-        assert count(trace.named("rxe_drop"), "reason") == {"mcast_group": 3}
+        assert witness.check_v1(path, 8) == {"UD_SEND_ONLY": 8}
+        drops = count(trace.named("rxe_drop"), "reason")
+        assert drops == {"mcast_group": 3, "mcast_qp": 2}
         assert counted(nodes[0], "rcvd_pkts", "rcvd_drops") - before == {
-            "rcvd_pkts": 6, "rcvd_drops": 3
+            "rcvd_pkts": 8, "rcvd_drops": 5
         }  # fmt: skip
 
 

@@ -3,11 +3,14 @@
  * A queue pair in a multicast group, or one that sends to it.
  *
  *   verbs_mcast recv DEVICE GROUP     attaches, says "attached", then prints each message
+ *   verbs_mcast refuse DEVICE GROUP…  attaches to all in state INIT, which receives nothing,
+ *                                     says "attached", and stays
  *   verbs_mcast send DEVICE GROUP N   sends N messages "GROUP 0", "GROUP 1", … over RoCE v1
  *
  * The group is an IPv6 or an IPv4-mapped address. It is joined by verbs alone, not by IP.
  */
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include "verbs_setup.h"
 
@@ -61,9 +64,17 @@ int main(int argc, char **argv)
 
 	CHECK(mr && qp);
 	CHECK(!to_init(qp, IBV_QPT_UD));
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(argv[1], "refuse")) {
+		for (int i = 3; i < argc; i++) {
+			CHECK(inet_pton(AF_INET6, argv[i], group.raw) == 1);
+			CHECK(!ibv_attach_mcast(qp, &group, 0));
+		}
+		printf("attached\n");
+		pause();
+	}
 	CHECK(!to_rts(qp, &(struct connection){.type = IBV_QPT_UD}));
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!strcmp(argv[1], "recv")) {
 		struct ibv_recv_wr *bad;
 
