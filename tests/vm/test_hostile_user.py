@@ -27,6 +27,7 @@ SOURCE = Path(__file__).parent / "verbs_hostile.c"
 WINDOW = SOURCE.with_name("verbs_window.c")
 WINDOW_BOUNDS = SOURCE.with_name("verbs_window_bounds.c")
 BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
+ODP = SOURCE.with_name("verbs_odp.c")
 NUMBERS = "/tmp/verbs_target.numbers"
 TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
@@ -99,6 +100,15 @@ def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str])
             print(f"\nbind race: {done.stdout.strip()}")
         # each came first several times, so that they met
         assert min(int(found[1]), int(found[2])) > 5
+
+
+@pytest.mark.skipif(LINE in ("6.1", "6.12"), reason="the driver has no on-demand paging")
+def test_on_demand_paging(pair: Pair) -> None:
+    """A region with on-demand paging may have any iova; other regions are not prefetched."""
+    program = compiled(pair.node, ODP, "-libverbs")
+    with healthy([pair.node], "on-demand paging"):
+        done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
+        assert done.stdout == "done\n"
 
 
 def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
