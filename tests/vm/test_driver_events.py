@@ -384,6 +384,29 @@ def test_link_deleted_under_traffic(pair: Pair) -> None:
     pair.loop("rc", "write", 64, batches=1)
 
 
+# in a network namespace without other devices; port 4791 is 12B7
+LINKS = """
+ip link add d0 type dummy
+ip link add d1 type dummy
+rdma link add rxe_d type rxe netdev d0
+rdma link add rxe_d type rxe netdev d1 2>/dev/null && echo "two of a name"
+rdma link delete rxe_d
+grep -ih :12b7 /proc/net/udp /proc/net/udp6
+exit 0
+"""
+
+
+@pytest.mark.skipif(LINE in ("6.1", "6.12"), reason="the module has the sockets, not the device")
+def test_sockets_close_with_the_last_link(n1: Node) -> None:
+    """A link that could not be added leaves no UDP socket open."""
+    n1.run(["ip", "netns", "add", "links"])
+    try:
+        done = n1.run(["ip", "netns", "exec", "links", "sh", "-c", LINKS])
+        assert (done.stdout, done.stderr) == ("", "")
+    finally:
+        n1.run(["ip", "netns", "delete", "links"])
+
+
 @pytest.mark.distribution
 def test_unload(n1: Node) -> None:
     """Unloading fails as busy while a probe is attached; afterwards unload and reload work."""
