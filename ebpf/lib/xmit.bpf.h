@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Measures from the driver's last touch to the device. The driver cannot see this, so the address
- * of the packet's skb is stored until net:net_dev_start_xmit sees that address.
+ * of the packet's skb is stored until net:net_dev_start_xmit sees that address. A device on top of
+ * others (VLAN, bond, macvlan) hands the packet on to one of them, with a queueing discipline of
+ * its own: the stage ends at the lowest one.
  *
  * The table is direct-mapped, indexed by address, and so bounded. An entry lives until its
  * packet reaches the device or another rxe packet takes its place: of a hundred that wait in a
@@ -40,6 +42,16 @@ struct sk_buff {
 	__u16 network_header;
 	__u16 transport_header;
 	char cb[48];
+} ROCELAB_CORE;
+
+struct list_head {
+	struct list_head *next;
+} ROCELAB_CORE;
+
+struct net_device {
+	struct {
+		struct list_head lower;
+	} adj_list;
 } ROCELAB_CORE;
 
 struct bth {
@@ -86,6 +98,11 @@ static __noinline bool xmit_same_header(const struct xmit_pending *pending,
 		return false;
 	return (bpf_ntohl(bth.dqpn) & 0xffffff) == pending->dqpn &&
 	       (bpf_ntohl(bth.psn) & 0xffffff) == (pending->psn & 0xffffff);
+}
+
+static __always_inline bool xmit_is_on_top(const struct net_device *dev)
+{
+	return (__u64)dev->adj_list.lower.next != (__u64)&dev->adj_list.lower;
 }
 
 static __always_inline bool xmit_is_ours(const struct xmit_pending *pending,

@@ -153,6 +153,7 @@ static __always_inline __u32 record_put(enum dump_kind kind, __u32 dev, const vo
 	late->seq = seq;
 	late->closed = 0;
 	late->drop = 0;
+	late->has_link = false;
 	if (calibrating)
 		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
 	else

@@ -40,7 +40,7 @@ int BPF_PROG(rxe_tx_packet, const struct rxe_tx_record *r, const struct sk_buff 
 }
 
 SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb)
+int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb, const struct net_device *dev)
 {
 	struct xmit_pending *pending = xmit_entry(skb);
 	struct dump_late *late;
@@ -49,14 +49,21 @@ int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb)
 	if (pending->skb != (__u64)skb)
 		return 0;
 	ns = bpf_ktime_get_ns() - pending->start;
-	pending->skb = 0;
 	late = late_of(pending->slot);
-	if (late->seq != pending->slot || !xmit_is_ours(pending, skb))
+	if (late->seq != pending->slot || !xmit_is_ours(pending, skb)) {
+		pending->skb = 0;
 		return 0;
+	}
+	/* a device below may see it behind a VLAN tag */
+	if (!late->has_link) {
+		late->has_link = skb->head + skb->network_header - skb->data == LINK_LEN;
+		bpf_probe_read_kernel(late->link, LINK_LEN, skb->data);
+	}
+	if (xmit_is_on_top(dev))
+		return 0;
+	pending->skb = 0;
 	late->start = pending->start;
 	late->xmit_ns = ns < ~0u ? ns : ~0u;
-	late->has_link = skb->head + skb->network_header - skb->data == LINK_LEN;
-	bpf_probe_read_kernel(late->link, LINK_LEN, skb->data);
 	late_close(late);
 	return 0;
 }

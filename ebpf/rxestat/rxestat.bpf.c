@@ -163,12 +163,12 @@ int BPF_PROG(rxe_rx_stamps, const struct rxe_rx_stamps *r)
 }
 
 SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb)
+int BPF_PROG(net_dev_start_xmit, const struct sk_buff *skb, const struct net_device *dev)
 {
 	struct xmit_pending *pending = xmit_entry(skb);
 	__u64 now;
 
-	if (pending->skb != (__u64)skb)
+	if (pending->skb != (__u64)skb || xmit_is_on_top(dev))
 		return 0;
 	now = bpf_ktime_get_ns();
 	pending->skb = 0;

@@ -100,6 +100,54 @@ def test_xmit_contains_the_queue(testbed: QemuTestbed) -> None:
             assert row["p50_ns"] < MILLISECOND, row["stage"]
 
 
+# a VLAN on each end, whose address becomes the only one, and so a GID that verbs_loop chooses
+_VLANS = """
+set -e
+vlan() {
+	ip link add link "veth_$1" name "vlan_$1" type vlan id 7
+	ip addr add "10.46.0.$2/24" dev "vlan_$1"
+	sysctl -qw "net.ipv4.conf.vlan_$1.rp_filter=0" "net.ipv4.conf.vlan_$1.accept_local=1"
+	ip link set "vlan_$1" up
+	ip neigh replace "10.46.0.$3" lladdr "02:00:00:45:00:0$4" dev "vlan_$1" nud permanent
+	ip addr delete "10.45.0.$2/24" dev "veth_$1"
+	gids=/sys/class/infiniband/rxe_$1/ports/1/gids
+	until grep -qs ":0a2e:" $gids/* && ! grep -qs ":0a2d:" $gids/*; do sleep 0.1; done
+}
+vlan a 1 2 b
+vlan b 2 1 a
+"""
+# with its last address a device loses its neighbours, too
+_NO_VLANS = """
+pair() {
+	ip link delete "vlan_$1"
+	ip addr add "10.45.0.$2/24" dev "veth_$1"
+	ip neigh replace "10.45.0.$3" lladdr "02:00:00:45:00:0$4" dev "veth_$1" nud permanent
+}
+pair a 1 2 b
+pair b 2 1 a
+"""
+
+
+def test_xmit_ends_below_a_vlan(n1: Node, pair: Pair) -> None:
+    """A packet over a VLAN passes two devices: the queue of the lower one is in xmit, too."""
+    try:
+        n1.run(["timeout", "60", "sh", "-c", _VLANS])
+        there, back = (netem(n1, f"veth_{end}", "delay", "20ms") for end in "ab")
+        with there, back, watching(n1, options=("--direction", "tx")) as (watch,):
+            pair.loop("rc", "write", 8, 1, chain=4)
+            document = watch.stop()
+        over = int(n1.run(["cat", "/sys/class/net/vlan_a/statistics/tx_packets"]).stdout)
+    finally:
+        n1.run(["sh", "-c", _NO_VLANS])
+    check_rows(document)
+    sent = packets(document, "tx").total()
+    assert over >= sent / 2 > 0
+    assert stage_counts(document, "tx")["xmit"] == sent - switched(document, "tx")
+    for row in document["rows"]:
+        if row["stage"] == "xmit":
+            assert row["min_ns"] >= 20 * MILLISECOND
+
+
 def test_lost_packets_have_no_xmit(testbed: QemuTestbed) -> None:
     """Packets dropped by a queueing discipline have no xmit; the others do."""
     n1, n2 = testbed.nodes
