@@ -55,8 +55,9 @@ static void put_waits(struct json *j, const struct report *r)
 	json_u64(j, "unsampled_ns", unsampled);
 }
 
-/* cpu below 0: of all */
-static void put_rows(struct json *j, int cpu, const __u64 ns[ACCOUNTS])
+/* cpu below 0: of all; stretches may be NULL */
+static void put_rows(struct json *j, int cpu, const __u64 ns[ACCOUNTS],
+		     const __u64 stretches[ACCOUNTS])
 {
 	for (int a = 0; a < ACCOUNTS; a++) {
 		if (!ns[a])
@@ -67,6 +68,8 @@ static void put_rows(struct json *j, int cpu, const __u64 ns[ACCOUNTS])
 		json_string(j, "context", context_names[account_context(a)]);
 		json_string(j, "owner", account_owner(a));
 		json_u64(j, "ns", ns[a]);
+		if (stretches)
+			json_u64(j, "stretches", stretches[a]);
 		json_close_object(j);
 	}
 }
@@ -81,7 +84,7 @@ static void put_series(struct json *j, const struct report *r)
 		json_u64(j, "start_ns", interval->start_ns);
 		json_u64(j, "duration_ns", interval->end_ns - interval->start_ns);
 		json_open_array(j, "rows");
-		put_rows(j, -1, interval->ns);
+		put_rows(j, -1, interval->ns, NULL);
 		json_close_array(j);
 		json_close_object(j);
 	}
@@ -99,7 +102,7 @@ void print_json(FILE *out, const struct report *r)
 		put_waits(&j, r);
 	json_open_array(&j, "rows");
 	for (int i = 0; i < r->ncpus; i++)
-		put_rows(&j, r->cpus[i].cpu, r->cpus[i].ns);
+		put_rows(&j, r->cpus[i].cpu, r->cpus[i].ns, r->cpus[i].stretches);
 	json_close_array(&j);
 	if (r->series)
 		put_series(&j, r);

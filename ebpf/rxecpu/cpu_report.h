@@ -16,6 +16,7 @@
 struct times {
 	int cpu;
 	__u64 ns[ACCOUNTS];
+	__u64 stretches[ACCOUNTS];
 };
 
 /* one interval of the series: all CPUs together */

@@ -107,6 +107,8 @@ void sampler_times(const struct sampler *s, struct times *times)
 	for (int i = 0; i < s->ncpus; i++) {
 		times[i].cpu = s->cpu[i];
 		memcpy(times[i].ns, s->states[s->cpu[i]].sample, sizeof(times[i].ns));
+		memcpy(times[i].stretches, s->states[s->cpu[i]].stretches,
+		       sizeof(times[i].stretches));
 	}
 }
 
@@ -146,7 +148,11 @@ void sampler_events(const struct sampler *s, __u64 *events, __u64 *late)
 {
 	*events = *late = 0;
 	for (int i = 0; i < s->ncpus; i++) {
-		*events += s->states[s->cpu[i]].events;
-		*late += s->states[s->cpu[i]].late;
+		const struct cpu_state *cpu = &s->states[s->cpu[i]];
+
+		for (int a = 0; a < ACCOUNTS; a++)
+			*events += cpu->stretches[a];
+		*events += cpu->late;
+		*late += cpu->late;
 	}
 }

@@ -88,6 +88,7 @@ static __always_inline bool try_to_take(struct cpu_state *cpu)
 		return false;
 	account = bounded(account, 63);
 	__sync_fetch_and_add(&cpu->ns[account], now - last);
+	__sync_fetch_and_add(&cpu->stretches[account], 1);
 	return true;
 }
 
@@ -122,7 +123,6 @@ static __always_inline struct cpu_state *event(void)
 
 	if (!cpu || !cpu->start || cpu->frozen)
 		return NULL;
-	__sync_fetch_and_add(&cpu->events, 1);
 	take_time(cpu);
 	return cpu;
 }

@@ -404,9 +404,6 @@ int calibrate_event(struct __sk_buff *ctx)
 {
 	struct cpu_state *cpu = this_cpu();
 
-	if (!cpu)
-		return 0;
-	__sync_fetch_and_add(&cpu->events, 1);
 	take_time(cpu);
 	return 0;
 }

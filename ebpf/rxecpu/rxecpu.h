@@ -44,8 +44,7 @@ struct cpu_state {
 	__u64 last;  /* until when time is accounted */
 	__u64 start; /* since when; 0: not begun */
 	__u64 end;   /* of the last sample */
-	__u64 events;
-	__u64 late; /* programs that were interrupted too often to account */
+	__u64 late;  /* programs that were interrupted too often to account */
 	struct task_state task;
 	__u8 softirq;	  /* number + 1; 0: none */
 	__u8 softirq_rxe; /* the driver's runs in it, as rxe_tasks */
@@ -54,8 +53,9 @@ struct cpu_state {
 	__u8 frozen;
 	__u8 account; /* of take_time() */
 	__u64 ns[ACCOUNTS];
-	__u64 sampled[ACCOUNTS]; /* the part of ns that stacks stand for */
-	__u64 sample[ACCOUNTS];	 /* ns at end */
+	__u64 stretches[ACCOUNTS]; /* how many ns is the sum of: each has one event's cost */
+	__u64 sampled[ACCOUNTS];   /* the part of ns that stacks stand for */
+	__u64 sample[ACCOUNTS];	   /* ns at end */
 };
 
 /* argument of the program that begins, samples and freezes a CPU */
