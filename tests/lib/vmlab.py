@@ -106,9 +106,12 @@ def _up(name: str, line: str, preparation: Preparation | None, **options: Any) -
             mtu=MTU,
             lifeline=True,
             patience=PATIENCE,
-            emulation="tcg",
             preparation=preparation,
-            **{"memory_mb": MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB, **options},
+            **{
+                "emulation": "tcg",
+                "memory_mb": MEMORY_MB if PATIENCE == 1 else 2 * MEMORY_MB,
+                **options,
+            },
         )
     except MissingError as error:
         missing(f"{error.what}: {error.action}")

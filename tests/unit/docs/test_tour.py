@@ -37,10 +37,10 @@ def test_from_results_to_a_figure(run: Path, monkeypatch: pytest.MonkeyPatch) ->
     names = carried_out(run, monkeypatch)
     results = pl.read_parquet(run / "results.parquet")
     drawn = {(t, s): us for t, s, us in names["curves"].iter_rows()}
-    assert {transport for transport, _ in drawn} == {"tcp", "rxe-v1", "rxe-v2"}
-    [value] = results.filter(
-        metric="latency.mean", tool="perftest", test="write_lat", transport="rxe-v2", size=64
-    )["value"]
+    assert {transport for transport, _ in drawn} == {"tcp", "rxe-v2"}
+    [value] = results.filter(metric="latency.mean", tool="mpibench", transport="rxe-v2", size=64)[
+        "value"
+    ]
     assert drawn["rxe-v2", 64] == pytest.approx(value / 1e3)
     chart = names["figure"].to_dict()
     assert chart["encoding"]["y"]["title"] == "latency (emulated µs)"

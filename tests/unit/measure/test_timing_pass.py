@@ -140,4 +140,4 @@ def test_an_unproven_timing_pass_fails_the_cell(tmp_path: Path, attached: list[s
     error = json.loads((outcome.path / "cells" / name / "cell.json").read_text())["error"]
     assert error["kind"] == "proof"
     assert "64 bytes: not proven" in error["what"]
-    assert "without probes" in error["what"]
+    assert "pass timing" in error["what"]

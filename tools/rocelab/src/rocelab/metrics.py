@@ -36,6 +36,14 @@ CPU_EVENTS = "cpu.events"
 CPU_EVENTS_LOST = "cpu.events.lost"
 CPU_EVENTS_LATE = "cpu.events.late"
 
+MESSAGE_COST = "cost.message"
+"""What all processors worked for one more message, without probes (docs/numbers.md); kind:
+`marginal`, `start` for what does not depend on their number, or `residual`, how far a third count
+is from the line through the other two, as a share of the cost."""
+WATCHING_COST = "cost.watching"
+"""What the probes add to it; kind: `marginal`."""
+MARGINAL, START, RESIDUAL = "marginal", "start", "residual"
+
 CPU_AMOUNTS = ("packet", "message", "mb")
 
 KERNEL_CYCLES = "cycles.kernel"
@@ -154,7 +162,7 @@ class Packets(NamedTuple):
 
 
 class Account(NamedTuple):
-    """CPU time by context and owner, ns; kind: `time`, `per_message` or `per_packet`."""
+    """CPU time by context and owner, ns; kind: `time`, `per_message`, `per_packet`, `marginal`."""
 
     context: str
     """Of softirqs also with their kind: `softirq.net_rx`."""
@@ -341,6 +349,8 @@ def is_work(name: str) -> bool:
     if part := LifeStage.parse(name):
         return part.stage not in stage_table.APART | {stage_table.GAP}
     if Capsule.parse(name) or Account.parse(name):
+        return True
+    if name in (MESSAGE_COST, WATCHING_COST):
         return True
     return name == PROBE_CLOCK or name in {CpuPer(amount).name for amount in CPU_AMOUNTS}
 

@@ -83,7 +83,7 @@ def measure(
         )
         left = list(steps_of(cell.benchmark))
         repeated = 0
-        twice = _twice(cell, rig, observe, timing_pass)
+        passes = _passes(cell, rig, observe, timing_pass)
         while left:
             sizes = left.pop(0)
             size = sizes[0] if len(sizes) == 1 else None
@@ -91,7 +91,7 @@ def measure(
             into = folder / layout.step(size)
             into.mkdir()
             try:
-                done = _timed(one, sizes, into, observe) if twice else one(sizes, into, observe)
+                done = _all(passes, one, sizes, into, observe)
             except StallError:
                 if len(sizes) == 1:
                     raise
@@ -134,29 +134,41 @@ def measure(
     return Outcome(record, error, died)
 
 
-def _twice(cell: Cell, rig: Rig, observe: Sequence[str], asked: bool | None) -> bool:
-    """Whether probes would be in the times, so that each step is timed without them first.
+def _passes(
+    cell: Cell, rig: Rig, observe: Sequence[str], timing_pass: bool | None
+) -> tuple[str, ...]:
+    """The passes of each step before its own: without probes, and with fewer messages.
 
-    What a benchmark with faults is asked, when each packet was sent again, is in its records.
+    Probes would be in the times, so each step is timed without them first. What a benchmark with
+    faults is asked, when each packet was sent again, is in its records.
     """
     watched = observe if cell.transport.is_rxe else [p for p in observe if p == Probe.RXECPU]
-    if asked is None:
-        asked = accelerators.of(rig.testbed.accelerator).is_real_time
-    return bool(watched) and asked and not cell.benchmark.faults
+    if cell.has_message_cost:
+        return layout.PASSES if watched else (layout.EIGHTH, layout.HALF)
+    if timing_pass is None:
+        timing_pass = accelerators.of(rig.testbed.accelerator).is_real_time
+    return (layout.TIMING,) if watched and timing_pass and not cell.benchmark.faults else ()
 
 
-def _timed(
-    one: _Measure, sizes: tuple[int, ...], into: Path, observe: Sequence[str]
+def _all(
+    passes: Sequence[str],
+    one: _Measure,
+    sizes: tuple[int, ...],
+    into: Path,
+    observe: Sequence[str],
 ) -> pair_step.Step:
-    """Measure a step without probes, then with them."""
-    apart = into / layout.TIMING
-    apart.mkdir()
-    timing = one(sizes, apart, ())
-    return one(sizes, into, observe).after(timing)
+    """Measure a step in each of the passes, and then itself."""
+    done = {}
+    for name in passes:
+        (into / name).mkdir()
+        watch = observe if name == layout.EIGHTH_WATCHED else ()
+        done[name] = one(sizes, into / name, watch, layout.PARTS.get(name, 1))
+    step = one(sizes, into, observe, 1)
+    return step.after(done) if done else step
 
 
-_Measure = Callable[[tuple[int, ...], Path, Sequence[str]], pair_step.Step]
-"""Measures a step: its sizes, its folder, the probes."""
+_Measure = Callable[[tuple[int, ...], Path, Sequence[str], int], pair_step.Step]
+"""Measures a step: its sizes, its folder, the probes, and what its messages are divided by."""
 
 
 def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
@@ -166,10 +178,15 @@ def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
         pace.learn(cell.benchmark.sizes[0], pair_step.warm_up(cell, rig, ends))
     by_time = cell.test.tool in TIMED_TOOLS or cell.benchmark.cpu_util
 
-    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
+    def one(
+        sizes: tuple[int, ...], into: Path, observe: Sequence[str], part: int
+    ) -> pair_step.Step:
         limit = pace.limit(cell.benchmark, sizes, by_time=by_time)
         return pair_step.measure(
-            cell, sizes[0], rig, ends, into=into, observe=observe, timeout=limit
+            *(cell.with_part(part), sizes[0], rig, ends),
+            into=into,
+            observe=observe,
+            timeout=limit,
         )
 
     return one
@@ -178,9 +195,13 @@ def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
 def _mpi_step(cell: Cell, rig: Rig, pace: Pace) -> _Measure:
     """Return the measurement of an MPI suite; these warm up by themselves."""
 
-    def one(sizes: tuple[int, ...], into: Path, observe: Sequence[str]) -> pair_step.Step:
+    def one(
+        sizes: tuple[int, ...], into: Path, observe: Sequence[str], part: int
+    ) -> pair_step.Step:
         limit = pace.limit(cell.benchmark, sizes, by_time=False)
-        return mpi_step.measure(cell, sizes, rig, into=into, observe=observe, timeout=limit)
+        return mpi_step.measure(
+            cell.with_part(part), sizes, rig, into=into, observe=observe, timeout=limit
+        )
 
     return one
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import PurePosixPath
 from typing import NoReturn
 
@@ -32,6 +32,7 @@ def run(
     keep: Callable[[str, Completed], None] = lambda _name, _done: None,
     must_fail: bool = False,
     environment: Sequence[str] = (),
+    around: AbstractContextManager[None] | None = None,
 ) -> Completed:
     """Start the server, wait until it listens, run the client, and wait for the server to end.
 
@@ -40,19 +41,21 @@ def run(
     output. Raises CellError when either fails or the client takes longer than `timeout` seconds,
     TransientError when another try may do better, TestbedError when a node does not answer. With
     `must_fail`, the client has to fail by itself, and the server is then killed. Both have the
-    variables `environment`, as `NAME=value`.
+    variables `environment`, as `NAME=value`. The client runs within `around`, and what is left of
+    the server.
     """
     if tool.server is None:
         return _run_client(tool, job, client, timeout, keep, environment)
     process = _start(tool, job, server, environment)
     try:
         _wait_until_listening(process, tool, job, server)
-        done = _run_client(tool, job, client, timeout, keep, environment, must_fail=must_fail)
-        if done.returncode:
-            process.kill()
-            keep("server", listening.own(process.wait(timeout=_END_TIMEOUT)))
-            return done
-        ended = _wait_for_end(process, tool, job, server)
+        with around or nullcontext():
+            done = _run_client(tool, job, client, timeout, keep, environment, must_fail=must_fail)
+            if done.returncode:
+                process.kill()
+                keep("server", listening.own(process.wait(timeout=_END_TIMEOUT)))
+                return done
+            ended = _wait_for_end(process, tool, job, server)
         keep("server", ended)
         if must_fail:
             raise CellError(

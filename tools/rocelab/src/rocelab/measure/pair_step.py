@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rocelab.errors import CellError, TransientError
 from rocelab.measure import (
     fault_step,
     file_server,
+    machine_work,
     pair,
     quick_clock,
     remote_disk,
@@ -50,18 +51,19 @@ class Step:
     probe: tuple[Check, ...]
     values: Mapping[int, tuple[Value, ...]]
     """What was measured, by size."""
-    timing: Step | None = None
-    """The same before it, without probes, if there was such a pass."""
+    passes: Mapping[str, Step] = field(default_factory=dict)
+    """Those before it, such as one without probes, by the name of their folder."""
 
-    def after(self, timing: Step) -> Step:
-        """Return this step with the pass that was timed before it."""
-        record = {**self.record, "timing": timing.record}
-        return replace(self, record=record, values=timing.values, timing=timing)
+    def after(self, passes: Mapping[str, Step]) -> Step:
+        """Return this step with the passes before it; times are of the one without probes."""
+        record = {**self.record, **{name: done.record for name, done in passes.items()}}
+        values = passes[layout.TIMING].values if layout.TIMING in passes else self.values
+        return replace(self, record=record, values=values, passes=passes)
 
     def check(self, cell: str) -> None:
         """Raise ProofError or ProbeError when the numbers must not be used."""
-        if self.timing:
-            self.timing.check(f"{cell}, without probes")
+        for name, done in self.passes.items():
+            done.check(f"{cell}, pass {name}")
         size = self.record["size"]
         place = cell if size is None else f"{cell}, {size} bytes"
         if not self.proof.ok:
@@ -147,12 +149,14 @@ def measure(
             rig.one_clock(),
         ):
             must_fail = cell.benchmark.ends_with_error
+            work: dict[str, int] = {}
             done = pair.run(
                 *(tool, job, *nodes),
                 timeout=timeout,
                 keep=keep,
                 must_fail=must_fail,
                 environment=environment,
+                around=machine_work.counted(rig.nodes, work) if cell.has_message_cost else None,
             )
             fault_step.drained(link, rig)
             moved = rig.settled(before)
@@ -179,6 +183,7 @@ def measure(
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": results.path_mtu,
         **same,
+        **({"sent": results.sent, "work_ns": work} if work else {}),
         "counters": {name: c.as_json() for name, c in moved.items()},
         **witness.record(kept, captured, seen),
         "proof": {**asdict(proven), "ok": proven.ok},

@@ -13,7 +13,7 @@ from rocelab import metrics
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
-from rocelab.measure import join_values
+from rocelab.measure import join_values, message_cost
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pair_step import job_of
 from rocelab.plans.benchmarks.mpi.suite import Sweep
@@ -113,6 +113,49 @@ def _step_values(
                 yield from ((of, record["client"], _while_watched(value)) for value in values)
         for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
+        for node, value in _message_costs(step, raw):
+            yield size, node, value
+
+
+def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[str, Value]]:
+    """(machine, value) of what one more message costs; nothing of a step with a single count."""
+    full = step.get(layout.TIMING, step)
+    if layout.EIGHTH not in step:
+        return
+    for machine in full.get("work_ns", {}):
+        passes = [step[layout.EIGHTH], full, step[layout.HALF]]
+        if any(machine not in one.get("work_ns", {}) for one in passes):
+            continue
+        few, many, half = (_point(one, machine) for one in passes)
+        total = list(message_cost.values(few, many, half))
+        yield from ((machine, value) for value in total)
+        if not total or layout.EIGHTH_WATCHED not in step:
+            continue
+        with raw.folder(layout.EIGHTH_WATCHED) as apart:
+            first = _watched_point(step[layout.EIGHTH_WATCHED], apart, machine)
+        last = _watched_point(step, raw, machine)
+        if first and last:
+            split = message_cost.parts(first, last, total[0].value)
+            yield from ((machine, value) for value in split)
+
+
+def _point(one: Mapping[str, Any], machine: str) -> message_cost.Point:
+    return message_cost.Point(int(one["sent"]), int(one["work_ns"][machine]))
+
+
+def _watched_point(
+    one: Mapping[str, Any], raw: Directory, machine: str
+) -> message_cost.Watched | None:
+    """One pass that probes watched; None without rxecpu, or without a count of the work."""
+    if machine not in one.get("work_ns", {}) or not raw.exists(rxecpu_document.file_name(machine)):
+        return None
+    stated = sum(
+        rxestat_document.read(raw, node).own_ns
+        for node in machine.split("+")
+        if raw.exists(rxestat_document.file_name(node))
+    )
+    split = rxecpu_document.read(raw, machine)
+    return message_cost.Watched(_point(one, machine), split, stated)
 
 
 def _measured(

@@ -18,6 +18,11 @@ LARGE_MESSAGE = 8192
 FEWEST_ITERATIONS = 10
 """Of any size."""
 
+COUNTED_TOOLS = frozenset({"perftest", "pingpong"})
+"""Tools that send as many messages as they are told, and whose other work does not depend on it."""
+FEWEST_COUNTED = 200
+"""Iterations from which the cost of a message is measured."""
+
 
 @dataclass(frozen=True)
 class LinkPlan:
@@ -161,10 +166,22 @@ class Benchmark:
     """Receives that the server keeps posted; None: the tool's choice."""
     optional: bool = False
     """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
+    message_cost: bool = False
+    """Whether each step is also measured with fewer messages: what each one costs is the slope."""
 
     def where_counted(self) -> Benchmark:
         """Return the benchmark for nodes that count instructions, which need fewer messages."""
         return replace(self, iterations=self.counted_iterations or self.iterations)
+
+    def with_part(self, divisor: int) -> Benchmark:
+        """Return the benchmark with one message in `divisor` of each size."""
+        large = self.large_iterations
+        return replace(
+            self,
+            iterations=self.iterations // divisor,
+            large_iterations=None if large is None else large // divisor,
+            volume=None if self.volume is None else self.volume // divisor,
+        )
 
     @property
     def ends_with_error(self) -> bool:
@@ -219,6 +236,16 @@ class Cell:
     def test(self) -> Test:
         """The test that measures it."""
         return self.benchmark.measured_over(self.transport.name)
+
+    @property
+    def has_message_cost(self) -> bool:
+        """Whether its steps are measured at several counts of messages."""
+        counted = self.test.tool in COUNTED_TOOLS and not self.benchmark.cpu_util
+        return counted and self.benchmark.message_cost
+
+    def with_part(self, divisor: int) -> Cell:
+        """Return the cell with one message in `divisor`."""
+        return replace(self, benchmark=self.benchmark.with_part(divisor))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from rocelab.plans.catalog import (
 from rocelab.plans.fault import FaultPlan
 from rocelab.plans.limits import MAX_MTU, MAX_NODES, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans.plan import (
+    COUNTED_TOOLS,
+    FEWEST_COUNTED,
     FEWEST_ITERATIONS,
     Benchmark,
     LinkPlan,
@@ -104,7 +106,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     benchmarks = tuple(
         each
         for table in top.tables("benchmark")
-        for each in _each_algorithm(table, _benchmark(table, transports, testbed))
+        for each in _each_algorithm(table, _benchmark(table, transports, testbed, probes))
     )
     timing_pass = head.flag("timing_pass") if head.has("timing_pass") else None
     stacks = head.flag("stacks")
@@ -215,7 +217,12 @@ def _link(table: Table) -> LinkPlan:
     return link
 
 
-def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedPlan) -> Benchmark:
+def _benchmark(
+    table: Table,
+    plan_transports: tuple[str, ...],
+    testbed: TestbedPlan,
+    probes: tuple[str, ...],
+) -> Benchmark:
     tool = table.choice("tool", TOOLS)
     names = [name for of_tool, name in TESTS if of_tool == tool]
     if tool == "fio" and testbed.provider == Provider.VETH:
@@ -264,7 +271,30 @@ def _benchmark(table: Table, plan_transports: tuple[str, ...], testbed: TestbedP
             action="Set retry_count to 1 to 6.",
         )
     _refuse_parts(table, test, benchmark.sizes)
-    return benchmark
+    return replace(benchmark, message_cost=_message_cost(table, benchmark, probes))
+
+
+def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -> bool:
+    """Return whether the cost of a message is measured: by default where rxecpu splits it."""
+    counts = (benchmark.iterations, benchmark.counted_iterations, benchmark.large_iterations)
+    fewest = min(count for count in counts if count is not None)
+    can = benchmark.tool in COUNTED_TOOLS and not benchmark.cpu_util and not benchmark.faults
+    if not table.has("message_cost"):
+        return can and fewest >= FEWEST_COUNTED and Probe.RXECPU in probes
+    asked = table.flag("message_cost")
+    if asked and not can:
+        table.fail(
+            "message_cost",
+            "it takes a tool that sends a given number of messages, without faults",
+            action=f"Use {' or '.join(sorted(COUNTED_TOOLS))}, without cpu_util and faults.",
+        )
+    if asked and fewest < FEWEST_COUNTED:
+        table.fail(
+            "message_cost",
+            f"{fewest} iterations are too few to tell a message from the program's start",
+            action=f"Set iterations to {FEWEST_COUNTED} or more.",
+        )
+    return asked
 
 
 def _faults(

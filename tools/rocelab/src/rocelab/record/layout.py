@@ -28,6 +28,16 @@ MOST_ROWS = 1 << 25
 
 TIMING = "timing"
 """In a step's folder: the pass that no probe watched."""
+HALF = "half"
+"""The same with half of the messages."""
+EIGHTH = "eighth"
+"""The same with an eighth of the messages."""
+EIGHTH_WATCHED = "eighth-watched"
+"""An eighth of the messages, watched by the probes."""
+PARTS = {HALF: 2, EIGHTH: 8, EIGHTH_WATCHED: 8}
+"""By what the number of messages is divided in these."""
+PASSES = (EIGHTH, TIMING, HALF, EIGHTH_WATCHED)
+"""All passes that a step may have before its own."""
 
 
 def step(size: int | None) -> str:

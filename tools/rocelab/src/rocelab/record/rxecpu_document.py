@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab import metrics
@@ -52,6 +52,11 @@ class Split:
     events: int
     lost: int
     late: int
+    event_ns: float = 0.0
+    """What accounting for one event takes, without the way to it; 0: not known."""
+    stretches: Mapping[Account, int] = field(default_factory=dict)
+    """How many stretches of time each busy account is the sum of; each has one event's cost."""
+    idle_stretches: int = 0
 
     def of(self, owners: tuple[str, ...], *, user: bool = True) -> int:
         """Busy time of some owners; without `user`: in the kernel only."""
@@ -143,18 +148,32 @@ def parse(document: object) -> Split:
 
 def _split(document: Mapping[str, Any]) -> Split:
     busy: defaultdict[Account, int] = defaultdict(int)
-    idle = 0
+    stretches: defaultdict[Account, int] = defaultdict(int)
+    idle = idle_stretches = 0
     for row in document["rows"]:
-        ns = _count(row["ns"])
+        ns, parts = _count(row["ns"]), _count(row.get("stretches", 0))
         if row["context"] == "idle":
             idle += ns
+            idle_stretches += parts
         else:
-            busy[_context(row["context"]), _owner(row["owner"])] += ns
+            account = _context(row["context"]), _owner(row["owner"])
+            busy[account] += ns
+            stretches[account] += parts
     wall, cpus = _count(document["duration_ns"]), _count(document["cpus"])
     if not wall or not cpus:
         raise ValueError(wall, cpus)
-    counts = (_count(document[key]) for key in ("events", "lost", "late"))
-    return Split(wall, cpus, idle, dict(sorted(busy.items())), *counts)
+    events, lost, late = (_count(document[key]) for key in ("events", "lost", "late"))
+    event_ns = document.get("event_ns")
+    return Split(
+        *(wall, cpus, idle),
+        busy=dict(sorted(busy.items())),
+        events=events,
+        lost=lost,
+        late=late,
+        event_ns=float(event_ns) if isinstance(event_ns, int | float) else 0.0,
+        stretches=dict(stretches),
+        idle_stretches=idle_stretches,
+    )
 
 
 def _count(number: object) -> int:

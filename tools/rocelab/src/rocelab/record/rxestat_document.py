@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab import metrics, stage_table
@@ -40,6 +40,22 @@ class Stages:
     """Of all processors of the machine in kernel mode; None if they could not count."""
     machine: str = ""
     """What nodes share whose documents are parts of one; empty of a node's own document."""
+    probe_ns: Mapping[str, float] = field(default_factory=dict)
+    """Cost of one run of each of its programs: `tx`, `xmit`, `rx`."""
+
+    @property
+    def own_ns(self) -> float:
+        """What its programs and the driver's clock reads took, as far as it knows.
+
+        The way from the event to the program is missing.
+        """
+        runs = {"tx": 0, "rx": 0, "done": 0}
+        for (event, _), (count, _) in self.packets.items():
+            runs[event] += count
+        runs["xmit"] = runs["tx"]
+        programs = sum(runs[name] * ns for name, ns in self.probe_ns.items() if name in runs)
+        reads = sum(found.count for found in self.histograms.values())
+        return programs + reads * (self.clock_ns or 0.0)
 
     @property
     def moved(self) -> int:
@@ -145,6 +161,11 @@ def parse(document: object) -> Stages:
             float(clock) if isinstance(clock, int | float) else None,
             _cycles(document),
             str(document.get("machine", "")),
+            {
+                _word(name): float(ns)
+                for name, ns in document.get("probe_ns", {}).items()
+                if isinstance(ns, int | float)
+            },
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CellError(f"rxestat's document has no valid {error!a:.60}") from error

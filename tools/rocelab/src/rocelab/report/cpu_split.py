@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rocelab import units
 from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.group_by import group_by
-from rocelab.metrics import CPU_UTILIZATION, Account, CpuPer
+from rocelab.metrics import CPU_UTILIZATION, MARGINAL, Account, CpuPer
 from rocelab.plans.benchmarks.perftest import PROC_STAT
 from rocelab.plans.catalog import MPI_TOOLS
 from rocelab.record.read import Run, Series
@@ -40,6 +40,7 @@ LABELS = {
     ("network", "kthread"): "network, kernel threads",
     ("network", "softirq"): "network, softirqs",
     ("network", "hardirq"): "network, interrupts",
+    ("other", "kernel"): "work queues, scheduler, idle loop",
 }
 _FIGURES = {
     (CpuPer("packet").name, "kernel"): "all in the kernel, per packet",
@@ -104,6 +105,8 @@ def _part(series: Series) -> tuple[str, str] | None:
     account = _account(series)
     if account is None:
         return None
+    if series.kind == MARGINAL and account.owner == "other":
+        return "other", "kernel"
     found = part_of(*account)
     return found if found in LABELS else None
 
@@ -121,9 +124,16 @@ USER = ("benchmark", "user")
 def kernel(series: Sequence[Series]) -> dict[tuple[str, str], float]:
     """Mean of each part of the kernel's work, in ns or instructions, in the order of the stack.
 
-    Parts of several nodes are added.
+    Parts of several nodes are added. What one more message costs also has user mode: it is only
+    measured where nobody polls.
     """
-    return {part: value for part, value in _means(series).items() if part != USER}
+    whole = is_marginal(series)
+    return {part: value for part, value in _means(series).items() if whole or part != USER}
+
+
+def is_marginal(series: Iterable[Series]) -> bool:
+    """Whether these are what one more message costs (docs/numbers.md)."""
+    return any(item.kind == MARGINAL for item in series)
 
 
 def user(series: Sequence[Series]) -> float:
@@ -132,8 +142,13 @@ def user(series: Sequence[Series]) -> float:
 
 
 def per_message(run: Run) -> list[Series]:
-    """The accounts of single messages, by size, node, context and owner."""
-    return [i for i in run.series if i.kind == _kind("message") and _account(i)]
+    """The accounts of single messages, by size, node, context and owner.
+
+    Where the run has what one more message costs, only that.
+    """
+    accounts = [i for i in run.series if _account(i)]
+    marginal = [i for i in accounts if i.kind == MARGINAL]
+    return marginal or [i for i in accounts if i.kind == _kind("message")]
 
 
 def legend(parts: Iterable[tuple[str, str]]) -> tuple[Legend, ...]:
@@ -151,6 +166,8 @@ def _means(series: Sequence[Series]) -> dict[tuple[str, str], float]:
         part = _part(item)
         if part is not None:
             sums[part] += item.spread.mean
+    if is_marginal(series):  # noise below 0 has no bar, but stays in the total
+        sums["other", "kernel"] += sum(value for value in sums.values() if value < 0)
     return {part: value for part, value in sums.items() if value > 0}
 
 
@@ -242,12 +259,16 @@ def stack(
         series=[(text, palette.CPU[part].light) for part, text in LABELS.items() if part in used],
         x_title=wording.work_title("kernel CPU time", unit, amount),
         x_top=top,
-        columns=[
-            ("kernel", [units.number(sum(kernel(s).values()) / factor) for _, _, s in rows]),
-            ("user mode", [units.number(user(s) / factor) for _, _, s in rows]),
-        ],
+        columns=_columns([some for _, _, some in rows], factor),
         width=width,
     )
+
+
+def _columns(rows: Sequence[Sequence[Series]], factor: float) -> list[tuple[str, list[str]]]:
+    sums = [units.number(sum(kernel(some).values()) / factor) for some in rows]
+    if any(is_marginal(some) for some in rows):
+        return [("total", sums)]
+    return [("kernel", sums), ("user mode", [units.number(user(some) / factor) for some in rows])]
 
 
 def _table(

@@ -72,9 +72,17 @@ class _Subject:
         return self.figure == metrics.TYPICAL
 
     @property
+    def is_marginal(self) -> bool:
+        """Whether costs are those of one more message."""
+        return any(cpu_split.is_marginal(some) for some in self.accounts.values())
+
+    @property
     def start(self) -> str:
         """What else is among the costs of a message."""
-        return ", with its share of mpirun's start" if self.is_mpi else ""
+        if self.is_marginal:
+            return ""
+        program = "mpirun" if self.is_mpi else "the programs"
+        return f", with its share of the start of {program} and the cost of the probes"
 
 
 def section(run: Run) -> Section | None:
@@ -190,20 +198,28 @@ def _kernel_work(subject: _Subject) -> Figure:
     )
     return Figure(
         slug=series_order.slug("answer-cost", subject.accelerator),
-        title=f"{what} in the kernel, by transport",
-        caption=(f"One {subject.message}{subject.start}, both nodes together, mean.",),
+        title=f"{what} of one message, by transport"
+        if subject.is_marginal
+        else f"{what} in the kernel, by transport",
+        caption=(
+            f"One {'more ' * subject.is_marginal}{subject.message}{subject.start}, "
+            "both nodes together, mean.",
+        ),
         panels=(Panel("", chart, _words(f"{what} of a {subject.message}", names, rows)),),
         legend=cpu_split.legend(parts),
         tables=(
             Table(
-                f"{what} of a message in the kernel"
+                f"{what} of a message"
+                + ("" if subject.is_marginal else " in the kernel")
                 + (f", in {unit}" if unit != INSTRUCTIONS else ""),
                 (Column("transport"), *(Column(name, numeric=True) for name in names)),
                 rows,
             ),
         ),
         accelerator=subject.accelerator,
-        notes=("User mode is not in the bars: a program that polls counts its wait there.",),
+        notes=("Without the start of the programs and without the probes.",)
+        if subject.is_marginal
+        else ("User mode is not in the bars: a program that polls counts its wait there.",),
         columns=1,
     )
 
@@ -326,8 +342,8 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
             name: sum(cpu_split.kernel(some).values()) for name, some in subject.accounts.items()
         }
         factor, unit = wording.work_scale(list(costs.values()), subject.accelerator)
-        start = f"{subject.start}," if subject.is_mpi else ""
-        verb = "costs the kernels of both nodes"
+        start = f"{subject.start}," if subject.start else ""
+        verb = "costs both nodes" if subject.is_marginal else "costs the kernels of both nodes"
     elif subject.leads_with_latency:
         costs = {name: item.spread.median for name, item in subject.latencies.items()}
         factor, unit = wording.time_scale(list(costs.values()), subject.accelerator)

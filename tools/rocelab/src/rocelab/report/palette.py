@@ -114,7 +114,8 @@ FINDING = Colour("#a3357b", "#e07bba")
 
 
 CPU: dict[tuple[str, str], Colour] = {
-    # (owner, context): grey the benchmark's, orange and brown the driver's, blue the network's
+    # (owner, context): grey the benchmark's, orange and brown the driver's, blue the network's,
+    # violet all others'
     ("benchmark", "user"): Colour("#c3c9d1", "#6d7785"),
     ("benchmark", "syscall"): Colour("#7d8794", "#9ba5b2"),
     ("rxe", "syscall"): Colour("#fdc78f", "#f8c48e"),
@@ -124,6 +125,7 @@ CPU: dict[tuple[str, str], Colour] = {
     ("network", "kthread"): Colour("#6ca6de", "#79b0e5"),
     ("network", "softirq"): Colour("#2a71b9", "#3b84ce"),
     ("network", "hardirq"): Colour("#0b3f80", "#1c5dac"),
+    ("other", "kernel"): Colour("#b9a5cf", "#a893c2"),
 }
 """CPU time, in the order of its stack."""
 

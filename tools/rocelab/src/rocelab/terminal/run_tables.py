@@ -18,7 +18,7 @@ from rocelab.record import read, suite_versions
 from rocelab.record.folder import RunFolder
 from rocelab.record.read import Json
 from rocelab.stats.summary import Spread, mean, spread
-from rocelab.terminal import grid
+from rocelab.terminal import grid, message_cost_table
 
 _COVERAGE = {
     "total": "mean latency of one message",
@@ -52,6 +52,7 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
     # a table that is copied out alone must still name its unit
     unreal = "emulated " if accelerators.is_emulated(accelerator) else ""
     counts = accelerators.of(accelerator).counts_instructions
+    parts += message_cost_table.render(table, plan, columns)
     if counts:
         parts += _instructions(table, plan, columns)
     parts += _comparison(table, plan, metrics.LATENCY, f"Latency, {unreal}µs", 1e-3, columns)
@@ -136,11 +137,9 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
         if kind == "per_packet":  # where there is no single message size
             rows = rows.filter(pl.col("size").is_null())
         found: list[tuple[str, ...]] = []
-        how = "at all nodes together, mean"
+        how = "at all nodes together, mean, with the start of the programs and the probes"
         for benchmark in plan.benchmarks:
             of = rows.filter(tool=benchmark.tool, test=benchmark.title)
-            if benchmark.mpi and not of.is_empty():
-                how = "at all nodes together, mean; MPI with mpirun's start"
             for size in (*benchmark.sizes, None):
                 name = _name(benchmark)
                 if size is not None:
@@ -149,6 +148,8 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
                     here = of.filter(transport=transport).filter(
                         pl.col("size").eq_missing(pl.lit(size))
                     )
+                    if message_cost_table.has(table, benchmark, transport, size):
+                        continue
                     sums = _by_owner(here)
                     if sums:
                         parts = [sums.get(owner, 0.0) for owner in _IN_KERNEL]

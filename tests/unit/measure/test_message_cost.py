@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cost of a message is the slope over counts of messages, net of the probes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rocelab import metrics
+from rocelab.errors import UsageError
+from rocelab.measure import machine_work, message_cost
+from rocelab.measure.message_cost import Point, Watched
+from rocelab.plans import plan_file
+from rocelab.record.rxecpu_document import Account, Split
+
+FEW, MANY, HALF = 200, 1600, 800
+START, COST = 50_000_000, 33_000
+EVENTS = {("rxe", "kthread"): 4, ("network", "softirq"): 6, ("benchmark", "syscall"): 8}
+PARTS = {("rxe", "kthread"): 20_000, ("network", "softirq"): 9_000, ("benchmark", "syscall"): 3_000}
+IDLE_LOOP = COST - sum(PARTS.values())
+IDLE_EVENTS = 2
+EVENT, STATED = 320, 116
+"""What an event takes, with and without the way to its program."""
+
+
+def point(messages: int, *, start: int = START, each: int = COST) -> Point:
+    return Point(messages, start + each * messages)
+
+
+def watched(messages: int, polls: int = 0) -> Watched:
+    """Each owner's part contains its events; `polls`: what another program did meanwhile."""
+    busy: dict[Account, int] = {("other", "user"): 0}
+    busy = {
+        (context, owner): messages * (ns + EVENT * EVENTS[owner, context])
+        for (owner, context), ns in PARTS.items()
+    }
+    busy["user", "other"] = polls
+    stretches = {(c, o): messages * count for (o, c), count in EVENTS.items()}
+    idle = messages * (IDLE_LOOP + EVENT * IDLE_EVENTS)
+    work = START + sum(busy.values()) + idle - polls
+    split = Split(1, 1, 0, busy, 0, 0, 0, STATED, stretches, IDLE_EVENTS * messages)
+    return Watched(Point(messages, work), split)
+
+
+def by_kind(few: Point, many: Point, half: Point | None) -> dict[str, float]:
+    return {value.kind: value.value for value in message_cost.values(few, many, half)}
+
+
+def test_slope_and_start() -> None:
+    found = by_kind(point(FEW), point(MANY), point(HALF))
+    assert found[metrics.MARGINAL] == pytest.approx(COST)
+    assert found[metrics.START] == pytest.approx(START)
+    assert found[metrics.RESIDUAL] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_longer_start_is_no_cost_of_a_message() -> None:
+    found = by_kind(*(point(n, start=START + 50_000_000) for n in (FEW, MANY, HALF)))
+    assert found[metrics.MARGINAL] == pytest.approx(COST)
+    assert found[metrics.START] == pytest.approx(START + 50_000_000)
+
+
+def test_what_is_not_linear_says_so() -> None:
+    """A tenth more work in half of the messages, as if caches were cold."""
+    off = dataclasses.replace(point(HALF), work=point(HALF).work + COST * (MANY - FEW) // 10)
+    assert by_kind(point(FEW), point(MANY), off)[metrics.RESIDUAL] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("few", [point(MANY), point(FEW, start=10**12)])
+def test_no_cost_from_no_line(few: Point) -> None:
+    assert not list(message_cost.values(few, point(MANY), None))
+
+
+def test_parts_are_net_and_add_up() -> None:
+    values = list(message_cost.parts(watched(FEW), watched(MANY, polls=9_000_000), COST))
+    cost = {value.metric: value.value for value in values}
+    added = EVENT * (sum(EVENTS.values()) + IDLE_EVENTS)
+    assert cost.pop(metrics.WATCHING_COST) == pytest.approx(added)
+    for (owner, context), ns in PARTS.items():
+        assert cost[metrics.Account(context, owner).name] == pytest.approx(ns)
+    assert cost[metrics.Account(*message_cost.IDLE_LOOP).name] == pytest.approx(IDLE_LOOP)
+    assert sum(cost.values()) == pytest.approx(COST)
+
+
+def test_rxestat_is_taken_from_the_driver() -> None:
+    first, last = watched(FEW), watched(MANY)
+    stat = 3_000
+    first, last = (
+        dataclasses.replace(
+            one,
+            rxestat_ns=stat * one.point.messages,
+            point=Point(one.point.messages, one.point.work + stat * one.point.messages),
+        )
+        for one in (first, last)
+    )
+    for one in (first, last):
+        busy = dict(one.split.busy)
+        busy["kthread", "rxe"] += stat * one.point.messages
+        object.__setattr__(one.split, "busy", busy)
+    cost = {v.metric: v.value for v in message_cost.parts(first, last, COST)}
+    cost.pop(metrics.WATCHING_COST)
+    assert sum(cost.values()) == pytest.approx(COST)
+    driver = cost[metrics.Account("kthread", "rxe").name]
+    assert driver == pytest.approx(PARTS["rxe", "kthread"], rel=0.15)
+
+
+TIMER_LIST = """now at 16408262961 nsecs
+  .idle_sleeptime : 14000000000 nsecs
+  .iowait_sleeptime: 25000000 nsecs
+  .idle_sleeptime : 15000000000 nsecs
+  .iowait_sleeptime: 0 nsecs
+"""
+
+
+def test_idle_time_is_of_all_processors() -> None:
+    found = machine_work.parse(TIMER_LIST)
+    assert found is not None
+    assert (found.now, found.idle, found.processors) == (16408262961, 29025000000, 2)
+
+
+@pytest.mark.parametrize("text", ["", "now at 1 nsecs\n", "  .idle_sleeptime : 1 nsecs\n"])
+def test_a_kernel_without_that_account(text: str) -> None:
+    assert machine_work.parse(text) is None
+
+
+PLAN = """
+[plan]
+name = "p"
+transports = ["rxe-v2", "tcp"]
+probes = {probes}
+[[benchmark]]
+tool = "{tool}"
+test = "{test}"
+sizes = [64]
+{more}
+"""
+
+
+def has_cost(
+    tool: str = "pingpong", test: str = "latency", more: str = "", probes: str = '["rxecpu"]'
+) -> list[bool]:
+    plan = plan_file.from_toml(PLAN.format(tool=tool, test=test, more=more, probes=probes), "p")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    return [cell.has_message_cost for cell in plan.cells() if cell.repetition == 1]
+
+
+def test_where_it_is_measured() -> None:
+    assert has_cost() == [True, True]
+    assert sorted(has_cost("perftest", "send_lat")) == [False, True]  # qperf has no count
+    assert has_cost(more="message_cost = false") == [False, False]
+    assert has_cost(more="iterations = 100") == [False, False]
+    assert has_cost(probes='["rxestat"]') == [False, False]
+    assert has_cost(probes="[]", more="message_cost = true") == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("tool", "test", "more"),
+    [("mpibench", "latency", ""), ("pingpong", "latency", "iterations = 100")],
+)
+def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:
+    with pytest.raises(UsageError, match="message_cost"):
+        has_cost(tool, test, f"message_cost = true\n{more}")

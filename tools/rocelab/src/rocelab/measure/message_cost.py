@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What one more message costs a machine's processors, and the start of its programs apart from it.
+
+A step is measured with several counts of messages (`layout.PASSES`). Work grows linearly with the
+count: the slope is the cost of a message, the intercept what the programs' start and end take.
+Without probes there is only the total. Probes split it by context and owner, and add work of their
+own, which is the difference between the slopes with and without them. It is taken from the parts
+in proportion to what the probes say of themselves: rxecpu's events fall into the accounts whose
+stretches of time they end, rxestat's programs into the driver's. docs/numbers.md has the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rocelab import metrics
+from rocelab.plans.benchmarks.tool import Value
+from rocelab.record.rxecpu_document import Account, Split
+
+IDLE_LOOP: Account = ("idle", "other")
+"""The account of what the idle loop does before and after a processor is halted."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One pass."""
+
+    messages: int
+    work: int
+    """What the machine's processors worked, ns."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One pass that probes watched."""
+
+    point: Point
+    split: Split
+    rxestat_ns: float = 0.0
+    """What rxestat says that it took; 0: it did not run."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Work by messages."""
+
+    slope: float
+    """ns a message."""
+    start: float
+    """ns."""
+
+    @classmethod
+    def through(cls, few: Point, many: Point) -> Line:
+        """Return the line through two passes. Raises ValueError if they are not two."""
+        more = many.messages - few.messages
+        if more <= 0:
+            raise ValueError(more)
+        slope = (many.work - few.work) / more
+        return cls(slope, many.work - slope * many.messages)
+
+    def miss(self, third: Point, more: int) -> float:
+        """How far a third pass is from the line, as a share of `more` messages' cost."""
+        return (third.work - self.start - self.slope * third.messages) / (self.slope * more)
+
+
+def values(few: Point, many: Point, half: Point | None) -> Iterator[Value]:
+    """The total's values, from passes without probes; nothing if they do not determine a cost."""
+    try:
+        line = Line.through(few, many)
+    except ValueError:
+        return
+    if line.slope <= 0:
+        return
+    yield Value(metrics.MESSAGE_COST, metrics.MARGINAL, line.slope, "ns")
+    yield Value(metrics.MESSAGE_COST, metrics.START, line.start, "ns")
+    if half is not None:
+        miss = line.miss(half, many.messages - few.messages)
+        yield Value(metrics.MESSAGE_COST, metrics.RESIDUAL, miss, "1")
+
+
+def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
+    """The split of the slope `unwatched`, ns a message, by context and owner.
+
+    The parts add up to it.
+    """
+    more = many.point.messages - few.point.messages
+    if more <= 0:
+        return
+    gross = _slopes(_caused(few.split.busy), _caused(many.split.busy), more)
+    with_probes = (many.point.work - few.point.work) / more
+    gross[IDLE_LOOP] = with_probes - sum(gross.values())
+    watching = with_probes - unwatched
+    yield Value(metrics.WATCHING_COST, metrics.MARGINAL, watching, "ns")
+    own = _stated(few, many, gross, more)
+    stated = sum(own.values())
+    scale = watching / stated if stated > 0 else 0.0
+    kinds: dict[Account, float] = {}
+    for (context, owner), ns in gross.items():
+        account = context.partition(".")[0], owner
+        net = ns - scale * own.get((context, owner), 0.0)
+        kinds[account] = kinds.get(account, 0.0) + net
+    for (context, owner), net in sorted(kinds.items()):
+        yield Value(metrics.Account(context, owner).name, metrics.MARGINAL, net, "ns")
+
+
+def _stated(
+    few: Watched, many: Watched, gross: Mapping[Account, float], more: int
+) -> dict[Account, float]:
+    """What the probes say that a message costs them, by the account that contains it, ns."""
+    events = _slopes(_caused(few.split.stretches), _caused(many.split.stretches), more)
+    events[IDLE_LOOP] = (many.split.idle_stretches - few.split.idle_stretches) / more
+    own = {account: count * many.split.event_ns for account, count in events.items()}
+    driver = {account: ns for account, ns in gross.items() if account[1] == "rxe" and ns > 0}
+    stat = (many.rxestat_ns - few.rxestat_ns) / more
+    for account, ns in driver.items():
+        own[account] = own.get(account, 0.0) + stat * ns / sum(driver.values())
+    return own
+
+
+def _caused(accounts: Mapping[Account, int]) -> dict[Account, int]:
+    """What messages can cause: not what other programs do, such as the shell of the server."""
+    return {
+        (context, owner): number
+        for (context, owner), number in accounts.items()
+        if owner != "other" or context not in ("user", "syscall", "fault")
+    }
+
+
+def _slopes(
+    few: Mapping[Account, int], many: Mapping[Account, int], more: int
+) -> dict[Account, float]:
+    return {
+        account: (many.get(account, 0) - few.get(account, 0)) / more
+        for account in sorted({*few, *many})
+    }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What one more message costs the processors, as a table (docs/numbers.md has the words)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+from rich.console import RenderableType
+
+from rocelab import accelerators, metrics, units
+from rocelab.plans.plan import Benchmark, Plan
+from rocelab.terminal import grid
+
+_OWNERS = ("user", "calls", "network", "rxe", "other")
+_HEADS = ("benchmark", "transport", *_OWNERS, "total", "start")
+_LINEAR = 0.02
+"""Share of the cost of all messages by which a third count may miss the line."""
+
+
+def has(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int | None) -> bool:
+    """Say whether the cost of a message was measured."""
+    return size is not None and not _costs(table, benchmark, transport, size).is_empty()
+
+
+def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[RenderableType]:
+    """Yield the table and what it leaves out; nothing if no step has several counts."""
+    rows: list[tuple[str, ...]] = []
+    watching: list[float] = []
+    bent: list[str] = []
+    counts = True
+    for benchmark in plan.benchmarks:
+        for size in benchmark.sizes:
+            name = f"{benchmark.tool} {benchmark.title} {size} B"
+            for transport in benchmark.transports:
+                found = _costs(table, benchmark, transport, size)
+                if found.is_empty():
+                    continue
+                counts = found["unit"][0] == accelerators.INSTRUCTIONS
+                total = _sum(found, metrics.MESSAGE_COST, metrics.MARGINAL)
+                start = _sum(found, metrics.MESSAGE_COST, metrics.START)
+                parts = _by_owner(found)
+                shown = [_number(parts[o]) if parts else "" for o in _OWNERS]
+                rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
+                watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
+                if (miss := _residual(found)) > _LINEAR:
+                    bent.append(f"{name} over {transport} ({miss:.1%})")
+                name = ""
+    if not rows:
+        return
+    title = "Instructions of one message" if counts else "CPU time of one message, ns"
+    how = f"all nodes together, without probes; start in {'millions' if counts else 'ms'}"
+    yield grid.heading(title, how, columns)
+    yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    if any(watching):
+        low, high = min(watching), max(watching)
+        text = f"{low:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
+        yield grid.paragraph(
+            f"While the probes watched, a message cost {text} more. That is not in the table.",
+            min(columns, grid.WIDTH),
+            style="dim",
+        )
+    if bent:
+        yield grid.paragraph(
+            f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
+        )
+
+
+def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
+    of = table.filter(tool=benchmark.tool, test=benchmark.title, transport=transport, size=size)
+    return of.filter(pl.col("kind").is_in((metrics.MARGINAL, metrics.START, metrics.RESIDUAL)))
+
+
+def _sum(rows: pl.DataFrame, metric: str, kind: str) -> float:
+    """The mean over the repetitions, added over the machines."""
+    found = rows.filter(metric=metric, kind=kind)
+    return float(found.group_by("node").agg(pl.col("value").mean())["value"].sum())
+
+
+def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
+    """Each owner's part; empty without rxecpu."""
+    sums = dict.fromkeys(_OWNERS, 0.0)
+    accounts = {m: a for m in rows["metric"].unique() if (a := metrics.Account.parse(m))}
+    for metric, account in sorted(accounts.items()):
+        owner = account.owner
+        if owner == "benchmark":
+            owner = "user" if account.context == "user" else "calls"
+        sums[owner] += _sum(rows, metric, metrics.MARGINAL)
+    return sums if accounts else {}
+
+
+def _residual(rows: pl.DataFrame) -> float:
+    """How far the third count is from the line, of all machines together."""
+    cost = rows.filter(metric=metrics.MESSAGE_COST)
+    by_node = {
+        kind: dict(cost.filter(kind=kind).group_by("node").agg(pl.col("value").mean()).iter_rows())
+        for kind in (metrics.MARGINAL, metrics.RESIDUAL)
+    }
+    slopes = by_node[metrics.MARGINAL]
+    missed = sum(share * slopes[n] for n, share in by_node[metrics.RESIDUAL].items())
+    return float(abs(missed) / sum(slopes.values()))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _millions(value: float, counts: bool) -> str:
+    return f"{value / 1e6:,.1f}{' M' if counts else ''}"
