@@ -146,7 +146,11 @@ def has_cost(
 
 def test_where_it_is_measured() -> None:
     assert has_cost() == [True, True]
-    assert sorted(has_cost("perftest", "send_lat")) == [False, True]  # qperf has no count
+    assert sorted(has_cost("perftest", "send_lat", "events = true")) == [
+        False,
+        True,
+    ]  # qperf has no count
+    assert has_cost("perftest", "send_lat") == [False, False]  # polls
     assert has_cost(more="message_cost = false") == [False, False]
     assert has_cost(more="iterations = 100") == [False, False]
     assert has_cost(probes='["rxestat"]') == [False, False]
@@ -155,7 +159,12 @@ def test_where_it_is_measured() -> None:
 
 @pytest.mark.parametrize(
     ("tool", "test", "more"),
-    [("mpibench", "latency", ""), ("pingpong", "latency", "iterations = 100")],
+    [
+        ("mpibench", "latency", ""),
+        ("perftest", "send_lat", ""),
+        ("pingpong", "polled_latency", ""),
+        ("pingpong", "latency", "iterations = 100"),
+    ],
 )
 def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:
     with pytest.raises(UsageError, match="message_cost"):

@@ -184,6 +184,11 @@ class Benchmark:
         )
 
     @property
+    def sleeps(self) -> bool:
+        """Whether both ends sleep until a message comes, on every transport."""
+        return self.events or (self.tool, self.test) == ("pingpong", "latency")
+
+    @property
     def ends_with_error(self) -> bool:
         """Whether one of its faults ends the client's connection, which is then measured."""
         return any(fault.action in ENDING for fault in self.faults)

@@ -278,10 +278,17 @@ def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -
     """Return whether the cost of a message is measured: by default where rxecpu splits it."""
     counts = (benchmark.iterations, benchmark.counted_iterations, benchmark.large_iterations)
     fewest = min(count for count in counts if count is not None)
-    can = benchmark.tool in COUNTED_TOOLS and not benchmark.cpu_util and not benchmark.faults
+    counted = benchmark.tool in COUNTED_TOOLS and not benchmark.cpu_util and not benchmark.faults
+    can = counted and benchmark.sleeps
     if not table.has("message_cost"):
         return can and fewest >= FEWEST_COUNTED and Probe.RXECPU in probes
     asked = table.flag("message_cost")
+    if asked and counted and not benchmark.sleeps:
+        table.fail(
+            "message_cost",
+            f"{benchmark.tool} {benchmark.test} polls, so its work depends on how long it waits",
+            action="Use pingpong latency, or set events = true.",
+        )
     if asked and not can:
         table.fail(
             "message_cost",
