@@ -110,4 +110,22 @@ static inline enum ibv_wc_status run(struct end *e, struct ibv_send_wr *wr)
 	return completion(e, SEND);
 }
 
+/* what the peer may do with the owner's memory */
+static inline enum ibv_wc_status peer_requests(enum ibv_wr_opcode opcode, uint64_t addr,
+					       uint32_t length, uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)peer.memory, length, peer.mr->lkey};
+	struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1};
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return run(&peer, &wr);
+}
+
 #endif

@@ -31,20 +31,10 @@ static void expect(int holds, const char *rule, uint64_t shift)
 static enum ibv_wc_status request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length,
 				  uint32_t rkey)
 {
-	struct ibv_sge sge = {(uintptr_t)peer.memory, length, peer.mr->lkey};
-	struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1};
 	enum ibv_wc_status status;
 
 	connect_ends();
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.compare_add = 1;
-		wr.wr.atomic.rkey = rkey;
-	} else {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = rkey;
-	}
-	status = run(&peer, &wr);
+	status = peer_requests(opcode, addr, length, rkey);
 	disconnect_ends();
 	return status;
 }

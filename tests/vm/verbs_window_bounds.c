@@ -55,21 +55,11 @@ static void connect_again(void)
 static enum ibv_wc_status request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length,
 				  int zero_based)
 {
-	struct ibv_sge sge = {(uintptr_t)peer.memory, length, peer.mr->lkey};
-	struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1};
 	enum ibv_wc_status status;
 
 	connect_again();
 	CHECK(bind_to(owner.mr, START, LENGTH, ALL_ACCESS | zero_based) == IBV_WC_SUCCESS);
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.compare_add = 1;
-		wr.wr.atomic.rkey = mw->rkey;
-	} else {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = mw->rkey;
-	}
-	status = run(&peer, &wr);
+	status = peer_requests(opcode, addr, length, mw->rkey);
 	connect_again();
 	unbind();
 	return status;

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.endpoint import machine_of, machines
+from rocelab.testbed.node.endpoint import machine_name, machines
 from rocelab.testbed.node.parallel import at_once
 
 _NOW = re.compile(r"^now at (\d{1,20}) nsecs", re.MULTILINE)
@@ -42,9 +42,8 @@ def counted(nodes: Sequence[Node], work: dict[str, int]) -> Iterator[None]:
     yield
     for machine, first, last in zip(each, before, at_once(_read, each), strict=True):
         if first and last and first.processors == last.processors:
-            name = "+".join(node.name for node in nodes if machine_of(node) is machine)
             passed = (last.now - first.now) * first.processors
-            work[name] = passed - (last.idle - first.idle)
+            work[machine_name(machine, nodes)] = passed - (last.idle - first.idle)
 
 
 def _read(machine: Node) -> _Reading | None:

@@ -84,11 +84,12 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
 
     The parts add up to it.
     """
-    more = many.point.messages - few.point.messages
-    if more <= 0:
+    try:
+        with_probes = Line.through(few.point, many.point).slope
+    except ValueError:
         return
+    more = many.point.messages - few.point.messages
     gross = _slopes(_caused(few.split.busy), _caused(many.split.busy), more)
-    with_probes = (many.point.work - few.point.work) / more
     gross[IDLE_LOOP] = with_probes - sum(gross.values())
     watching = with_probes - unwatched
     yield Value(metrics.WATCHING_COST, metrics.MARGINAL, watching, "ns")

@@ -23,6 +23,13 @@ def has(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int | N
     return size is not None and not _costs(table, benchmark, transport, size).is_empty()
 
 
+def owner_of(account: metrics.Account) -> str:
+    """Return the column of an account: the benchmark's user mode and its calls are two."""
+    if account.owner == "benchmark":
+        return "user" if account.context == "user" else "calls"
+    return account.owner
+
+
 def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[RenderableType]:
     """Yield the table and what it leaves out; nothing if no step has several counts."""
     rows: list[tuple[str, ...]] = []
@@ -82,10 +89,7 @@ def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
     sums = dict.fromkeys(_OWNERS, 0.0)
     accounts = {m: a for m in rows["metric"].unique() if (a := metrics.Account.parse(m))}
     for metric, account in sorted(accounts.items()):
-        owner = account.owner
-        if owner == "benchmark":
-            owner = "user" if account.context == "user" else "calls"
-        sums[owner] += _sum(rows, metric, metrics.MARGINAL)
+        sums[owner_of(account)] += _sum(rows, metric, metrics.MARGINAL)
     return sums if accounts else {}
 
 

@@ -124,12 +124,6 @@ _OWNERS = (*_IN_KERNEL, "user")
 """And the benchmark itself, which may poll: what it spends depends on how long it waits."""
 
 
-def _owner(account: metrics.Account) -> str:
-    if account.owner == "benchmark":
-        return "user" if account.context == "user" else "calls"
-    return account.owner
-
-
 def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[RenderableType]:
     """What a message costs the processors of all nodes, by transport and owner."""
     for kind, amount in (("per_message", "message"), ("per_packet", "packet")):
@@ -174,7 +168,7 @@ def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
     for metric, _, value in means.sort("metric", "node").iter_rows():
         account = metrics.Account.parse(metric)
         if account is not None and "." not in account.context:
-            owner = _owner(account)
+            owner = message_cost_table.owner_of(account)
             if owner in _OWNERS:
                 sums[owner] = sums.get(owner, 0.0) + value
     return sums

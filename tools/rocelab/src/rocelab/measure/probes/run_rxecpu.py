@@ -13,7 +13,7 @@ from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.record import folded_stacks
 from rocelab.record import rxecpu_document as cpu
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.endpoint import machine_of, machines
+from rocelab.testbed.node.endpoint import machine_name, machines
 from rocelab.testbed.node.parallel import at_once
 
 _INTERVAL_MS = 100
@@ -25,8 +25,8 @@ def watches(nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = Fa
     return [
         Watch(
             machine,
-            ("rxecpu", *options, "--node", _name(machine, nodes)),
-            file=_remote(_name(machine, nodes)) if stacks else "",
+            ("rxecpu", *options, "--node", machine_name(machine, nodes)),
+            file=_remote(machine_name(machine, nodes)) if stacks else "",
         )
         for machine in machines(nodes)
     ]
@@ -44,7 +44,7 @@ def rxecpu(
     with probes.window(watched) as printed:
         yield
     for watch, said in zip(watched, printed, strict=True):
-        name = _name(watch.machine, nodes)
+        name = machine_name(watch.machine, nodes)
         (folder / cpu.file_name(name)).write_text(said.stdout, "utf-8")
         try:
             cpu.parse_text(said.stdout)
@@ -52,15 +52,11 @@ def rxecpu(
             raise ProbeError(f"rxecpu on {name}: {error.what}", cause=error.cause) from error
 
     def fetch(watch: Watch) -> None:
-        into = folder / folded_stacks.file_name(_name(watch.machine, nodes))
+        into = folder / folded_stacks.file_name(machine_name(watch.machine, nodes))
         watch.machine.root.get(watch.file, into)
         watch.machine.root.run(["rm", "-f", watch.file])
 
     at_once(fetch, [watch for watch in watched if watch.file])
-
-
-def _name(machine: Node, nodes: Sequence[Node]) -> str:
-    return "+".join(node.name for node in nodes if machine_of(node) is machine)
 
 
 def _remote(name: str) -> str:

@@ -67,6 +67,11 @@ def machine_of(node: Node) -> Node:
     return node.machine if isinstance(node, Endpoint) else node
 
 
+def machine_name(machine: Node, nodes: Iterable[Node]) -> str:
+    """Return the names of a machine's nodes among `nodes`, joined: its name in results."""
+    return "+".join(node.name for node in nodes if machine_of(node) is machine)
+
+
 def machines(nodes: Iterable[Node]) -> list[Node]:
     """Return the machines of these nodes without duplicates, in the order of the nodes."""
     distinct: list[Node] = []
