@@ -2,7 +2,8 @@
 """A run that is ended or disturbed leaves nothing, keeps whole cells, and can be completed.
 
 The moments are random and seeded: one of each kind, or as many as ROCELAB_TEST_KILLS says. `-rP`
-prints what each one met.
+prints what each one met. `make test` ends a run by one signal on each kind of machine; the long
+tests have every signal on each.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ Kind = TypeVar("Kind")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 
 
+def by_signals(short: signal.Signals) -> pytest.MarkDecorator:
+    """Parametrize a test with the one signal of `make test`, and with all of them."""
+    every = pytest.param(SIGNALS, id="every", marks=pytest.mark.long)
+    return pytest.mark.parametrize("signals", [pytest.param((short,), id=short.name), every])
+
+
 def moments(what: str, kinds: Sequence[Kind]) -> list[tuple[float, Kind]]:
     """KILLS of each kind in any order, each with the share of a run's time at which it comes."""
     chosen = random.Random(f"{SEED} {what}")
@@ -60,14 +67,19 @@ def name_of(request: pytest.FixtureRequest) -> str:
 
 
 def killed_again_and_again(
-    whole: Killed, what: str, request: pytest.FixtureRequest, *, within: str = ""
+    whole: Killed,
+    what: str,
+    signals: Sequence[signal.Signals],
+    request: pytest.FixtureRequest,
+    *,
+    within: str = "",
 ) -> None:
     """End a run by signals, and continue it after each; then it completes.
 
     A run that ended before its signal came has to be complete, and another one follows.
     """
     folder: Path | None = None
-    for number, (share, signum) in enumerate(moments(what, SIGNALS)):
+    for number, (share, signum) in enumerate(moments(what, signals)):
         with whole.started(f"{name_of(request)}-{number}", resume=folder) as run:
             met = f"{share:.2f} {within} of {run.seconds:.0f} s"
             if not run.at(share, within=within):
@@ -107,11 +119,12 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.usefixtures("testbed")
 @pytest.mark.parametrize("within", [pytest.param("", marks=pytest.mark.long), "mpibench"])
+@by_signals(signal.SIGKILL)
 def test_a_run_on_machines_of_ours(
-    on_qemu: Killed, within: str, request: pytest.FixtureRequest
+    on_qemu: Killed, signals: Sequence[signal.Signals], within: str, request: pytest.FixtureRequest
 ) -> None:
     """At any moment, and while ranks run, or their daemons; `make test` has the latter."""
-    killed_again_and_again(on_qemu, f"qemu {within}", request, within=within)
+    killed_again_and_again(on_qemu, f"qemu {within}", signals, request, within=within)
 
 
 def test_mpirun_is_killed(
@@ -150,6 +163,7 @@ def pulled(testbed: QemuTestbed, link: str, run: Run) -> None:
         run.process.wait(CUT_SECONDS)
 
 
+@pytest.mark.long
 def test_disturbed_where_nothing_is_lost(
     testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -215,6 +229,7 @@ def test_a_node_is_cut_off_for_good(
     run.completes()
 
 
+@pytest.mark.long
 def test_the_disk_fills(
     testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -311,9 +326,12 @@ def on_hosts(
 
 
 @pytest.mark.usefixtures("testbed")
-def test_a_run_on_hosts_of_your_own(on_hosts: Killed, request: pytest.FixtureRequest) -> None:
+@by_signals(signal.SIGTERM)
+def test_a_run_on_hosts_of_your_own(
+    on_hosts: Killed, signals: Sequence[signal.Signals], request: pytest.FixtureRequest
+) -> None:
     """With perftest and MPI; the second host has no device of ours before."""
-    killed_again_and_again(on_hosts, "ssh", request)
+    killed_again_and_again(on_hosts, "ssh", signals, request)
 
 
 @pytest.fixture(scope="module")
@@ -329,6 +347,9 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         yield whole
 
 
-def test_a_run_on_one_machine(on_veth: Killed, request: pytest.FixtureRequest) -> None:
+@by_signals(signal.SIGHUP)
+def test_a_run_on_one_machine(
+    on_veth: Killed, signals: Sequence[signal.Signals], request: pytest.FixtureRequest
+) -> None:
     """Its captures run on the machine itself."""
-    killed_again_and_again(on_veth, "veth", request)
+    killed_again_and_again(on_veth, "veth", signals, request)

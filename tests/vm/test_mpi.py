@@ -82,11 +82,13 @@ def only_cell(rig: Rig, text: str, folder: Path) -> Outcome:
 
 
 def studies() -> Plan:
-    """A sample of gaiser2010, and of each other study one collective: two sizes, once."""
+    """A sample of gaiser2010, and of each other study one collective, once."""
 
     def of(name: str, title: str, *transports: str) -> Benchmark:
         [found] = [b for b in library.plan(name, quick=True).benchmarks if b.title == title]
-        return replace(found, transports=transports, sizes=(4, 4096), iterations=10, timeout=200)
+        # each size is a start of mpirun, which is what costs
+        sizes = (4, 4096) if title == "latency" else (4096,)
+        return replace(found, transports=transports, sizes=sizes, iterations=10, timeout=200)
 
     return replace(
         library.plan("gaiser2010", quick=True),
@@ -114,7 +116,7 @@ def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
         metric = "bandwidth" if benchmark.test in ("bw", "bibw") else "latency.mean"
         rows = table.filter(test=benchmark.title, metric=metric)
         assert set(rows["transport"]) == set(benchmark.transports)
-        assert set(rows["size"]) == {4, 4096}
+        assert set(rows["size"]) == set(benchmark.sizes)
         assert rows["value"].min() > 0  # type: ignore[operator]
     for transport, kind in (("rxe-v1", "roce_v1"), ("rxe-v2", "roce_v2")):
         rows = table.filter(pl.col("transport") == transport, pl.col("test") == "latency")

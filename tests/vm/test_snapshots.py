@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -101,16 +102,28 @@ def test_two_testbeds_of_one_snapshot_side_by_side() -> None:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The snapshots of two bare machines, in a cache of this test's."""
+    keys: list[str] = []
+    find = snapshot_cache.find
+
+    def noted(key: str) -> snapshot_cache.Snapshot | None:
+        keys.append(key)
+        return find(key)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(snapshot_cache, "find", noted)
+        with up("bad"):
+            pass  # they are in the user's cache from here on
+    whole = [each.path for key in dict.fromkeys(keys) if (each := find(key))]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "rocelab" / "snapshots"
+    copies = snapshot_cache.folder()
+    copies.mkdir(parents=True, mode=0o700)
+    return [Path(shutil.copy2(each, copies)) for each in whole]
 
 
-def test_a_bad_snapshot_means_a_boot(cache: Path) -> None:
+def test_a_bad_snapshot_means_a_boot(saved: list[Path]) -> None:
     """Torn, corrupt or of another QEMU: the reason is said, the testbed comes up, and is saved."""
-    with up("bad"):
-        pass
-    saved = [each.path for each in snapshot_cache.entries()]
     assert len(saved) == 2
     corrupt = bytearray(saved[0].read_bytes())
     corrupt[len(corrupt) // 2] ^= 0x55
@@ -125,4 +138,3 @@ def test_a_bad_snapshot_means_a_boot(cache: Path) -> None:
     with up("bad", said) as testbed:
         assert testbed.nodes[1].run(["hostname"]).stdout == "n2\n"
     assert "n1 and n2 restored in" in said[-1]
-    assert cache.exists()
