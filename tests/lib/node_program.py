@@ -16,8 +16,8 @@ import vmlab
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 
-_SOURCES, _SHARED, _OUT = "/mnt", "/opt", "/srv"
-"""Folders that every Debian has, in place of which the compiler sees ours."""
+FOLDER, _SHARED, _OUT = "/mnt", "/opt", "/srv"
+"""Folders that every Debian has, in place of which the compiler sees ours; the source's first."""
 _CHECK = Path(__file__).parents[2] / "tools/drivercheck"
 """Has the header that the verbs programs share."""
 
@@ -46,7 +46,7 @@ def _built(source: Path, options: tuple[str, ...]) -> bytes:
     root = artifacts.image(vmlab.LINE) / "root"
     with tempfile.TemporaryDirectory(prefix="rocelab-test-") as folder:
         argv = ["bwrap", "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
-        argv += ["--tmpfs", "/tmp", "--ro-bind", str(source.parent), _SOURCES]
+        argv += ["--tmpfs", "/tmp", "--ro-bind", str(source.parent), FOLDER]
         argv += [
             "--ro-bind",
             str(_CHECK),
@@ -67,7 +67,7 @@ def _built(source: Path, options: tuple[str, ...]) -> bytes:
             f"-I{_SHARED}",
             "-o",
             f"{_OUT}/program",
-            f"{_SOURCES}/{source.name}",
+            f"{FOLDER}/{source.name}",
             *options,
         ]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)

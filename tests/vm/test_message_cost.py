@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 import vmlab
+from message_cost import measured
 from rocelab import metrics
-from rocelab.measure import runner
-from rocelab.plans import plan_file
-from rocelab.record import read
 from rocelab.testbed import artifacts
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node.prepare_node import install_probes
@@ -20,50 +18,14 @@ from rocelab.testbed.node.prepare_node import install_probes
 FEW, MANY = 1200, 2000
 OFF = 0.03
 """What two measurements may differ by; docs/numbers.md has what they differed by."""
-PLAN = """
-[plan]
-name = "{name}"
-repetitions = 1
-transports = {transports}
-probes = {probes}
-[[benchmark]]
-tool = "pingpong"
-test = "latency"
-sizes = [64]
-iterations = {count}
-qp_timeout = 21
-message_cost = true
-"""
-
-
-class Costs:
-    """The cost of a message in one run, of both nodes together."""
-
-    def __init__(self, run: Path) -> None:
-        self._table = read.results(run)
-
-    def of(self, transport: str, metric: str, kind: str) -> float:
-        found = self._table.filter(transport=transport, metric=metric, kind=kind)
-        assert sorted(found["node"]) == ["n1", "n2"]
-        return float(found["value"].sum())
-
-    def parts(self, transport: str) -> float:
-        rows = self._table.filter(transport=transport, kind=metrics.MARGINAL)
-        return sum(r["value"] for r in rows.to_dicts() if metrics.Account.parse(r["metric"]))
-
-
-def measured(testbed: Testbed, to: Path, **words: object) -> Costs:
-    for node in testbed.nodes:
-        install_probes(node, [artifacts.pingpong(vmlab.LINE)])
-    outcome = runner.run(plan_file.from_toml(PLAN.format(**words), "cost.toml"), testbed, to)
-    assert not outcome.failed
-    return Costs(outcome.path)
 
 
 @pytest.fixture
 def counting(boot: vmlab.Boot) -> Iterator[Testbed]:
     """Nodes whose clocks count instructions."""
     with boot(name="cost", prepared=True, emulation="icount") as testbed:
+        for node in testbed.nodes:
+            install_probes(node, [artifacts.pingpong(vmlab.LINE)])
         yield testbed
 
 
@@ -78,7 +40,7 @@ def test_neither_count_nor_probes_change_the_cost(counting: Testbed, tmp_path: P
             each.of(transport, metrics.MESSAGE_COST, metrics.MARGINAL) for each in (watched, alone)
         )
         assert cost == pytest.approx(other, rel=OFF), transport
-        assert watched.parts(transport) == pytest.approx(cost, rel=1e-6)
+        assert sum(watched.accounts(transport).values()) == pytest.approx(cost, rel=1e-6)
         assert watched.of(transport, metrics.WATCHING_COST, metrics.MARGINAL) > 0.02 * cost
         start, later = (
             each.of(transport, metrics.MESSAGE_COST, metrics.START) for each in (watched, alone)

@@ -2,8 +2,9 @@
 /*
  * One reliable connection. An end has one receive outstanding, and posts the
  * next one before it sends, so that the answer never finds none. Messages are
- * solicited, and only these wake an end up: the completion of a send is there
- * before the answer, as a TCP segment's acknowledgement is.
+ * solicited, and only these wake an end up. The completion of a send may come
+ * after the answer; nobody waits for it while the send queue has room, as
+ * nobody waits for a TCP segment's acknowledgement.
  */
 #include <endian.h>
 #include <errno.h>
@@ -15,6 +16,10 @@
 
 #include "carrier.h"
 #include "tcp.h"
+
+/* Sends whose answers have come, and whose completions may not have. Their
+ * buffer is free: if one is sent again, its receiver drops it as a duplicate. */
+#define ANSWERED_SENDS 8
 
 /* What an end tells the other about its queue pair; big-endian. */
 struct endpoint {
@@ -31,7 +36,8 @@ static struct ibv_mr *mr;
 static unsigned char *memory; /* the outgoing message, then the incoming one */
 static size_t length;
 static uint32_t negotiated_mtu;
-static bool polls, is_sent = true, is_received;
+static bool polls, is_received;
+static unsigned int outstanding, depth; /* of the send queue */
 
 static bool device_open(const char *name)
 {
@@ -50,7 +56,10 @@ static bool queues_make(bool poll)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = depth,
+			.max_recv_wr = 2,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
 	};
 
 	memory = calloc(2, length);
@@ -58,7 +67,7 @@ static bool queues_make(bool poll)
 	channel = poll ? NULL : ibv_create_comp_channel(context);
 	if (!memory || !pd || (!poll && !channel))
 		return failed("cannot set up the device");
-	cq = ibv_create_cq(context, 4, NULL, channel, 0);
+	cq = ibv_create_cq(context, (int)depth + 2, NULL, channel, 0);
 	mr = ibv_reg_mr(pd, memory, 2 * length, IBV_ACCESS_LOCAL_WRITE);
 	if (!cq || !mr)
 		return failed("cannot make a completion queue or register memory");
@@ -152,6 +161,8 @@ static bool verbs_open(const struct settings *settings, int peer)
 	unsigned char is_ready = 1;
 
 	polls = settings->poll;
+	/* nothing but the send's completion says that a stream's receiver has it */
+	depth = settings->stream ? 1 : ANSWERED_SENDS;
 	length = settings->size;
 	/* both must be ready to receive before either sends */
 	return device_open(settings->device) && queues_make(polls) && port_ask(settings, &local) &&
@@ -194,8 +205,21 @@ static bool completion(bool *is_there)
 			ibv_wc_status_str(wc.status), wc.status);
 		return false;
 	}
-	*(wc.wr_id ? &is_received : &is_sent) = true;
+	if (wc.wr_id)
+		is_received = true;
+	else
+		outstanding--;
 	return true;
+}
+
+static bool sleep_until_sent(void)
+{
+	bool is_there;
+
+	/* completions of sends are not solicited; one may have come before this asks */
+	if (ibv_req_notify_cq(cq, 0))
+		return failed("cannot ask for a completion's event");
+	return completion(&is_there) && (is_there || sleep_until_event());
 }
 
 static bool verbs_send(void)
@@ -210,11 +234,10 @@ static bool verbs_send(void)
 	struct ibv_send_wr *bad;
 	bool is_there;
 
-	/* of the message before: the answer to it has come, so this rarely waits */
-	while (!is_sent)
-		if (!completion(&is_there))
+	while (outstanding == depth)
+		if (!completion(&is_there) || (!is_there && !polls && !sleep_until_sent()))
 			return false;
-	is_sent = false;
+	outstanding++;
 	return !ibv_post_send(qp, &wr, &bad) || failed("cannot post a send");
 }
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Work of a known size shows in its owner's part of a message's cost, or in the start, only."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import node_program
+import vmlab
+from message_cost import Costs, measured
+from rocelab import metrics
+from rocelab.testbed import artifacts
+from rocelab.testbed.interface import Testbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.prepare_node import (
+    add_device,
+    install_driver,
+    install_probes,
+    remove_device,
+)
+
+SOURCES = Path(__file__).parents[2] / "tools/pingpong"
+COUNT = 1200
+INJECTED = 10_000
+"""Instructions a message of the benchmark, and ns a packet of the driver."""
+FILTERS, FILTERED = 5, 1900
+"""Classifiers of the interface, and instructions a packet in each: additions, which the kernel's
+compiler translates one to one."""
+START = 50_000_000
+"""Of the client: the server's start is over when the measurement begins."""
+OFF = 0.06
+"""What two measurements may differ by. The driver's delay is late by half a reading of the clock,
+and an interrupt's first instructions belong to what it interrupts."""
+PACKETS = 2
+"""Of a message: itself and its acknowledgement."""
+_BURN = """
+static void burn(unsigned long instructions)
+{
+	unsigned long left = instructions / 2;
+
+	__asm__ volatile("1: dec %0; jnz 1b" : "+r"(left) : : "cc");
+}
+"""
+_PROGRAM = "/usr/local/bin/pingpong"
+
+
+def pingpong(folder: Path, message: int, start: int) -> Path:
+    """Write pingpong's sources with that much more work; return main.c."""
+    shutil.copytree(SOURCES, folder)
+    main = folder / "main.c"
+    text = main.read_text()
+    for before, after in (
+        ("static bool send_one(", f"{_BURN}static bool send_one("),
+        ("\treturn carrier->send();", f"\tburn({message});\n\treturn carrier->send();"),
+        ("\tif (status)\n", f"\tburn({start});\n\tif (status)\n"),
+    ):
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    main.write_text(text)
+    return main
+
+
+def install(nodes: Sequence[Node], source: Path) -> None:
+    """Let this be the nodes' pingpong."""
+    others = [f"{node_program.FOLDER}/{name}.c" for name in ("settings", "tcp", "verbs")]
+    for node in nodes:
+        version = '-DBENCHMARK_VERSION="injected"'
+        program = node_program.compiled(node, source, version, *others, "-libverbs")
+        node.run(["install", program, _PROGRAM])
+
+
+def filter_packets(nodes: Sequence[Node], instructions: int) -> None:
+    """Let each packet that arrives pass the classifiers, of that many additions each."""
+    # BPF_ALU | BPF_ADD | BPF_K, and BPF_RET of 0: no match, so the next one is asked
+    program = [*["4 0 0 1"] * instructions, "6 0 0 0"]
+    text = ",".join([str(len(program)), *program])
+    for node in nodes:
+        egress = ["dev", node.link.netdev, "ingress"]
+        node.run(["tc", "qdisc", "replace", "dev", node.link.netdev, "clsact"])
+        node.run(["tc", "filter", "del", *egress])
+        node.run(["tee", "/tmp/classifier"], stdin=text)
+        for number in range(1, FILTERS + 1):
+            kind = ["pref", str(number), "bpf", "bytecode-file", "/tmp/classifier"]
+            node.run(["tc", "filter", "add", *egress, *kind])
+
+
+def delay(nodes: Sequence[Node], stage: str) -> None:
+    for node in nodes:
+        for name, value in (("delay_ns", str(INJECTED)), ("delay_stage", stage)):
+            node.run(["tee", f"/sys/module/rdma_rxe/parameters/{name}"], stdin=f"{value}\n")
+
+
+@pytest.fixture
+def delayed(boot: vmlab.Boot) -> Iterator[Testbed]:
+    """Nodes whose clocks count instructions, with the driver that can be delayed."""
+    with boot(name="injected", prepared=True, emulation="icount") as testbed:
+        for node in testbed.nodes:
+            remove_device(node)
+            install_driver(node, artifacts.driver(vmlab.LINE, "delay"))
+            add_device(node)
+            install_probes(node, [artifacts.pingpong(vmlab.LINE)])
+        yield testbed
+
+
+def parts(costs: Costs) -> dict[str, float]:
+    """A message's cost over RoCE v2 by owner, instructions; the program's user mode apart."""
+    found: dict[str, float] = defaultdict(float)
+    for (context, owner), value in costs.accounts("rxe-v2").items():
+        found["program" if context == "user" else owner] += value
+    return found
+
+
+def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Path) -> None:
+    """The scheduler's and the idle loop's part falls: who works longer finds the next packet there
+    already, and sleeps less often."""
+    runs = []
+    for name, work, additions, stage, start in (
+        ("plain", 2, 1, "off", 2),
+        ("more", INJECTED, FILTERED, "tx.icrc", START),
+    ):
+        install(delayed.nodes, pingpong(tmp_path / name, work, start))
+        filter_packets(delayed.nodes, additions)
+        delay(delayed.nodes, stage)
+        words = {"transports": '["rxe-v2"]', "count": COUNT, "probes": '["rxestat", "rxecpu"]'}
+        runs.append(measured(delayed, tmp_path / f"{name}-run", name=name, **words))
+    plain, more = map(parts, runs)
+    grown = {name: more[name] - plain[name] for name in plain}
+    assert grown["program"] == pytest.approx(INJECTED, rel=OFF), grown
+    assert grown["network"] == pytest.approx(PACKETS * FILTERS * FILTERED, rel=OFF), grown
+    assert grown["rxe"] == pytest.approx(PACKETS * INJECTED, rel=OFF), grown
+    assert abs(grown["benchmark"]) < OFF * plain["benchmark"], grown
+    assert grown["other"] < OFF * plain["other"], grown
+    started = [each.of("rxe-v2", metrics.MESSAGE_COST, metrics.START) for each in runs]
+    assert started[1] - started[0] == pytest.approx(START, rel=OFF)
