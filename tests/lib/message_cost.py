@@ -17,6 +17,9 @@ name = "{name}"
 repetitions = 1
 transports = {transports}
 probes = {probes}
+"""
+BENCHMARKS = {
+    "latency": """
 [[benchmark]]
 tool = "pingpong"
 test = "latency"
@@ -24,7 +27,18 @@ sizes = [64]
 iterations = {count}
 qp_timeout = 21
 message_cost = true
-"""
+""",
+    "polled": """
+[[benchmark]]
+tool = "perftest"
+test = "send_lat"
+sizes = [64]
+iterations = {count}
+qp_timeout = 21
+message_cost = true
+transports = ["rxe-v2"]
+""",
+}
 
 
 class Costs:
@@ -38,17 +52,20 @@ class Costs:
         assert sorted(found["node"]) == ["n1", "n2"]
         return float(found["value"].sum())
 
-    def accounts(self, transport: str) -> dict[metrics.Account, float]:
-        """The parts of it, net of the probes."""
+    def accounts(
+        self, transport: str, *, kind: str = metrics.MARGINAL
+    ) -> dict[metrics.Account, float]:
+        """The parts of it, net of the probes; or those of the benchmark that polls."""
         parts: dict[metrics.Account, float] = {}
-        for row in self._table.filter(transport=transport, kind=metrics.MARGINAL).to_dicts():
+        for row in self._table.filter(transport=transport, kind=kind).to_dicts():
             if account := metrics.Account.parse(row["metric"]):
                 parts[account] = parts.get(account, 0.0) + row["value"]
         return parts
 
 
-def measured(testbed: Testbed, to: Path, **words: object) -> Costs:
-    """Run the plan with these words on nodes that have pingpong."""
-    outcome = runner.run(plan_file.from_toml(PLAN.format(**words), "cost.toml"), testbed, to)
+def measured(testbed: Testbed, to: Path, *benchmarks: str, **words: object) -> Costs:
+    """Run the plan of these benchmarks, with these words, on nodes that have pingpong."""
+    text = "".join((PLAN, *(BENCHMARKS[name] for name in benchmarks))).format(**words)
+    outcome = runner.run(plan_file.from_toml(text, "cost.toml"), testbed, to)
     assert not outcome.failed
     return Costs(outcome.path)

@@ -127,7 +127,7 @@ def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Pa
         filter_packets(delayed.nodes, additions)
         delay(delayed.nodes, stage)
         words = {"transports": '["rxe-v2"]', "count": COUNT, "probes": '["rxestat", "rxecpu"]'}
-        runs.append(measured(delayed, tmp_path / f"{name}-run", name=name, **words))
+        runs.append(measured(delayed, tmp_path / f"{name}-run", "latency", name=name, **words))
     plain, more = map(parts, runs)
     grown = {name: more[name] - plain[name] for name in plain}
     assert grown["program"] == pytest.approx(INJECTED, rel=OFF), grown

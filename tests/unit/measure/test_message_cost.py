@@ -104,6 +104,27 @@ def test_rxestat_is_taken_from_the_driver() -> None:
     assert driver == pytest.approx(PARTS["rxe", "kthread"], rel=0.15)
 
 
+@pytest.mark.parametrize("by_calls", [False, True])
+def test_a_program_that_polls_has_its_kernel_s_part(by_calls: bool) -> None:
+    """Net of what the probes state of themselves; neither user mode nor others' work is in it."""
+    few, many = watched(FEW).split, watched(MANY).split
+    for split, spin in ((few, 7_000_000), (many, 900_000_000)):
+        busy = {**split.busy, ("user", "benchmark"): spin, ("kthread", "other"): spin}
+        object.__setattr__(split, "busy", busy)
+    stat = 3_000.0
+    found = {
+        (value.metric, value.kind): value.value
+        for value in message_cost.in_kernel(few, many, MANY - FEW, stat, polls_by_calls=by_calls)
+    }
+    assert found == {
+        (metrics.Account(context, owner).name, metrics.KERNEL_MARGINAL): pytest.approx(
+            ns + (EVENT - STATED) * EVENTS[owner, context] - (stat if owner == "rxe" else 0)
+        )
+        for (owner, context), ns in PARTS.items()
+        if owner != "benchmark" or not by_calls
+    }
+
+
 TIMER_LIST = """now at 16408262961 nsecs
   .idle_sleeptime : 14000000000 nsecs
   .iowait_sleeptime: 25000000 nsecs
@@ -155,17 +176,21 @@ def test_where_it_is_measured() -> None:
     assert has_cost(more="iterations = 100") == [False, False]
     assert has_cost(probes='["rxestat"]') == [False, False]
     assert has_cost(probes="[]", more="message_cost = true") == [True, True]
+    polls = "message_cost = true\niterations = 1000"
+    assert sorted(has_cost("perftest", "send_lat", polls)) == [False, True]
+    assert has_cost("mpibench", "latency", polls) == [True, True]
 
 
 @pytest.mark.parametrize(
     ("tool", "test", "more"),
     [
-        ("mpibench", "latency", ""),
-        ("perftest", "send_lat", ""),
-        ("pingpong", "polled_latency", ""),
+        ("omb", "latency", ""),
+        ("perftest", "send_lat", "PROBES []"),
+        ("pingpong", "polled_latency", "PROBES []"),
         ("pingpong", "latency", "iterations = 100"),
     ],
 )
 def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:
+    probes = "[]" if more == "PROBES []" else '["rxecpu"]'
     with pytest.raises(UsageError, match="message_cost"):
-        has_cost(tool, test, f"message_cost = true\n{more}")
+        has_cost(tool, test, f"message_cost = true\n{more.replace('PROBES []', '')}", probes)

@@ -620,6 +620,8 @@ class _Interrupting:
         return self._line
 
 
+# on the way into or out of `with`, Python closes the file because nobody has it any more
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_interrupted_at_any_line(tmp_path: Path) -> None:
     """A run that was announced never stays `running`; each can be continued."""
     with _Interrupting() as whole:

@@ -43,6 +43,8 @@ is from the line through the other two, as a share of the cost."""
 WATCHING_COST = "cost.watching"
 """What the probes add to it; kind: `marginal`."""
 MARGINAL, START, RESIDUAL = "marginal", "start", "residual"
+KERNEL_MARGINAL = "marginal_kernel"
+"""Kind of the kernel's work for one more message of a program that polls."""
 
 CPU_AMOUNTS = ("packet", "message", "mb")
 
@@ -162,7 +164,8 @@ class Packets(NamedTuple):
 
 
 class Account(NamedTuple):
-    """CPU time by context and owner, ns; kind: `time`, `per_message`, `per_packet`, `marginal`."""
+    """CPU time by context and owner, ns; kind: `time`, `per_message`, `per_packet`, `marginal` or
+    `marginal_kernel`."""
 
     context: str
     """Of softirqs also with their kind: `softirq.net_rx`."""

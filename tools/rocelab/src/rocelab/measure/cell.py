@@ -143,11 +143,16 @@ def _passes(
     faults is asked, when each packet was sent again, is in its records.
     """
     watched = observe if cell.transport.is_rxe else [p for p in observe if p == Probe.RXECPU]
-    if cell.has_message_cost:
+    sleeps = cell.benchmark.sleeps
+    if cell.has_message_cost and sleeps:
         return layout.PASSES if watched else (layout.EIGHTH, layout.HALF)
     if timing_pass is None:
         timing_pass = accelerators.of(rig.testbed.accelerator).is_real_time
-    return (layout.TIMING,) if watched and timing_pass and not cell.benchmark.faults else ()
+    timed = watched and timing_pass and not cell.benchmark.faults
+    return (
+        *((layout.TIMING,) if timed else ()),
+        *((layout.EIGHTH_WATCHED,) if watched and cell.has_message_cost else ()),
+    )
 
 
 def _all(
@@ -163,8 +168,7 @@ def _all(
         (into / name).mkdir()
         watch = observe if name == layout.EIGHTH_WATCHED else ()
         done[name] = one(sizes, into / name, watch, layout.PARTS.get(name, 1))
-    step = one(sizes, into, observe, 1)
-    return step.after(done) if done else step
+    return one(sizes, into, observe, 1).after(done)
 
 
 _Measure = Callable[[tuple[int, ...], Path, Sequence[str], int], pair_step.Step]

@@ -93,7 +93,7 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
     gross[IDLE_LOOP] = with_probes - sum(gross.values())
     watching = with_probes - unwatched
     yield Value(metrics.WATCHING_COST, metrics.MARGINAL, watching, "ns")
-    own = _stated(few, many, gross, more)
+    own = _own(few.split, many.split, gross, more, (many.rxestat_ns - few.rxestat_ns) / more)
     stated = sum(own.values())
     scale = watching / stated if stated > 0 else 0.0
     kinds: dict[Account, float] = {}
@@ -105,17 +105,41 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
         yield Value(metrics.Account(context, owner).name, metrics.MARGINAL, net, "ns")
 
 
-def _stated(
-    few: Watched, many: Watched, gross: Mapping[Account, float], more: int
+def in_kernel(
+    few: Split, many: Split, more: int, rxestat_ns: float, *, polls_by_calls: bool
+) -> Iterator[Value]:
+    """What `more` messages of a program that polls cost in the kernel, each, by context and owner.
+
+    Work that depends on the wait is left out: user mode, with `polls_by_calls` the program's system
+    calls, and what belongs to nobody in particular. It is net of what the probes state of
+    themselves, of which `rxestat_ns` is rxestat's, by message.
+    """
+    owners = {"network", "rxe"} if polls_by_calls else {"benchmark", "network", "rxe"}
+    gross = {
+        account: ns
+        for account, ns in _slopes(few.busy, many.busy, more).items()
+        if account[1] in owners and account[0] != "user"
+    }
+    own = _own(few, many, gross, more, rxestat_ns)
+    kinds: dict[Account, float] = {}
+    for (context, owner), ns in gross.items():
+        account = context.partition(".")[0], owner
+        kinds[account] = kinds.get(account, 0.0) + ns - own.get((context, owner), 0.0)
+    for (context, owner), net in sorted(kinds.items()):
+        name = metrics.Account(context, owner).name
+        yield Value(name, metrics.KERNEL_MARGINAL, net, "ns")
+
+
+def _own(
+    few: Split, many: Split, gross: Mapping[Account, float], more: int, rxestat_ns: float
 ) -> dict[Account, float]:
     """What the probes say that a message costs them, by the account that contains it, ns."""
-    events = _slopes(_caused(few.split.stretches), _caused(many.split.stretches), more)
-    events[IDLE_LOOP] = (many.split.idle_stretches - few.split.idle_stretches) / more
-    own = {account: count * many.split.event_ns for account, count in events.items()}
+    events = _slopes(_caused(few.stretches), _caused(many.stretches), more)
+    events[IDLE_LOOP] = (many.idle_stretches - few.idle_stretches) / more
+    own = {account: count * many.event_ns for account, count in events.items()}
     driver = {account: ns for account, ns in gross.items() if account[1] == "rxe" and ns > 0}
-    stat = (many.rxestat_ns - few.rxestat_ns) / more
     for account, ns in driver.items():
-        own[account] = own.get(account, 0.0) + stat * ns / sum(driver.values())
+        own[account] = own.get(account, 0.0) + rxestat_ns * ns / sum(driver.values())
     return own
 
 

@@ -113,7 +113,7 @@ def _step_values(
                 yield from ((of, record["client"], _while_watched(value)) for value in values)
         for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
-        for node, value in _message_costs(step, raw):
+        for node, value in (*_message_costs(step, raw), *_kernel_costs(cell, step, raw, sent)):
             yield size, node, value
 
 
@@ -139,6 +139,39 @@ def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[st
             yield from ((machine, value) for value in split)
 
 
+def _kernel_costs(
+    cell: Cell, step: Mapping[str, Any], raw: Directory, sent: int
+) -> Iterator[tuple[str, Value]]:
+    """(machine, value) of what one more message costs the kernel, where the program polls."""
+    if layout.EIGHTH in step or layout.EIGHTH_WATCHED not in step:
+        return
+    eighth = step[layout.EIGHTH_WATCHED]
+    with raw.folder(layout.EIGHTH_WATCHED) as apart:
+        _, few = _measured(cell.with_part(layout.PARTS[layout.EIGHTH_WATCHED]), eighth, apart)
+        first = {
+            machine: (split, _rxestat_ns(apart, machine))
+            for machine, _, split in rxecpu_document.found(apart, tuple(eighth["counters"]))
+        }
+    more = sent - few
+    for machine, _, many in rxecpu_document.found(raw, tuple(step["counters"])):
+        if machine in first and more > 0:
+            split, own = first[machine]
+            stated = (_rxestat_ns(raw, machine) - own) / more
+            # MPI yields its processor, or asks epoll, while it waits
+            by_calls = cell.benchmark.mpi is not None
+            parts = message_cost.in_kernel(split, many, more, stated, polls_by_calls=by_calls)
+            yield from ((machine, value) for value in parts)
+
+
+def _rxestat_ns(raw: Directory, machine: str) -> float:
+    """What rxestat says that it took on a machine; 0 where it did not run."""
+    return sum(
+        rxestat_document.read(raw, node).own_ns
+        for node in machine.split("+")
+        if raw.exists(rxestat_document.file_name(node))
+    )
+
+
 def _point(one: Mapping[str, Any], machine: str) -> message_cost.Point:
     return message_cost.Point(int(one["sent"]), int(one["work_ns"][machine]))
 
@@ -149,13 +182,8 @@ def _watched_point(
     """One pass that probes watched; None without rxecpu, or without a count of the work."""
     if machine not in one.get("work_ns", {}) or not raw.exists(rxecpu_document.file_name(machine)):
         return None
-    stated = sum(
-        rxestat_document.read(raw, node).own_ns
-        for node in machine.split("+")
-        if raw.exists(rxestat_document.file_name(node))
-    )
     split = rxecpu_document.read(raw, machine)
-    return message_cost.Watched(_point(one, machine), split, stated)
+    return message_cost.Watched(_point(one, machine), split, _rxestat_ns(raw, machine))
 
 
 def _measured(

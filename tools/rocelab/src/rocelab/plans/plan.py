@@ -18,7 +18,7 @@ LARGE_MESSAGE = 8192
 FEWEST_ITERATIONS = 10
 """Of any size."""
 
-COUNTED_TOOLS = frozenset({"perftest", "pingpong"})
+COUNTED_TOOLS = frozenset({"perftest", "pingpong", "mpibench"})
 """Tools that send as many messages as they are told, and whose other work does not depend on it."""
 FEWEST_COUNTED = 200
 """Iterations from which the cost of a message is measured."""

@@ -275,21 +275,30 @@ def _benchmark(
 
 
 def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -> bool:
-    """Return whether the cost of a message is measured: by default where rxecpu splits it."""
+    """Return whether the cost of a message is measured: by default where rxecpu splits it.
+
+    That of a program that polls is measured in the kernel only, by rxecpu, and on demand.
+    """
     counts = (benchmark.iterations, benchmark.counted_iterations, benchmark.large_iterations)
     fewest = min(count for count in counts if count is not None)
     counted = benchmark.tool in COUNTED_TOOLS and not benchmark.cpu_util and not benchmark.faults
-    can = counted and benchmark.sleeps
     if not table.has("message_cost"):
-        return can and fewest >= FEWEST_COUNTED and Probe.RXECPU in probes
+        can = counted and benchmark.sleeps and Probe.RXECPU in probes
+        return can and fewest >= FEWEST_COUNTED
     asked = table.flag("message_cost")
-    if asked and counted and not benchmark.sleeps:
+    if asked and counted and not benchmark.sleeps and Probe.RXECPU not in probes:
         table.fail(
             "message_cost",
-            f"{benchmark.tool} {benchmark.test} polls, so its work depends on how long it waits",
-            action="Use pingpong latency, or set events = true.",
+            f"{benchmark.tool} {benchmark.test} polls: only rxecpu tells its work from its wait",
+            action="Add rxecpu to probes; or use pingpong latency, or set events = true.",
         )
-    if asked and not can:
+    if asked and benchmark.mpi and benchmark.mpi.sweep and len(benchmark.sizes) > 1:
+        table.fail(
+            "message_cost",
+            "one mpirun sends messages of all sizes, and rxecpu does not tell them apart",
+            action="Set sweep = false in the benchmark's table mpi.",
+        )
+    if asked and not counted:
         table.fail(
             "message_cost",
             "it takes a tool that sends a given number of messages, without faults",

@@ -13,6 +13,7 @@ from rocelab.plans.plan import Benchmark, Plan
 from rocelab.terminal import grid
 
 _OWNERS = ("user", "calls", "network", "rxe", "other")
+_KINDS = (metrics.MARGINAL, metrics.START, metrics.RESIDUAL, metrics.KERNEL_MARGINAL)
 _HEADS = ("benchmark", "transport", *_OWNERS, "total", "start")
 _LINEAR = 0.02
 """Share of the cost of all messages by which a third count may miss the line."""
@@ -35,7 +36,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
     rows: list[tuple[str, ...]] = []
     watching: list[float] = []
     bent: list[str] = []
-    counts = True
+    counts, polls = True, False
     for benchmark in plan.benchmarks:
         for size in benchmark.sizes:
             name = f"{benchmark.tool} {benchmark.title} {size} B"
@@ -44,9 +45,16 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                 if found.is_empty():
                     continue
                 counts = found["unit"][0] == accelerators.INSTRUCTIONS
+                if found.filter(metric=metrics.MESSAGE_COST).is_empty():
+                    parts = _by_owner(found, metrics.KERNEL_MARGINAL)
+                    known = ("network", "rxe") if benchmark.mpi else ("calls", "network", "rxe")
+                    shown = [_number(parts[o]) if o in known else units.ABSENT for o in _OWNERS]
+                    rows.append((name, transport, *shown, units.ABSENT, units.ABSENT))
+                    polls, name = True, ""
+                    continue
                 total = _sum(found, metrics.MESSAGE_COST, metrics.MARGINAL)
                 start = _sum(found, metrics.MESSAGE_COST, metrics.START)
-                parts = _by_owner(found)
+                parts = _by_owner(found, metrics.MARGINAL)
                 shown = [_number(parts[o]) if parts else "" for o in _OWNERS]
                 rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
                 watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
@@ -67,6 +75,13 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
             min(columns, grid.WIDTH),
             style="dim",
         )
+    if polls:
+        yield grid.paragraph(
+            f"{units.ABSENT}: the program polls, so this depends on how long it waits. The rest "
+            "contains what the probes do not state of themselves.",
+            min(columns, grid.WIDTH),
+            style="dim",
+        )
     if bent:
         yield grid.paragraph(
             f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
@@ -75,7 +90,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
 
 def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
     of = table.filter(tool=benchmark.tool, test=benchmark.title, transport=transport, size=size)
-    return of.filter(pl.col("kind").is_in((metrics.MARGINAL, metrics.START, metrics.RESIDUAL)))
+    return of.filter(pl.col("kind").is_in(_KINDS))
 
 
 def _sum(rows: pl.DataFrame, metric: str, kind: str) -> float:
@@ -84,12 +99,12 @@ def _sum(rows: pl.DataFrame, metric: str, kind: str) -> float:
     return float(found.group_by("node").agg(pl.col("value").mean())["value"].sum())
 
 
-def _by_owner(rows: pl.DataFrame) -> dict[str, float]:
+def _by_owner(rows: pl.DataFrame, kind: str) -> dict[str, float]:
     """Each owner's part; empty without rxecpu."""
     sums = dict.fromkeys(_OWNERS, 0.0)
     accounts = {m: a for m in rows["metric"].unique() if (a := metrics.Account.parse(m))}
     for metric, account in sorted(accounts.items()):
-        sums[owner_of(account)] += _sum(rows, metric, metrics.MARGINAL)
+        sums[owner_of(account)] += _sum(rows, metric, kind)
     return sums if accounts else {}
 
 
