@@ -37,7 +37,8 @@ static int open_file(struct output *o)
 
 	if (err)
 		return err;
-	o->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* frames are for who may watch them */
+	o->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	o->written = 0;
 	return o->fd < 0 ? -errno : 0;
 }

@@ -105,16 +105,19 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
     victim, attacker = nodes
     with capsys.disabled():
         print(f"\nseed {SEED}, {FRAMES} mutated frames of each RoCE version")
-    programs = [hostile_frames.install(node, LINE) for node in nodes]
-    with healthy(nodes, "mutated frames"):
+    with (
+        healthy(nodes, "mutated frames"),
+        hostile_frames.installed(victim, LINE) as (program, _),
+        hostile_frames.installed(attacker, LINE) as (_, fuzz),
+    ):
         resting = slab.skbs(victim)
-        with hostile_frames.targets(victim, programs[0][0], attacker.link.ipv4) as found:
+        with hostile_frames.targets(victim, program, attacker.link.ipv4) as found:
             for version in hostile_frames.KINDS:
                 victim.run(["tee", TRIGGER], stdin="hist:keys=reason\n")
                 before = counters(victim)
                 sent = hostile_frames.attack(
                     *(version, victim, attacker, found),
-                    program=programs[1][1],
+                    program=fuzz,
                     count=FRAMES,
                     seed=SEED,
                     patience=PATIENCE,

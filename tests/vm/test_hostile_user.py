@@ -114,10 +114,9 @@ def test_on_demand_paging(pair: Pair) -> None:
 def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """Mutated frames come for queue pairs that are made, moved through their states, destroyed."""
     node = pair.node
-    target, fuzz = hostile_frames.install(node, LINE)
     macs = [mac(node.run(["cat", f"/sys/class/net/veth_{end}/address"]).stdout.strip())
             for end in "ab"]  # fmt: skip
-    with healthy([node], "frames"):
+    with healthy([node], "frames"), hostile_frames.installed(node, LINE) as (target, fuzz):
         argv = ["sh", "-c", "exec $0 $1 $2 $3 >$4"]
         process = node.start([*argv, target, "rxe_a", "10.45.0.2", NUMBERS, TARGETS])
         try:

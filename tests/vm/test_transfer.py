@@ -38,7 +38,7 @@ transports = ["tcp", "rxe-v2"]
 """
 SIZE = 300_000
 _STATE = """
-ls -d /tmp/rocelab-dump.* /run/rocelab-file.* /sys/kernel/config/rdma_cm/* 2>/dev/null
+ls -d /tmp/rocelab-probe.* /run/rocelab-file.* /sys/kernel/config/rdma_cm/* 2>/dev/null
 pgrep -a 'vsftpd|rcopy|curl'; lsmod | grep -o '^rdma_[a-z]*' | sort
 """
 

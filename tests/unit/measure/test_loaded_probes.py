@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
@@ -81,8 +82,8 @@ def _machine(name: str) -> CommandNode:
 
 N1, N2 = _machine("n1"), _machine("n2")
 STAT = Watch(N1, ("rxestat", "--json"))
-CPU = Watch(N1, ("rxecpu", "--json"), file="/tmp/a b")
-DUMP = Watch(N1, ("rxedump",), of="n1", file="/tmp/x", reports=False)
+CPU = Watch(N1, ("rxecpu", "--json"), file="a b")
+DUMP = Watch(N1, ("rxedump",), of="n1", file="x", reports=False)
 
 
 def test_windows_of_one_loading(probes: LoadedProbes, notes: Path) -> None:
@@ -109,9 +110,23 @@ def test_each_probe_on_each_machine(probes: LoadedProbes, notes: Path) -> None:
         pass
     assert outer == [Printed('{"n": 1}\n', "")] * 2
     assert inner == [Printed("", "rxedump: 3 packets\n")]
-    with probes.window([CPU]):
-        assert notes.read_text().splitlines()[-1] == "rxecpu start /tmp/a b"
     assert notes.read_text().count("loaded") == 4
+
+
+def test_what_it_writes_is_private(probes: LoadedProbes, notes: Path, tmp_path: Path) -> None:
+    """Nobody can foresee its name, or read it; nothing stays."""
+    with probes.window([CPU]):
+        begun = notes.read_text().splitlines()[-1]
+        assert begun.startswith("rxecpu start /")
+        written = Path(begun.removeprefix("rxecpu start "))
+        assert re.fullmatch(r"rocelab-probe\.\w{6}/a b", "/".join(written.parts[-2:]))
+        assert written.parent.stat().st_mode & 0o777 == 0o700
+        written.write_text("stacks")
+    probes.fetch(CPU, tmp_path / "fetched")
+    assert (tmp_path / "fetched").read_text() == "stacks"
+    assert not written.exists()
+    probes.close()
+    assert not written.parent.exists()
 
 
 def test_other_options_load_it_again(probes: LoadedProbes, notes: Path) -> None:

@@ -67,8 +67,8 @@ def succeeds(machine: CommandNode, *argv: str) -> bool:
 
 LEFT = (
     "/tmp/rocelab-wire-abcdef.pcap",
-    "/tmp/rocelab-dump.n1.pcapng",
-    "/tmp/rocelab-dump.n1+n2.folded",
+    "/tmp/rocelab-probe.abcdef/n1.pcapng",
+    "/tmp/rocelab-check.abcdef/verbs_target",
     "/tmp/rocelab-mpi.abcdef/rank",
     "/run/rocelab-file.abcdef/source/file",
     "/run/undone",

@@ -233,8 +233,8 @@ def _frames(one: _Driven, machines: _Machines, number: int, seed: int) -> tuple[
         offer_roce_v1([victim])
         remove_device(attacker)  # it could answer
         victim.run(["ip", "link", "set", victim.link.netdev, "promisc", "on"])
-        target, _ = hostile_frames.install(victim, one.line)
-        _, fuzz = hostile_frames.install(attacker, one.line)
+        target, _ = held.enter_context(hostile_frames.installed(victim, one.line))
+        _, fuzz = held.enter_context(hostile_frames.installed(attacker, one.line))
         with hostile_frames.targets(victim, target, attacker.link.ipv4) as on:
             for version in hostile_frames.KINDS:
                 sent += hostile_frames.attack(

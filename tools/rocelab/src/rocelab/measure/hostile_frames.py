@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv6Address, ip_address
+from pathlib import PurePosixPath
 
 from rocelab import shared_tables
 from rocelab.errors import TestbedError
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import device_of
+from rocelab.testbed.node.private_folder import private_folder
 
 QKEY = 0x11111111
 """The Q_Key of verbs_target's UD queue pairs."""
@@ -31,7 +33,6 @@ KINDS = {"v1": ("v1",), "v2": ("v2_ipv4", "v2_ipv6")}
 """RoCE versions and their encapsulations."""
 TARGETS = 24
 """Queue pairs of a verbs_target."""
-_LISTING = "/tmp/verbs_target.txt"  # noqa: S108
 _ETHER_TYPES = {"v1": 0x8915, "v2_ipv4": 0x0800, "v2_ipv6": 0x86DD}
 _UDP_PORTS = (49152, 4791)
 _SECONDS = 600
@@ -172,14 +173,15 @@ class Targets:
 
 @contextmanager
 def targets(victim: Node, program: str, peer_ipv4: str) -> Iterator[Targets]:
-    """Run verbs_target on a node for as long as the context lasts."""
+    """Run verbs_target on a node for as long as the context lasts; it writes next to itself."""
+    path = f"{program}.txt"
     process = victim.start(
-        ["sh", "-c", "exec $0 $1 $2 >$3", program, device_of(victim), peer_ipv4, _LISTING]
+        ["sh", "-c", "exec $0 $1 $2 >$3", program, device_of(victim), peer_ipv4, path]
     )
     try:
-        ready = f"until grep -qs ready {_LISTING}; do sleep 0.05; done"
-        victim.run(["timeout", "120", "sh", "-c", ready], timeout=150)
-        listing = victim.run(["cat", _LISTING]).stdout.splitlines()
+        ready = "until grep -qs ready $0; do sleep 0.05; done"
+        victim.run(["timeout", "120", "sh", "-c", ready, path], timeout=150)
+        listing = victim.run(["cat", path]).stdout.splitlines()
         va, rkey = map(int, listing[0].split())
         qpns: dict[str, dict[str, list[int]]] = {version: {} for version in KINDS}
         for line in listing[1:-1]:
@@ -244,11 +246,11 @@ def attack(
     return sent
 
 
-def install(node: Node, line: str) -> tuple[str, str]:
-    """Copy verbs_target and frame_fuzz to a node; returns their paths there."""
-    paths = []
-    for name in ("verbs_target", "frame_fuzz"):
-        path = f"/tmp/{name}"  # noqa: S108
-        node.put(artifacts.check_program(name, line), path, mode=0o755)
-        paths.append(path)
-    return paths[0], paths[1]
+@contextmanager
+def installed(node: Node, line: str) -> Iterator[tuple[str, str]]:
+    """Have verbs_target and frame_fuzz on a node; yields their paths there."""
+    with private_folder(node, "check") as folder:
+        paths = f"{folder}/verbs_target", f"{folder}/frame_fuzz"
+        for path in paths:
+            node.put(artifacts.check_program(PurePosixPath(path).name, line), path, mode=0o755)
+        yield paths

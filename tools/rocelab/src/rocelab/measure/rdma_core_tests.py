@@ -13,11 +13,12 @@ from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import artifacts, verbs, verbs_ports
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import device_of
+from rocelab.testbed.node.private_folder import private_folder
 
 RETRIES = 5
 """Runs of a test whose outcomes differ: some race with the driver's own work queue (test_resize_cq
 shrinks a queue while its completions may or may not be in it yet), on any driver."""
-_RUNNER = "/tmp/pyverbs_each.py"  # noqa: S108
+_RUNNER = "pyverbs_each.py"
 _EACH_SECONDS = "60"
 _ALL_SECONDS = 1800
 
@@ -62,10 +63,13 @@ class Compared:
 
 def outcomes(node: Node, line: str, transport: str, tests: Sequence[str] = ()) -> Outcomes:
     """Run the tests (all, or those named) on a node, with a GID of the transport."""
-    node.put(artifacts.check_program("pyverbs_each.py", line), _RUNNER)
     end = verbs.end(node, verbs_ports.find(node), TRANSPORTS[transport])
-    command = ["python3", _RUNNER, device_of(node), str(end.gid_index), _EACH_SECONDS, *tests]
-    done = node.run(["env", f"--chdir={artifacts.RDMA_CORE_TESTS}", *command], timeout=_ALL_SECONDS)
+    options = [device_of(node), str(end.gid_index), _EACH_SECONDS, *tests]
+    with private_folder(node, "check") as folder:
+        runner = f"{folder}/{_RUNNER}"
+        node.put(artifacts.check_program(_RUNNER, line), runner)
+        there = ["env", f"--chdir={artifacts.RDMA_CORE_TESTS}", "python3", runner]
+        done = node.run([*there, *options], timeout=_ALL_SECONDS)
     rows = [json.loads(row) for row in done.stdout.splitlines()]
     return {row["test"]: row["outcome"] for row in rows}
 

@@ -50,8 +50,8 @@ clean() {
 	sh -c "$sweep_faults"
 	find /tmp /run /dev/shm "${TMPDIR:-/tmp}" -maxdepth 1 \( \
 		-user 0 -name 'rocelab-wire-??????.pcap' -o \
-		-user 0 -name 'rocelab-dump.*.pcapng' -o \
-		-user 0 -name 'rocelab-dump.*.folded' -o \
+		-user 0 -name 'rocelab-probe.??????' -o \
+		-user "$user" -name 'rocelab-check.??????' -o \
 		-user 0 -name 'rocelab-file.??????' -o \
 		-user "$user" -name 'rocelab-mpi.??????' \) -exec rm -rf {} +
 }

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from rocelab.measure.probes.probe_session import ProbeSession
 from rocelab.testbed.node import Node, Printed
 from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.private_folder import private_folder
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Watch:
     of: str = ""
     """The node, where one machine has a probe for each of its nodes."""
     file: str = ""
-    """Where on the machine it writes the window."""
+    """The file that it writes for the window, in a folder that only root can read."""
     reports: bool = True
     """Whether it reports on standard output."""
 
@@ -35,6 +37,8 @@ class LoadedProbes:
         """`programs`: names of the processes that are a benchmark in any step to come."""
         self.programs = tuple(programs)
         self._sessions: dict[tuple[str, str, str], ProbeSession] = {}
+        self._folders: dict[str, str] = {}
+        self._made = ExitStack()
 
     def __enter__(self) -> LoadedProbes:
         return self
@@ -52,6 +56,8 @@ class LoadedProbes:
         sessions = list(self._sessions.values())
         self._sessions.clear()
         at_once(lambda session: session.close(), sessions)
+        self._folders.clear()
+        self._made.close()
 
     def load(self, watches: Sequence[Watch]) -> list[ProbeSession]:
         """Load what is not loaded yet; return the sessions. Raises ProbeError."""
@@ -72,6 +78,21 @@ class LoadedProbes:
             raise
         return sessions
 
+    def fetch(self, watch: Watch, into: Path) -> None:
+        """Move what a window wrote from the machine to the file `into`."""
+        path = self._path(watch)
+        watch.machine.root.get(path, into)
+        watch.machine.root.run(["rm", "-f", path])
+
+    def _path(self, watch: Watch) -> str:
+        """Where on the machine the probe writes; empty if nowhere."""
+        if not watch.file:
+            return ""
+        root, name = watch.machine.root, watch.machine.name
+        if name not in self._folders:
+            self._folders[name] = self._made.enter_context(private_folder(root, "probe"))
+        return f"{self._folders[name]}/{watch.file}"
+
     @contextmanager
     def window(self, watches: Sequence[Watch]) -> Iterator[list[Printed]]:
         """Have probes watch while the context lasts.
@@ -82,7 +103,8 @@ class LoadedProbes:
         printed: list[Printed] = []
         both = list(zip(self.load(watches), watches, strict=True))
         try:
-            at_once(lambda each: each[0].begin(each[1].file), both)
+            begins = [(session, self._path(watch)) for session, watch in both]
+            at_once(lambda each: each[0].begin(each[1]), begins)
             yield printed
             printed += at_once(lambda each: each[0].end(reports=each[1].reports), both)
         except BaseException:

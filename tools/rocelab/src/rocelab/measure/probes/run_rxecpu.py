@@ -26,7 +26,7 @@ def watches(nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = Fa
         Watch(
             machine,
             ("rxecpu", *options, "--node", machine_name(machine, nodes)),
-            file=_remote(machine_name(machine, nodes)) if stacks else "",
+            file=folded_stacks.file_name(machine_name(machine, nodes)) if stacks else "",
         )
         for machine in machines(nodes)
     ]
@@ -51,13 +51,5 @@ def rxecpu(
         except CellError as error:
             raise ProbeError(f"rxecpu on {name}: {error.what}", cause=error.cause) from error
 
-    def fetch(watch: Watch) -> None:
-        into = folder / folded_stacks.file_name(machine_name(watch.machine, nodes))
-        watch.machine.root.get(watch.file, into)
-        watch.machine.root.run(["rm", "-f", watch.file])
-
-    at_once(fetch, [watch for watch in watched if watch.file])
-
-
-def _remote(name: str) -> str:
-    return f"/tmp/rocelab-dump.{name}.folded"  # noqa: S108 -- on the node, which is ours
+    written = [watch for watch in watched if watch.file]
+    at_once(lambda watch: probes.fetch(watch, folder / watch.file), written)

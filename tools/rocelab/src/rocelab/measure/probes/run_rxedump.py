@@ -21,7 +21,7 @@ def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
             machine_of(node),
             ("rxedump", "--device", device, "--node", node.name),
             of=node.name,
-            file=_remote_path(node),
+            file=layout.trace(node.name),
             reports=False,
         )
         for node, device in zip(nodes, devices, strict=True)
@@ -41,14 +41,4 @@ def rxedump(
         yield
     for node, said in zip(nodes, printed, strict=True):
         (folder / layout.errors(f"rxedump.{node.name}")).write_text(said.stderr, "utf-8")
-    at_once(lambda node: _fetch(node, folder), nodes)
-
-
-def _remote_path(node: Node) -> str:
-    # nodes may share a machine
-    return f"/tmp/rocelab-dump.{node.name}.pcapng"  # noqa: S108 -- on the node, which is ours
-
-
-def _fetch(node: Node, folder: Path) -> None:
-    node.root.get(_remote_path(node), folder / layout.trace(node.name))
-    node.root.run(["rm", "-f", _remote_path(node)])
+    at_once(lambda watch: probes.fetch(watch, folder / watch.file), watched)
