@@ -115,6 +115,15 @@ def test_a_shell_that_has_ended_is_replaced(host: SshNode) -> None:
     assert host.run(["echo", "again"]).stdout == "again\n"
 
 
+def test_they_wait_again_on_a_connection_that_was_closed(host: SshNode, logins: Path) -> None:
+    host.close()
+    assert host.connect(timeout=30)
+    before = len(logins.read_text().splitlines())
+    for _ in range(5):
+        host.run(["true"])
+    assert len(logins.read_text().splitlines()) <= before + 2
+
+
 def test_a_lost_connection_is_one(host: SshNode, logins: Path) -> None:
     """If no new shell can be had, ssh's message says why."""
     logins.with_name("logins.cut").touch()

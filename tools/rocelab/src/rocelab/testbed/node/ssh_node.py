@@ -151,6 +151,8 @@ class SshNode(UserNode):
             )
         except subprocess.TimeoutExpired:
             return False
+        if done.returncode == 0 and self.target.shells:
+            self.target.shells.open()
         return done.returncode == 0
 
     def close(self) -> None:

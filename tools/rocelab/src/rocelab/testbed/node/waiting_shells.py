@@ -202,8 +202,13 @@ class WaitingShells:
             shell.close()
             raise
 
+    def open(self) -> None:
+        """Keep shells again, after `close`."""
+        with self._lock:
+            self._closed = False
+
     def close(self) -> None:
-        """End those that wait, and keep no more."""
+        """End those that wait, and keep no more until `open`."""
         with self._lock:
             self._closed = True
             waiting = self._waiting.copy()
