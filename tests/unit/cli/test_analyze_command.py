@@ -182,6 +182,35 @@ def test_sigint_ends_a_stream_and_prints_the_results(tmp_path: Path) -> None:
     assert result["input"]["packets"] == 11
 
 
+@pytest.mark.parametrize("command", ["analyze", "analyze --json", "annotate"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_part_of_a_file_as_the_whole(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    long = tmp_path / "long.pcap"
+    with long.open("wb") as file:
+        file.write(body[:24])
+        for _ in range(200):
+            file.write(body[24:] * 1000)
+    out = ["--output", str(tmp_path / "out")] if command == "annotate" else []
+    argv = [sys.executable, "-m", "rocelab", *command.split(), str(long), *out]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_until("it reads", lambda: _has_open(process.pid, long), seconds=60, pause=0.001)
+        process.send_signal(number)
+        stdout, stderr = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert (stdout, sorted(tmp_path.iterdir())) == (b"", [long])
+    assert b"interrupted by" in stderr
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    """Whether the process reads a file."""
+    return str(path) in Path(f"/proc/{pid}/maps").read_text() or any(
+        file.resolve() == path for file in Path(f"/proc/{pid}/fd").iterdir()
+    )
+
+
 def _reads(pid: int) -> bool:
     """Whether the process has taken all bytes and waits in a read of standard input."""
     return any(_reads_stdin(thread) for thread in Path(f"/proc/{pid}/task").iterdir())

@@ -102,7 +102,7 @@ class Analysis:
     plan: Plan = field(default_factory=lambda: Plan(()))
     """How the captures were read at last."""
     interrupted: bool = False
-    """A signal ended it early: the result covers what was read."""
+    """A signal ended a stream: the result covers what was read."""
 
     @property
     def errors(self) -> int:
@@ -317,7 +317,8 @@ def _passes(
     """Read the captures; once more with clocks corrected, without copies, or with packets
     of wrong ICRCs, where that is needed.
 
-    What cannot be read twice (a pipe) is read once. SIGINT ends the reading, not the analysis.
+    What cannot be read twice (a pipe) is read once. There a signal ends the reading, and the
+    analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt.
     """
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
@@ -331,7 +332,7 @@ def _passes(
                 if not more:
                     break
             except KeyboardInterrupt:
-                if interrupted:
+                if interrupted or again:
                     raise
                 interrupted = True
                 core.stop()

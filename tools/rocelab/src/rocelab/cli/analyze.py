@@ -116,7 +116,7 @@ def analyze(
     """Decode, verify and follow the RoCE packets in captures.
 
     Several captures are analysed one by one, unless --merge is given. SIGINT ends a stream, and the
-    results of what was read are printed.
+    results of what was read are printed; of a file, nothing is.
 
     Exit code 0: no errors found; 1: findings of severity error, or a capture that is cut or
     corrupt; 2: a capture cannot be used.
@@ -158,8 +158,8 @@ def analyze(
             continue
         if found.errors or found.result["input"]["errors"]:
             code = ExitCode.FINDINGS
-        if found.interrupted:
-            break
+        if found.interrupted and paths[-1] != captures[-1]:
+            raise KeyboardInterrupt
     if unusable is not None:
         code = ExitCode.USAGE
     _finish(code)
