@@ -262,7 +262,7 @@ def test_results_that_are_no_regular_file(evil: Path, by: Replace, tmp_path: Pat
 
 
 def test_more_rows_than_a_run_has_are_refused(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "MOST_ROWS", len(pl.read_parquet(evil / "results.parquet")) - 1)
+    monkeypatch.setattr(layout, "MAX_ROWS", len(pl.read_parquet(evil / "results.parquet")) - 1)
     assert "rows" in refused(command("report", evil))
 
 

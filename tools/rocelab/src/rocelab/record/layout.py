@@ -21,9 +21,10 @@ TRACE = ".pcapng"
 LARGEST_JSON = 64 << 20
 LARGEST_OUTPUT = 256 << 20
 """Raw output of a benchmark: perftest writes a line for each sample."""
-LARGEST_RESULTS = 1 << 30
-MOST_ROWS = 1 << 25
-"""Of results.parquet, which can be short and still unpack to anything."""
+LARGEST_RESULTS = 1 << 28
+MAX_ROWS = 1 << 21
+"""Of results.parquet, which can be short and still unpack to anything. A row takes 150 bytes of
+memory; a cell has some 750."""
 
 
 TIMING = "timing"

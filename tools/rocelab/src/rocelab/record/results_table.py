@@ -71,9 +71,11 @@ def load(run_dir: Path) -> pl.DataFrame:
             Directory.open(run_dir) as root,
             root.open_file(layout.RESULTS, limit=layout.LARGEST_RESULTS) as file,
         ):
-            frame = pl.read_parquet(file, n_rows=layout.MOST_ROWS + 1)
-        if len(frame) > layout.MOST_ROWS:
-            raise ValueError(f"it has over {layout.MOST_ROWS} rows")
+            rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+            if rows > layout.MAX_ROWS:
+                raise ValueError(f"it has {rows} rows; at most {layout.MAX_ROWS} are read")
+            file.seek(0)
+            frame = pl.read_parquet(file, columns=list(_READ))
         return _cleaned(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
