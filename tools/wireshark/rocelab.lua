@@ -460,10 +460,17 @@ end
 
 local FRAMES = 0xffffffff
 
+local LONGEST_HEAD = 100
+
 -- "severity rule: detail" or "severity rule ambiguous: detail", as `rocelab analyze` prints it
 local function add_finding(item, value)
     local text = readable(value)
-    local severity, rule, doubt, detail = text:match("^(%a+) ([%w-]+)( ?%a*): (.*)$")
+    local head, detail = text:match("^([^:]*): (.*)$")
+    -- the second pattern tries all ways to divide its text, which may be anybody's
+    if not head or #head > LONGEST_HEAD then
+        return false
+    end
+    local severity, rule, doubt = head:match("^(%a+) ([%w-]+)( ?%a*)$")
     local level = severity and expert_of[severity]
     if not level or (doubt ~= "" and doubt ~= " ambiguous") then
         return false

@@ -167,6 +167,14 @@ def test_hostile_comments(tshark: Tshark, tmp_path: Path, seed: int) -> None:
     assert UNKNOWN not in rows[23]["_ws.expert.message"]
 
 
+@pytest.mark.parametrize("end", [b"!", b"!:%20x"])
+def test_a_long_finding_takes_no_time(tshark: Tshark, tmp_path: Path, end: bytes) -> None:
+    """40 of them: half a second; a pattern that tries each division takes many minutes."""
+    long = b"rocelab/1 finding=error%20" + b"a" * 30_000 + end
+    rows = shown(tshark, tmp_path, *[[long, TX.encode()]] * 40)
+    assert all(UNKNOWN in row["_ws.expert.message"] for row in rows.values())
+
+
 def test_other_comments_are_left_alone(tshark: Tshark, tmp_path: Path) -> None:
     rows = shown(tshark, tmp_path, [b"my own note: rocelab/1 wqe_ns=5"], [b"rocelab/11 wqe_ns=5"],
                  [b"rocelab.dump/1 wqe_ns=5"], [b"rocelab/1x wqe_ns=5"])  # fmt: skip
