@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from command_line import in_process as rocelab
@@ -41,6 +42,29 @@ def pair(tmp_path: Path, first: Mapping[str, object], second: Mapping[str, objec
 
 def verdicts(of: Comparison) -> dict[tuple[str, int | None], Verdict]:
     return {(cell.test, cell.size): cell.verdict for cell in of.cells}
+
+
+def with_costs(folder: Path, cost: float) -> Path:
+    """A run whose two machines share the cost of a message."""
+    lines = [
+        Line("latency", "tcp", "cost.message", {64: value}, kind=kind, unit=unit, tool="pingpong")
+        for kind, value, unit in (
+            ("marginal", cost / 2, "instructions"),
+            ("start", 7e6, "instructions"),
+            ("residual", 0.01, "1"),
+        )
+    ]
+    one = table(lines, accelerator="icount")
+    return write_run(folder, pl.concat([one, one.with_columns(node=pl.lit("n2"))]))
+
+
+def test_the_cost_of_a_message_is_that_of_all_machines(tmp_path: Path) -> None:
+    found = compare(with_costs(tmp_path / "a", 50_000), with_costs(tmp_path / "b", 53_000))
+    assert {(cell.kind, cell.node): cell.verdict for cell in found.cells} == {
+        ("marginal", "n1+n2"): Verdict.WORSE,
+        ("start", "n1+n2"): Verdict.NO_EVIDENCE,
+    }
+    assert max(found.cells[0].first) == pytest.approx(50_000, rel=0.003)
 
 
 def test_a_injected_difference(tmp_path: Path) -> None:

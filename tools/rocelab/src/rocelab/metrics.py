@@ -309,7 +309,7 @@ class Application(NamedTuple):
         return cls(name.removeprefix("application.")) if name.startswith("application.") else None
 
 
-COMPARED = (LATENCY, BANDWIDTH, Application("*").name)
+COMPARED = (LATENCY, BANDWIDTH, MESSAGE_COST, Application("*").name)
 """Patterns of the metrics that runs are compared by unless others are asked for."""
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from rocelab.accelerators import is_emulated
 from rocelab.compare import environment_differences
 from rocelab.errors import UsageError
-from rocelab.metrics import COMPARED
+from rocelab.metrics import COMPARED, MESSAGE_COST, RESIDUAL
 from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from rocelab.stats import two_samples
@@ -135,8 +135,18 @@ def _grouped(table: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
         for name in table["metric"].unique()
         if any(fnmatchcase(name, pattern) for pattern in metrics)
     ]
-    rows = table.filter(pl.col("metric").is_in(wanted)).sort("repetition")
+    rows = _of_all_machines(table.filter(pl.col("metric").is_in(wanted))).sort("repetition")
     return rows.group_by(_KEY, maintain_order=True).agg("value")
+
+
+def _of_all_machines(rows: pl.DataFrame) -> pl.DataFrame:
+    """What a message costs all machines together, and not how far it is from a line."""
+    is_cost = pl.col("metric") == MESSAGE_COST
+    costs = rows.filter(is_cost, pl.col("kind") != RESIDUAL)
+    keys = [name for name in rows.columns if name not in ("node", "value")]
+    node = pl.col("node").sort().str.join("+")
+    sums = costs.group_by(keys, maintain_order=True).agg(node, pl.col("value").sum())
+    return pl.concat([rows.filter(~is_cost), sums.select(rows.columns)])
 
 
 def _cell(row: dict[str, Any]) -> Cell:
