@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 KERNEL = Path(__file__).parents[3] / "kernel"
 SCRIPTS = KERNEL / "scripts"
+DKMS_CONF = (KERNEL / "dkms.conf").read_text()
 RXE = "drivers/infiniband/sw/rxe"
 # a fake driver, so that the test needs no kernel source: a folder with this file is an rxe folder
 SOURCE = "".join(f"int line{number};\n" for number in range(1, 41))
@@ -376,19 +377,52 @@ def test_build_without_headers(tmp_path: Path) -> None:
 
 
 def test_dkms_conf() -> None:
-    """dkms.conf agrees with the Makefile: its variables, and the lines that have a series."""
-    text = (KERNEL / "dkms.conf").read_text()
-    assert 'PACKAGE_VERSION="@VERSION@"' in text
-    for variable in re.findall(r" (\w+)=\$", text):
+    """The variables that dkms.conf sets are those of the Makefile."""
+    assert 'PACKAGE_VERSION="@VERSION@"' in DKMS_CONF
+    for variable in re.findall(r" (\w+)=\$", DKMS_CONF):
         assert re.search(rf"^{variable} \?=", (KERNEL / "Makefile").read_text(), re.MULTILINE)
-    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', text, re.MULTILINE)
+
+
+DEBIAN = [
+    line.split(",")
+    for line in (Path(__file__).parent / "debian_kernels.csv").read_text().splitlines()
+    if line[0].isdigit()
+]
+
+
+OTHERS = [[release, "none"] for release in ("6.10.3-amd64", "5.10.0-amd64", "7.30.1-amd64")]
+
+
+@pytest.mark.parametrize(("release", "line"), DEBIAN + OTHERS)
+def test_dkms_builds_for_the_kernels_of_a_line(release: str, line: str) -> None:
+    """If DKMS began a build that fails, apt could leave the kernel's package unconfigured."""
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', DKMS_CONF, re.MULTILINE)
     assert found
-    releases = {"6.1.0-56-amd64": "6.1", "6.12.117+deb13-amd64": "6.12", "7.3.4-amd64": "7.x"}
-    for release, line in releases.items():
-        assert re.match(found[1], release)
-        assert (KERNEL / "patches/lines" / line).is_dir()
-    for release in ("6.10.3-amd64", "6.13.1-amd64", "5.10.0-amd64"):
-        assert not re.match(found[1], release)
+    assert bool(re.match(found[1], release)) == (line != "none")
+
+
+@pytest.mark.parametrize("release", ["6.1.0-56-amd64", "6.12.118+deb13-amd64", "7.3-amd64"])
+def test_make_knows_the_line(release: str) -> None:
+    """Make chooses the line for which DKMS builds."""
+    assert line_of(release).stdout == f"{dict(DEBIAN)[release]}\n"
+
+
+@pytest.mark.parametrize("release", ["7.2.13+deb14-amd64", "7.30.1-amd64"])
+def test_make_refuses_a_kernel_without_a_line(release: str) -> None:
+    """A kernel whose driver the series was not made for is named."""
+    series = ".".join(release.split(".")[:2])
+    said = line_of(release).stderr
+    assert f"No patch series for kernel line {series} (kernel {release})" in said
+
+
+def line_of(release: str) -> subprocess.CompletedProcess[str]:
+    """Print the line that make chooses."""
+    return subprocess.run(
+        ["make", "-s", "-C", KERNEL, f"KVER={release}", "--eval=line:;@echo $(LINE)", "line"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_fixes_come_first_and_can_be_backported() -> None:
