@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # each.sh KERNEL KDIR PRISTINE TREE PATCH...: build the driver in TREE against the headers in KDIR with
 # one more PATCH at a time, as a bisection would. A commit that does not build, or warns, fails.
+# TREE.passed remembers what was built, so that a changed series is built from its first change on.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/new-files.sh"
@@ -12,6 +13,20 @@ new=$(new_files "$kernel")
 
 [ -e "$kdir/Makefile" ] ||
 	fail "no kernel headers in $kdir" "they are not installed" "install linux-headers, or set KDIR"
+
+# step WHAT FILE...: build the driver with WHAT, which brought FILEs, unless that was done before
+state=$kdir
+step() {
+	what=$1
+	shift
+	state=$({ echo "$state"; cat "$@"; } | sha256sum)
+	if grep -qsx "$state" "$tree.passed"; then
+		echo "built before: $what"
+	else
+		build "$what"
+		echo "$state" >>"$tree.passed"
+	fi
+}
 
 # build WHAT: what changed since the last time
 build() {
@@ -28,13 +43,16 @@ build() {
 
 rm -rf "$tree"
 cp -R "$pristine" "$tree"
-build "the kernel's own source"
+step "the kernel's own source" "$kdir/Makefile" "$pristine"/drivers/infiniband/sw/rxe/*
 for p; do
 	said=$(LC_ALL=C patch -s -d "$tree" -p1 -F0 -N -f --no-backup-if-mismatch <"$p") ||
 		fail "$(basename "$p") does not apply: $said" "the driver has changed since it was made" \
 			"take another kernel of the line, or adapt $p"
+	set -- "$p"
 	for file in $new; do
-		[ "${file%%:*}" != "$(basename "$p")" ] || cp "${file#*:}" "$rxe/"
+		[ "${file%%:*}" = "$(basename "$p")" ] || continue
+		cp "${file#*:}" "$rxe/"
+		set -- "$@" "${file#*:}"
 	done
-	build "$(basename "$p")"
+	step "$(basename "$p")" "$@"
 done

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -610,9 +611,27 @@ def numbered(before: int, after: int) -> str:
     return PATCH.replace("int line21;", f"int {old};").replace("patched21", f"made{after}")
 
 
-def test_each_patch_is_built_on_its_own(pristine: Path, tmp_path: Path) -> None:
-    """One more patch at a time, with the files that come with it; errors and warnings are fatal."""
-    kernel, headers = tmp_path / "kernel", tmp_path / "headers"
+@dataclass
+class EachPatch:
+    """A series of three patches, built with one more at a time against headers of our own."""
+
+    folder: Path
+    pristine: Path
+    patches: list[Path]
+
+    def built(self, rule: str) -> subprocess.CompletedProcess[str]:
+        """Build; `rule` is what the kernel's make does."""
+        headers = self.folder / "headers"
+        headers.mkdir(exist_ok=True)
+        (headers / "Makefile").write_text(f"modules:\n\t@{rule}\n")
+        words = (self.folder / "kernel", headers, self.pristine, self.folder / "tree")
+        return script("each", *map(str, words), *map(str, self.patches))
+
+
+@pytest.fixture
+def each_patch(pristine: Path, tmp_path: Path) -> EachPatch:
+    """Create the series."""
+    kernel = tmp_path / "kernel"
     patches = []
     for group, number in (("fixes", 1), ("events", 2), ("v1", 3)):
         (kernel / "patches" / group).mkdir(parents=True)
@@ -621,16 +640,14 @@ def test_each_patch_is_built_on_its_own(pristine: Path, tmp_path: Path) -> None:
     (kernel / "src").mkdir()
     for name in ("rxe_trace.h", "rxe_v1.c"):
         (kernel / "src" / name).write_text(f"/* {name} */\n")
-    headers.mkdir()
+    return EachPatch(tmp_path, pristine, patches)
 
-    def built(rule: str) -> subprocess.CompletedProcess[str]:
-        (headers / "Makefile").write_text(f"modules:\n\t@{rule}\n")
-        words = (kernel, headers, pristine, tmp_path / "tree", *patches)
-        return script("each", *map(str, words))
 
+def test_each_patch_is_built_on_its_own(each_patch: EachPatch, tmp_path: Path) -> None:
+    """One more patch at a time, with the files that come with it; errors and warnings are fatal."""
     states = tmp_path / "states"
     look = f"sed -n 21p $(M)/rxe_net.c >> {states}; cd $(M); ls >> {states}"
-    done = built(look)
+    done = each_patch.built(look)
     assert done.returncode == 0, done.stderr
     assert states.read_text().split() == [
         "int", "line21;", "rxe_net.c",
@@ -639,14 +656,43 @@ def test_each_patch_is_built_on_its_own(pristine: Path, tmp_path: Path) -> None:
         "int", "made3;", "rxe_net.c", "rxe_trace.h", "rxe_v1.c",
     ]  # fmt: skip
     assert done.stdout.count("builds: ") == 4
-    done = built("if grep -q made2 $(M)/rxe_net.c; then echo error: no made2 >&2; exit 1; fi")
+    done = each_patch.built(
+        "if grep -q made2 $(M)/rxe_net.c; then echo error: no made2 >&2; exit 1; fi"
+    )
     assert done.returncode == 1
     assert "error: no made2" in done.stderr
     assert "does not build with 0002-events.patch" in done.stderr
-    done = built("if grep -q made3 $(M)/rxe_net.c; then echo rxe_net.c:21: warning: made3; fi")
+    done = each_patch.built(
+        "if grep -q made3 $(M)/rxe_net.c; then echo rxe_net.c:21: warning: made3; fi"
+    )
     assert done.returncode == 1
     assert "the compiler warns of 0003-v1.patch" in done.stderr
-    patches.pop(0)
-    done = built("true")
+    each_patch.patches.pop(0)
+    done = each_patch.built("true")
     assert done.returncode == 1
     assert "0002-events.patch does not apply" in done.stderr
+
+
+def test_what_was_built_is_not_built_again(each_patch: EachPatch, tmp_path: Path) -> None:
+    """A changed series is built from its first change on; what failed is built again."""
+    log = tmp_path / "log"
+    rule = f"sed -n 21p $(M)/rxe_net.c >> {log}; ! grep -q wrong $(M)/rxe_v1.c 2>/dev/null"
+    new_file = tmp_path / "kernel/src/rxe_v1.c"
+
+    def states() -> str:
+        log.write_text("")
+        each_patch.built(rule)
+        return log.read_text()
+
+    assert states() == "int line21;\nint made1;\nint made2;\nint made3;\n"
+    assert states() == ""
+    new_file.write_text("wrong\n")
+    assert states() == "int made3;\n"
+    assert states() == "int made3;\n"
+    new_file.write_text("right\n")
+    assert states() == "int made3;\n"
+    text = each_patch.patches[1].read_text()
+    each_patch.patches[1].write_text("Why.\n\n" + text)
+    assert states() == "int made2;\nint made3;\n"
+    (each_patch.pristine / RXE / "Makefile").write_text("# another\n")
+    assert states().count("\n") == 4
