@@ -391,7 +391,12 @@ DEBIAN = [
 ]
 
 
-OTHERS = [[release, "none"] for release in ("6.10.3-amd64", "5.10.0-amd64", "7.30.1-amd64")]
+OTHERS = [
+    *([release, "none"] for release in ("6.10.3-amd64", "5.10.0-amd64", "7.30.1-amd64", "6.1.19")),
+    *([release, "6.1"] for release in ("6.1.190", "6.1.200-custom", "6.1.0-101-amd64")),
+    *([release, "6.12"] for release in ("6.12.113", "6.12.201-custom")),
+    ["7.3.0-custom", "7.x"],
+]
 
 
 @pytest.mark.parametrize(("release", "line"), DEBIAN + OTHERS)
