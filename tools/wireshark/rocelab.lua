@@ -13,8 +13,8 @@ local rocelab = Proto("rocelab", "Soft RoCE: driver costs, findings and ICRC (ro
 
 -- tables/renew.py: stages
 local STAGES = {
-    { "wqe", "find the next work request and its address vector" },
-    { "alloc", "allocate the packet's buffer" },
+    { "wqe", "take the work request and choose the packet's opcode" },
+    { "alloc", "get the address vector and allocate the packet's buffer" },
     { "bth", "write the BTH and the extended headers" },
     { "route", "find the route to the peer" },
     { "net", "write the UDP and IP headers, or GRH and Ethernet" },
