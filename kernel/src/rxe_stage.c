@@ -7,7 +7,9 @@
 #include <linux/math64.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/suspend.h>
 #include <linux/sysfs.h>
+#include <linux/workqueue.h>
 
 #include "rxe.h"
 #include "rxe_stage.h"
@@ -16,6 +18,7 @@ DEFINE_STATIC_KEY_FALSE(rxe_stamp_tx_on);
 DEFINE_STATIC_KEY_FALSE(rxe_stamp_rx_on);
 DEFINE_STATIC_KEY_FALSE(rxe_stamp_done_on);
 unsigned int rxe_stamp_epoch[RXE_STAMP_PARTS];
+u64 rxe_stamp_since[RXE_STAMP_PARTS];
 unsigned int rxe_stamp_skip[RXE_STAMP_PARTS];
 
 /* events that need a part, and those of them that need all packets */
@@ -30,19 +33,9 @@ DEFINE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 static u32 rxe_stamp_mult = 1;
 static u32 rxe_stamp_shift;
 
-static void rxe_stamp_choose(void)
+static __always_inline u64 rxe_stamp_ns(u64 stamps)
 {
-#ifdef CONFIG_X86_TSC
-	if (!check_tsc_unstable() && tsc_khz) {
-		clocks_calc_mult_shift(&rxe_stamp_mult, &rxe_stamp_shift,
-				       tsc_khz, NSEC_PER_MSEC, 0);
-		static_branch_enable(&rxe_stamp_is_tsc);
-		return;
-	}
-	static_branch_disable(&rxe_stamp_is_tsc);
-#endif
-	rxe_stamp_mult = 1;
-	rxe_stamp_shift = 0;
+	return mul_u64_u32_shr(stamps, rxe_stamp_mult, rxe_stamp_shift);
 }
 
 static bool rxe_stamp_used(void)
@@ -66,12 +59,130 @@ static struct static_key *rxe_stamp_key(enum rxe_stamp_part part)
 
 static void rxe_stamp_next_epoch(enum rxe_stamp_part part)
 {
-	WRITE_ONCE(rxe_stamp_epoch[part], rxe_stamp_epoch[part] + 1);
+	WRITE_ONCE(rxe_stamp_since[part], rxe_stamp());
+	/* who sees the epoch sees when it began */
+	smp_store_release(&rxe_stamp_epoch[part], rxe_stamp_epoch[part] + 1);
+}
+
+/* while the system is suspended, there is no epoch: that time is no wait */
+static bool rxe_stamp_asleep;
+
+/* stop, or go on, where times are taken */
+static void rxe_stamp_next_epochs(void)
+{
+	enum rxe_stamp_part part;
+
+	for (part = 0; part < RXE_STAMP_PARTS; part++)
+		if (rxe_stamp_users[part])
+			rxe_stamp_next_epoch(part);
+}
+
+/* the TSC was seen to run at another rate, as after a migration to another host */
+static bool rxe_stamp_tsc_is_wrong;
+/* a moment by either clock; 0: none yet */
+static u64 rxe_stamp_checked, rxe_stamp_checked_ns;
+
+static void rxe_stamp_choose(void)
+{
+	u32 mult = 1, shift = 0;
+	bool is_tsc = false;
+
+#ifdef CONFIG_X86_TSC
+	if (tsc_khz && !check_tsc_unstable() && !rxe_stamp_tsc_is_wrong) {
+		clocks_calc_mult_shift(&mult, &shift, tsc_khz, NSEC_PER_MSEC, 0);
+		is_tsc = true;
+	}
+#endif
+	if (mult == rxe_stamp_mult && shift == rxe_stamp_shift)
+		return;
+	if (!rxe_stamp_asleep)
+		rxe_stamp_next_epochs();
+	rxe_stamp_checked_ns = 0;
+	rxe_stamp_mult = mult;
+	rxe_stamp_shift = shift;
+	if (is_tsc)
+		static_branch_enable(&rxe_stamp_is_tsc);
+	else
+		static_branch_disable(&rxe_stamp_is_tsc);
+	if (!rxe_stamp_asleep)
+		rxe_stamp_next_epochs();
+}
+
+static void rxe_stamp_check_rate(void)
+{
+	u64 before = ktime_get_mono_fast_ns();
+	u64 stamp = rxe_stamp();
+	u64 after = ktime_get_mono_fast_ns();
+	u64 ns = after - rxe_stamp_checked_ns;
+	s64 ahead = rxe_stamp_ns(stamp - rxe_stamp_checked) - ns;
+
+	/* the CPU was taken away meanwhile */
+	if (after - before > NSEC_PER_MSEC)
+		return;
+	if (rxe_stamp_checked_ns && abs(ahead) > ns >> 8)
+		rxe_stamp_tsc_is_wrong = true;
+	rxe_stamp_checked = stamp;
+	rxe_stamp_checked_ns = after;
+}
+
+static void rxe_stamp_check(struct work_struct *work);
+static DECLARE_DEFERRABLE_WORK(rxe_stamp_checker, rxe_stamp_check);
+
+static void rxe_stamp_check(struct work_struct *work)
+{
+	mutex_lock(&rxe_stamp_lock);
+	if (!rxe_stamp_asleep) {
+		rxe_stamp_check_rate();
+		rxe_stamp_choose();
+	}
+	mutex_unlock(&rxe_stamp_lock);
+	schedule_delayed_work(&rxe_stamp_checker, HZ);
+}
+
+static int rxe_stamp_suspend(struct notifier_block *nb, unsigned long event,
+			     void *unused)
+{
+	bool asleep = event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE ||
+		      event == PM_RESTORE_PREPARE;
+
+	mutex_lock(&rxe_stamp_lock);
+	if (asleep != rxe_stamp_asleep) {
+		rxe_stamp_asleep = asleep;
+		rxe_stamp_checked_ns = 0;
+		rxe_stamp_next_epochs();
+	}
+	mutex_unlock(&rxe_stamp_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block rxe_stamp_pm = { .notifier_call = rxe_stamp_suspend };
+
+/* What goes with taking times at all. The caller holds the mutex of the tracepoints. */
+static unsigned int rxe_stamp_events;
+
+static void rxe_stamp_begin_use(void)
+{
+	if (rxe_stamp_events++)
+		return;
+	rxe_stamp_asleep = false;
+	rxe_stamp_tsc_is_wrong = false;
+	rxe_stamp_checked_ns = 0;
+	register_pm_notifier(&rxe_stamp_pm);
+	schedule_delayed_work(&rxe_stamp_checker, 0);
+}
+
+static void rxe_stamp_end_use(void)
+{
+	if (--rxe_stamp_events)
+		return;
+	cancel_delayed_work_sync(&rxe_stamp_checker);
+	unregister_pm_notifier(&rxe_stamp_pm);
 }
 
 /* the epoch begins after the last branch has changed, and ends before the first */
 static void rxe_stamp_on(enum rxe_stamp_part part, bool all)
 {
+	rxe_stamp_begin_use();
 	mutex_lock(&rxe_stamp_lock);
 	if (!rxe_stamp_used())
 		rxe_stamp_choose();
@@ -79,7 +190,8 @@ static void rxe_stamp_on(enum rxe_stamp_part part, bool all)
 	rxe_stamp_set_skip(part);
 	if (!rxe_stamp_users[part]++) {
 		static_key_slow_inc(rxe_stamp_key(part));
-		rxe_stamp_next_epoch(part);
+		if (!rxe_stamp_asleep)
+			rxe_stamp_next_epoch(part);
 	}
 	mutex_unlock(&rxe_stamp_lock);
 }
@@ -88,12 +200,14 @@ static void rxe_stamp_off(enum rxe_stamp_part part, bool all)
 {
 	mutex_lock(&rxe_stamp_lock);
 	if (!--rxe_stamp_users[part]) {
-		rxe_stamp_next_epoch(part);
+		if (!rxe_stamp_asleep)
+			rxe_stamp_next_epoch(part);
 		static_key_slow_dec(rxe_stamp_key(part));
 	}
 	rxe_stamp_all[part] -= all;
 	rxe_stamp_set_skip(part);
 	mutex_unlock(&rxe_stamp_lock);
+	rxe_stamp_end_use();
 }
 
 int rxe_trace_on_tx(void)
@@ -205,11 +319,6 @@ static const struct kernel_param_ops rxe_stamp_clock_ops = {
 
 module_param_cb(stamp_clock, &rxe_stamp_clock_ops, NULL, 0444);
 MODULE_PARM_DESC(stamp_clock, "Multiplier and shift: ns = stamp * multiplier >> shift");
-
-static __always_inline u64 rxe_stamp_ns(u64 stamps)
-{
-	return mul_u64_u32_shr(stamps, rxe_stamp_mult, rxe_stamp_shift);
-}
 
 /* the time of a stamp, by the clock that bpf_ktime_get_ns() reads */
 static __always_inline u64 rxe_stamp_time(u64 stamp, u64 now)
@@ -326,10 +435,12 @@ void __rxe_trace_tx(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 
 /*
  * Several CPUs may receive for one QP: no place in the QP would do. The stages
- * go with the packet, for rxe_rx_stamps; the top bit of the last says that the
- * task was switched out.
+ * go with the packet, for rxe_rx_stamps; the top bit of the first says that they
+ * are there (see rxe_stamp_rx_mark()), that of the last that the task was
+ * switched out.
  */
 #define RXE_ARRIVAL_MAX		((u32)S32_MAX)
+#define RXE_ARRIVAL_TAKEN	BIT(31)
 #define RXE_ARRIVAL_SWITCHED	BIT(31)
 
 static __always_inline u32 rxe_stamp_arrival(u64 stamps)
@@ -364,36 +475,44 @@ static noinline void rxe_trace_rx_packet(struct sk_buff *skb, bool switched,
 void __rxe_trace_rx(struct sk_buff *skb, u64 parsed)
 {
 	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
+	u64 mark = rxe_stamp_rx_mark();
+	u64 changed = mark ^ pkt->switches;
 	bool switched;
 	u64 now;
 
-	/* outside the sample, or the event came on in mid-packet */
-	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed) {
+	/* outside the sample, or the event came on, or went off, in mid-packet */
+	if (!(pkt->mask & RXE_ARRIVED_MASK) || !parsed ||
+	    upper_32_bits(changed) || !(upper_32_bits(mark) & 1)) {
 		pkt->mask &= ~RXE_ARRIVED_MASK;
 		return;
 	}
 	now = rxe_stamp();
-	switched = pkt->switches != rxe_stamp_switches();
+	switched = changed;
 	if (trace_rxe_rx_packet_enabled())
 		rxe_trace_rx_packet(skb, switched, parsed - skb->tstamp,
 				    now - parsed, now);
-	pkt->arrival[RXE_RX_PARSE] = rxe_stamp_arrival(parsed - skb->tstamp);
+	pkt->arrival[RXE_RX_PARSE] = rxe_stamp_arrival(parsed - skb->tstamp) |
+				     RXE_ARRIVAL_TAKEN;
 	pkt->arrival[RXE_RX_ICRC] = rxe_stamp_arrival(now - parsed) |
 				    (switched ? RXE_ARRIVAL_SWITCHED : 0);
 }
 
-static __always_inline void rxe_trace_fill_arrival(struct rxe_rx_stamps *raw,
-						   const struct rxe_pkt_info *pkt)
+/* after: a stamp between the end of these stages and now */
+static __always_inline bool rxe_trace_fill_arrival(struct rxe_rx_stamps *raw,
+						   const struct rxe_pkt_info *pkt,
+						   u64 after, u64 now)
 {
-	u32 icrc;
+	u32 parse = pkt->arrival[RXE_RX_PARSE];
+	u32 icrc = pkt->arrival[RXE_RX_ICRC];
 
-	if (!(pkt->mask & RXE_ARRIVED_MASK))
-		return;
-	icrc = pkt->arrival[RXE_RX_ICRC];
-	raw->arrival[RXE_RX_PARSE] = pkt->arrival[RXE_RX_PARSE];
+	if (!(pkt->mask & RXE_ARRIVED_MASK) || !(parse & RXE_ARRIVAL_TAKEN) ||
+	    rxe_stamp_is_stale(RXE_STAMP_RX, after, now))
+		return false;
+	raw->arrival[RXE_RX_PARSE] = parse & RXE_ARRIVAL_MAX;
 	raw->arrival[RXE_RX_ICRC] = icrc & RXE_ARRIVAL_MAX;
 	raw->id.flags |= RXE_FLAG_ARRIVED |
 			 (icrc & RXE_ARRIVAL_SWITCHED ? RXE_FLAG_RX_SWITCHED : 0);
+	return true;
 }
 
 /* of such a packet nothing but the arrival is known */
@@ -405,8 +524,8 @@ void __rxe_trace_unfinished(struct sk_buff *skb)
 	if (!(pkt->mask & RXE_ARRIVED_MASK))
 		return;
 	rxe_trace_fill_arrival_id(&raw.id, pkt, skb, false);
-	rxe_trace_fill_arrival(&raw, pkt);
-	if (rxe_trace_in_sample(&raw.id))
+	if (rxe_trace_fill_arrival(&raw, pkt, skb->tstamp, rxe_stamp()) &&
+	    rxe_trace_in_sample(&raw.id))
 		rxe_trace_emit(rxe_rx_stamps, &raw, skb);
 }
 
@@ -438,7 +557,7 @@ void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb)
 		rxe_trace_rx_done(s, skb);
 	if (trace_rxe_rx_stamps_enabled() && rxe_trace_in_sample(&s->raw.id)) {
 		s->raw.id.flags |= RXE_FLAG_DONE;
-		rxe_trace_fill_arrival(&s->raw, pkt);
+		rxe_trace_fill_arrival(&s->raw, pkt, s->raw.id.begin, s->last);
 		rxe_trace_emit(rxe_rx_stamps, &s->raw, skb);
 	}
 }

@@ -40,6 +40,8 @@ DECLARE_STATIC_KEY_FALSE(rxe_stamp_tx_on);
 DECLARE_STATIC_KEY_FALSE(rxe_stamp_rx_on);
 DECLARE_STATIC_KEY_FALSE(rxe_stamp_done_on);
 extern unsigned int rxe_stamp_epoch[RXE_STAMP_PARTS];
+/* when the epoch began */
+extern u64 rxe_stamp_since[RXE_STAMP_PARTS];
 
 #define rxe_stamp_tx_enabled()		static_branch_unlikely(&rxe_stamp_tx_on)
 #define rxe_stamp_rx_enabled()		static_branch_unlikely(&rxe_stamp_rx_on)
@@ -81,6 +83,20 @@ static __always_inline bool rxe_stamp_chosen(u32 psn, unsigned int skip)
 static __always_inline u64 rxe_stamp_switches(void)
 {
 	return current->nvcsw + current->nivcsw;
+}
+
+/*
+ * Whether a packet got the stamp before this epoch, perhaps by another clock.
+ * The clock may step back a little across CPUs.
+ */
+#define RXE_STAMP_STEP		BIT(16)
+
+static __always_inline bool rxe_stamp_is_stale(enum rxe_stamp_part part,
+					       u64 stamp, u64 now)
+{
+	u64 age = now - READ_ONCE(rxe_stamp_since[part]);
+
+	return now - stamp + RXE_STAMP_STEP > age + RXE_STAMP_STEP;
 }
 
 static inline u32 rxe_trace_dev(const struct rxe_qp *qp)
@@ -167,15 +183,23 @@ static __always_inline void rxe_trace_tx(struct rxe_pkt_info *pkt,
 /*
  * arrival: rxe_stamp_rx_arrival() in the receive handler or on loopback, the rest in
  * rxe_rcv(). skb->tstamp is free from arrival to free: it carries the stamp. When
- * the stages have ended, they take the place of the count of switches.
+ * the stages have ended, they take the place of epoch and count of switches. The
+ * top bit of either half tells the two apart.
  */
+
+static __always_inline u64 rxe_stamp_rx_mark(void)
+{
+	u64 epoch = READ_ONCE(rxe_stamp_epoch[RXE_STAMP_RX]) & S32_MAX;
+
+	return epoch << 32 | (rxe_stamp_switches() & S32_MAX);
+}
 
 static __always_inline void __rxe_stamp_rx_arrival(struct sk_buff *skb, u64 now)
 {
 	struct rxe_pkt_info *pkt = SKB_TO_PKT(skb);
 
 	pkt->mask |= RXE_ARRIVED_MASK;
-	pkt->switches = rxe_stamp_switches();
+	pkt->switches = rxe_stamp_rx_mark();
 	skb->tstamp = now;
 }
 
@@ -216,8 +240,7 @@ static __always_inline void rxe_trace_rx(struct sk_buff *skb, u64 parsed)
 /* one of several copies: the arrival is that of the original */
 static __always_inline void rxe_stamp_rx_copied(struct rxe_pkt_info *copy)
 {
-	if (rxe_stamp_rx_enabled())
-		copy->mask &= ~RXE_ARRIVED_MASK;
+	copy->mask &= ~RXE_ARRIVED_MASK;
 }
 
 /* a packet that has arrived is dropped before its end */
@@ -266,6 +289,10 @@ static __always_inline void __rxe_stamp_done_begin(struct rxe_stamp_done *s,
 	memset(s->raw.stage, 0, sizeof(s->raw.stage));
 	s->switches = rxe_stamp_switches();
 	s->last = rxe_stamp();
+	if (unlikely(rxe_stamp_is_stale(RXE_STAMP_DONE, s->raw.id.begin, s->last))) {
+		s->open = false;
+		return;
+	}
 	s->raw.stage[RXE_DONE_QUEUE] = s->last - s->raw.id.begin;
 }
 

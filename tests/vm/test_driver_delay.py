@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
+from node_program import compiled
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, install_driver, install_probes
-from rxe_trace import PACKETS, STAGES, Event, named, tracing
+from rxe_trace import PACKETS, STAGES, TRACING, Event, named, tracing
 from rxecpu_watch import check_sums, rxecpu, share
 from traffic import gid_index, server
+from veth_pair import SOURCE
 from vmlab import LINE, Boot, healthy
 
 DELAY = 1_000_000
@@ -163,6 +165,81 @@ def test_switched_packets_are_flagged(nodes: Nodes) -> None:
         assert on_edge or bool(inside) == ("switched" in packet["flags"].split("|")), packet
         flagged += bool(inside)
     assert flagged, "no task was switched out"
+
+
+# In one program on the node, because the delay is not long: $1 tracefs, $2 parameters, $3 what to
+# do once the first packet is in stage rx.parse, $4 what to do while it is in its queue.
+_IN_MID_PACKET = """
+set -e
+cd "$1"
+sent() { grep -c rxe_tx_packet trace || :; }
+received() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts; }
+before=$(received)
+"$5" rxe0 rxe0 ud send 64 0 8 >/dev/null &
+while [ "$(sent)" = 0 ]; do :; done
+echo done.queue >"$2/delay_stage"
+eval "$3"
+while [ "$(received)" = "$before" ]; do :; done
+eval "$4"
+echo off >"$2/delay_stage"
+wait $!
+"""
+OFF, ON = (f"echo {value} >events/rxe/rxe_rx_stamps/enable" for value in (0, 1))
+
+
+@pytest.fixture
+def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
+    """Do something as the first of 8 packets arrives, and as it waits; their records."""
+    n1 = nodes.n1
+    found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
+    assert found
+    program = compiled(n1, SOURCE, "-libverbs")
+
+    def records(parsing: str, queued: str) -> list[Event]:
+        with tracing(n1, "rxe_tx_packet", "rxe_rx_done", "rxe_rx_stamps") as trace:
+            nodes.plant("rx.parse")
+            words = [TRACING, PARAMETERS, parsing, queued, program]
+            n1.run(["sh", "-c", _IN_MID_PACKET, "sh", *words], timeout=120)
+        return trace.named("rxe_rx_stamps")
+
+    n1.run(["tee", PREEMPT], stdin="full\n")
+    n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{100 * LONG}\n")
+    try:
+        yield records
+    finally:
+        nodes.plant("off")
+        n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
+        n1.run(["tee", PREEMPT], stdin=f"{found[1]}\n")
+
+
+in_the_sender = pytest.mark.skipif(LINE == "6.1", reason="tasklets cannot be preempted")
+
+
+@in_the_sender
+def test_an_arrival_without_end_has_no_record(
+    received: Callable[[str, str], list[Event]],
+) -> None:
+    """The events go off while a packet arrives, and come on again while it waits."""
+    flags = [set(event["flags"].split("|")) for event in received(OFF, ON)]
+    assert len(flags) == 8
+    assert all("done" in packet for packet in flags)
+    assert "arrived" not in flags[0]
+    assert "arrived" in flags[-1]
+
+
+@in_the_sender
+def test_a_suspended_system_is_no_wait(received: Callable[[str, str], list[Event]]) -> None:
+    """A packet that waits while the system is suspended has no record; a later one has."""
+    suspend = """
+        echo 1 >/sys/module/suspend/parameters/pm_test_delay
+        echo freezer >/sys/power/pm_test
+        echo freeze >/sys/power/state
+    """
+    first, *_, last = (event.number("psn") for event in received(":", ":"))
+    assert last == first + 7
+    recorded = [event.number("psn") for event in received(":", suspend)]
+    assert first not in recorded
+    assert last in recorded
 
 
 def test_bad_stage_is_refused(nodes: Nodes) -> None:
