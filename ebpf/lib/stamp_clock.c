@@ -24,3 +24,17 @@ int stamp_clock_read(__u64 *mult)
 	*mult = (__u64)factor << (STAMP_SHIFT - shift);
 	return 0;
 }
+
+int stamp_clock_check(__u64 mult)
+{
+	__u64 now = mult;
+	int status = mult ? stamp_clock_read(&now) : 0;
+
+	/* the kernel measures the rate of its TSC more closely in the first seconds */
+	if (status || (now > mult ? now - mult : mult - now) <= mult >> 8)
+		return status;
+	return msg_error(
+		EXIT_RUN, "this machine was moved to another host, or its TSC proved unstable",
+		"start this program again",
+		"the driver has another clock since this program began: its times are wrong");
+}

@@ -10,6 +10,11 @@
 
 /* Read mult. Returns 0, or prints the error and returns the exit status. */
 int stamp_clock_read(__u64 *mult);
+/*
+ * Times that were taken since a program read mult, another than 0: did the driver choose another
+ * clock meanwhile? Returns 0, or prints the error and returns the exit status.
+ */
+int stamp_clock_check(__u64 mult);
 /* the smallest number of stamps that are ns or more */
 static inline __u64 stamp_clock_least(__u64 mult, __u32 ns)
 {

@@ -69,7 +69,8 @@ static int print(struct run *run)
 	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
 	if (run->report.sample.one_of > 1)
 		run->report.totals = sample_totals(&run->report.sample);
-	status = cannot_read(probes_account(&run->probes, &run->report));
+	status = probes_check_clock(&run->probes);
+	status = status ?: cannot_read(probes_account(&run->probes, &run->report));
 	if (status)
 		return status;
 	(run->config.report.json ? print_json : print_table)(run->out.stream, &run->report,
@@ -82,9 +83,9 @@ static int on_scrape(void *context, FILE *out, bool openmetrics)
 {
 	struct run *run = context;
 	__u64 now = clock_now(CLOCK_MONOTONIC);
-	int status = 0;
+	int status = probes_check_clock(&run->probes);
 
-	if (now - run->collected_ns >= SCRAPE_NS) {
+	if (!status && now - run->collected_ns >= SCRAPE_NS) {
 		status = collect(run);
 		run->collected_ns = now;
 		if (!status)

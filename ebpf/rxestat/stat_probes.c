@@ -317,6 +317,11 @@ int probes_account(struct probes *p, struct report *report)
 	return loss_reader_read(&p->losses, p->skel, &report->owners, &report->losses);
 }
 
+int probes_check_clock(const struct probes *p)
+{
+	return stamp_clock_check(p->skel->rodata->stamp_mult);
+}
+
 void probes_restart(struct probes *p)
 {
 	loss_reader_restart(&p->losses);

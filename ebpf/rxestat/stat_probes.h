@@ -38,6 +38,8 @@ int probes_collect(struct probes *p, struct report *report, struct groups *group
  * or a negative errno.
  */
 int probes_account(struct probes *p, struct report *report);
+/* Does the driver take times by the clock that was read at first? Returns a status. */
+int probes_check_clock(const struct probes *p);
 /* An interval begins where the last account was. */
 void probes_restart(struct probes *p);
 /* At the end of counting: say what had no room. */

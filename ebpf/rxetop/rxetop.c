@@ -35,12 +35,13 @@ static int look(struct run *run)
 {
 	int err =
 		qp_list_look(&run->report.list, run->probes.map, &run->choice, run->config.one_of);
+	int status = probes_check_clock(&run->probes);
 
 	run->report.session.end_ns = clock_now(CLOCK_MONOTONIC);
 	probes_account(&run->probes, &run->report);
 	return err ? msg_error(EXIT_RUN, NULL, NULL, "cannot read the queue pairs: %s",
 			       strerror(-err))
-		   : 0;
+		   : status;
 }
 
 static int print(struct run *run)

@@ -148,6 +148,11 @@ void probes_account(const struct probes *p, struct report *report)
 	report->missed = session_missed(&report->session, NULL);
 }
 
+int probes_check_clock(const struct probes *p)
+{
+	return stamp_clock_check(p->skel->rodata->stamp_mult);
+}
+
 void probes_close(struct probes *p)
 {
 	if (p->skel)

@@ -23,6 +23,8 @@ void probes_end(struct probes *p, struct report *report);
 void probes_choose_stage(const struct probes *p, struct stage_choice choice);
 /* What the programs counted apart from queue pairs. */
 void probes_account(const struct probes *p, struct report *report);
+/* Does the driver take times by the clock that was read at first? */
+int probes_check_clock(const struct probes *p);
 /* After probes_end(). */
 void probes_close(struct probes *p);
 

@@ -197,6 +197,22 @@ def test_command(testbed: QemuTestbed) -> None:
     assert "cannot run '/nonexistent'" in missing.stderr
 
 
+def test_another_clock_is_no_measurement(n1: Node) -> None:
+    """When the driver chooses another clock, rxestat ends: its times would be wrong."""
+    clock = "/sys/module/rdma_rxe/parameters/stamp_clock"
+    process = n1.start(["rxestat", "-j", "-I", "50", "-o", "/tmp/clock.jsonl"])
+    try:
+        process.wait_for_line("rxestat: ready", timeout=120)
+        n1.run(["sh", "-c", f"echo 3 1 >/tmp/clock && mount --bind /tmp/clock {clock}"])
+        try:
+            process.wait_for_line("the driver has another clock since", timeout=120)
+            assert process.wait(timeout=120).returncode == 1
+        finally:
+            n1.run(["umount", clock])
+    finally:
+        process.kill()
+
+
 def test_histograms(testbed: QemuTestbed) -> None:
     """-H adds each stage's octaves, which sum up to its count; tables still fit the terminal."""
     n1, n2 = testbed.nodes
