@@ -28,6 +28,7 @@ WINDOW = SOURCE.with_name("verbs_window.c")
 WINDOW_BOUNDS = SOURCE.with_name("verbs_window_bounds.c")
 BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
 ODP = SOURCE.with_name("verbs_odp.c")
+CONTROL = SOURCE.with_name("verbs_control.c")
 NUMBERS = "/tmp/verbs_target.numbers"
 TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
@@ -109,6 +110,81 @@ def test_on_demand_paging(pair: Pair) -> None:
     with healthy([pair.node], "on-demand paging"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "done\n"
+
+
+NOT_ON = {
+    "6.1": {"register_odp", "advise", "reregister"},
+    "6.12": {"register_odp", "advise"},
+}
+"""Calls that a line's driver refuses always."""
+
+
+def test_calls_in_any_order(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """Objects are made, changed and ended while there is traffic: each kind of call succeeds."""
+    program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
+    with healthy([pair.node], "calls"):
+        done = pair.node.run(
+            [program, "rxe_a", str(SECONDS), str(SEED)], timeout=SECONDS + 120 * PATIENCE
+        )
+        with capsys.disabled():
+            print(f"\ncalls: {done.stdout.strip()}")
+        made = {kind: int(n) for kind, n in re.findall(r"(\w+)=(\d+)/\d+", done.stdout)}
+        assert {kind for kind, n in made.items() if not n} == NOT_ON.get(LINE, set())
+        for transport, operation in ORDINARY:
+            pair.loop(transport, operation, 1000, 4)
+
+
+_LINKS = """
+make() {
+    ip link add veth_c type veth peer name veth_d
+    up
+}
+up() {
+    ip addr replace 10.46.0.1/24 dev veth_c
+    ip link set veth_c up
+    ip link set veth_d up
+}
+has_device() { [ -e /sys/class/infiniband/rxe_c ]; }
+sent() { cat /sys/class/infiniband/rxe_c/ports/1/hw_counters/sent_pkts; }
+set -e
+make
+ip netns add away
+n=0
+end=$(($(date +%s) + $1))
+while [ $n -lt 3 ] || [ "$(date +%s)" -lt $end ]; do
+    rdma link add rxe_c type rxe netdev veth_c
+    "$2" rxe_c 2 $(($3 + n)) >/tmp/links.log 2>&1 & user=$!
+    until [ "$(sent)" -gt 10 ]; do kill -0 $user || { cat /tmp/links.log >&2; exit 1; }; done
+    ip link set veth_c down
+    ip link set veth_c up
+    ! rdma link add rxe_c type rxe netdev veth_d 2>/dev/null
+    case $((n % 3)) in
+    0) rdma link delete rxe_c ;;
+    1) ip link set veth_c netns away
+       ip -n away link set veth_c netns $$
+       up ;;
+    2) ip link delete veth_c
+       make ;;
+    esac
+    wait $user || :
+    while has_device; do :; done
+    n=$((n + 1))
+done
+ip link delete veth_c
+ip netns delete away
+echo "rounds=$n"
+"""
+
+
+def test_links_come_and_go(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A device ends under traffic: deleted, its netdev moved to a namespace, or deleted, too."""
+    program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
+    with healthy([pair.node], "links"):
+        words = ["sh", "-c", _LINKS, "sh", str(SECONDS), program, str(SEED)]
+        done = pair.node.run(words, timeout=SECONDS + 120 * PATIENCE)
+        with capsys.disabled():
+            print(f"\nlinks: {done.stdout.strip()}")
+        assert re.fullmatch(r"rounds=\d+\n", done.stdout)
 
 
 def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
