@@ -29,6 +29,7 @@ WINDOW_BOUNDS = SOURCE.with_name("verbs_window_bounds.c")
 BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
 ODP = SOURCE.with_name("verbs_odp.c")
 CONTROL = SOURCE.with_name("verbs_control.c")
+GROUP_RACE = SOURCE.with_name("verbs_group_race.c")
 NUMBERS = "/tmp/verbs_target.numbers"
 TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
@@ -110,6 +111,19 @@ def test_on_demand_paging(pair: Pair) -> None:
     with healthy([pair.node], "on-demand paging"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "done\n"
+
+
+def test_a_group_begins_and_ends(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who is attached to a multicast group while its last member leaves can leave it, too."""
+    program = compiled(pair.node, GROUP_RACE, "-libverbs", "-pthread")
+    with healthy([pair.node], "group"):
+        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 120 * PATIENCE)
+        with capsys.disabled():
+            print(f"\ngroup: {done.stdout.strip()}")
+        found = re.fullmatch(r"attached=(\d+) stuck=(\d+)\n", done.stdout)
+        assert found
+        assert int(found[1]) > 100
+        assert int(found[2]) == 0
 
 
 NOT_ON = {

@@ -258,8 +258,8 @@ static int connect_qp(struct user *u)
 	/* the two of RC with each other, the others with themselves */
 	struct connection c = {.type = types[i],
 			       .dest_qp_num = u->qp[i < 2 ? !i : i]->qp_num,
-			       .rq_psn = i < 2 ? 0 : strange(u),
-			       .sq_psn = i < 2 ? 0 : strange(u),
+			       .rq_psn = i < 2 ? 0 : below(u, 1 << 24),
+			       .sq_psn = i < 2 ? 0 : below(u, 1 << 24),
 			       .dgid = u->gid.gid,
 			       .sgid_index = u->gid.gid_index,
 			       .path_mtu = 1 + below(u, 5),
