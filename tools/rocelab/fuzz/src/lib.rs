@@ -148,7 +148,7 @@ pub fn tracker(file: &[u8]) {
         tracker,
         sort: true,
         offsets_ns: vec![],
-        drop_copies: choice & 4 != 0,
+        looks: if choice & 4 != 0 { vec![(0, 2)] } else { vec![] },
     };
     let mut analyzer = Analyzer::new(vec![plain], options.clone());
     while analyzer.step() {}

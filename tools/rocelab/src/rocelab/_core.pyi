@@ -40,7 +40,7 @@ class Analysis:
         opcodes: Sequence[int] | bytes = ...,
         connections: Sequence[int] = ...,
         offsets_ns: Sequence[int] = ...,
-        drop_copies: bool = ...,
+        looks: Sequence[tuple[int, int]] = ...,
         follow_corrupt: bool = ...,
         excerpts: bool = ...,
     ) -> None: ...
@@ -88,7 +88,7 @@ class Annotation:
         window: int = ...,
         threads: int = ...,
         go_back_n: bool = ...,
-        drop_copies: bool = ...,
+        looks: Sequence[tuple[int, int]] = ...,
         sampled: bool = ...,
     ) -> None: ...
     def step(self) -> bool: ...

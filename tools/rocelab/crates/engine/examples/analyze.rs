@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
         tracker: Config::default(),
         sort: true,
         offsets_ns: Vec::new(),
-        drop_copies: false,
+        looks: Vec::new(),
     };
     let mut analyzer = Analyzer::new(vec![Box::new(File::open(path)?)], options);
     while analyzer.step() {}

@@ -45,8 +45,9 @@ pub struct Options {
     pub sort: bool,
     /// Added to the times of each file, ns; files without one have right clocks.
     pub offsets_ns: Vec<i64>,
-    /// Follow only the first of two copies of a packet.
-    pub drop_copies: bool,
+    /// Segments of which one place has seen each packet so often: their copies are not followed. What other
+    /// interfaces have seen never is.
+    pub looks: Vec<(u64, u32)>,
 }
 
 /// A packet with a wrong ICRC.
@@ -100,7 +101,7 @@ pub struct Analyzer {
     pub backwards: u64,
     /// Rows of packets that were not taken yet.
     pub packets: PacketColumns,
-    copies: Option<Copies>,
+    copies: Copies,
 }
 
 impl Analyzer {
@@ -147,7 +148,7 @@ impl Analyzer {
             followed: 0,
             backwards: 0,
             packets: PacketColumns::default(),
-            copies: options.drop_copies.then(Copies::default),
+            copies: Copies::new(&options.looks),
             options,
         }
     }
@@ -180,10 +181,10 @@ impl Analyzer {
         self.merge.disorder()
     }
 
-    /// Copies that were left out.
+    /// Copies that were left out: those of other interfaces, and those of mirrored ports.
     #[must_use]
-    pub fn copies(&self) -> u64 {
-        self.copies.as_ref().map_or(0, |copies| copies.count)
+    pub const fn copies(&self) -> (u64, u64) {
+        (self.copies.of_interfaces, self.copies.of_mirrors)
     }
 
     /// Analyses one block, or none if a signal came; `false` at the end.
@@ -256,9 +257,10 @@ impl Analyzer {
         let Some((packet, _)) = batch.packets.get(run.packet as usize) else { return };
         let varying_of = |record| Varying::of(packet, batch.block.frame(record));
         // packets that are listed or wrong are taken one by one
-        let short = !self.options.packets && run.icrc != Icrc::Bad && self.copies.is_none();
+        let short = !self.options.packets && run.icrc != Icrc::Bad;
         let in_time = batch.times.is_some_and(|times| times.backwards == 0);
         let (mut records, mut varying) = (batch.records(run), run.varying);
+        let short = short && !records.first().is_some_and(|first| self.copies.concern(first));
         while let Some((first, others)) = records.split_first() {
             let mut taken = 0;
             if short {
@@ -312,9 +314,9 @@ impl Analyzer {
     fn packet(&mut self, packet: &Packet, headers: u64, block: &Block, record: &Record) {
         let bytes = block.frame(record);
         let at = at(record);
-        if let Some(copies) = &mut self.copies {
+        if self.copies.concern(record) {
             let icrc = icrc::found(packet, bytes).unwrap_or(0);
-            if copies.is_copy(packet, icrc, record.time_ns) {
+            if self.copies.is_copy(packet, icrc, record, bytes) {
                 return;
             }
         }

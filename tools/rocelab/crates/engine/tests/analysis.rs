@@ -27,7 +27,7 @@ fn options() -> Options {
         tracker: Config::default(),
         sort: true,
         offsets_ns: Vec::new(),
-        drop_copies: false,
+        looks: Vec::new(),
     }
 }
 

@@ -21,7 +21,7 @@ fn options() -> Options {
         threads: 1,
         go_back_n: false,
         window: 1 << 17,
-        drop_copies: false,
+        looks: Vec::new(),
         sampled: false,
     }
 }

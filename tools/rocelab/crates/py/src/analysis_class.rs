@@ -40,7 +40,7 @@ impl Analysis {
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
         networks=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
-        connections=Vec::new(), offsets_ns=Vec::new(), drop_copies=false, follow_corrupt=false,
+        connections=Vec::new(), offsets_ns=Vec::new(), looks=Vec::new(), follow_corrupt=false,
         excerpts=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -59,7 +59,7 @@ impl Analysis {
         opcodes: Vec<u8>,
         connections: Vec<u32>,
         offsets_ns: Vec<i64>,
-        drop_copies: bool,
+        looks: Vec<(u64, u32)>,
         follow_corrupt: bool,
         excerpts: bool,
     ) -> PyResult<Self> {
@@ -89,7 +89,7 @@ impl Analysis {
             max_connections,
             go_back_n,
             keep_messages: messages,
-            without_copies: drop_copies,
+            without_copies: !looks.is_empty(),
             follow_corrupt,
             ..Config::default()
         };
@@ -102,7 +102,7 @@ impl Analysis {
             tracker,
             sort: true,
             offsets_ns,
-            drop_copies,
+            looks,
         };
         let analyzer = match excerpts {
             true => Analyzer::of_excerpts(inputs, options),

@@ -101,8 +101,10 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     let (moved, steps) = analyzer.disorder();
     result.set_item("moved", moved)?;
     result.set_item("clock_steps", steps)?;
-    result.set_item("mirrored", evidence.mirrored())?;
-    result.set_item("copies", analyzer.copies())?;
+    result.set_item("looks", evidence.looks())?;
+    let (of_interfaces, of_mirrors) = analyzer.copies();
+    result.set_item("copies_of_interfaces", of_interfaces)?;
+    result.set_item("copies", of_mirrors)?;
     result.set_item("sampled", evidence.sampled())?;
     result.set_item("unknown_reads", evidence.unknown_reads)?;
     result.set_item("midway", evidence.midway)?;

@@ -56,8 +56,8 @@ class Plan:
 
     offsets_ns: tuple[int, ...]
     """Added to the times of each file."""
-    drop_copies: bool = False
-    """Follow one of two copies of a packet."""
+    looks: tuple[tuple[int, int], ...] = ()
+    """Segments, by number, of which the captures have each packet so often: one is followed."""
     follow_corrupt: bool = False
     """Follow packets with wrong ICRCs: no other is in the captures."""
 
@@ -71,7 +71,8 @@ class Plan:
         return replace(
             self,
             offsets_ns=tuple(offsets),
-            drop_copies=self.drop_copies or evidence["mirrored"],
+            # without the copies, the rest is no evidence
+            looks=self.looks or tuple(evidence["looks"]),
             follow_corrupt=self.follow_corrupt or evidence["icrcs_all_wrong"] is not None,
         )
 
@@ -143,7 +144,7 @@ def open_core(
             opcodes=bytes(select.opcodes),
             connections=select.connections,
             offsets_ns=plan.offsets_ns,
-            drop_copies=plan.drop_copies,
+            looks=plan.looks,
             follow_corrupt=plan.follow_corrupt,
             excerpts=excerpts,
         )
@@ -188,7 +189,9 @@ def finished(
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     _refuse_if_nothing_is_read(raw["input"], names)
-    raw["conditions"] = conditions(raw, names, plan.offsets_ns, followed=plan.follow_corrupt)
+    raw["conditions"] = conditions(
+        raw, names, plan.offsets_ns, looks=plan.looks, followed=plan.follow_corrupt
+    )
     raw["clock_offsets_ns"] = list(plan.offsets_ns)
     del raw["evidence"]
     select = options.select
@@ -348,8 +351,8 @@ def _passes(
 class Whole:
     """What only a whole capture shows."""
 
-    mirrored: bool
-    """Every packet is there twice."""
+    looks: tuple[tuple[int, int], ...]
+    """As in `Plan`."""
     sampled: bool
     """It has a sample of the packets."""
 
@@ -361,7 +364,7 @@ def read_whole(path: str, *, ports: Sequence[int], threads: int) -> Whole:
     """
     options = Options(ports=ports, threads=threads, icrc=False, max_connections=0)
     done = _passes([path], options, rows=False)
-    return Whole(done.plan.drop_copies, done.raw["evidence"]["sampled"] is not None)
+    return Whole(done.plan.looks, done.raw["evidence"]["sampled"] is not None)
 
 
 def read(

@@ -114,7 +114,7 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
             window=options.window,
             threads=options.threads or len(os.sched_getaffinity(0)),
             go_back_n=options.go_back_n,
-            drop_copies=whole.mirrored,
+            looks=whole.looks,
             sampled=whole.sampled,
         )
         while core.step():

@@ -96,11 +96,23 @@ def _all_wrong(row: dict[str, Any], *, followed: bool) -> str:
     return f"all ICRCs are wrong {how}; {follows}, and --no-icrc leaves the ICRCs unchecked"
 
 
+def _times(looks: Sequence[tuple[int, int]]) -> str:
+    """How often packets appear, as `twice`."""
+    most = max(count for _, count in looks)
+    return "twice" if most == 2 else f"up to {most} times"
+
+
 def conditions(
-    raw: dict[str, Any], names: Sequence[str], offsets_ns: Sequence[int], *, followed: bool = False
+    raw: dict[str, Any],
+    names: Sequence[str],
+    offsets_ns: Sequence[int],
+    *,
+    looks: Sequence[tuple[int, int]] = (),
+    followed: bool = False,
 ) -> list[dict[str, str]]:
     """Rows with `kind` and `detail`, from what the core found.
 
+    `looks`: how often each packet of some segments is there, of which one look was followed.
     `followed`: packets with wrong ICRCs were followed.
     """
     evidence, read = raw["evidence"], raw["input"]
@@ -118,18 +130,25 @@ def conditions(
         ))  # fmt: skip
     rows += [("clock_offset", text) for text in _clocks(evidence, names, offsets_ns)]
     rows += [("disjoint", text) for text in _disjoint(evidence, names)]
+    if evidence["copies_of_interfaces"]:
+        rows.append((
+            "several_interfaces",
+            f"{evidence['copies_of_interfaces']} packets were seen before by another interface, as "
+            "of tcpdump -i any: a VLAN or a bond and its adapter, both ends of a veth, a bridge or "
+            "a tunnel; the first look at each is followed",
+        ))  # fmt: skip
     if evidence["copies"]:
         rows.append((
             "mirrored",
-            f"nearly every packet appears twice: {evidence['copies']} copies were dropped (a port "
-            "mirrored in both directions, or two taps)",
+            f"nearly every packet appears {_times(looks)}: {evidence['copies']} "
+            "copies were dropped (a port mirrored in both directions, or several taps)",
         ))  # fmt: skip
-    elif evidence["mirrored"]:
+    elif evidence["looks"]:
         rows.append((
             "mirrored",
-            "nearly every packet appears twice (a port mirrored in both directions, or two taps): "
-            "nothing is concluded from repeated packets; save the stream to a file, so that "
-            "the copies can be dropped",
+            f"nearly every packet appears {_times(evidence['looks'])} (a port mirrored in both "
+            "directions, or several taps): nothing is concluded from repeated packets; save the "
+            "stream to a file, so that the copies can be dropped",
         ))  # fmt: skip
     if evidence["sampled"]:
         rows.append((

@@ -29,8 +29,8 @@ pub struct Options {
     pub go_back_n: bool,
     /// Packets by which the copy lags behind the analysis.
     pub window: usize,
-    /// Follow only the first of two copies of a packet.
-    pub drop_copies: bool,
+    /// Segments of which one place has seen each packet so often.
+    pub looks: Vec<(u64, u32)>,
     /// The capture has a sample of the packets: leave out findings that compare packets.
     pub sampled: bool,
 }
@@ -68,7 +68,7 @@ impl<W: Write> Annotator<W> {
             go_back_n: options.go_back_n,
             keep_messages: false,
             keep_verdicts: true,
-            without_copies: options.drop_copies,
+            without_copies: !options.looks.is_empty(),
             ..flow::Config::default()
         };
         let analysis = crate::analyzer::Options {
@@ -80,7 +80,7 @@ impl<W: Write> Annotator<W> {
             tracker,
             sort: true,
             offsets_ns: Vec::new(),
-            drop_copies: options.drop_copies,
+            looks: options.looks.clone(),
         };
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),

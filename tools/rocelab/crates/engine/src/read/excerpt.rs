@@ -15,6 +15,7 @@
 //! | 4, 4 | bytes kept of the frame's start, and of its end |
 //! | 4 | link type, from 0x10000 on one that is not read |
 //! | 4 | 1: the ICRC is correct |
+//! | 4 | the interface of a file that has several, from 1; else 0 |
 
 use std::io::{self, Write};
 
@@ -27,9 +28,9 @@ use super::reader::Reader;
 use super::record_block::{Block, Record};
 
 /// The first bytes; another version of the format has others.
-pub(super) const MAGIC: &[u8; 16] = b"rocelab-excerpt1";
+pub(super) const MAGIC: &[u8; 16] = b"rocelab-excerpt2";
 /// Bytes of a record before those of its frame.
-pub(super) const RECORD: usize = 40;
+pub(super) const RECORD: usize = 44;
 const UNREAD: u32 = 0x1_0000;
 /// Payloads of fewer bytes are kept: a record is not much shorter without them.
 const SHORT: u32 = 64;
@@ -102,6 +103,7 @@ impl Excerpt<'_> {
             end.len() as u32,
             link_number(record.link),
             u32::from(verified),
+            record.interface,
         ] {
             body.extend(number.to_le_bytes());
         }

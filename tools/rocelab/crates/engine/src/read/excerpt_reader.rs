@@ -109,6 +109,7 @@ fn take<'a>(rest: &'a [u8], file: u16, block: &mut Block) -> Option<&'a [u8]> {
         wire_len,
         file,
         link: link_of(number(32)?),
+        interface: number(40)?,
         elided,
         verified: number(36)? == 1,
         time_ns: long(0)? as i64,

@@ -224,6 +224,7 @@ impl PcapNg {
                 comment,
                 file,
                 link: interface.link,
+                interface: if self.interfaces.len() > 1 { id + 1 } else { 0 },
                 time_ns: interface.time_ns(u64::from(high) << 32 | u64::from(low)),
                 number: packets,
                 ..Record::PLAIN

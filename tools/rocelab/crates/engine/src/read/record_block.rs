@@ -23,6 +23,8 @@ pub struct Record {
     pub epoch: u16,
     /// Link layer.
     pub link: Link,
+    /// The interface of a file that has several, from 1; 0: unknown.
+    pub interface: u32,
     /// Bytes of payload that its excerpt has left out.
     pub elided: u32,
     /// Its ICRC was found to be correct when its excerpt was written.
@@ -43,6 +45,7 @@ impl Record {
         file: 0,
         epoch: 0,
         link: Link::Ethernet,
+        interface: 0,
         elided: 0,
         verified: false,
         time_ns: 0,

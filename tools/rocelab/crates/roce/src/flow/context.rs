@@ -22,6 +22,8 @@ pub(super) struct Context<'a> {
     pub(super) visible: bool,
     /// What the capture has of the responses to a reissued READ.
     pub(super) answer: Answer,
+    /// [`crate::Segment::number`] of the direction.
+    pub(super) segment: u64,
     /// Clocks of files, and other evidence about the capture as a whole.
     pub(super) evidence: &'a mut Evidence,
 }

@@ -2,10 +2,14 @@
 //! What all connections together show about the capture: mirrored ports, sampling, clocks of several
 //! files.
 
+use std::collections::BTreeMap;
+
 use crate::finding::At;
 
 /// Limit of file pairs whose clocks are compared.
 const MAX_CLOCKS: usize = 256;
+/// Segments whose copies are counted.
+const MAX_SEGMENTS: usize = 1024;
 /// Packets needed for a statement about the whole capture.
 const LEAST: u64 = 50;
 
@@ -31,8 +35,8 @@ pub struct Evidence {
     pub gaps: u64,
     /// PSNs in the gaps.
     pub missing: u64,
-    /// Request packets repeated sooner than any sender retransmits.
-    pub copies: u64,
+    /// By segment: request packets, and those repeated sooner than any sender retransmits.
+    segments: BTreeMap<u64, (u64, u64)>,
     /// RoCE packets that IP has fragmented, which are not followed.
     pub fragmented: u64,
     /// READs whose length was not captured.
@@ -66,10 +70,24 @@ impl Evidence {
         sampled.then(|| (self.missing + seen) / seen)
     }
 
-    /// Nearly every request packet appears twice in a row: a port is mirrored twice, or the path has two
-    /// taps.
+    /// Counts a segment's request packets, and those repeated sooner than any sender retransmits.
+    pub(super) fn note_copies(&mut self, segment: u64, requests: u64, copies: u64) {
+        if self.segments.len() >= MAX_SEGMENTS && !self.segments.contains_key(&segment) {
+            return;
+        }
+        let counts = self.segments.entry(segment).or_default();
+        *counts = (counts.0 + requests, counts.1 + copies);
+    }
+
+    /// Segments of which nearly every request packet appears several times in a row, and how often: a port is
+    /// mirrored twice, or the path has several taps.
     #[must_use]
-    pub fn mirrored(&self) -> bool {
-        self.requests >= LEAST && self.copies * 20 >= self.requests * 9
+    pub fn looks(&self) -> Vec<(u64, u32)> {
+        let often = |(&segment, &(requests, copies)): (&u64, &(u64, u64))| {
+            let once = requests.saturating_sub(copies).max(1);
+            let mirrored = requests >= LEAST && copies * 20 >= requests * 9;
+            mirrored.then_some((segment, u32::try_from((requests + once / 2) / once).ok()?))
+        };
+        self.segments.iter().filter_map(often).collect()
     }
 }

@@ -226,6 +226,7 @@ impl Tracker {
             net: captured.packet.net,
             visible: flow.peer.is_some(),
             answer: Answer::None,
+            segment: flow.key.segment,
             evidence: &mut self.evidence,
         };
         let done = match (&mut peer, acks) {
@@ -437,6 +438,7 @@ impl Tracker {
             net: packet.net,
             visible: peer.is_some(),
             answer: Answer::None,
+            segment: flow.key.segment,
             evidence: &mut self.evidence,
         };
         flow.packet(peer.as_deref_mut(), captured, corrupt, &mut context);
@@ -518,6 +520,7 @@ impl Tracker {
                 net: one.net,
                 visible,
                 answer: Answer::None,
+                segment: one.key.segment,
                 evidence: &mut self.evidence,
             };
             one.settle(context.efficiency);
@@ -584,7 +587,7 @@ impl Tracker {
                 reserved.count
             )
         });
-        let doubled = self.evidence.mirrored() && !self.config.without_copies;
+        let doubled = !self.evidence.looks().is_empty() && !self.config.without_copies;
         // packets in fragments look like lost ones
         let partial = self.evidence.fragmented > 0 || self.evidence.sampled().is_some();
         if doubled || partial {

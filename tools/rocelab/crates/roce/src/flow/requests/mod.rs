@@ -437,7 +437,9 @@ impl Requests {
         });
         if self.started {
             let evidence = &mut *context.evidence;
-            evidence.requests += stats.packets.saturating_sub(stats.acks);
+            let requests = stats.packets.saturating_sub(stats.acks);
+            evidence.requests += requests;
+            evidence.note_copies(context.segment, requests, 0);
             evidence.gaps += stats.gaps;
             evidence.missing += stats.missing;
             evidence.unknown_reads += self.unknown_reads;

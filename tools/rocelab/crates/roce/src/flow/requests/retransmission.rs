@@ -403,7 +403,7 @@ impl Requests {
         let next = end == End::New || (end == End::Gap && packets == 1);
         let stayed = (!went_through && next) || open || !self.reliable;
         if !resent.fills && resent.prompt {
-            context.evidence.copies += packets;
+            context.evidence.note_copies(context.segment, 0, packets);
         }
         // each appears once, and too soon after its successor for anyone to have missed it
         let soon = resent.twice == 0 && resent.late.1 < stats.least_latency_ns();
