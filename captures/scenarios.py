@@ -196,6 +196,31 @@ def _cm() -> bytes:
     return files.pcap(timed(packets))
 
 
+def request(identity: int, port: int) -> bytes:
+    """A REQ to a TCP port of the RDMA IP CM service, with the values of `rdma_connect`."""
+    body = struct.pack(">II8s8sIII", identity, 0, struct.pack(">Q", 0x0106 << 16 | port), b"", 0, 0,
+                       A_QP << 8 | 16) + struct.pack(
+        ">IIIHBB", 8, 20 << 3, 100 << 8 | 20 << 3 | 7, 0xFFFF, 3 << 4 | 6, 15 << 4
+    )  # fmt: skip
+    body = body.ljust(95, b"\0") + bytes([18 << 3])
+    return frame(V4, "a", transport("UD_SEND_ONLY", 1, 0, deth(0x80010000, 1), mad(0x10, body)))
+
+
+@sample("cm-rejected.pcap", "nobody listens on the port; then a connection that is stale")
+def _cm_rejected() -> bytes:
+    packets = []
+    for identity, reason in ((0x51, 8), (0x53, 10)):
+        reject = struct.pack(">IIBBH", 0x60, identity, 0, 0, reason)
+        answer = transport("UD_SEND_ONLY", 1, 0, deth(0x80010000, 1), mad(0x12, reject))
+        packets += [request(identity, 18515), frame(V4, "b", answer)]
+    return files.pcap(timed(packets))
+
+
+@sample("cm-unanswered.pcap", "a REQ that nobody answers, and its retries")
+def _cm_unanswered() -> bytes:
+    return files.pcap(timed([request(0x51, 18515)] * 4, 4_000_000_000))
+
+
 @sample("xrc.pcap", "XRC SEND and its acknowledgement")
 def _xrc() -> bytes:
     send = transport("XRC_SEND_ONLY", B_QP, 1, struct.pack(">I", 77), b"abcd", ack=1)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generator.tunnels import wrap
 
 from corpus import files, frames
-from generator.tunnels import wrap
 from rocelab import capture
 
 NET = frames.Net()

@@ -21,6 +21,8 @@ BREACHES: dict[str, list[Found]] = {
     "ack-regress": [("ack-regress", 6, True)],
     "ack-unsent": [("ack-unsent", 3, False)],
     "bth-version": [("bth-version", 1, False)],
+    "cm-rejected": [("cm-rejected", 2, False), ("cm-rejected", 4, False)],
+    "cm-unanswered": [("cm-unanswered", 1, True)],
     "cnp-format": [("cnp-format", 2, False)],
     "length": [("length", 1, False)],
     "nak-psn": [("nak-psn", 5, False)],

@@ -8,6 +8,8 @@ use roce::finding::Finding;
 use roce::flow::{Connection, Stats};
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
+use crate::cm_result::exchange_rows;
+
 /// Layers that are listed; hostile captures have thousands.
 const MAX_LAYERS: usize = 64;
 
@@ -33,6 +35,9 @@ pub(crate) fn result_dict<'py>(
     let tracker = &analyzer.tracker;
     result.set_item("connections_unreported", tracker.unreported)?;
     result.set_item("connections_evicted", tracker.evicted)?;
+    let (exchanges, unreported) = tracker.exchanges();
+    result.set_item("cm", exchange_rows(py, exchanges)?)?;
+    result.set_item("cm_unreported", unreported)?;
     let rows = PyList::empty(py);
     for finding in &tracker.findings.list {
         rows.append(finding_row(py, finding)?)?;

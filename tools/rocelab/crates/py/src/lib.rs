@@ -5,6 +5,7 @@ mod analysis_class;
 mod analysis_result;
 mod annotation_class;
 mod arrow_table;
+mod cm_result;
 mod excerpt_function;
 mod join_class;
 mod named_counts;

@@ -56,6 +56,8 @@ rules! {
     BthReserved "bth-reserved" Note;
     BthVersion "bth-version" Error;
     CaptureGap "capture-gap" Note;
+    CmRejected "cm-rejected" Warning;
+    CmUnanswered "cm-unanswered" Warning;
     CnpFormat "cnp-format" Warning;
     CnpWithoutCe "cnp-without-ce" Note;
     Duplicate "duplicate" Note;
@@ -96,6 +98,7 @@ impl Rule {
             Self::AckRegress
                 | Self::AckUnsent
                 | Self::CaptureGap
+                | Self::CmUnanswered
                 | Self::CnpWithoutCe
                 | Self::Duplicate
                 | Self::Loss

@@ -199,7 +199,7 @@ def finished(
     if select.connections or select.qpns:
         _filter(raw, select, options.max_findings)
     located = (problems, raw["icrc"]["bad_packets"], raw["congestion"]["pauses"], raw["findings"])
-    for row in chain.from_iterable(located):
+    for row in chain.from_iterable((*located, raw["cm"])):
         row["file"] = names[row["file"]]
     if options.l1:
         _count_l1(raw["overhead"])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -102,6 +102,32 @@ def _times(looks: Sequence[tuple[int, int]]) -> str:
     return "twice" if most == 2 else f"up to {most} times"
 
 
+def _copies(
+    evidence: dict[str, Any], looks: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, str]]:
+    """A condition for each reason why packets are there several times."""
+    if evidence["copies_of_interfaces"]:
+        yield (
+            "several_interfaces",
+            f"{evidence['copies_of_interfaces']} packets were seen before by another interface, as "
+            "of tcpdump -i any: a VLAN or a bond and its adapter, both ends of a veth, a bridge or "
+            "a tunnel; the first look at each is followed",
+        )
+    if evidence["copies"]:
+        yield (
+            "mirrored",
+            f"nearly every packet appears {_times(looks)}: {evidence['copies']} copies were "
+            "dropped (a port mirrored in both directions, or several taps)",
+        )
+    elif evidence["looks"]:
+        yield (
+            "mirrored",
+            f"nearly every packet appears {_times(evidence['looks'])} (a port mirrored in both "
+            "directions, or several taps): nothing is concluded from repeated packets; save the "
+            "stream to a file, so that the copies can be dropped",
+        )
+
+
 def conditions(
     raw: dict[str, Any],
     names: Sequence[str],
@@ -130,26 +156,7 @@ def conditions(
         ))  # fmt: skip
     rows += [("clock_offset", text) for text in _clocks(evidence, names, offsets_ns)]
     rows += [("disjoint", text) for text in _disjoint(evidence, names)]
-    if evidence["copies_of_interfaces"]:
-        rows.append((
-            "several_interfaces",
-            f"{evidence['copies_of_interfaces']} packets were seen before by another interface, as "
-            "of tcpdump -i any: a VLAN or a bond and its adapter, both ends of a veth, a bridge or "
-            "a tunnel; the first look at each is followed",
-        ))  # fmt: skip
-    if evidence["copies"]:
-        rows.append((
-            "mirrored",
-            f"nearly every packet appears {_times(looks)}: {evidence['copies']} "
-            "copies were dropped (a port mirrored in both directions, or several taps)",
-        ))  # fmt: skip
-    elif evidence["looks"]:
-        rows.append((
-            "mirrored",
-            f"nearly every packet appears {_times(evidence['looks'])} (a port mirrored in both "
-            "directions, or several taps): nothing is concluded from repeated packets; save the "
-            "stream to a file, so that the copies can be dropped",
-        ))  # fmt: skip
+    rows += _copies(evidence, looks)
     if evidence["sampled"]:
         rows.append((
             "sampled",

@@ -13,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rocelab.capture import management
 from rocelab.terminal import grid
 
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -327,6 +328,21 @@ def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
     return Group(*lines)
 
 
+_EXCHANGES = 20
+
+
+def exchanges(result: dict[str, Any], columns: int) -> RenderableType:
+    """How connections were set up and ended, and why they were rejected."""
+    rows = management.rows(result, _EXCHANGES)
+    lines: list[RenderableType] = [Text("connection management", style="bold")]
+    lines += grid.fitted(management.COLUMNS, rows, columns)
+    lines += [grid.paragraph(text, columns) for text in management.reasons(result, _EXCHANGES)]
+    note = "READs: responder resources/initiator depth of REQ, REP"
+    if left := management.left_out(result, _EXCHANGES):
+        note += f"; and {left} more (--json lists 4096)"
+    return Group(*lines, grid.paragraph(note, columns, "dim"))
+
+
 def show(result: dict[str, Any], console: Console) -> None:
     """Print the summary and all tables."""
     console.print(summary(result))
@@ -336,6 +352,9 @@ def show(result: dict[str, Any], console: Console) -> None:
     if result["connections"]:
         console.print()
         console.print(connections(result, console.width))
+    if result["cm"]:
+        console.print()
+        console.print(exchanges(result, console.width))
     if result["findings"]:
         console.print()
         console.print(findings(result))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::flow_key::{Folding, Key};
 use super::psn;
-use crate::cm::CmMessage;
+use crate::cm::{CmMessage, CmReply, CmRequest};
 use crate::packet::Packet;
 
 type Address = [u8; 16];
@@ -88,17 +88,17 @@ impl Pairing {
     pub(super) fn cm(
         &mut self,
         packet: &Packet,
-        message: CmMessage,
+        message: &CmMessage,
     ) -> Option<[(Address, u32); 2]> {
-        match message {
-            CmMessage::Request { id, qpn } => {
+        match *message {
+            CmMessage::Request(CmRequest { id, qpn, .. }) => {
                 if self.requests.len() >= MAX_CM {
                     self.requests.clear();
                 }
                 self.requests.insert((packet.src, id), qpn);
                 None
             }
-            CmMessage::Reply { remote_id, qpn } => {
+            CmMessage::Reply(CmReply { remote_id, qpn, .. }) => {
                 let requester = self.requests.remove(&(packet.dst, remote_id))?;
                 if self.peers.len() >= MAX_CM {
                     self.peers.clear();
@@ -108,6 +108,7 @@ impl Pairing {
                 self.peers.insert(b, a);
                 Some([a, b])
             }
+            _ => None,
         }
     }
 

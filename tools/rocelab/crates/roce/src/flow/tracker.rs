@@ -8,12 +8,13 @@ use super::context::{Answer, Context};
 use super::direction::{CORRUPT_HEADSTART, Captured, Flow};
 use super::efficiency::Efficiency;
 use super::evidence::Evidence;
+use super::exchanges::{Exchange, Exchanges};
 use super::flow_key::{CONNECTED, Folding, Key};
 use super::message::Message;
 use super::pairing::{Candidate, PairedBy, Pairing};
 use super::run::Run;
 use super::verdict::{Verdict, Verdicts};
-use crate::cm;
+use crate::cm::{self, CmMessage};
 use crate::finding::{At, Findings, Repeated, Rule};
 use crate::icrc::Diagnosis;
 use crate::opcode::{Class, Opcode, Service};
@@ -75,6 +76,7 @@ pub struct Tracker {
     /// Slots by header number, for runs.
     runs: [(u64, u32); RECENT],
     pairing: Pairing,
+    exchanges: Exchanges,
     next_id: u32,
     /// Findings so far.
     pub findings: Findings,
@@ -108,6 +110,7 @@ impl Tracker {
             recent: [None; RECENT],
             runs: [(0, 0); RECENT],
             pairing: Pairing::default(),
+            exchanges: Exchanges::default(),
             next_id: 0,
             findings,
             efficiency: Efficiency::default(),
@@ -411,9 +414,8 @@ impl Tracker {
         let &Captured { packet, frame, op, .. } = captured;
         let service = op.service();
         if service == Service::Ud {
-            if let Some([a, b]) = cm::parse(packet, frame).and_then(|m| self.pairing.cm(packet, m))
-            {
-                self.retire_pair(a, b, packet.segment.number());
+            if let Some(message) = cm::parse(packet, frame).filter(|_| !corrupt) {
+                self.manage(slot, &message, captured);
             }
         }
         let flow = self.flow(slot)?;
@@ -454,6 +456,18 @@ impl Tracker {
             *self.flows.get_mut(peer_slot as usize)? = Some(peer);
         }
         Some(id)
+    }
+
+    /// Takes a message of the CM.
+    #[cold]
+    fn manage(&mut self, slot: u32, message: &CmMessage, captured: &Captured<'_>) {
+        let &Captured { packet, at, .. } = captured;
+        let connection = self.flow(slot).map(|flow| flow.id);
+        let ends = (packet.src, packet.dst);
+        self.exchanges.take(*message, ends, at, connection, &mut self.findings);
+        if let Some([a, b]) = self.pairing.cm(packet, message) {
+            self.retire_pair(a, b, packet.segment.number());
+        }
     }
 
     /// Ends the previous connection of two QPNs that CM has connected again.
@@ -569,10 +583,18 @@ impl Tracker {
         for (_, slot) in order {
             self.retire(slot, false);
         }
-        self.judge_capture();
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|connection| connection.id);
+        self.exchanges.finish(&done, &mut self.findings);
+        self.judge_capture();
         done
+    }
+
+    /// How connections were set up and ended, in the order of their first messages, and how many more there
+    /// were; complete after [`Self::finish`].
+    #[must_use]
+    pub fn exchanges(&self) -> (&[Exchange], u64) {
+        (&self.exchanges.list, self.exchanges.unreported)
     }
 }
 

@@ -12,6 +12,7 @@ from rocelab.report.capture_page import (
     connection_tables,
     finding_tables,
     latency,
+    management_table,
     sequence_figure,
     throughput,
 )
@@ -32,6 +33,7 @@ def compose(result: dict[str, Any], picture: Picture) -> Document:
         finding_tables.section(result),
         sequence_figure.section(picture),
         connection_tables.section(result, picture.links),
+        management_table.section(result),
         latency.section(result),
         congestion.section(result, picture.over_time),
     )

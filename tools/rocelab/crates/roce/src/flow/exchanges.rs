@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How connections were set up and ended: the messages of the CM, by connection.
+
+use std::collections::HashMap;
+
+use super::connection::Connection;
+use crate::cm::{CmIds, CmMessage, CmReject, CmReply, CmRequest, reject_reason};
+use crate::finding::{At, Findings, Rule};
+use crate::packet::address;
+
+type Address = [u8; 16];
+
+/// Exchanges that are kept; hostile captures have more.
+const MAX_EXCHANGES: usize = 4096;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Who sent the REQ.
+    Requester,
+    /// Whom it was sent to.
+    Responder,
+}
+
+impl End {
+    const fn other(self) -> Self {
+        match self {
+            Self::Requester => Self::Responder,
+            Self::Responder => Self::Requester,
+        }
+    }
+
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requester => "requester",
+            Self::Responder => "responder",
+        }
+    }
+}
+
+/// The messages about one connection.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Who asks.
+    pub requester: Address,
+    /// Who is asked.
+    pub responder: Address,
+    /// The connection of the messages themselves.
+    pub messages: Option<u32>,
+    /// The responder's communication ID.
+    responder_id: Option<u32>,
+    /// The first REQ.
+    pub first: At,
+    /// Time of the last message.
+    pub last_ns: i64,
+    /// What the REQ asks for.
+    pub request: CmRequest,
+    /// How often it was sent.
+    pub requests: u64,
+    /// MRAs.
+    pub received: u64,
+    /// The REP.
+    pub reply: Option<CmReply>,
+    /// An RTU was captured.
+    pub ready: bool,
+    /// A REJ, and who sent it.
+    pub reject: Option<(CmReject, End)>,
+    /// Who sent a DREQ.
+    pub disconnect: Option<End>,
+    /// A DREP was captured.
+    pub disconnected: bool,
+    /// The connection that was set up, if packets of it were captured.
+    pub connection: Option<u32>,
+}
+
+impl Exchange {
+    /// How far it came, as in files.
+    #[must_use]
+    pub const fn state(&self) -> &'static str {
+        if self.disconnected {
+            "disconnected"
+        } else if self.disconnect.is_some() {
+            "disconnecting"
+        } else if self.reject.is_some() {
+            "rejected"
+        } else if self.ready || self.connection.is_some() {
+            "established"
+        } else if self.reply.is_some() {
+            "replied"
+        } else if self.received > 0 {
+            "awaited"
+        } else {
+            "unanswered"
+        }
+    }
+
+    const fn is_over(&self) -> bool {
+        self.reject.is_some() || self.disconnect.is_some()
+    }
+
+    /// Service, and both ends.
+    fn subject(&self) -> String {
+        let service = match self.request.port() {
+            Some((space, port)) => format!("port {port} ({space})"),
+            None => format!("service {:#018x}", self.request.service_id),
+        };
+        let (from, to) = (address(self.requester), address(self.responder));
+        format!("for {service} from {from} to {to}")
+    }
+}
+
+/// All exchanges of a capture.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchanges {
+    pub(super) list: Vec<Exchange>,
+    /// Exchanges beyond the limit.
+    pub(super) unreported: u64,
+    /// By an end's address and its communication ID.
+    ids: HashMap<(Address, u32), (usize, End)>,
+}
+
+impl Exchanges {
+    /// Takes a message from `src` to `dst`, which belongs to connection `messages`.
+    pub(super) fn take(
+        &mut self,
+        message: CmMessage,
+        (src, dst): (Address, Address),
+        at: At,
+        messages: Option<u32>,
+        findings: &mut Findings,
+    ) {
+        if let CmMessage::Request(request) = message {
+            self.request(request, (src, dst), at, messages);
+            return;
+        }
+        let ids = match message {
+            CmMessage::Reply(CmReply { id: local, remote_id: remote, .. }) => {
+                CmIds { local, remote }
+            }
+            CmMessage::Reject(reject) => reject.ids,
+            CmMessage::Request(_) => return,
+            CmMessage::Received(ids)
+            | CmMessage::Ready(ids)
+            | CmMessage::Disconnect(ids)
+            | CmMessage::Disconnected(ids) => ids,
+        };
+        // whoever gives up alone does not know the other's ID
+        let by_remote = self.ids.get(&(dst, ids.remote)).map(|&(at, end)| (at, end.other()));
+        let Some((index, by)) = by_remote.or_else(|| self.ids.get(&(src, ids.local)).copied())
+        else {
+            return;
+        };
+        let Some(one) = self.list.get_mut(index) else { return };
+        one.last_ns = one.last_ns.max(at.time_ns);
+        // one for each: a hostile peer invents more
+        if by == End::Responder && ids.local != 0 && one.responder_id.is_none() {
+            one.responder_id = Some(ids.local);
+            self.ids.insert((src, ids.local), (index, End::Responder));
+        }
+        match message {
+            CmMessage::Reply(reply) => one.reply = Some(reply),
+            CmMessage::Received(_) => one.received += 1,
+            CmMessage::Ready(_) => one.ready = true,
+            CmMessage::Disconnect(_) => one.disconnect = Some(by),
+            CmMessage::Disconnected(_) => one.disconnected = true,
+            CmMessage::Reject(reject) => {
+                one.reject = Some((reject, by));
+                let one = &*one;
+                findings.add(Rule::CmRejected, at, messages, false, || {
+                    let (subject, who) = (one.subject(), by.name());
+                    let (reason, why) = (reject.reason, reject_reason(reject.reason));
+                    format!("the {who} rejects the connection {subject}: {why} (reason {reason})")
+                });
+            }
+            CmMessage::Request(_) => {}
+        }
+    }
+
+    fn request(
+        &mut self,
+        request: CmRequest,
+        (src, dst): (Address, Address),
+        at: At,
+        messages: Option<u32>,
+    ) {
+        let key = (src, request.id);
+        let known = self.ids.get(&key).and_then(|&(index, _)| self.list.get_mut(index));
+        let again = |one: &&mut Exchange| {
+            !one.is_over() && (one.responder, one.request.qpn) == (dst, request.qpn)
+        };
+        if let Some(one) = known.filter(again) {
+            one.requests += 1;
+            one.last_ns = one.last_ns.max(at.time_ns);
+            return;
+        }
+        if self.list.len() >= MAX_EXCHANGES {
+            self.unreported += 1;
+            self.ids.remove(&key);
+            return;
+        }
+        self.ids.insert(key, (self.list.len(), End::Requester));
+        self.list.push(Exchange {
+            requester: src,
+            responder: dst,
+            messages,
+            responder_id: None,
+            first: at,
+            last_ns: at.time_ns,
+            request,
+            requests: 1,
+            received: 0,
+            reply: None,
+            ready: false,
+            reject: None,
+            disconnect: None,
+            disconnected: false,
+            connection: None,
+        });
+    }
+
+    /// Names the connections that were set up, and the requests without an answer.
+    pub(super) fn finish(&mut self, connections: &[Connection], findings: &mut Findings) {
+        let mut by_ends: HashMap<_, Vec<&Connection>> = HashMap::new();
+        for one in connections {
+            for ends in [(one.a, one.b), (one.b, one.a)] {
+                by_ends
+                    .entry(((ends.0.address, ends.0.qpn), (ends.1.address, ends.1.qpn)))
+                    .or_default()
+                    .push(one);
+            }
+        }
+        for one in &mut self.list {
+            if let Some(reply) = one.reply {
+                let requester = (one.requester, Some(one.request.qpn));
+                let responder = (one.responder, Some(reply.qpn));
+                let same = by_ends.get(&(requester, responder)).into_iter().flatten();
+                let later = same.filter(|other| other.last_ns >= one.first.time_ns);
+                one.connection = later.min_by_key(|other| other.first_ns).map(|other| other.id);
+            }
+            if one.state() != "unanswered" {
+                continue;
+            }
+            findings.add(Rule::CmUnanswered, one.first, one.messages, true, || {
+                let (count, subject) = (one.requests, one.subject());
+                let seconds = one.last_ns.saturating_sub(one.first.time_ns) as f64 / 1e9;
+                format!(
+                    "{count} ConnectRequest(s) {subject} within {seconds:.3} s, and no answer in the \
+                     capture: it was not captured, or none was given (nobody has this address, or \
+                     UDP port 4791 is blocked on the way)"
+                )
+            });
+        }
+    }
+}
