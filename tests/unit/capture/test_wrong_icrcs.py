@@ -114,3 +114,12 @@ def test_a_sender_whose_every_icrc_is_wrong_is_followed(side: int, tmp_path: Pat
     assert result["icrc"]["ok"] == PACKETS // 2
     (connection,) = result["connections"]
     assert len(connection["directions"]) == 2
+
+
+def test_the_copy_follows_them(tmp_path: Path) -> None:
+    path, copy = tmp_path / "capture", tmp_path / "copy.pcapng"
+    path.write_bytes(files.pcap(stream(constant)))
+    assert rocelab("annotate", str(path), "-o", str(copy)).returncode == 0
+    data = copy.read_bytes()
+    assert data.count(b"psn_status=answer") == PACKETS // 2
+    assert b"psn_status=corrupt" not in data

@@ -148,6 +148,7 @@ pub fn tracker(file: &[u8]) {
         tracker,
         sort: true,
         offsets_ns: vec![],
+        absence: (choice & 16 != 0).then_some(roce::icrc::Absence::LeftOut),
         looks: if choice & 4 != 0 { vec![(0, 2)] } else { vec![] },
     };
     let mut analyzer = Analyzer::new(vec![plain], options.clone());

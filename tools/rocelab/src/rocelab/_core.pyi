@@ -42,6 +42,7 @@ class Analysis:
         offsets_ns: Sequence[int] = ...,
         looks: Sequence[tuple[int, int]] = ...,
         follow_corrupt: bool = ...,
+        without_icrc: str | None = ...,
         excerpts: bool = ...,
     ) -> None: ...
     def step(self) -> bool: ...
@@ -89,6 +90,8 @@ class Annotation:
         threads: int = ...,
         go_back_n: bool = ...,
         looks: Sequence[tuple[int, int]] = ...,
+        follow_corrupt: bool = ...,
+        without_icrc: str | None = ...,
         sampled: bool = ...,
     ) -> None: ...
     def step(self) -> bool: ...

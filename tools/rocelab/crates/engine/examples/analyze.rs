@@ -20,6 +20,7 @@ fn main() -> io::Result<()> {
         sort: true,
         offsets_ns: Vec::new(),
         looks: Vec::new(),
+        absence: None,
     };
     let mut analyzer = Analyzer::new(vec![Box::new(File::open(path)?)], options);
     while analyzer.step() {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use roce::finding::{At, Rule};
 use roce::flow::{Config, Connection, Message, Run, Tracker};
-use roce::icrc::{self, Diagnosis};
+use roce::icrc::{self, Absence, Diagnosis};
 use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
 
 use crate::batch::{Batch, DecodeOptions, PacketRun, at};
@@ -33,6 +33,8 @@ pub struct Options {
     pub ports: Vec<u16>,
     /// Verify ICRCs.
     pub icrc: bool,
+    /// No packet has an ICRC.
+    pub absence: Option<Absence>,
     /// Worker threads.
     pub threads: usize,
     /// Keep a row of each packet.
@@ -130,6 +132,7 @@ impl Analyzer {
             decoding: Arc::new(DecodeOptions {
                 ports: Ports::with(&options.ports),
                 icrc: options.icrc,
+                absence: options.absence,
                 filter: options.filter.clone(),
             }),
             merge: Merge::new(readers.collect(), PIECE),
@@ -185,6 +188,12 @@ impl Analyzer {
     #[must_use]
     pub const fn copies(&self) -> (u64, u64) {
         (self.copies.of_interfaces, self.copies.of_mirrors)
+    }
+
+    /// How no packet has an ICRC, if the lengths prove that, and no ICRC is right.
+    #[must_use]
+    pub const fn absence(&self) -> Option<Absence> {
+        if self.totals.icrc[1] > 0 { None } else { self.totals.absence.absence() }
     }
 
     /// Analyses one block, or none if a signal came; `false` at the end.

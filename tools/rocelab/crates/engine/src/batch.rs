@@ -2,7 +2,7 @@
 //! One batch of the pipeline: a block of records, decoded and verified by any thread.
 
 use roce::finding::At;
-use roce::icrc::Verifier;
+use roce::icrc::{Absence, Signs, Verifier, without_icrc};
 use roce::{HeaderCache, Hit, Icrc, Kind, Packet, Ports, Varying, decode_into};
 
 use crate::filter::Filter;
@@ -15,6 +15,8 @@ use crate::totals::Totals;
 pub(crate) struct DecodeOptions {
     pub(crate) ports: Ports,
     pub(crate) icrc: bool,
+    /// No packet has an ICRC.
+    pub(crate) absence: Option<Absence>,
     pub(crate) filter: Filter,
 }
 
@@ -121,27 +123,30 @@ impl Batch {
         let hit = match known {
             Some(hit) if record.verified => Hit { icrc: Icrc::Ok, ..hit },
             Some(hit) => hit,
-            None => match decode(record, frame, options, packets, cache, verifier) {
-                Ok(decoded) => decoded,
-                Err(kind) => {
-                    match kind {
-                        Kind::OtherPort(port) if *hints > 0 => {
-                            *hints -= 1;
-                            totals.hint(port, record.link, frame, record.wire_len);
+            None => {
+                match decode(record, frame, options, packets, cache, verifier, &mut totals.absence)
+                {
+                    Ok(decoded) => decoded,
+                    Err(kind) => {
+                        match kind {
+                            Kind::OtherPort(port) if *hints > 0 => {
+                                *hints -= 1;
+                                totals.hint(port, record.link, frame, record.wire_len);
+                            }
+                            Kind::Unread(layer) if *hints > 0 => {
+                                *hints -= 1;
+                                totals.seek(layer, frame);
+                            }
+                            _ => {}
                         }
-                        Kind::Unread(layer) if *hints > 0 => {
-                            *hints -= 1;
-                            totals.seek(layer, frame);
+                        totals.not_roce(kind);
+                        if matches!(kind, Kind::Pfc(_) | Kind::Pause) {
+                            pauses.extend(PauseFrame::of(kind, record.link, frame, at(record)));
                         }
-                        _ => {}
+                        return 1;
                     }
-                    totals.not_roce(kind);
-                    if matches!(kind, Kind::Pfc(_) | Kind::Pause) {
-                        pauses.extend(PauseFrame::of(kind, record.link, frame, at(record)));
-                    }
-                    return 1;
                 }
-            },
+            }
         };
         let Hit { index, varying, icrc } = hit;
         let Some((packet, same)) = packets.get_mut(index as usize) else { return 1 };
@@ -197,6 +202,7 @@ fn decode(
     packets: &mut Vec<(Packet, u64)>,
     cache: &mut HeaderCache,
     verifier: &mut Verifier,
+    absence: &mut Signs,
 ) -> Result<Hit, Kind> {
     let index = packets.len() as u32;
     // decoded in place: a packet is too large to move
@@ -207,6 +213,10 @@ fn decode(
         packets.pop();
         return Err(kind);
     }
+    match options.absence {
+        Some(how) => without_icrc(packet, frame, how),
+        None => absence.add(packet, frame),
+    }
     if record.elided > 0 {
         (packet.complete, packet.elided) = (true, true);
     } else {
@@ -214,7 +224,7 @@ fn decode(
     }
     if record.verified {
         packet.icrc = Icrc::Ok;
-    } else if options.icrc && !packet.elided {
+    } else if options.icrc && !packet.elided && !packet.without_icrc {
         packet.icrc = verifier.check(packet, frame);
     }
     Ok(Hit { index, varying: Varying::of(packet, frame), icrc: packet.icrc })

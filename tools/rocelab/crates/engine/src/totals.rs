@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use roce::icrc::Signs;
 use roce::opcode;
 use roce::{
     BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, LRH_LEN, Layer, Link, Net, Packet,
@@ -27,6 +28,7 @@ struct Shape {
     pad: u8,
     net: Net,
     icrc: Icrc,
+    without_icrc: bool,
 }
 
 impl Shape {
@@ -41,6 +43,7 @@ impl Shape {
             pad: packet.pad() as u8,
             net: packet.net,
             icrc: packet.icrc,
+            without_icrc: packet.without_icrc,
         }
     }
 }
@@ -98,6 +101,9 @@ pub struct Totals {
     pub wire_bytes: u64,
     /// Message bytes.
     pub payload_bytes: u64,
+    /// What the lengths show about all ICRCs.
+    pub absence: Signs,
+    without_icrc: u64,
     link: u64,
     vlan_bytes: u64,
     tunnel_bytes: u64,
@@ -131,6 +137,8 @@ impl Default for Totals {
             pause: 0,
             wire_bytes: 0,
             payload_bytes: 0,
+            absence: Signs::default(),
+            without_icrc: 0,
             link: 0,
             vlan_bytes: 0,
             tunnel_bytes: 0,
@@ -206,7 +214,8 @@ impl Totals {
         let (l3_off, bth_off, tunnel_len) = shape.offsets;
         self.wire_bytes += count * u64::from(wire_len);
         let headers = op.map_or(BTH_LEN, |op| usize::from(op.header_len));
-        let behind = usize::from(bth_off) + headers + usize::from(shape.pad) + ICRC_LEN;
+        let icrc = if shape.without_icrc { 0 } else { ICRC_LEN };
+        let behind = usize::from(bth_off) + headers + usize::from(shape.pad) + icrc;
         let Some(trailer) = u64::from(wire_len).checked_sub(behind as u64 + u64::from(payload_len))
         else {
             self.malformed += count * u64::from(wire_len);
@@ -218,6 +227,7 @@ impl Totals {
         let tags = 4 * u64::from(shape.vlans);
         self.well_formed[net] += count;
         self.vlan_bytes += count * tags;
+        self.without_icrc += if shape.without_icrc { count } else { 0 };
         let tunnel = u64::from(tunnel_len);
         self.tunneled += if tunnel > 0 { count } else { 0 };
         self.tunnel_bytes += count * tunnel;
@@ -295,6 +305,8 @@ impl Totals {
         self.pause += other.pause;
         self.wire_bytes += other.wire_bytes;
         self.payload_bytes += other.payload_bytes;
+        self.absence.merge(other.absence);
+        self.without_icrc += other.without_icrc;
         self.link += other.link;
         self.vlan_bytes += other.vlan_bytes;
         self.tunnel_bytes += other.tunnel_bytes;
@@ -343,7 +355,7 @@ impl Totals {
         }
         rows.extend([
             ("padding", self.padding),
-            ("icrc", all * ICRC_LEN as u64),
+            ("icrc", (all - self.without_icrc) * ICRC_LEN as u64),
             ("trailer", self.trailer),
             ("malformed", self.malformed),
         ]);

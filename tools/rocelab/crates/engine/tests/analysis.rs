@@ -28,6 +28,7 @@ fn options() -> Options {
         sort: true,
         offsets_ns: Vec::new(),
         looks: Vec::new(),
+        absence: None,
     }
 }
 

@@ -22,6 +22,8 @@ fn options() -> Options {
         go_back_n: false,
         window: 1 << 17,
         looks: Vec::new(),
+        absence: None,
+        follow_corrupt: false,
         sampled: false,
     }
 }

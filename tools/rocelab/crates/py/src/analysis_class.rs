@@ -15,6 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use roce::flow::{Config, Connection};
+use roce::icrc::Absence;
 
 use crate::analysis_result::result_dict;
 use crate::arrow_table::{Table, bug};
@@ -41,6 +42,7 @@ impl Analysis {
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
         networks=Vec::new(), time_ns=None, qpns=Vec::new(), opcodes=Vec::new(),
         connections=Vec::new(), offsets_ns=Vec::new(), looks=Vec::new(), follow_corrupt=false,
+        without_icrc=None,
         excerpts=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -61,6 +63,7 @@ impl Analysis {
         offsets_ns: Vec<i64>,
         looks: Vec<(u64, u32)>,
         follow_corrupt: bool,
+        without_icrc: Option<&str>,
         excerpts: bool,
     ) -> PyResult<Self> {
         if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
@@ -103,6 +106,7 @@ impl Analysis {
             sort: true,
             offsets_ns,
             looks,
+            absence: without_icrc.and_then(Absence::of_name),
         };
         let analyzer = match excerpts {
             true => Analyzer::of_excerpts(inputs, options),

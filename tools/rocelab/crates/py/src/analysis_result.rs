@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use roce::finding::Finding;
 use roce::flow::{Connection, Stats};
+use roce::icrc::Absence;
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
 use crate::cm_result::exchange_rows;
@@ -110,6 +111,7 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     let (of_interfaces, of_mirrors) = analyzer.copies();
     result.set_item("copies_of_interfaces", of_interfaces)?;
     result.set_item("copies", of_mirrors)?;
+    result.set_item("without_icrc", analyzer.absence().map(Absence::name))?;
     result.set_item("sampled", evidence.sampled())?;
     result.set_item("unknown_reads", evidence.unknown_reads)?;
     result.set_item("midway", evidence.midway)?;

@@ -39,7 +39,7 @@ impl Annotation {
     /// is truncated. OSError if one cannot be opened.
     #[new]
     #[pyo3(signature = (wire, traces, output, *, ports=Vec::new(), window=1 << 17, threads=1,
-        go_back_n=false, looks=Vec::new(), sampled=false))]
+        go_back_n=false, looks=Vec::new(), follow_corrupt=false, without_icrc=None, sampled=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         wire: PathBuf,
@@ -50,6 +50,8 @@ impl Annotation {
         threads: usize,
         go_back_n: bool,
         looks: Vec<(u64, u32)>,
+        follow_corrupt: bool,
+        without_icrc: Option<&str>,
         sampled: bool,
     ) -> PyResult<Self> {
         if traces.len() > 1024 {
@@ -66,7 +68,9 @@ impl Annotation {
             Some(CaptureJoin::new(open(&wire)?, inputs, &options))
         };
         let file = OpenOptions::new().write(true).truncate(true).open(&output)?;
-        let options = Options { ports, threads, go_back_n, window, looks, sampled };
+        let absence = without_icrc.and_then(roce::icrc::Absence::of_name);
+        let options =
+            Options { ports, threads, go_back_n, window, looks, absence, follow_corrupt, sampled };
         let output = BufWriter::with_capacity(1 << 18, file);
         let work = Annotator::new(open(&wire)?, open(&wire)?, output, join, &options);
         Ok(Self { work, lost })

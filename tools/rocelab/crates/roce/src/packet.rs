@@ -113,6 +113,8 @@ pub struct Packet {
     pub bad_length: bool,
     /// All bytes up to the end of the ICRC were captured.
     pub complete: bool,
+    /// No packet of its capture has an ICRC.
+    pub without_icrc: bool,
     /// The payload was captured and then left out of the frame: the pad follows the headers.
     pub elided: bool,
 }

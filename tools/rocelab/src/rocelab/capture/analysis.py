@@ -61,6 +61,9 @@ class Plan:
     follow_corrupt: bool = False
     """Follow packets with wrong ICRCs: no other is in the captures."""
 
+    without_icrc: str | None = None
+    """No packet has an ICRC: `left_out` of the lengths, or `counted` in them."""
+
     def next(self, evidence: dict[str, Any]) -> Plan:
         """The reading that `evidence` asks for; the same if nothing was wrong."""
         offsets = list(self.offsets_ns)
@@ -68,12 +71,16 @@ class Plan:
             # equal times keep the order of the files: one more puts the response behind
             least = self.offsets_ns[row["behind"]] + row["least_ns"] + 1
             offsets[row["behind"]] = max(offsets[row["behind"]], least)
+        absent = self.without_icrc or evidence["without_icrc"]
+        # what is absent is not wrong
+        all_wrong = evidence["icrcs_all_wrong"] is not None and not absent
         return replace(
             self,
             offsets_ns=tuple(offsets),
             # without the copies, the rest is no evidence
             looks=self.looks or tuple(evidence["looks"]),
-            follow_corrupt=self.follow_corrupt or evidence["icrcs_all_wrong"] is not None,
+            follow_corrupt=self.follow_corrupt or all_wrong,
+            without_icrc=absent,
         )
 
 
@@ -146,6 +153,7 @@ def open_core(
             offsets_ns=plan.offsets_ns,
             looks=plan.looks,
             follow_corrupt=plan.follow_corrupt,
+            without_icrc=plan.without_icrc,
             excerpts=excerpts,
         )
     except OSError as error:
@@ -190,7 +198,12 @@ def finished(
         )
     _refuse_if_nothing_is_read(raw["input"], names)
     raw["conditions"] = conditions(
-        raw, names, plan.offsets_ns, looks=plan.looks, followed=plan.follow_corrupt
+        raw,
+        names,
+        plan.offsets_ns,
+        looks=plan.looks,
+        followed=plan.follow_corrupt,
+        without_icrc=plan.without_icrc,
     )
     raw["clock_offsets_ns"] = list(plan.offsets_ns)
     del raw["evidence"]
@@ -351,8 +364,8 @@ def _passes(
 class Whole:
     """What only a whole capture shows."""
 
-    looks: tuple[tuple[int, int], ...]
-    """As in `Plan`."""
+    plan: Plan
+    """How it must be read."""
     sampled: bool
     """It has a sample of the packets."""
 
@@ -362,9 +375,9 @@ def read_whole(path: str, *, ports: Sequence[int], threads: int) -> Whole:
 
     Raises UsageError if the capture cannot be opened.
     """
-    options = Options(ports=ports, threads=threads, icrc=False, max_connections=0)
+    options = Options(ports=ports, threads=threads, max_connections=0)
     done = _passes([path], options, rows=False)
-    return Whole(done.plan.looks, done.raw["evidence"]["sampled"] is not None)
+    return Whole(done.plan, done.raw["evidence"]["sampled"] is not None)
 
 
 def read(

@@ -114,7 +114,9 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
             window=options.window,
             threads=options.threads or len(os.sched_getaffinity(0)),
             go_back_n=options.go_back_n,
-            looks=whole.looks,
+            looks=whole.plan.looks,
+            follow_corrupt=whole.plan.follow_corrupt,
+            without_icrc=whole.plan.without_icrc,
             sampled=whole.sampled,
         )
         while core.step():

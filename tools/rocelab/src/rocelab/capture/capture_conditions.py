@@ -128,6 +128,23 @@ def _copies(
         )
 
 
+def _without_icrc(read_as: str | None, found: str | None) -> Iterator[tuple[str, str]]:
+    """A condition if no packet has an ICRC."""
+    how = read_as or found
+    if how is None:
+        return
+    lengths = {
+        "left_out": "the lengths of IP and UDP leave its four bytes out",
+        "counted": "the lengths of IP and UDP count its four bytes, and the frames end before them",
+    }[how]
+    what = (
+        "captured before an adapter or driver added it, or made by software that adds none"
+        if read_as
+        else "a pipe is not read again, and lengths are misread: save it to a file"
+    )
+    yield ("no_icrc", f"no packet has an ICRC: {lengths}; {what}")
+
+
 def conditions(
     raw: dict[str, Any],
     names: Sequence[str],
@@ -135,11 +152,13 @@ def conditions(
     *,
     looks: Sequence[tuple[int, int]] = (),
     followed: bool = False,
+    without_icrc: str | None = None,
 ) -> list[dict[str, str]]:
     """Rows with `kind` and `detail`, from what the core found.
 
     `looks`: how often each packet of some segments is there, of which one look was followed.
     `followed`: packets with wrong ICRCs were followed.
+    `without_icrc`: how packets lack the ICRC, with which they were read.
     """
     evidence, read = raw["evidence"], raw["input"]
     rows: list[tuple[str, str]] = []
@@ -157,13 +176,14 @@ def conditions(
     rows += [("clock_offset", text) for text in _clocks(evidence, names, offsets_ns)]
     rows += [("disjoint", text) for text in _disjoint(evidence, names)]
     rows += _copies(evidence, looks)
+    rows += _without_icrc(without_icrc, evidence["without_icrc"])
     if evidence["sampled"]:
         rows.append((
             "sampled",
             f"this looks sampled: about one of {evidence['sampled']} packets was captured, and "
             "nothing is concluded from those that are missing",
         ))  # fmt: skip
-    if evidence["icrcs_all_wrong"]:
+    if evidence["icrcs_all_wrong"] and not evidence["without_icrc"]:
         detail = _all_wrong(evidence["icrcs_all_wrong"], followed=followed)
         rows.append(("icrcs_all_wrong", detail))
         rows += [

@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use roce::flow;
+use roce::icrc::Absence;
 use roce::join::{Dir, Row};
 
 use super::capture_copy::{Copier, CopyError};
@@ -31,6 +32,10 @@ pub struct Options {
     pub window: usize,
     /// Segments of which one place has seen each packet so often.
     pub looks: Vec<(u64, u32)>,
+    /// No packet has an ICRC.
+    pub absence: Option<Absence>,
+    /// No ICRC is right: packets are followed nevertheless.
+    pub follow_corrupt: bool,
     /// The capture has a sample of the packets: leave out findings that compare packets.
     pub sampled: bool,
 }
@@ -68,6 +73,7 @@ impl<W: Write> Annotator<W> {
             go_back_n: options.go_back_n,
             keep_messages: false,
             keep_verdicts: true,
+            follow_corrupt: options.follow_corrupt,
             without_copies: !options.looks.is_empty(),
             ..flow::Config::default()
         };
@@ -81,6 +87,7 @@ impl<W: Write> Annotator<W> {
             sort: true,
             offsets_ns: Vec::new(),
             looks: options.looks.clone(),
+            absence: options.absence,
         };
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),

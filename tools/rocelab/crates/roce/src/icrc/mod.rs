@@ -6,12 +6,14 @@
 //! (TTL and header checksum in IPv4), the UDP checksum, and byte 4 of the BTH. The CRC is stored with
 //! its least significant byte first.
 
+mod absence;
 mod diagnosis;
 mod mask;
 
 use mask::mask;
 use roce_crc::Crc32;
 
+pub use self::absence::{Absence, Signs, without_icrc};
 pub use self::diagnosis::{Diagnosis, diagnose};
 use crate::header::{BTH_LEN, ICRC_LEN};
 use crate::packet::{Icrc, Net, Packet};
