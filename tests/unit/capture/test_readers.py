@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from corpus import CAPTURES, SAMPLES, files, frames, schedule
+from corpus import CAPTURES, SAMPLES, files, frames, scenarios, schedule
 from requirements import need_program
 from rocelab import capture
 from rocelab.errors import UsageError
@@ -361,3 +361,17 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         peaks.append(peak(path)[1])
     assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 20
     assert peaks[1] < 200 << 20
+
+
+@pytest.mark.parametrize(
+    ("net", "needed"), [(scenarios.V6, 74), (scenarios.V1, 66), (scenarios.V4, 54)]
+)
+def test_the_snap_length_that_is_needed(tmp_path: Path, net: Any, needed: int) -> None:
+    packets = scenarios.timed(scenarios.conversation(net))
+    path = tmp_path / "capture"
+    path.write_bytes(files.pcap(packets, snap=needed - 1))
+    (condition,) = capture.analyze([str(path)]).result["conditions"]
+    assert condition["kind"] == "cut_headers"
+    assert f"at least {needed} bytes" in condition["detail"]
+    path.write_bytes(files.pcap(packets, snap=needed))
+    assert capture.analyze([str(path)]).result["roce"]["packets"] == len(packets)

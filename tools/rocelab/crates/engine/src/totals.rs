@@ -63,6 +63,8 @@ pub struct Totals {
     pub truncated: u64,
     /// RoCE by the outer headers, but cut before the end of the BTH.
     pub cut: u64,
+    /// Bytes to capture of each packet so that none of them is.
+    pub snap_needed: u32,
     /// Frames that are neither RoCE nor flow control.
     pub other: u64,
     /// RoCE packets by [`Net`].
@@ -124,6 +126,7 @@ impl Default for Totals {
             bytes: 0,
             truncated: 0,
             cut: 0,
+            snap_needed: 0,
             other: 0,
             roce: [0; Net::ALL.len()],
             vlan: 0,
@@ -241,7 +244,10 @@ impl Totals {
     /// Counts a frame that is not a RoCE packet.
     pub fn not_roce(&mut self, kind: Kind) {
         match kind {
-            Kind::Cut => self.cut += 1,
+            Kind::Cut { needed } => {
+                self.cut += 1;
+                self.snap_needed = self.snap_needed.max(needed);
+            }
             Kind::Pfc(classes) => self.pfc(classes),
             Kind::Pause => self.pause += 1,
             Kind::Unread(layer) => {
@@ -292,6 +298,7 @@ impl Totals {
         self.bytes += other.bytes;
         self.truncated += other.truncated;
         self.cut += other.cut;
+        self.snap_needed = self.snap_needed.max(other.snap_needed);
         self.other += other.other;
         add(&mut self.roce, &other.roce);
         self.vlan += other.vlan;

@@ -112,6 +112,7 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     result.set_item("copies_of_interfaces", of_interfaces)?;
     result.set_item("copies", of_mirrors)?;
     result.set_item("without_icrc", analyzer.absence().map(Absence::name))?;
+    result.set_item("snap_needed", analyzer.totals.snap_needed)?;
     result.set_item("sampled", evidence.sampled())?;
     result.set_item("unknown_reads", evidence.unknown_reads)?;
     result.set_item("midway", evidence.midway)?;

@@ -59,12 +59,17 @@ pub enum Frame {
 #[expect(missing_docs, reason = "the same as Frame's")]
 pub enum Kind {
     Roce,
-    Cut,
+    Cut {
+        /// Bytes to capture of such a packet, so that its BTH is whole.
+        needed: u32,
+    },
     Pfc(u8),
     Pause,
     OtherPort(u16),
     Unread(Layer),
-    Fragment { of_roce: bool },
+    Fragment {
+        of_roce: bool,
+    },
     Other,
 }
 
@@ -93,7 +98,7 @@ pub fn decode(link: Link, bytes: &[u8], wire_len: u32, ports: &Ports) -> Frame {
     let mut packet = Packet::default();
     match decode_into(link, bytes, wire_len, ports, &mut packet) {
         Kind::Roce => Frame::Roce(packet),
-        Kind::Cut => Frame::Cut,
+        Kind::Cut { .. } => Frame::Cut,
         Kind::Pfc(classes) => Frame::Pfc(classes),
         Kind::Pause => Frame::Pause,
         Kind::OtherPort(port) => Frame::OtherPort(port),
@@ -322,7 +327,9 @@ impl Walk<'_> {
             }
         }
         self.packet.sport = bytes::u16(self.frame, at)?;
-        let Some(len) = bytes::u16(self.frame, at + 4) else { return listed.then_some(Kind::Cut) };
+        let Some(len) = bytes::u16(self.frame, at + 4) else {
+            return listed.then_some(cut(at + UDP_LEN));
+        };
         let end = at + usize::from(len);
         self.packet.bad_length = end != ip_end;
         let kind = bth(self.frame, at + UDP_LEN, end, self.packet);
@@ -360,7 +367,9 @@ pub(crate) fn route(header: &[u8; 40], packet: &mut Packet) {
 }
 
 fn grh(frame: &[u8], at: usize, packet: &mut Packet) -> Option<Kind> {
-    let Some(header) = bytes::array::<GRH_LEN>(frame, at) else { return Some(Kind::Cut) };
+    let Some(header) = bytes::array::<GRH_LEN>(frame, at) else {
+        return Some(cut(at + GRH_LEN));
+    };
     if header[0] >> 4 != 6 || header[6] != NEXT_HEADER_IBA {
         return None;
     }
@@ -373,10 +382,15 @@ fn grh(frame: &[u8], at: usize, packet: &mut Packet) -> Option<Kind> {
 
 /// Decodes a BTH at `at`. `end` is the end of the ICRC by the length in the preceding header.
 pub(crate) fn bth(frame: &[u8], at: usize, end: usize, packet: &mut Packet) -> Option<Kind> {
-    let Some(header) = bytes::array::<BTH_LEN>(frame, at) else { return Some(Kind::Cut) };
+    let Some(header) = bytes::array::<BTH_LEN>(frame, at) else { return Some(cut(at)) };
     packet.bth_off = u16::try_from(at).ok()?;
     transport(frame, &header, end, packet);
     Some(Kind::Roce)
+}
+
+/// A frame that ends before the end of the BTH at `bth`.
+pub(crate) const fn cut(bth: usize) -> Kind {
+    Kind::Cut { needed: (bth + BTH_LEN) as u32 }
 }
 
 #[inline]

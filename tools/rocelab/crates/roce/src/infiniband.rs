@@ -2,7 +2,7 @@
 //! Native InfiniBand: packets that begin with a Local Route Header (IBA volume 1, 7.7).
 
 use crate::bytes;
-use crate::decode::{Kind, NEXT_HEADER_IBA, Walk, bth, route};
+use crate::decode::{Kind, NEXT_HEADER_IBA, Walk, bth, cut, route};
 use crate::header::{GRH_LEN, LRH_LEN};
 use crate::lid::lids;
 use crate::packet::Net;
@@ -29,7 +29,7 @@ impl Walk<'_> {
             }
             LNH_GLOBAL => {
                 let Some(grh) = bytes::array::<GRH_LEN>(self.frame, behind) else {
-                    return Some(Kind::Cut);
+                    return Some(cut(behind + GRH_LEN));
                 };
                 if grh[0] >> 4 != 6 || grh[6] != NEXT_HEADER_IBA {
                     return None;

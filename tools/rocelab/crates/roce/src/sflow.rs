@@ -52,7 +52,7 @@ impl Walk<'_> {
             let (format, len) = (bytes::u32(self.frame, record)?, self.length(record + 4)?);
             if format == RAW_HEADER && bytes::u32(self.frame, record + 8)? == ETHERNET {
                 let (frame, depth, packet) = (self.frame, self.depth, *self.packet);
-                if let Some(kind @ (Kind::Roce | Kind::Cut)) = self.sampled(record + 12) {
+                if let Some(kind @ (Kind::Roce | Kind::Cut { .. })) = self.sampled(record + 12) {
                     return Some(kind);
                 }
                 (self.frame, self.depth, *self.packet) = (frame, depth, packet);

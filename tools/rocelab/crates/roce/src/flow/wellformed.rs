@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::stats::{MAX_MTU, Stats};
 use crate::finding::{At, Repeated, Rule};
+use crate::header::ICRC_LEN;
 use crate::opcode::{Class, Opcode, Position};
 use crate::packet::{Net, Packet};
 
@@ -56,9 +57,7 @@ impl Constant {
             self.reserved.note(at, 1);
         }
         if packet.bad_length {
-            context.find(Rule::Length, at, false, || {
-                "network header, UDP, BTH and frame lengths do not match".to_owned()
-            });
+            context.find(Rule::Length, at, false, || length(packet, op));
             return;
         }
         if (packet.payload_len + packet.pad()) % 4 != 0 {
@@ -167,4 +166,17 @@ pub(super) fn cnp(packet: &Packet, frame: &[u8], at: At, context: &mut Context<'
             "a CNP must set BECN, have 16 zero bytes after the BTH, and be RoCE v2".to_owned()
         });
     }
+}
+
+/// What the lengths are, so that one sees which of them does not fit.
+#[cold]
+fn length(packet: &Packet, op: &Opcode) -> String {
+    let headers = usize::from(packet.bth_off) + usize::from(op.header_len);
+    let (pad, wire, payload) = (packet.pad(), packet.wire_len, packet.payload_len);
+    let end = packet.icrc_off() + ICRC_LEN;
+    let hint = if pad > 0 { " (or is the pad count wrong?)" } else { "" };
+    format!(
+        "network header, UDP, BTH and frame lengths do not match: {headers} bytes of headers, {payload} of \
+         payload, {pad} of pad{hint} and {ICRC_LEN} of ICRC end at byte {end}; the frame has {wire}"
+    )
 }
