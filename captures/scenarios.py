@@ -471,6 +471,13 @@ def _cut() -> bytes:
     return files.pcap(timed(conversation(V4)))[:-20]
 
 
+@sample("retry-exceeded.pcap", "a packet that is sent four times, and never acknowledged")
+def _retry_exceeded() -> bytes:
+    packets = timed([data(V4, 1), ack(V4, 1, 1)])
+    tries = [(START + 10**6 * (1 << at), data(V4, 2, payload=bytes(64))) for at in range(4)]
+    return files.pcap([*packets, *tries])
+
+
 @sample("one-sided.pcap", "only the requester's packets were captured")
 def _one_sided() -> bytes:
     return files.pcap(timed([data(V4, psn) for psn in (0xFFFFFE, 0xFFFFFF, 0, 1)]))

@@ -30,6 +30,8 @@ BREACHES: dict[str, list[Found]] = {
     # the READ is issued again from a response that was lost
     "read-reissue": [("read-reissue", 4, False), ("loss", 4, False)],
     "read-replay": [("read-replay", 4, True)],
+    # each of the retransmissions may have had its own reason
+    "retry-exceeded": [*(("timeout", at, True) for at in (4, 5, 6)), ("retry-exceeded", 6, True)],
     # the NAK itself reports the loss
     "retransmit-start": [("loss", 3, False), ("retransmit-start", 4, False)],
     "udp-source-port": [("udp-source-port", 3, False)],

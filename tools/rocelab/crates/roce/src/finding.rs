@@ -81,6 +81,7 @@ rules! {
     ReadReplay "read-replay" Warning;
     Reorder "reorder" Warning;
     RetransmitStart "retransmit-start" Note;
+    RetryExceeded "retry-exceeded" Warning;
     Rnr "rnr" Warning;
     RnrBackoff "rnr-backoff" Warning;
     SelectiveRepeat "selective-repeat" Note;
@@ -112,6 +113,7 @@ impl Rule {
                 | Self::ReadReplay
                 | Self::Reorder
                 | Self::RetransmitStart
+                | Self::RetryExceeded
                 | Self::RnrBackoff
                 | Self::SelectiveRepeat
                 | Self::SpuriousRetransmission

@@ -198,8 +198,8 @@ def conditions(
         rows.append((
             "cut_headers",
             f"{read['cut_headers']} RoCE packet(s) were cut before the end of the BTH, and are not "
-            f"decoded: capture at least {evidence['snap_needed']} bytes of each (tcpdump -s; 128 have "
-            "the RETH and AETH too)",
+            f"decoded: capture at least {evidence['snap_needed']} bytes of each (tcpdump -s); 128 "
+            "have the RETH and AETH too",
         ))  # fmt: skip
     if evidence["unknown_reads"]:
         rows.append((

@@ -60,6 +60,15 @@ impl Assembly {
         self.contiguous = false;
     }
 
+    /// The bytes of the message that a packet with its end completes; `None`: it completes none.
+    pub(super) fn bytes_with(&self, op: &Opcode, bytes: u32) -> Option<u32> {
+        if op.position.begins() {
+            return Some(bytes);
+        }
+        let open = self.open.as_ref().filter(|open| open.class == op.class)?;
+        u32::try_from(open.message.bytes + u64::from(bytes)).ok()
+    }
+
     pub(super) fn skip(&mut self, stats: &mut Stats) {
         if self.open.take().is_some() {
             stats.incomplete += 1;

@@ -131,7 +131,8 @@ impl Flow {
             true => time_ns(last),
             false => (0..count).map(time_ns).max().unwrap_or(i64::MIN),
         };
-        requests.advance(count, at, icrc(last), run_sums.reliable);
+        let last = (run_sums.payload_len, icrc(last));
+        requests.advance(count, at, last, run_sums.reliable);
         requests.note_window(stats);
         run_sums.count += count as u64;
         self.last_ns = self.last_ns.max(latest_ns);
@@ -182,7 +183,7 @@ impl Flow {
         self.good += 1;
         self.stats.count(packet, at.time_ns, true);
         let icrc = icrc::found(packet, frame).unwrap_or(0);
-        self.requests.advance(1, |_| at, icrc, reliable);
+        self.requests.advance(1, |_| at, (bytes, icrc), reliable);
         self.requests.note_window(&mut self.stats);
         let message = Message {
             connection: context.connection,
@@ -356,7 +357,7 @@ impl Flow {
                 let late = !aeth.is_some_and(|aeth| self.responses.acked_before(psn, aeth.msn));
                 requests.nak(psn, late, at, stats, context);
             }
-            Some(Syndrome::Nak { .. }) => {}
+            Some(Syndrome::Nak { .. }) => requests.refuse(psn),
             Some(Syndrome::Rnr { timer }) => {
                 requests.rnr(psn, rnr_delay_ns(timer), at, stats, context);
             }

@@ -25,7 +25,7 @@ pub(super) struct RunSums {
     /// The header number of the packets.
     pub(super) headers: u64,
     pub(super) count: u64,
-    payload_len: u32,
+    pub(super) payload_len: u32,
     wire_len: u32,
     tclass: u8,
     net: Net,

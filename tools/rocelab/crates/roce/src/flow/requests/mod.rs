@@ -10,6 +10,7 @@ mod acknowledgement;
 mod gaps;
 mod reads;
 mod retransmission;
+mod stuck;
 
 use std::collections::VecDeque;
 
@@ -19,6 +20,7 @@ use gaps::{Hole, MAX_HOLES};
 pub(super) use reads::Read;
 use reads::{PATH_MTUS, UNKNOWN_LEN};
 use retransmission::{Discarded, Disordered, End, Retransmission, Skipped};
+use stuck::{NO_MESSAGE, Sizes, Stuck};
 
 use super::assembly::{Assembly, Piece};
 use super::context::Context;
@@ -52,6 +54,8 @@ pub(super) struct Request {
 struct Outstanding {
     /// The PSN whose response answers it.
     key: u32,
+    /// Of its message, or [`NO_MESSAGE`].
+    bytes: u32,
     at: At,
 }
 
@@ -118,6 +122,10 @@ pub(super) struct Requests {
     /// The last PSN that was acknowledged before the capture had it.
     early: Option<u32>,
     corrupt: Option<(u32, At)>,
+    stuck: Option<Stuck>,
+    /// The PSN of a NAK that refuses a request for good.
+    refused: Option<u32>,
+    sizes: Sizes,
     /// Up to this PSN the capture may lack messages, so the MSNs of their ACKs are not checked.
     inexact_to: Option<u32>,
     /// The first PSN that was captured; the sender may have begun earlier.
@@ -263,16 +271,17 @@ impl Requests {
     }
 
     /// Takes the next `count` (not 0) packets, all whole messages, while [`Self::is_idle`]. `at` gives
-    /// the place of each, `icrc` the ICRC of the last.
+    /// the place of each; each has `bytes`, and the last one this ICRC.
     #[inline]
     pub(super) fn advance(
         &mut self,
         count: usize,
         at: impl Fn(usize) -> At,
-        icrc: u32,
+        (bytes, icrc): (u32, u32),
         reliable: bool,
     ) {
         let first = self.next;
+        self.sizes.note(bytes, first);
         let key = |index: usize| psn::add(first, index as u32);
         if reliable {
             let excess = (self.outstanding.len() + count).saturating_sub(MAX_OUTSTANDING);
@@ -281,7 +290,7 @@ impl Requests {
                 self.note_inexact();
             }
             let kept = count.saturating_sub(MAX_OUTSTANDING)..count;
-            let kept = kept.map(|index| Outstanding { key: key(index), at: at(index) });
+            let kept = kept.map(|index| Outstanding { key: key(index), bytes, at: at(index) });
             self.outstanding.extend(kept);
         }
         self.last = Some((key(count - 1), icrc, at(count - 1).time_ns));
@@ -327,12 +336,12 @@ impl Requests {
     }
 
     #[inline]
-    fn note_outstanding(&mut self, key: u32, at: At) {
+    fn note_outstanding(&mut self, key: u32, bytes: u32, at: At) {
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
             self.note_inexact();
         }
-        self.outstanding.push_back(Outstanding { key, at });
+        self.outstanding.push_back(Outstanding { key, bytes, at });
     }
 
     fn new_packet(
@@ -378,6 +387,7 @@ impl Requests {
             self.holes.push_back(hole);
         }
         self.next = psn::add(request.psn, span);
+        self.sizes.note(request.bytes, request.psn);
         if jumped > 0 {
             self.note_inexact();
         }
@@ -392,7 +402,10 @@ impl Requests {
             _ => None,
         };
         if request.reliable && request.op.position.ends() {
-            self.note_outstanding(request.psn, request.at);
+            let whole = request.op.is_data() && request.psn == self.cursor;
+            let bytes =
+                whole.then(|| self.assembly.bytes_with(request.op, request.bytes)).flatten();
+            self.note_outstanding(request.psn, bytes.unwrap_or(NO_MESSAGE), request.at);
         }
         self.feed(request, span, stats, context);
     }
@@ -400,6 +413,7 @@ impl Requests {
     /// No more packets will come.
     pub(super) fn finish(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
         self.end_retransmission(End::Capture, stats, context);
+        self.finish_stuck(stats, context);
         if let Some((acked, at)) = self.unsent.take() {
             context.find(Rule::AckUnsent, at, true, || {
                 format!("acknowledges PSN {acked}, which the capture does not show being sent")

@@ -355,6 +355,9 @@ impl Requests {
             }
             Cause::Unknown => self.end_without_nak(resent, end, went_through, stats, context),
         };
+        if !matches!(status, PsnStatus::Duplicate | PsnStatus::OutOfOrder | PsnStatus::AfterNak) {
+            self.note_again(resent.first, resent.at);
+        }
         match status {
             PsnStatus::OutOfOrder | PsnStatus::Duplicate => {
                 stats.uncount_passed(resent.data, resent.packets - resent.data);
@@ -460,7 +463,7 @@ impl Requests {
                 let why = if visible {
                     "the request was lost after the capture point, or its response before it"
                 } else {
-                    "the other direction was not captured"
+                    "no answer is in the capture: not captured, or never given"
                 };
                 format!(
                     "{packets} packet(s) from PSN {first} are retransmitted without a NAK: {why}"
