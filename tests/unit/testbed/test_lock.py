@@ -17,7 +17,7 @@ from rocelab.testbed.qemu.state_folder import State
 HOLD = """
 import sys, pathlib
 from rocelab.testbed import lock
-with lock.hold(pathlib.Path(sys.argv[1]), "testbed t"):
+with lock.hold(pathlib.Path(sys.argv[1]), "testbed t", shared=sys.argv[2:] == ["shared"]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -28,9 +28,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / ".t.lock"
 
 
-def holder(path: Path) -> subprocess.Popen[str]:
+def holder(path: Path, *words: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)],
+        [sys.executable, "-c", HOLD, str(path), *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -59,6 +59,26 @@ def test_the_error_names_the_other_process_and_a_kill_frees_the_lock(path: Path)
     with lock.hold(path, "testbed t"):
         assert lock.holder(path) == os.getpid()
     assert not path.exists()
+
+
+def test_those_who_share_it_keep_others_away(path: Path) -> None:
+    with holder(path, "shared") as other:
+        try:
+            with lock.hold(path, "testbed t", shared=True):
+                assert lock.holder(path) == os.getpid()
+                with pytest.raises(UsageError, match="in use by process"):
+                    lock.hold(path, "testbed t").__enter__()
+            # the other still has it
+            assert path.exists()
+            assert lock.holder(path) == 0
+            with pytest.raises(UsageError, match="in use by another process"):
+                lock.hold(path, "testbed t").__enter__()
+        finally:
+            other.communicate("")
+    assert not path.exists()
+    with holder(path):
+        with pytest.raises(UsageError, match="in use by process"):
+            lock.hold(path, "testbed t", shared=True).__enter__()
 
 
 def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:

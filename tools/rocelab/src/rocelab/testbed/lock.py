@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock in a file: of a testbed, for whoever makes it, measures on it or takes it down.
 
-The kernel frees the lock when its process ends, however that ends.
+The kernel frees the lock when its process ends, however that ends. Commands that do not disturb each
+other share it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ _LONGEST_PID = 20
 
 
 @contextmanager
-def hold(path: Path, what: str, waits: Callable[[], None] | None = None) -> Iterator[None]:
+def hold(
+    path: Path, what: str, waits: Callable[[], None] | None = None, *, shared: bool = False
+) -> Iterator[None]:
     """Hold the lock `path` of `what`, a testbed's name in messages; the file goes with it.
 
-    When another process holds it: with `waits`, call that and wait, else raise UsageError with the
-    other's PID.
+    `shared`: others may share it, and the last of them removes the file. When another process holds
+    it: with `waits`, call that and wait, else raise UsageError with the other's PID.
     """
-    descriptor = _take(path, what, waits)
+    descriptor = _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        if shared:
+            _leave(descriptor, path)
+        else:
+            path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
@@ -39,7 +45,8 @@ def holder(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # those who share it would let us share it, too
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return _pid(descriptor)
     finally:
@@ -53,11 +60,22 @@ def discard(path: Path) -> None:
         pass
 
 
-def _take(path: Path, what: str, waits: Callable[[], None] | None) -> int:
+def _leave(descriptor: int, path: Path) -> None:
+    """Remove the file if no other process shares it; else forget the PID, which may be ours."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _take(path: Path, what: str, waits: Callable[[], None] | None, kind: int) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            _lock(descriptor, waits)
+            _lock(descriptor, waits, kind)
         except BaseException as error:
             pid = _pid(descriptor)
             os.close(descriptor)
@@ -79,15 +97,15 @@ def _take(path: Path, what: str, waits: Callable[[], None] | None) -> int:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, waits: Callable[[], None] | None) -> None:
+def _lock(descriptor: int, waits: Callable[[], None] | None, kind: int) -> None:
     """Raise BlockingIOError if another process holds it, unless we may wait."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         if waits is None:
             raise
         waits()
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, kind)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -75,9 +75,12 @@ class State:
         folders = (path for path in sorted(base().iterdir()) if path.is_dir())
         return [cls(path.name) for path in folders if _NAME.fullmatch(path.name)]
 
-    def held(self) -> AbstractContextManager[None]:
-        """Hold the testbed's lock. Raises UsageError while another process holds it."""
-        return lock.hold(self._use, f"testbed {self.name}")
+    def held(self, *, shared: bool = False) -> AbstractContextManager[None]:
+        """Hold the testbed's lock. Raises UsageError while another process holds it.
+
+        `shared`: for what neither measures nor changes the testbed.
+        """
+        return lock.hold(self._use, f"testbed {self.name}", shared=shared)
 
     @property
     def user(self) -> int | None:
