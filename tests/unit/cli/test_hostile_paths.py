@@ -27,7 +27,7 @@ from synthetic_run import Synthetic
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
-_CODES = {0, 1, 2, 3, 4, 5}
+_CODES = {0, 1, 2, 3, 4, 5, 125}
 """Every exit code but that of a bug and that of an interruption."""
 _TOOLS = ("sh", "timeout", "ssh", "ssh-keygen", "setpriv", "tshark", "env", "true")
 
@@ -86,6 +86,7 @@ def _world(root: Path) -> dict[str, Any]:
         "good": {
             "up": {"name": ["other"]},
             "ssh": {"node": ["n1"]},
+            "exec": {"command": ["true"]},
             "run": {"plan": ["demo"]},
             "show": {"run": runs[:1]},
             "report": {"run": runs[:1]},

@@ -26,6 +26,14 @@ class ExitCode(IntEnum):
     """The run ended, and at least one of its cells failed."""
     INTERNAL = 70
     """A bug in rocelab (sysexits.h: EX_SOFTWARE)."""
+    TIMED_OUT = 124
+    """`rocelab exec` ended the command when its time was over, as timeout(1) does."""
+    NOT_RUN = 125
+    """`rocelab exec` failed: what it returns is not the command's status."""
+    NOT_EXECUTABLE = 126
+    """`rocelab exec`: the command is there and cannot run, as in a shell."""
+    NOT_FOUND = 127
+    """`rocelab exec`: there is no such command on the node, as in a shell."""
     INTERRUPTED = 130
     """Ctrl-C; the finished cells are kept."""
 
@@ -76,3 +84,15 @@ class TransientError(CellError):
 
 class StallError(CellError):
     """A benchmark did not end within its time limit."""
+
+
+class CommandError(RocelabError):
+    """A user's command did not run to its end."""
+
+    exit_code = ExitCode.NOT_RUN
+
+
+class CommandTimeoutError(CommandError):
+    """A user's command did not end within its time limit."""
+
+    exit_code = ExitCode.TIMED_OUT

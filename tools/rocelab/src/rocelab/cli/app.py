@@ -26,6 +26,10 @@ EXIT_CODES = {
     ExitCode.TESTBED: "a node did not boot, died or does not answer",
     ExitCode.CELL: "the run finished, but at least one cell failed",
     ExitCode.INTERNAL: "a bug in rocelab",
+    ExitCode.TIMED_OUT: "exec: the command was ended when its time was over",
+    ExitCode.NOT_RUN: "exec: rocelab failed; other codes are the command's own",
+    ExitCode.NOT_EXECUTABLE: "exec: the command cannot run on the node",
+    ExitCode.NOT_FOUND: "exec: the node has no such command",
     ExitCode.INTERRUPTED: "interrupted; finished cells are kept",
 }
 

@@ -31,6 +31,8 @@ class _Place:
     """For `rocelab --help`: the first sentence of its own help, which a test compares."""
     passes_options_on: bool = False
     """Options that it does not know belong to the program that it starts."""
+    runs_the_rest: bool = False
+    """All that follows its first word, options as well, belongs to the program that it starts."""
 
 
 _GROUPS = {
@@ -57,6 +59,12 @@ _GROUPS = {
         "down": _Place("testbed", "down", "Stop a testbed's nodes and remove its files."),
         "ssh": _Place(
             "testbed", "ssh", "Log in to a node, or run a command there.", passes_options_on=True
+        ),
+        "exec": _Place(
+            "execute",
+            "execute",
+            "Run your own command on nodes, with its streams and its exit code.",
+            runs_the_rest=True,
         ),
         "status": _Place(
             "testbed",
@@ -109,6 +117,8 @@ def _load(name: str) -> Command:
         return typer.main.get_group(found)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     settings = {"ignore_unknown_options": True} if place.passes_options_on else None
+    if place.runs_the_rest:
+        settings = {"allow_interspersed_args": False}
     alone.command(name, context_settings=settings)(found)
     return typer.main.get_command(alone)
 

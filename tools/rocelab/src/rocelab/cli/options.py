@@ -50,7 +50,7 @@ ComparisonOut = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead (docs/formats/json.md).")]
 
 
-def _known_line(line: str) -> str:
+def known_line(line: str) -> str:
     if line not in kernel_lines.LINES:
         raise UsageError(
             f"there is no kernel line {shown(line)}",
@@ -61,5 +61,5 @@ def _known_line(line: str) -> str:
 
 
 KernelLine = Annotated[
-    str, typer.Option("--line", help="Kernel line.", metavar="LINE", callback=_known_line)
+    str, typer.Option("--line", help="Kernel line.", metavar="LINE", callback=known_line)
 ]

@@ -35,10 +35,13 @@ exec "$@"
 
 def saying(argv: Sequence[str], port: int, *, by_rdma_cm: bool) -> tuple[str, ...]:
     """Return the command that runs the server `argv`, which is to listen on `port`."""
-    listens = _BY_RDMA_CM if by_rdma_cm else _BY_TCP
-    script = _SCRIPT.format(listens=listens, says=_SAYS)
-    shown = str(port) if by_rdma_cm else f"{port:04X}"
-    return ("sh", "-c", script, "sh", shown, *argv)
+    listens, shown = condition(port, by_rdma_cm=by_rdma_cm)
+    return ("sh", "-c", _SCRIPT.format(listens=listens, says=_SAYS), "sh", shown, *argv)
+
+
+def condition(port: int, *, by_rdma_cm: bool) -> tuple[str, str]:
+    """Return the shell's command that succeeds when anything listens on `port`, and its `$1`."""
+    return (_BY_RDMA_CM, str(port)) if by_rdma_cm else (_BY_TCP, f"{port:04X}")
 
 
 def wait(process: Process, *, timeout: float) -> None:

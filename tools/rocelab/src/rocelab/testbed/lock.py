@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lock in a file: of a testbed, for whoever makes it, measures on it or takes it down.
 
-The kernel frees the lock when its process ends, however that ends. Commands that do not disturb each
-other share it.
+The kernel frees the lock when its process ends, however that ends. Commands that do not disturb
+each other share it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab exec` as a user calls it: programs of others between two nodes that are up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from polling import wait_until
+from rocelab import capture
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+
+PINGPONG = ("ibv_rc_pingpong", "-d", "{device}", "-g", "{gid}", "-n", "10")
+RPING = ("rping", "-c", "-v", "-C", "3", "-a", "{peer}")
+
+
+class Exec:
+    """`rocelab exec` on one testbed."""
+
+    def __init__(self, testbed: QemuTestbed) -> None:
+        self._start = [sys.executable, "-m", "rocelab", "exec", "--name", testbed.spec.name]
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*self._start, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*self._start, *words], input=stdin, capture_output=True, timeout=300, check=False
+        )
+
+
+@pytest.fixture
+def rexec(testbed: QemuTestbed) -> Exec:
+    """The command; afterwards nothing of it is left on a node."""
+    return Exec(testbed)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(testbed: QemuTestbed) -> object:
+    """No process and no folder of a command is left on a node."""
+    yield
+    script = "ls -d /tmp/rocelab-exec.* 2>/dev/null; grep -lsz ^ROCELAB_EXEC= /proc/*/environ; true"
+    found = at_once(lambda node: node.run(("sh", "-c", script)).stdout, testbed.nodes)
+    assert found == ["", ""]
+
+
+def test_status_streams_and_words(rexec: Exec) -> None:
+    """A waiting shell, sshd and ssh(1) change nothing."""
+    word = b"it's \xff {x} $HOME\n;"
+    script = 'cat; printf %s "$1"; printf "%s" "$1" >&2; exit 255'
+    text = bytes(range(256)) * 100
+    done = rexec.run("--", "sh", "-c", script, "sh", os.fsdecode(word), stdin=text)
+    assert (done.returncode, done.stdout, done.stderr) == (255, text + word, word)
+
+
+def test_a_signal_and_what_it_leaves(rexec: Exec, n2: Node) -> None:
+    process = rexec.start("--on", "n2", "--", "sh", "-c", "trap 'exit 9' INT; sleep 1000 & wait")
+    wait_until("it runs", lambda: not n2.run(("pgrep", "-x", "sleep"), check=False).returncode)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == (b"", b"")
+    assert process.returncode == 9
+
+
+def test_a_killed_rocelab_leaves_nothing(rexec: Exec, n1: Node) -> None:
+    process = rexec.start("--", "sh", "-c", "trap '' HUP INT TERM PIPE; setsid sleep 1000")
+    wait_until("it runs", lambda: not n1.run(("pgrep", "-x", "sleep"), check=False).returncode)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until("it is gone", lambda: n1.run(("pgrep", "-x", "sleep"), check=False).returncode)
+    gone = ("sh", "-c", "ls -d /tmp/rocelab-exec.*")
+    wait_until("its folder is gone", lambda: n1.run(gone, check=False).returncode)
+
+
+@pytest.mark.parametrize("megabytes", [5, pytest.param(200, marks=pytest.mark.long)])
+def test_much_output(rexec: Exec, megabytes: int) -> None:
+    with rexec.start("--", "head", "-c", f"{megabytes}M", "/dev/zero") as process:
+        assert process.stdout is not None
+        size = 0
+        while data := process.stdout.read(1 << 20):
+            size += len(data)
+            resident = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+            assert resident < 200e6
+    assert (process.returncode, size) == (0, megabytes << 20)
+
+
+@pytest.mark.parametrize("transport", ["rxe-v2", "rxe-v1"])
+@pytest.mark.parametrize("program", ["rping", "pingpong"])
+def test_programs_of_others(
+    rexec: Exec, testbed: QemuTestbed, tmp_path: Path, transport: str, program: str
+) -> None:
+    """Both ends work, over the version of RoCE that was asked for, which the wire shows."""
+    server, client = {
+        "rping": (("rping", "-s", "-C", "3"), RPING),
+        "pingpong": (PINGPONG, (*PINGPONG, "{peer}")),
+    }[program]
+    wire = tmp_path / "wire.pcap"
+    with testbed.capture(wire):
+        done = rexec.run("--transport", transport, "--server", " ".join(server), "--", *client)
+    assert done.returncode == 0, done.stderr
+    assert (b"n1: ping data: rdma-ping-2" if program == "rping" else b"n1: 10 iters") in done.stdout
+    counted = capture.analyze([str(wire)]).result["roce"]
+    asked, other = ("v1", "v2") if transport == "rxe-v1" else ("v2", "v1")
+    assert (counted[asked] > 0, counted[other]) == (True, 0)
+
+
+def test_servers_and_clients_that_fail(rexec: Exec) -> None:
+    """Each error names the command, its node, and what it did last."""
+    cases: Sequence[tuple[tuple[str, ...], int, str]] = (
+        (("--timeout", "2", "--server", "sleep 1000"), 125, "`sleep` on n2 never listened"),
+        (("--server", "ibv_rc_pingpong -d nosuch"), 125, "ended with 1 before it listened"),
+        (("--server", "nosuch"), 127, "there is no command nosuch on n2"),
+    )
+    for words, code, says in cases:
+        done = rexec.run(*words, "--", "true")
+        assert (done.returncode, done.stdout) == (code, b""), done.stderr
+        assert says in done.stderr.decode()
+    done = rexec.run("--timeout", "2", "--server", "rping -s", "--", "sleep", "1000")
+    assert done.returncode == 124
+    said = done.stderr.decode()
+    assert "`sleep` on n1 did not end within 2 s" in said
+    assert "sleep 1000" in said
+    assert "rping -s" in said
+
+
+def test_two_commands_at_once(rexec: Exec, testbed: QemuTestbed) -> None:
+    """They share the testbed; what would change it under them has to wait."""
+    script = "echo begun; until [ -e ../go ]; do sleep 0.1; done"
+    both = [rexec.start("--on", node.name, "--", "sh", "-c", script) for node in testbed.nodes]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+    refused = rexec.run("--transport", "rxe-v1", "--", "true")
+    assert refused.returncode == 2
+    assert b"is in use by" in refused.stderr
+    go = ("sh", "-c", "touch /tmp/rocelab-exec.*/go")
+    at_once(lambda node: node.run(go), testbed.nodes)
+    assert [process.communicate(timeout=60) for process in both] == [(b"", b"")] * 2
+    assert [process.returncode for process in both] == [0, 0]

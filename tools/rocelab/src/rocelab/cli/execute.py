@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab exec`: run a user's own command on nodes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rocelab.cli.options import known_line
+from rocelab.cli.testbed import DEFAULT, Name
+from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.terminal import console
+
+_MOST_SECONDS = 1_000_000
+
+
+class Over(StrEnum):
+    """Transports between nodes that rocelab makes."""
+
+    V1 = "rxe-v1"
+    V2 = "rxe-v2"
+    TCP = "tcp"
+
+
+def execute(
+    command: Annotated[
+        list[str], typer.Argument(help="The command and its arguments.", metavar="-- COMMAND…")
+    ],
+    name: Name = DEFAULT,
+    on: Annotated[
+        str,
+        typer.Option(
+            help="n1, n2, …: that node; a number: so many nodes; all: all of the testbed.",
+            metavar="WHERE",
+        ),
+    ] = "n1",
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Start this on n2 first; COMMAND then runs on n1, as its client.",
+            metavar="COMMAND",
+        ),
+    ] = None,
+    ready: Annotated[
+        str | None,
+        typer.Option(
+            help="Start the client at tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS; by "
+            "default as soon as the server listens anywhere.",
+            metavar="WHEN",
+        ),
+    ] = None,
+    transport: Annotated[
+        Over, typer.Option(help="What the variables name, and rdma_cm uses.")
+    ] = Over.V2,
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            help="End the command after so long.", min=1, max=_MOST_SECONDS, metavar="SECONDS"
+        ),
+    ] = None,
+    tty: Annotated[bool, typer.Option("--tty", "-t", help="Give the command a terminal.")] = False,
+    no_prefix: Annotated[
+        bool, typer.Option("--no-prefix", help="Put no node's name in front of lines.")
+    ] = False,
+    line: Annotated[
+        str | None,
+        typer.Option("--line", help="Kernel line of the nodes.", metavar="LINE"),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Say what is done, even if stderr is no terminal."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but the command's output.")
+    ] = False,
+) -> None:
+    """Run your own command on nodes, with its streams and its exit code.
+
+    \b
+    Examples:
+      rocelab exec -- ibv_devinfo
+      rocelab exec --server 'rping -s' -- rping -c -a {peer} -C 10
+      rocelab exec --on all --timeout 60 -- ./my-test --verbose
+
+    Runs on the nodes of testbed NAME if it is up, else on two that are made for it and gone
+    afterwards. With several nodes each line has its node's name in front, the worst exit code
+    counts, and only the first gets the input. Signals go to the command.
+
+    It has the variables ROCELAB_DEVICE, ROCELAB_PORT, ROCELAB_GID_INDEX, ROCELAB_ADDRESS,
+    ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words
+    stand for three of them.
+    """
+    if quiet or not (verbose or sys.stderr.isatty()):
+        console.be_quiet()
+    if line is not None:
+        known_line(line)
+    from rocelab.measure.command import conduct, nodes
+    from rocelab.measure.command.ready import Ready
+    from rocelab.measure.command.request import On, Request
+    from rocelab.plans.catalog import TRANSPORTS
+
+    if ready is not None and server is None:
+        raise UsageError(
+            "--ready needs --server",
+            cause="without a server there is nothing to wait for",
+            action="Leave it out, or name the server.",
+        )
+    if server is not None and on != "n1":
+        raise UsageError(
+            "--on cannot be used with --server",
+            cause="the server runs on n2, and its client on n1",
+            action="Leave one of them out.",
+        )
+    if tty and (server is not None or not sys.stdin.isatty() or On.parse(on).several):
+        raise UsageError(
+            "--tty needs a terminal and one node",
+            cause="standard input is no terminal, or several commands would share it",
+            action="Leave it out.",
+        )
+    request = Request(
+        tuple(command),
+        on=On.parse(on),
+        server=_words(server),
+        ready=Ready() if ready is None else Ready.parse(ready),
+        transport=TRANSPORTS[transport],
+        seconds=timeout,
+        prefix=not no_prefix,
+        tty=tty,
+    )
+    try:
+        with nodes.ready(request, name, line, console.say) as testbed:
+            code = conduct.run(request, testbed)
+    except UsageError:
+        raise
+    except RocelabError as error:
+        # the other codes are the command's
+        console.show_error(error)
+        own = (ExitCode.TIMED_OUT, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
+        code = error.exit_code if error.exit_code in own else ExitCode.NOT_RUN
+    raise typer.Exit(int(code))
+
+
+def _words(server: str | None) -> tuple[str, ...]:
+    """Split the server's command line. Raises UsageError."""
+    if server is None:
+        return ()
+    try:
+        words = tuple(shlex.split(server))
+    except ValueError as error:
+        raise UsageError(
+            f"--server is no command line: {error}",
+            cause="a quote has no end",
+            action="Quote as in a shell: --server 'my-server \"two words\"'.",
+        ) from error
+    if not words:
+        raise UsageError("--server is empty", action="Give a command, or leave it out.")
+    return words

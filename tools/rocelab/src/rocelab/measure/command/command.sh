@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs a user's command, and says how it ended (session.py).
+#
+#   command.sh MARK FOLDER NAME=VALUE... -- COMMAND...
+#
+# MARK    variable that the command and its children have; its value is FOLDER
+# FOLDER  of the command's guard (guard.sh): `files` is where it runs, `group` and `status` are written
+mark=$1 folder=$2
+shift 2
+# the command gets signals as well, with their usual effect
+trap : HUP INT QUIT TERM USR1 USR2
+read -r _ _ _ _ group _ <"/proc/$$/stat"
+echo "$group" >"$folder/group.part" && mv "$folder/group.part" "$folder/group" || exit 125
+cd "$folder/files" || exit 125
+
+# This shell says on stderr what a signal did to a command; only the command's own text belongs there.
+exec 3>&2 2>/dev/null
+(
+	exec 2>&3 3>&-
+	export "$mark=$folder"
+	while [ "$1" != -- ]; do
+		# shellcheck disable=SC2163 # the argument is NAME=VALUE
+		export "$1"
+		shift
+	done
+	shift
+	# what would make exec print an error of this shell; how it cannot run is said by rocelab
+	path=$1
+	case $1 in
+	*/*) ;;
+	*)
+		path=
+		IFS=:
+		for place in $PATH; do
+			[ -f "$place/$1" ] && path=$place/$1 && [ -x "$path" ] && break
+		done
+		unset IFS
+		;;
+	esac
+	if [ ! -e "$path" ]; then echo absent >"$folder/refused" && exit 127; fi
+	if [ ! -f "$path" ] || [ ! -x "$path" ]; then echo "$path" >"$folder/refused" && exit 126; fi
+	exec "$@"
+)
+status=$?
+
+# what still runs would keep the streams open
+ours=$(grep -lsz "^$mark=$folder\$" /proc/[0-9]*/environ | cut -d/ -f3)
+# shellcheck disable=SC2086 # a list of processes
+[ ! "$ours" ] || kill -s KILL $ours
+echo "$status" >"$folder/status"
+exit "$status"

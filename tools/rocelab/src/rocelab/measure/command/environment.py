@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a program needs to know of its node's end of the link, as variables and in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rocelab.plans.benchmarks.tool import End
+from rocelab.testbed.node import Node
+
+_IN_WORDS = {
+    "{device}": "ROCELAB_DEVICE",
+    "{gid}": "ROCELAB_GID_INDEX",
+    "{peer}": "ROCELAB_PEER_ADDRESS",
+}
+"""What stands for a variable's value in the words of a command."""
+
+
+def variables(node: Node, end: End, peer: Node) -> dict[str, str]:
+    """Return the variables of a command on `node`; `end` is that of the transport."""
+    found = {
+        "ROCELAB_ADDRESS": end.ipv4,
+        "ROCELAB_PEER_ADDRESS": peer.link.ipv4,
+        "ROCELAB_NETDEV": node.link.netdev,
+        "ROCELAB_MTU": str(node.link.mtu),
+    }
+    if end.device:
+        found |= {
+            "ROCELAB_DEVICE": end.device,
+            "ROCELAB_PORT": str(end.port),
+            "ROCELAB_GID_INDEX": str(end.gid_index),
+        }
+    return found
+
+
+def filled_in(argv: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words with what stands for values replaced; what has none stays."""
+
+    def one(word: str) -> str:
+        for placeholder, name in _IN_WORDS.items():
+            word = word.replace(placeholder, found.get(name, placeholder))
+        return word
+
+    return tuple(map(one, argv))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The nodes for a user's command: those of a testbed that is up, or some made for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from rocelab import kernel_lines
+from rocelab.errors import UsageError
+from rocelab.measure import rdma_cm_mode
+from rocelab.measure.command.request import Request
+from rocelab.plans.benchmarks.tool import End
+from rocelab.plans.catalog import Provider, Transport
+from rocelab.testbed import by_name, lease, verbs, verbs_ports
+from rocelab.testbed.by_name import VirtualTestbed
+from rocelab.testbed.node import Node
+from rocelab.testbed.node.endpoint import machines
+from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
+from rocelab.testbed.preparation import Payload
+from rocelab.testbed.qemu.state_folder import State
+
+MTU = 4200
+"""Of the link between nodes that are made here: as of `rocelab up`."""
+_V1 = 1
+
+Say = Callable[[str], None]
+
+
+@contextmanager
+def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[VirtualTestbed]:
+    """Yield testbed `name` if it is up and fits, else one that exists while the context lasts.
+
+    `line` is the kernel line, None for any. A testbed that is up is shared with other commands,
+    unless the transport needs settings that concern them. Raises UsageError when another process
+    measures there or changes it, or when it has no driver.
+    """
+    with ExitStack() as held:
+        testbed = _running(request, name, line, say, held)
+        if testbed is None:
+            testbed = _made(request, line or kernel_lines.DEFAULT_LINE, say, held)
+        if request.transport.roce == _V1:
+            offer_roce_v1(testbed.nodes)
+            _prefer(testbed.nodes, request, held)
+        yield testbed
+
+
+def _running(
+    request: Request, name: str, line: str | None, say: Say, held: ExitStack
+) -> VirtualTestbed | None:
+    if not State(name).alive():
+        return None
+    testbed = by_name.attach(name)
+    spec = testbed.spec
+    if line not in (None, spec.line) or spec.ends < request.on.least:
+        say(f"testbed {name} has another kernel line or fewer nodes; making another")
+        return None
+    alone = request.transport.roce == _V1
+    held.enter_context(testbed.state.held(shared=not alone))
+    testbed.alive()
+    if not testbed.state.prepared:
+        raise UsageError(
+            f"testbed {name} has no driver and no probes",
+            cause="it was brought up with --bare, or its `rocelab up` was killed",
+            action="Take it down with `rocelab down`, or choose another name with --name.",
+        )
+    if alone:
+        held.enter_context(lease.held(testbed.nodes))
+        for machine in machines(testbed.nodes):
+            lease.at_end(machine, roce_v1_default(machine))
+    return testbed
+
+
+def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTestbed:
+    state = State(f"exec-{os.getpid()}")
+    held.enter_context(state.held())
+    nodes = request.on.least
+    testbed = by_name.up(
+        state.name,
+        provider=Provider.QEMU,
+        line=line,
+        mtu=MTU,
+        nodes=nodes,
+        switches=int(nodes > 2),
+        payload=Payload.of_line(line),
+        lifeline=True,
+        say=say,
+    )
+    held.callback(testbed.down)
+    return testbed
+
+
+def _prefer(nodes: Sequence[Node], request: Request, held: ExitStack) -> None:
+    """Have rdma_cm, which chooses a GID itself, choose one of the transport."""
+    transport = request.transport
+    assert transport.gid_type is not None
+    for node, end in zip(nodes, ends(nodes, transport), strict=True):
+        held.enter_context(rdma_cm_mode.set_to(node, end, transport.gid_type))
+
+
+def ends(nodes: Sequence[Node], transport: Transport) -> list[End]:
+    """Return each node's end of the transport. Raises CellError."""
+    if transport.family == "tcp":
+        return [End(node.link.ipv4) for node in nodes]
+    return at_once(lambda node: verbs.end(node, verbs_ports.find(node), transport), nodes)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""When a user's server can be asked: by its listeners, by a line that it prints, or by time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from rocelab.errors import UsageError
+from rocelab.measure import listening
+from rocelab.measure.command.guard import MARK, Guard
+from rocelab.strict import shown
+from rocelab.testbed.node.interface import Process
+
+SAYS = "rocelab-exec: ready"
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_SECONDS = re.compile(r"[0-9]{1,5}(\.[0-9]{1,3})?")
+# whether a process of the server listens: at a TCP port, or with rdma_cm
+_ANY = """
+	ours=$(grep -lsz "^$1=$2\\$" /proc/[0-9]*/environ | cut -d/ -f3)
+	inodes=$(awk '$4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp /proc/net/tcp6)
+	[ "$ours" ] && {
+		[ "$inodes" ] && for pid in $ours; do ls -l "/proc/$pid/fd"; done | grep -qF "$inodes" ||
+			rdma resource show cm_id | grep 'state LISTEN ' |
+			grep -qE "pid ($(echo $ours | tr ' ' '|')) "
+	}
+"""
+_POLL = """
+until {condition}; do sleep 0.1; done 2>/dev/null
+echo "{says}"
+"""
+
+By = Literal["any", "tcp", "rdma_cm", "line", "delay"]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What to wait for."""
+
+    by: By = "any"
+    port: int = 0
+    line: str = ""
+    seconds: float = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Ready:
+        """Read the option's value. Raises UsageError."""
+        kind, colon, value = text.partition(":")
+        if kind in ("tcp", "rdma_cm") and _PORT.fullmatch(value) and int(value) < 1 << 16:
+            return cls("tcp" if kind == "tcp" else "rdma_cm", port=int(value))
+        if kind == "line" and value:
+            return cls("line", line=value)
+        if kind == "delay" and _SECONDS.fullmatch(value):
+            return cls("delay", seconds=float(value))
+        raise UsageError(
+            f"--ready {shown(text)} says nothing to wait for",
+            cause="the port is no number from 1 to 65535" if colon else "it has no colon",
+            action="Give tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS.",
+        )
+
+    @property
+    def what(self) -> str:
+        """What the server did not do, for a message."""
+        return {
+            "any": "listened on a TCP port or with rdma_cm",
+            "tcp": f"listened on TCP port {self.port}",
+            "rdma_cm": f"listened on port {self.port} with rdma_cm",
+            "line": f"printed {shown(self.line)}",
+            "delay": f"ran for {self.seconds:g} s",
+        }[self.by]
+
+    def watch(self, guard: Guard) -> Process | None:
+        """Start what says `SAYS` when the server listens; None if that is not seen on the node."""
+        if self.by in ("line", "delay"):
+            return None
+        condition, port = _ANY, ""
+        if self.by != "any":
+            condition, port = listening.condition(self.port, by_rdma_cm=self.by == "rdma_cm")
+        text = _POLL.format(condition=f"{{ {condition}\n}}", says=SAYS)
+        words = (port,) if port else (MARK, guard.folder)
+        # with the mark, the guard ends it as well
+        marked = ("env", f"{MARK}={guard.folder}")
+        return guard.node.start((*marked, "sh", "-c", text, "sh", *words))
