@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from rocelab.cli.options import known_line
 from rocelab.cli.testbed import DEFAULT, Name
 from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.strict import shown
 from rocelab.terminal import console
 
 _MOST_SECONDS = 1_000_000
@@ -66,6 +68,27 @@ def execute(
     no_prefix: Annotated[
         bool, typer.Option("--no-prefix", help="Put no node's name in front of lines.")
     ] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Copy this folder to the node and run in the copy; by default the current one.",
+            metavar="DIR",
+        ),
+    ] = None,
+    no_folder: Annotated[bool, typer.Option("--no-folder", help="Run in an empty folder.")] = False,
+    write_back: Annotated[
+        bool, typer.Option("--rw", help="Copy what changed in the folder back afterwards.")
+    ] = False,
+    copy: Annotated[
+        list[str] | None,
+        typer.Option(help="Copy this file into the folder first; repeatable.", metavar="FILE[:TO]"),
+    ] = None,
+    get: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Copy this file of the node here afterwards; repeatable.", metavar="FILE[:TO]"
+        ),
+    ] = None,
     line: Annotated[
         str | None,
         typer.Option("--line", help="Kernel line of the nodes.", metavar="LINE"),
@@ -93,12 +116,16 @@ def execute(
     It has the variables ROCELAB_DEVICE, ROCELAB_PORT, ROCELAB_GID_INDEX, ROCELAB_ADDRESS,
     ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words
     stand for three of them.
+
+    It runs in a copy of the current folder, unless that has more than 16 MiB or your home in it:
+    then name one with --folder. The copy is gone afterwards. --rw copies back what is new or
+    changed, and deletes nothing.
     """
     if quiet or not (verbose or sys.stderr.isatty()):
         console.be_quiet()
     if line is not None:
         known_line(line)
-    from rocelab.measure.command import conduct, nodes
+    from rocelab.measure.command import conduct, files, nodes
     from rocelab.measure.command.ready import Ready
     from rocelab.measure.command.request import On, Request
     from rocelab.plans.catalog import TRANSPORTS
@@ -115,6 +142,18 @@ def execute(
             cause="the server runs on n2, and its client on n1",
             action="Leave one of them out.",
         )
+    if no_folder and (folder is not None or write_back):
+        raise UsageError(
+            "--no-folder excludes --folder and --rw",
+            cause="they say what to do with a folder",
+            action="Leave it out.",
+        )
+    if (write_back or get) and (server is None and On.parse(on).several):
+        raise UsageError(
+            "--rw and --get need one node",
+            cause="files of several nodes would overwrite each other",
+            action="Run the command with --on n1, n2, ….",
+        )
     if tty and (server is not None or not sys.stdin.isatty() or On.parse(on).several):
         raise UsageError(
             "--tty needs a terminal and one node",
@@ -130,6 +169,12 @@ def execute(
         seconds=timeout,
         prefix=not no_prefix,
         tty=tty,
+        files=files.Files(
+            None if no_folder else _folder(folder, named=folder is not None or write_back),
+            writes_back=write_back,
+            copied=tuple(map(files.copied, copy or ())),
+            fetched=tuple(map(files.fetched, get or ())),
+        ),
     )
     try:
         with nodes.ready(request, name, line, console.say) as testbed:
@@ -142,6 +187,25 @@ def execute(
         own = (ExitCode.TIMED_OUT, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
         code = error.exit_code if error.exit_code in own else ExitCode.NOT_RUN
     raise typer.Exit(int(code))
+
+
+def _folder(folder: Path | None, *, named: bool) -> Path | None:
+    """Return the folder to copy, None for the current one if nobody named it and it is unfit."""
+    from rocelab.measure.command import files
+
+    chosen = Path.cwd() if folder is None else folder
+    if named:
+        if not chosen.is_dir():
+            raise UsageError(
+                f"--folder {shown(str(chosen))} is no folder",
+                cause="it does not exist, or is a file",
+                action="Name a folder; a single file goes with --copy.",
+            )
+        return chosen
+    if files.too_private(chosen, Path.home()) or not files.fits(chosen, files.LITTLE):
+        console.say("the current folder is large or your home: it is not copied without --folder")
+        return None
+    return chosen
 
 
 def _words(server: str | None) -> tuple[str, ...]:

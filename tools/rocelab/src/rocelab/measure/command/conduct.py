@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from rocelab.errors import CommandError, CommandTimeoutError, TestbedError
-from rocelab.measure.command import environment, nodes, not_started
+from rocelab.errors import CommandError, CommandTimeoutError, RocelabError, TestbedError
+from rocelab.measure.command import environment, files, nodes, not_started
 from rocelab.measure.command.guard import Guard
 from rocelab.measure.command.output import Lines, LookFor, Sink, Stream
 from rocelab.measure.command.ready import SAYS
@@ -20,7 +20,7 @@ from rocelab.measure.command.request import Request
 from rocelab.measure.command.session import Session
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node, awake
-from rocelab.testbed.node.parallel import all_of
+from rocelab.testbed.node.parallel import all_of, at_once
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ENOUGH = 3
@@ -78,6 +78,9 @@ class _Conductor:
         request = self._request
         chosen = self._all[:2] if request.server else list(request.on.of(self._all))
         guards = self._held.enter_context(all_of([_guarding(node) for node in chosen]))
+        with files.packed(request.files, guards[0].ahead) as archive:
+            if archive is not None:
+                at_once(lambda guard: files.send(archive, guard), guards)
         known = [
             environment.variables(node, end, self._peer(node))
             for node, end in zip(chosen, nodes.ends(chosen, request.transport), strict=True)
@@ -87,11 +90,22 @@ class _Conductor:
         starts = list(zip(guards, known, strict=True))
         if request.seconds is not None:
             self._limit = awake.slices(request.seconds)
-        with self._signals_passed():
-            try:
-                return self._pair(starts) if request.server else self._each(starts)
-            except _TimeIsOverError:
-                self._fail_late()
+        try:
+            with self._signals_passed():
+                try:
+                    code = self._pair(starts) if request.server else self._each(starts)
+                except _TimeIsOverError:
+                    self._fail_late()
+        except CommandError:
+            self._fetch(guards[0], failed=True)
+            raise
+        self._fetch(guards[0], failed=code != 0)
+        return code
+
+    def _fetch(self, guard: Guard, *, failed: bool) -> None:
+        # what a command left that failed is worth a look; that it left nothing is no news
+        with suppress(*((RocelabError, OSError) if failed else ())):
+            files.fetch(self._request.files, guard)
 
     def _peer(self, node: Node) -> Node:
         return next(other for other in self._all if other is not node)

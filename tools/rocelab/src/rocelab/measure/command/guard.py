@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from importlib import resources
 from typing import Self
@@ -15,7 +16,9 @@ from rocelab.testbed.node.interface import Process
 MARK = "ROCELAB_EXEC"
 """Variable of the command and of its children; its value is the folder."""
 _SAYS = "rocelab-exec: "
-_FOLDER = re.compile(r"/[A-Za-z0-9_./-]{1,200}/rocelab-exec\.[A-Za-z0-9]{6}")
+_ANSWER = re.compile(
+    r"(?P<folder>/[A-Za-z0-9_./-]{1,200}/rocelab-exec\.[A-Za-z0-9]{6}) (?P<now>[0-9]{1,12})"
+)
 _START_SECONDS = 60
 _END_SECONDS = 30
 # the oldest first; what a hung program waits in is worth more than its name
@@ -42,14 +45,17 @@ class Guard:
         )
         try:
             line = self._process.wait_for_line(_SAYS, timeout=_START_SECONDS)
-            self.folder = line.removeprefix(_SAYS)
-            # it goes into command lines
-            if not _FOLDER.fullmatch(self.folder):
+            found = _ANSWER.fullmatch(line.removeprefix(_SAYS))
+            # the folder goes into command lines
+            if found is None:
                 raise TestbedError(
                     f"{node.name} made no folder for a command",
                     cause=f"it answered {line!a:.60}",
                     action=f"Look at TMPDIR on {node.name}.",
                 )
+            self.folder = found["folder"]
+            self.ahead = int(found["now"]) - int(time.time())
+            """By how many seconds the node's clock is ahead of ours."""
         except BaseException:
             self._process.kill()
             raise

@@ -11,7 +11,7 @@ mark=$1
 umask 077
 trap '' HUP INT TERM PIPE
 folder=$(mktemp -d "${TMPDIR:-/tmp}/rocelab-exec.XXXXXX") && mkdir "$folder/files" || exit
-echo "rocelab-exec: $folder"
+echo "rocelab-exec: $folder $(date +%s)"
 while IFS= read -r signal; do
 	tries=0
 	# the command may be about to start

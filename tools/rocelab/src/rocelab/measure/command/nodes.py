@@ -17,7 +17,7 @@ from rocelab.testbed import by_name, lease, verbs, verbs_ports
 from rocelab.testbed.by_name import VirtualTestbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
-from rocelab.testbed.node.parallel import at_once
+from rocelab.testbed.node.parallel import all_of, at_once
 from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
@@ -68,9 +68,12 @@ def _running(
         )
     if alone:
         held.enter_context(lease.held(testbed.nodes))
-        for machine in machines(testbed.nodes):
-            lease.at_end(machine, roce_v1_default(machine))
+        at_once(_note_default, machines(testbed.nodes))
     return testbed
+
+
+def _note_default(machine: Node) -> None:
+    lease.at_end(machine, roce_v1_default(machine))
 
 
 def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTestbed:
@@ -96,8 +99,10 @@ def _prefer(nodes: Sequence[Node], request: Request, held: ExitStack) -> None:
     """Have rdma_cm, which chooses a GID itself, choose one of the transport."""
     transport = request.transport
     assert transport.gid_type is not None
-    for node, end in zip(nodes, ends(nodes, transport), strict=True):
-        held.enter_context(rdma_cm_mode.set_to(node, end, transport.gid_type))
+    found = zip(nodes, ends(nodes, transport), strict=True)
+    held.enter_context(
+        all_of([rdma_cm_mode.set_to(node, end, transport.gid_type) for node, end in found])
+    )
 
 
 def ends(nodes: Sequence[Node], transport: Transport) -> list[End]:

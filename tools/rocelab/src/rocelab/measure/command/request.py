@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rocelab.errors import UsageError
+from rocelab.measure.command.files import Files
 from rocelab.measure.command.ready import Ready
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.plans.limits import MAX_NODES
@@ -77,3 +78,4 @@ class Request:
     prefix: bool = True
     """Whether the name of a node is in front of each line, if several print."""
     tty: bool = False
+    files: Files = field(default_factory=Files)

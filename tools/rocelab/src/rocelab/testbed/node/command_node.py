@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
@@ -216,9 +217,20 @@ class CommandProcess:
             self.release()
 
 
-def _copy(source: IO[bytes], into: io.FileIO, failed: list[OSError]) -> None:
-    """Copy a stream to its end; what prevents it, such as a full disk, goes into `failed`."""
-    while chunk := source.read(_CHUNK):
+def _copy(
+    source: LocalProcess, into: io.FileIO, failed: list[OSError], limit: int | None = None
+) -> None:
+    """Copy a command's output; what prevents it, such as a full disk, goes into `failed`."""
+    size = 0
+    assert source.stdout is not None
+    while chunk := source.stdout.read(_CHUNK):
+        size += len(chunk)
+        if limit is not None and size > limit:
+            reason = f"it has more than {limit >> 20} MiB"
+            failed.append(OSError(errno.EFBIG, reason, into.name))
+            # it may never end
+            source.kill()
+            return
         left = memoryview(chunk)
         try:
             # after an error read on, or the stream's writer would wait for us
@@ -324,10 +336,10 @@ class CommandNode:
                 action=f"Check the free space and the permissions on {self.name}.",
             )
 
-    def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the node atomically: here it is whole or absent.
+    def get(self, remote: str, local: Path, *, limit: int | None = None) -> None:
+        """Copy a file of at most `limit` bytes from the node: here it is whole or absent.
 
-        Raises TestbedError, and OSError when it cannot be written here.
+        Raises TestbedError, and OSError when it is larger or cannot be written here.
         """
         part = local.with_name(local.name + ".part")
         process = self.connection.start(["cat", "--", remote], lifeline=False)
@@ -336,7 +348,7 @@ class CommandNode:
         # without a buffer, nothing is left to write when it is closed
         with process.stdout, process.stderr, part.open("wb", buffering=0) as file:
             failed: list[OSError] = []
-            copying = threading.Thread(target=_copy, args=(process.stdout, file, failed))
+            copying = threading.Thread(target=_copy, args=(process, file, failed, limit))
             copying.start()
             try:
                 self._wait_for_file(process, file, remote)
