@@ -18,7 +18,8 @@ import pytest
 
 from polling import wait_until
 from rocelab.errors import CommandError, CommandTimeoutError, UsageError
-from rocelab.measure.command import conduct
+from rocelab.measure.command import conduct, libraries
+from rocelab.measure.command.files import Files
 from rocelab.measure.command.not_started import NotExecutableError, NotFoundError
 from rocelab.measure.command.ready import Ready
 from rocelab.measure.command.request import On, Request
@@ -226,6 +227,69 @@ def test_no_such_command(testbed: Testbed, capfd: pytest.CaptureFixture[str]) ->
     with pytest.raises(NotExecutableError, match="is not executable"):
         run(testbed, "/etc")
     assert capfd.readouterr() == ("", "")
+
+
+_ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00"
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "says"),
+    [
+        (_ELF + b"\xb7\x00" + bytes(100), NotExecutableError, "was built for 64-bit Arm"),
+        (_ELF + b"\xff\x00" + bytes(100), NotExecutableError, "was built for another processor"),
+        (b"#!/no/such/python3 -u\n", NotFoundError, "needs '/no/such/python3'"),
+        (b"#!no\x1b[2J\n", NotFoundError, r"needs 'no\\x1b\[2J'"),
+    ],
+)
+def test_a_program_that_cannot_run(
+    testbed: Testbed,
+    tmp_path_factory: pytest.TempPathFactory,
+    content: bytes,
+    error: type[CommandError],
+    says: str,
+) -> None:
+    program = tmp_path_factory.mktemp("own") / "program"
+    program.write_bytes(content)
+    program.chmod(0o755)
+    with pytest.raises(error, match=says):
+        run(testbed, "./program", files=Files(program.parent))
+
+
+def test_a_program_for_another_library(
+    testbed: Testbed, tmp_path_factory: pytest.TempPathFactory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("own")
+    text = Path("/bin/true").read_bytes()
+    theirs = b"/lib64/ld-linux-x86-64.so.2\0"
+    assert theirs in text
+    ours = b"/lib/ld-musl-x86_64.so.1".ljust(len(theirs), b"\0")
+    (folder / "program").write_bytes(text.replace(theirs, ours))
+    (folder / "program").chmod(0o755)
+    with pytest.raises(NotFoundError, match="ld-musl"):
+        run(testbed, "./program", files=Files(folder))
+
+
+def test_a_library_that_only_this_machine_has(
+    testbed: Testbed, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied along; without a copy, the error names it."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "other").mkdir()
+    (folder / "value.c").write_text("int value(void) { return 44; }")
+    (folder / "main.c").write_text("int value(void); int main(void) { return value(); }")
+    library = folder / "other/libvalue.so.1"
+    build = ("gcc", "-shared", "-fPIC", "-Wl,-soname,libvalue.so.1", "-o")
+    subprocess.run([*build, library, folder / "value.c"], check=True)
+    link = ("gcc", "-o", folder / "program", folder / "main.c", library)
+    subprocess.run(link, check=True)
+    with pytest.raises(NotFoundError, match=r"lacks the library libvalue\.so\.1"):
+        run(testbed, "./program", files=Files(folder))
+    with monkeypatch.context() as there:
+        there.setenv("LD_LIBRARY_PATH", str(library.parent))
+        found = libraries.of(folder / "program")
+    assert found == {"libvalue.so.1": library}
+    monkeypatch.setattr(libraries, "of", lambda program: found)
+    assert run(testbed, "./program", files=Files(folder)) == 44
 
 
 def test_a_builtin_of_the_shell_is_no_command(testbed: Testbed) -> None:

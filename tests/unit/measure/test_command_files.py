@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _send(what: Files, guard: Guard) -> Path:
-    with files.packed(what, guard.ahead) as archive:
+    with files.packed(what, guard.ahead, {}) as archive:
         assert archive is not None
         files.send(archive, guard)
     return Path(guard.files)
@@ -181,7 +181,7 @@ def test_what_is_too_much_is_refused(
     assert files.fits(folder, 1000)
     assert not files.fits(folder, 999)
     monkeypatch.setattr(files, "MUCH", 999)
-    with pytest.raises(UsageError, match="too large"), files.packed(Files(folder), 0):
+    with pytest.raises(UsageError, match="too large"), files.packed(Files(folder), 0, {}):
         pass
     monkeypatch.setattr(files, "_MOST_ENTRIES", 0)
     assert not files.fits(folder, 1000)

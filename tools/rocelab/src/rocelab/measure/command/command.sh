@@ -39,10 +39,34 @@ exec 3>&2 2>/dev/null
 		;;
 	esac
 	if [ ! -e "$path" ]; then echo absent >"$folder/refused" && exit 127; fi
-	if [ ! -f "$path" ] || [ ! -x "$path" ]; then echo "$path" >"$folder/refused" && exit 126; fi
+	if [ ! -f "$path" ] || [ ! -x "$path" ]; then echo "mode $path" >"$folder/refused" && exit 126; fi
+	case $1 in
+	*/*)
+		# a shell would run a program for another machine as a script; 0300: i386, which may run
+		about=$(od -An -tx1 -N20 -- "$path" | tr -d ' \n')
+		mine=$(od -An -tx1 -N20 /bin/sh | tr -d ' \n')
+		case $about in
+		7f454c46*"${mine#????????????????????????????????????}" | 7f454c46*0300) ;;
+		7f454c46*) echo "machine $about" >"$folder/refused" && exit 126 ;;
+		2321*)
+			IFS=' 	' read -r first _ <"$path"
+			first=${first#"#!"}
+			if [ "$first" ] && [ ! -e "$first" ]; then
+				echo "interpreter $first" >"$folder/refused" && exit 127
+			fi
+			;;
+		esac 2>/dev/null
+		;;
+	esac
 	exec "$@"
 )
 status=$?
+if [ "$status" = 127 ] && [ ! -e "$folder/refused" ]; then
+	# a program whose loader is not there
+	while [ "$1" != -- ]; do shift; done
+	loader=$(head -c 4096 -- "$2" | tr '\0' '\n' | grep -am1 '^/.*/ld-')
+	[ ! "$loader" ] || [ -e "$loader" ] || echo "interpreter $loader" >"$folder/refused"
+fi
 
 # what still runs would keep the streams open
 ours=$(grep -lsz "^$mark=$folder\$" /proc/[0-9]*/environ | cut -d/ -f3)

@@ -8,11 +8,12 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from rocelab.errors import CommandError, CommandTimeoutError, RocelabError, TestbedError
-from rocelab.measure.command import environment, files, nodes, not_started
+from rocelab.measure.command import environment, files, libraries, nodes, not_started
 from rocelab.measure.command.guard import Guard
 from rocelab.measure.command.output import Lines, LookFor, Sink, Stream
 from rocelab.measure.command.ready import SAYS
@@ -78,7 +79,8 @@ class _Conductor:
         request = self._request
         chosen = self._all[:2] if request.server else list(request.on.of(self._all))
         guards = self._held.enter_context(all_of([_guarding(node) for node in chosen]))
-        with files.packed(request.files, guards[0].ahead) as archive:
+        missing = self._missing_libraries(chosen[0])
+        with files.packed(request.files, guards[0].ahead, missing) as archive:
             if archive is not None:
                 at_once(lambda guard: files.send(archive, guard), guards)
         known = [
@@ -88,6 +90,9 @@ class _Conductor:
         self._out, self._err = Stream(_STDOUT), Stream(_STDERR)
         self._named = len(chosen) > 1
         starts = list(zip(guards, known, strict=True))
+        if missing:
+            for guard, its in starts:
+                its["LD_LIBRARY_PATH"] = files.library_folder(guard)
         if request.seconds is not None:
             self._limit = awake.slices(request.seconds)
         try:
@@ -106,6 +111,15 @@ class _Conductor:
         # what a command left that failed is worth a look; that it left nothing is no news
         with suppress(*((RocelabError, OSError) if failed else ())):
             files.fetch(self._request.files, guard)
+
+    def _missing_libraries(self, node: Node) -> dict[str, Path]:
+        """Return what programs from here are linked with, and the nodes lack."""
+        found: dict[str, Path] = {}
+        for argv in (self._request.argv, self._request.server):
+            program = files.here(self._request.files, argv[0]) if argv else None
+            if program is not None and libraries.is_program(program):
+                found |= libraries.of(program)
+        return {name: found[name] for name in libraries.lacking(node, found)}
 
     def _peer(self, node: Node) -> Node:
         return next(other for other in self._all if other is not node)

@@ -11,7 +11,7 @@ import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +32,10 @@ MUCH = 128 << 20
 _MOST_BACK = 1 << 30
 _MOST_ENTRIES = 20_000
 _UNPACK = """
-cd "$1/files" && tar -xzf ../files.tgz --no-same-owner && rm ../files.tgz && touch ../copied
+cd "$1" && tar -xzf files.tgz --no-same-owner && rm files.tgz && touch copied
 """
+_FILES, _LIBRARIES = Path("files"), Path("lib")
+"""Folders of what is sent."""
 # ctime also shows what was moved here, or has an older mtime
 _PACK = """
 cd "$1/files" &&
@@ -137,13 +139,14 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 @contextmanager
-def packed(files: Files, shift: float) -> Iterator[Path | None]:
+def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterator[Path | None]:
     """Yield a temporary file with what goes to the nodes, None if nothing does.
 
-    `shift` is by how many seconds a node's clock is ahead of ours: make(1) there compares times.
+    `libraries` go into `library_folder`. `shift` is by how many seconds a node's clock is ahead of
+    ours: make(1) there compares times.
     Raises UsageError when it is too much, or cannot be read.
     """
-    if files.folder is None and not files.copied:
+    if files.folder is None and not files.copied and not libraries:
         yield None
         return
     if files.folder is not None and not fits(files.folder, MUCH):
@@ -154,7 +157,7 @@ def packed(files: Files, shift: float) -> Iterator[Path | None]:
         )
     with tempfile.NamedTemporaryFile(prefix="rocelab-exec-") as file:
         try:
-            _pack(files, shift, file)
+            _pack(files, shift, libraries, file)
         except OSError as error:
             raise explained(error, "cannot copy files to a node") from error
         if file.tell() > MUCH:
@@ -166,7 +169,7 @@ def packed(files: Files, shift: float) -> Iterator[Path | None]:
         yield Path(file.name)
 
 
-def _pack(files: Files, shift: float, into: IO[bytes]) -> None:
+def _pack(files: Files, shift: float, libraries: Mapping[str, Path], into: IO[bytes]) -> None:
     def shifted(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime = max(0, member.mtime + shift)
         return member
@@ -175,11 +178,31 @@ def _pack(files: Files, shift: float, into: IO[bytes]) -> None:
     with tarfile.open(fileobj=into, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT) as tar:
         if files.folder is not None:
             for path, _ in _entries(files.folder):
-                name = path.relative_to(files.folder)
+                name = _FILES / path.relative_to(files.folder)
                 tar.add(path, name, recursive=False, filter=shifted)
         for one in files.copied:
-            tar.add(one.here.resolve(), one.there, recursive=False, filter=shifted)
+            tar.add(one.here.resolve(), _FILES / one.there, recursive=False, filter=shifted)
+        for library, path in libraries.items():
+            tar.add(path.resolve(), _LIBRARIES / library, recursive=False)
     into.flush()
+
+
+def library_folder(guard: Guard) -> str:
+    """Return where the libraries are that a command's node lacks."""
+    return f"{guard.folder}/{_LIBRARIES}"
+
+
+def here(files: Files, word: str) -> Path | None:
+    """Return the file of this machine whose copy a command's first word names, if there is one."""
+    if "/" not in word:
+        return None
+    place = os.path.normpath(word)
+    for one in files.copied:
+        if os.path.normpath(one.there) == place:
+            return one.here
+    if files.folder is None or place.startswith(("/", "../")):
+        return None
+    return files.folder / place
 
 
 def send(archive: Path, guard: Guard) -> None:

@@ -16,6 +16,19 @@ _VERSION = re.compile(
 )
 
 
+_MACHINES = {
+    "0300": "32-bit x86",
+    "1500": "POWER",
+    "0015": "POWER",
+    "0016": "S/390",
+    "2800": "32-bit Arm",
+    "3e00": "64-bit x86",
+    "b700": "64-bit Arm",
+    "f300": "RISC-V",
+}
+"""By e_machine (elf(5)), as its bytes are in the file."""
+
+
 class NotFoundError(CommandError):
     """The node has no such command."""
 
@@ -46,17 +59,34 @@ def check(session: Session, code: int) -> None:
         )
     if code not in (ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND):
         return
-    refused = session.guard.read("refused")
-    if not refused:
-        return  # the command itself ended so, as a shell may
-    if code == ExitCode.NOT_FOUND:
+    # empty if the command itself ended so, as a shell may
+    kind, _, what = session.guard.read("refused").partition(" ")
+    what = f"{what!a:.100}"
+    if kind == "absent":
         raise NotFoundError(
             f"there is no command {program} on {node}",
-            cause="its name is misspelt, or it is not in the node's image or in the files there",
-            action="Look with `rocelab exec -- sh -c 'ls /usr/bin'`.",
+            cause="its name is misspelt, or it is neither in the node's image nor in what was "
+            "copied there",
+            action="Copy a program of yours with --folder or --copy; `rocelab exec -- ls /usr/bin` "
+            "lists the image's.",
         )
-    raise NotExecutableError(
-        f"{program} on {node} is not executable",
-        cause=f"{refused!a:.100} is a folder, or its mode does not let it run",
-        action="Set its mode with `chmod +x`.",
-    )
+    if kind == "interpreter":
+        raise NotFoundError(
+            f"{program} needs {what}, which {node} does not have",
+            cause="it is a script for a program, or a program for a C library, that is not in the "
+            "node's image",
+            action="Link it statically, or build it on the node, which has gcc and make.",
+        )
+    if kind == "machine":
+        machine = _MACHINES.get(what.strip("'")[-4:], "another processor")
+        raise NotExecutableError(
+            f"{program} cannot run on {node}: it was built for {machine}",
+            cause=f"{node} has the processor of this machine",
+            action="Build it for that, or on the node, which has gcc and make.",
+        )
+    if kind == "mode":
+        raise NotExecutableError(
+            f"{program} on {node} is not executable",
+            cause=f"{what} is a folder, or its mode does not let it run",
+            action="Set its mode with `chmod +x`.",
+        )
