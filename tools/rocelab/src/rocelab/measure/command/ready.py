@@ -9,23 +9,13 @@ from typing import Literal
 
 from rocelab.errors import UsageError
 from rocelab.measure import listening
-from rocelab.measure.command.guard import MARK, Guard
+from rocelab.measure.command.guard import MARK, Guard, script
 from rocelab.strict import shown
 from rocelab.testbed.node.interface import Process
 
 SAYS = "rocelab-exec: ready"
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _SECONDS = re.compile(r"[0-9]{1,5}(\.[0-9]{1,3})?")
-# whether a process of the server listens: at a TCP port, or with rdma_cm
-_ANY = """
-	ours=$(grep -lsz "^$1=$2\\$" /proc/[0-9]*/environ | cut -d/ -f3)
-	inodes=$(awk '$4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp /proc/net/tcp6)
-	[ "$ours" ] && {
-		[ "$inodes" ] && for pid in $ours; do ls -l "/proc/$pid/fd"; done | grep -qF "$inodes" ||
-			rdma resource show cm_id | grep 'state LISTEN ' |
-			grep -qE "pid ($(echo $ours | tr ' ' '|')) "
-	}
-"""
 _POLL = """
 until {condition}; do sleep 0.1; done 2>/dev/null
 echo "{says}"
@@ -74,11 +64,11 @@ class Ready:
         """Start what says `SAYS` when the server listens; None if that is not seen on the node."""
         if self.by in ("line", "delay"):
             return None
-        condition, port = _ANY, ""
-        if self.by != "any":
+        if self.by == "any":
+            text = script("listens.sh")
+            words: tuple[str, ...] = (f"{text}\necho '{SAYS}'", "sh", MARK, guard.folder)
+        else:
             condition, port = listening.condition(self.port, by_rdma_cm=self.by == "rdma_cm")
-        text = _POLL.format(condition=f"{{ {condition}\n}}", says=SAYS)
-        words = (port,) if port else (MARK, guard.folder)
+            words = (_POLL.format(condition=condition, says=SAYS), "sh", port)
         # with the mark, the guard ends it as well
-        marked = ("env", f"{MARK}={guard.folder}")
-        return guard.node.start((*marked, "sh", "-c", text, "sh", *words))
+        return guard.node.start(("env", f"{MARK}={guard.folder}", "sh", "-c", *words))
