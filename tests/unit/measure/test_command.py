@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 
 from polling import wait_until
-from rocelab.errors import CommandError, CommandTimeoutError, UsageError
+from rocelab.errors import CommandError, CommandTimeoutError, TestbedError, UsageError
 from rocelab.measure.command import conduct, libraries
 from rocelab.measure.command.files import Files
 from rocelab.measure.command.not_started import NotExecutableError, NotFoundError
@@ -290,6 +290,20 @@ def test_a_library_that_only_this_machine_has(
     assert found == {"libvalue.so.1": library}
     monkeypatch.setattr(libraries, "of", lambda program: found)
     assert run(testbed, "./program", files=Files(folder)) == 44
+
+
+def test_a_node_whose_answer_is_no_folder(
+    testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a node says goes into command lines."""
+    odd = tmp_path / "a;b"
+    odd.mkdir()
+    with monkeypatch.context() as there:
+        there.setenv("TMPDIR", str(odd))
+        with pytest.raises(TestbedError, match="n1 made no folder for a command"):
+            run(testbed, "true")
+    wait_until("its guard is gone", lambda: not list(odd.iterdir()))
+    odd.rmdir()
 
 
 def test_a_builtin_of_the_shell_is_no_command(testbed: Testbed) -> None:

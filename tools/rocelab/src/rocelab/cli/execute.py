@@ -13,6 +13,7 @@ import typer
 
 from rocelab.cli.options import known_line
 from rocelab.cli.testbed import DEFAULT, Name
+from rocelab.conditions import check_new_file, explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.strict import shown
 from rocelab.terminal import console
@@ -89,6 +90,13 @@ def execute(
             help="Copy this file of the node here afterwards; repeatable.", metavar="FILE[:TO]"
         ),
     ] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Capture the link between the nodes meanwhile, for `rocelab analyze`.",
+            metavar="FILE",
+        ),
+    ] = None,
     line: Annotated[
         str | None,
         typer.Option("--line", help="Kernel line of the nodes.", metavar="LINE"),
@@ -160,6 +168,8 @@ def execute(
             cause="standard input is no terminal, or several commands would share it",
             action="Leave it out.",
         )
+    if capture is not None:
+        _check_capture(capture)
     request = Request(
         tuple(command),
         on=On.parse(on),
@@ -175,6 +185,7 @@ def execute(
             copied=tuple(map(files.copied, copy or ())),
             fetched=tuple(map(files.fetched, get or ())),
         ),
+        capture=capture,
     )
     try:
         with nodes.ready(request, name, line, console.say) as testbed:
@@ -187,6 +198,19 @@ def execute(
         own = (ExitCode.TIMED_OUT, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
         code = error.exit_code if error.exit_code in own else ExitCode.NOT_RUN
     raise typer.Exit(int(code))
+
+
+def _check_capture(path: Path) -> None:
+    """Raise UsageError unless a file can be made there."""
+    elsewhere = "Name another file with --capture."
+    check_new_file(path, "a capture", action=elsewhere)
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise explained(
+            error, f"cannot write a capture to {shown(str(path))}", action=elsewhere
+        ) from error
 
 
 def _folder(folder: Path | None, *, named: bool) -> Path | None:

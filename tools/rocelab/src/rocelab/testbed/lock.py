@@ -84,7 +84,7 @@ def _take(path: Path, what: str, waits: Callable[[], None] | None, kind: int) ->
             who = f"process {pid}" if pid else "another process"
             raise UsageError(
                 f"{what} is in use by {who}",
-                cause="another `rocelab` boots it, measures on it or takes it down",
+                cause="another `rocelab` boots it, uses it or takes it down",
                 action=f"Wait for it, or end it: `kill {pid or 'PID'}`.",
             ) from None
         if _is_at(descriptor, path):

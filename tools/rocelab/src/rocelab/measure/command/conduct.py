@@ -7,7 +7,13 @@ import queue
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -62,6 +68,7 @@ def run(request: Request, testbed: Testbed) -> int:
 class _Conductor:
     def __init__(self, request: Request, testbed: Testbed) -> None:
         self._request = request
+        self._testbed = testbed
         self._all = list(testbed.nodes)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._held = ExitStack()
@@ -96,7 +103,7 @@ class _Conductor:
         if request.seconds is not None:
             self._limit = awake.slices(request.seconds)
         try:
-            with self._signals_passed():
+            with self._signals_passed(), self._captured():
                 try:
                     code = self._pair(starts) if request.server else self._each(starts)
                 except _TimeIsOverError:
@@ -305,6 +312,10 @@ class _Conductor:
             cause=server.tail or "it printed nothing",
             action=f"Look why; {client.name} was ended {_WITHOUT_SERVER_SECONDS} s later.",
         )
+
+    def _captured(self) -> AbstractContextManager[object]:
+        path = self._request.capture
+        return nullcontext() if path is None else self._testbed.capture(path)
 
     @contextmanager
     def _signals_passed(self) -> Iterator[None]:

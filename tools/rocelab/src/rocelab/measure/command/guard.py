@@ -57,13 +57,16 @@ class Guard:
             self.ahead = int(found["now"]) - int(time.time())
             """By how many seconds the node's clock is ahead of ours."""
         except BaseException:
-            self._process.kill()
+            self._end()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
         # a node that does not answer is dead, or its guard ends when it loses the connection
         with suppress(TestbedError):
             self._process.release()

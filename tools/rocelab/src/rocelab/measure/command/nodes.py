@@ -34,7 +34,7 @@ def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[V
     """Yield testbed `name` if it is up and fits, else one that exists while the context lasts.
 
     `line` is the kernel line, None for any. A testbed that is up is shared with other commands,
-    unless the transport needs settings that concern them. Raises UsageError when another process
+    unless the request needs it alone. Raises UsageError when another process
     measures there or changes it, or when it has no driver.
     """
     with ExitStack() as held:
@@ -57,7 +57,7 @@ def _running(
     if line not in (None, spec.line) or spec.ends < request.on.least:
         say(f"testbed {name} has another kernel line or fewer nodes; making another")
         return None
-    alone = request.transport.roce == _V1
+    alone = request.needs_testbed_alone
     held.enter_context(testbed.state.held(shared=not alone))
     testbed.alive()
     if not testbed.state.prepared:
@@ -67,6 +67,8 @@ def _running(
             action="Take it down with `rocelab down`, or choose another name with --name.",
         )
     if alone:
+        testbed.take_over()
+    if request.transport.roce == _V1:
         held.enter_context(lease.held(testbed.nodes))
         at_once(_note_default, machines(testbed.nodes))
     return testbed

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from rocelab.errors import UsageError
@@ -18,6 +19,7 @@ from rocelab.strict import shown
 _NODE = re.compile(r"n([1-9][0-9]{0,3})")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _T = TypeVar("_T")
+_V1 = 1
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,10 @@ class Request:
     """Whether the name of a node is in front of each line, if several print."""
     tty: bool = False
     files: Files = field(default_factory=Files)
+    capture: Path | None = None
+    """File for what crosses the link between the nodes meanwhile."""
+
+    @property
+    def needs_testbed_alone(self) -> bool:
+        """Whether other commands on the testbed would be disturbed, or disturb it."""
+        return self.transport.roce == _V1 or self.capture is not None
