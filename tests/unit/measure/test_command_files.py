@@ -185,9 +185,27 @@ def test_what_is_too_much_is_refused(
         pass
     monkeypatch.setattr(files, "_MOST_ENTRIES", 0)
     assert not files.fits(folder, 1000)
-    assert files.too_private(tmp_path, folder)
-    assert files.too_private(folder, folder)
-    assert not files.too_private(folder, tmp_path)
+
+
+def test_what_goes_without_a_name(folder: Path, tmp_path: Path) -> None:
+    """Nothing private, nothing of the system, nothing large."""
+    assert files.may_go_unnamed(folder, tmp_path)
+    for path in (folder, folder / "inner"):
+        assert not files.may_go_unnamed(folder, path)
+    for system in ("/", "/etc", "/tmp"):
+        assert not files.may_go_unnamed(Path(system), tmp_path)
+    (folder / "large").write_bytes(b"")
+    os.truncate(folder / "large", files.LITTLE + 1)
+    assert not files.may_go_unnamed(folder, tmp_path)
+
+
+def test_what_cannot_be_read(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "secret").touch()
+    # root may read everything
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not files.may_go_unnamed(folder, tmp_path)
+    with pytest.raises(UsageError, match="Permission denied"):
+        files.packed(Files(folder), 0, {}).__enter__()
 
 
 def test_values_of_options(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from rocelab.cli.options import known_line
 from rocelab.cli.testbed import DEFAULT, Name
-from rocelab.conditions import check_new_file, explained
+from rocelab.conditions import check_new_file, explain, explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.strict import shown
 from rocelab.terminal import console
@@ -125,9 +125,9 @@ def execute(
     ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words
     stand for three of them.
 
-    It runs in a copy of the current folder, unless that has more than 16 MiB or your home in it:
-    then name one with --folder. The copy is gone afterwards. --rw copies back what is new or
-    changed, and deletes nothing.
+    It runs in a copy of the current folder, unless that has more than 16 MiB, or is your home or
+    the system's: then name it with --folder. The copy is gone afterwards. --rw copies back what is
+    new or changed, and deletes nothing.
     """
     if quiet or not (verbose or sys.stderr.isatty()):
         console.be_quiet()
@@ -192,6 +192,12 @@ def execute(
             code = conduct.run(request, testbed)
     except UsageError:
         raise
+    except OSError as error:
+        known = explain(error)
+        if known is None:
+            raise
+        console.show_error(known)
+        code = ExitCode.NOT_RUN
     except RocelabError as error:
         # the other codes are the command's
         console.show_error(error)
@@ -204,9 +210,11 @@ def _check_capture(path: Path) -> None:
     """Raise UsageError unless a file can be made there."""
     elsewhere = "Name another file with --capture."
     check_new_file(path, "a capture", action=elsewhere)
+    existed = path.exists()
     try:
-        with path.open("ab"):
-            pass
+        path.open("ab").close()
+        if not existed:
+            path.unlink()
     except OSError as error:
         raise explained(
             error, f"cannot write a capture to {shown(str(path))}", action=elsewhere
@@ -226,8 +234,8 @@ def _folder(folder: Path | None, *, named: bool) -> Path | None:
                 action="Name a folder; a single file goes with --copy.",
             )
         return chosen
-    if files.too_private(chosen, Path.home()) or not files.fits(chosen, files.LITTLE):
-        console.say("the current folder is large or your home: it is not copied without --folder")
+    if not files.may_go_unnamed(chosen, Path.home()):
+        console.say("the current folder is not copied: it is large, your home or the system's")
         return None
     return chosen
 

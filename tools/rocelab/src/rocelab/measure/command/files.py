@@ -7,6 +7,7 @@ regular files and folders are taken, by names that stay in the folder, up to a l
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tarfile
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from rocelab.conditions import explained
 from rocelab.directory import Directory
@@ -31,6 +32,7 @@ MUCH = 128 << 20
 """Bytes that are copied to a node at most."""
 _MOST_BACK = 1 << 30
 _MOST_ENTRIES = 20_000
+_TOP = 2
 _UNPACK = """
 cd "$1" && tar -xzf files.tgz --no-same-owner && rm files.tgz && touch copied
 """
@@ -107,18 +109,31 @@ def fetched(text: str) -> Fetched:
     return Fetched(there, Path(here))
 
 
-def too_private(folder: Path, home: Path) -> bool:
-    """Whether a folder that nobody named has the user's home in it, or is that."""
-    folder, home = folder.resolve(), home.resolve()
-    return folder == home or folder in home.parents
+def may_go_unnamed(folder: Path, home: Path) -> bool:
+    """Whether a folder that nobody named may be copied: it is small, readable and no system's.
+
+    The user's home, what contains it, and what is at the top of the file system, are not.
+    """
+    real, own = (Path(os.path.realpath(path)) for path in (folder, home))
+    if real == own or real in own.parents or len(real.parts) <= _TOP:
+        return False
+    try:
+        return fits(folder, LITTLE)
+    except OSError:
+        return False
 
 
 def fits(folder: Path, limit: int) -> bool:
-    """Whether a folder's files have at most so many bytes, and are not too many."""
+    """Whether a folder's files have at most so many bytes, and are not too many.
+
+    Raises OSError if one cannot be read.
+    """
     left, entries = limit, _MOST_ENTRIES
     for path, about in _entries(folder):
-        del path
-        left -= about.st_size if stat.S_ISREG(about.st_mode) else 0
+        if stat.S_ISREG(about.st_mode):
+            left -= about.st_size
+            if not os.access(path, os.R_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         entries -= 1
         if left < 0 or entries < 0:
             return False
@@ -127,14 +142,18 @@ def fits(folder: Path, limit: int) -> bool:
 
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield all files, links and folders below a folder; links are not followed."""
-    for parent, folders, names in os.walk(folder):
+
+    def fail(error: OSError) -> NoReturn:
+        raise error
+
+    for parent, folders, names in os.walk(folder, onerror=fail):
         for name in sorted((*folders, *names)):
             path = Path(parent, name)
             try:
                 about = path.lstat()
             except FileNotFoundError:
                 continue  # it has just gone
-            if stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode) or path.is_symlink():
+            if stat.S_IFMT(about.st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
                 yield path, about
 
 
@@ -149,7 +168,7 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
     if files.folder is None and not files.copied and not libraries:
         yield None
         return
-    if files.folder is not None and not fits(files.folder, MUCH):
+    if files.folder is not None and not _fits(files.folder):
         raise UsageError(
             f"{shown(str(files.folder))} is too large to copy to a node",
             cause=f"it has more than {MUCH >> 20} MiB, or {_MOST_ENTRIES:,} files",
@@ -167,6 +186,13 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
                 action="Copy fewer with --copy.",
             )
         yield Path(file.name)
+
+
+def _fits(folder: Path) -> bool:
+    try:
+        return fits(folder, MUCH)
+    except OSError as error:
+        raise explained(error, f"cannot copy {shown(str(folder))} to a node") from error
 
 
 def _pack(files: Files, shift: float, libraries: Mapping[str, Path], into: IO[bytes]) -> None:

@@ -120,6 +120,11 @@ class Copy(threading.Thread):
 def feed(source: int, into: IO[bytes]) -> None:
     """Copy a descriptor's input into a command's, in a thread that nobody waits for."""
 
+    # reading from its terminal would stop this process in the background (SIGTTIN)
+    if os.isatty(source) and os.tcgetpgrp(source) != os.getpgrp():
+        into.close()
+        return
+
     def copy() -> None:
         try:
             with into:
