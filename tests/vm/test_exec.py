@@ -117,8 +117,9 @@ def test_much_output(rexec: Exec, megabytes: int) -> None:
     assert (process.returncode, size) == (0, megabytes << 20)
 
 
-@pytest.mark.parametrize("transport", ["rxe-v2", "rxe-v1"])
-@pytest.mark.parametrize("program", ["rping", "pingpong"])
+# the first of them finds rdma_cm not loaded, which rxe-v1 sets up
+@pytest.mark.parametrize("transport", ["rxe-v1", "rxe-v2"])
+@pytest.mark.parametrize("program", ["pingpong", "rping"])
 def test_programs_of_others(rexec: Exec, tmp_path: Path, transport: str, program: str) -> None:
     """Both ends work, over the version of RoCE that was asked for, which the wire shows."""
     server, client = {

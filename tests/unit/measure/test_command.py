@@ -397,6 +397,13 @@ def test_a_server_that_ends_before(testbed: Testbed) -> None:
     assert "no device" in caught.value.cause
 
 
+def test_nothing_waits_for_a_server_that_ended(testbed: Testbed) -> None:
+    with pytest.raises(CommandError, match="ended with 3 before it ran for 1000 s"):
+        run(testbed, "true", server=("sh", "-c", "exit 3"), ready=Ready("delay", seconds=1000))
+    # this process would not end before the others do
+    assert [each for each in threading.enumerate() if not each.daemon] == [threading.main_thread()]
+
+
 def test_a_server_that_does_not_listen(testbed: Testbed) -> None:
     with pytest.raises(CommandError, match="never listened on TCP port 9") as caught:
         run(testbed, "true", server=("sleep", "1000"), ready=Ready("tcp", port=9), seconds=0.5)

@@ -190,7 +190,9 @@ class _Conductor:
         """Wait until the server listens. Raises CommandError if it ends before, or does not."""
         wanted = self._request.ready
         if wanted.by == "delay":
-            threading.Timer(wanted.seconds, self._events.put, [("ready", server)]).start()
+            timer = threading.Timer(wanted.seconds, self._events.put, [("ready", server)])
+            timer.daemon = True  # the server may end first
+            timer.start()
         watching = wanted.watch(server.guard)
         if watching is not None:
             say = self._events.put

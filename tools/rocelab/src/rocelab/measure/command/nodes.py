@@ -101,6 +101,8 @@ def _prefer(nodes: Sequence[Node], request: Request, held: ExitStack) -> None:
     """Have rdma_cm, which chooses a GID itself, choose one of the transport."""
     transport = request.transport
     assert transport.gid_type is not None
+    # its settings are there once it is loaded
+    at_once(lambda machine: machine.root.run(("modprobe", "rdma_cm")), machines(nodes))
     found = zip(nodes, ends(nodes, transport), strict=True)
     held.enter_context(
         all_of([rdma_cm_mode.set_to(node, end, transport.gid_type) for node, end in found])
