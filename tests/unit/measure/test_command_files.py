@@ -183,6 +183,8 @@ def test_what_is_too_much_is_refused(
     monkeypatch.setattr(files, "MUCH", 999)
     with pytest.raises(UsageError, match="too large"), files.packed(Files(folder), 0, {}):
         pass
+    with pytest.raises(UsageError, match="too large"):
+        files.check(folder)
     monkeypatch.setattr(files, "_MOST_ENTRIES", 0)
     assert not files.fits(folder, 1000)
 

@@ -233,6 +233,7 @@ def _folder(folder: Path | None, *, named: bool) -> Path | None:
                 cause="it does not exist, or is a file",
                 action="Name a folder; a single file goes with --copy.",
             )
+        files.check(chosen)
         return chosen
     if not files.may_go_unnamed(chosen, Path.home()):
         console.say("the current folder is not copied: it is large, your home or the system's")

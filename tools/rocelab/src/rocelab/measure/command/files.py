@@ -157,6 +157,20 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 yield path, about
 
 
+def check(folder: Path) -> None:
+    """Raise UsageError for a folder that is too large to copy, or cannot be read."""
+    try:
+        fitting = fits(folder, MUCH)
+    except OSError as error:
+        raise explained(error, f"cannot copy {shown(str(folder))} to a node") from error
+    if not fitting:
+        raise UsageError(
+            f"{shown(str(folder))} is too large to copy to a node",
+            cause=f"it has more than {MUCH >> 20} MiB, or {_MOST_ENTRIES:,} files",
+            action="Name a smaller folder with --folder, or single files with --copy.",
+        )
+
+
 @contextmanager
 def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterator[Path | None]:
     """Yield a temporary file with what goes to the nodes, None if nothing does.
@@ -168,12 +182,8 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
     if files.folder is None and not files.copied and not libraries:
         yield None
         return
-    if files.folder is not None and not _fits(files.folder):
-        raise UsageError(
-            f"{shown(str(files.folder))} is too large to copy to a node",
-            cause=f"it has more than {MUCH >> 20} MiB, or {_MOST_ENTRIES:,} files",
-            action="Name a smaller folder with --folder, or single files with --copy.",
-        )
+    if files.folder is not None:
+        check(files.folder)
     with tempfile.NamedTemporaryFile(prefix="rocelab-exec-") as file:
         try:
             _pack(files, shift, libraries, file)
@@ -186,13 +196,6 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
                 action="Copy fewer with --copy.",
             )
         yield Path(file.name)
-
-
-def _fits(folder: Path) -> bool:
-    try:
-        return fits(folder, MUCH)
-    except OSError as error:
-        raise explained(error, f"cannot copy {shown(str(folder))} to a node") from error
 
 
 def _pack(files: Files, shift: float, libraries: Mapping[str, Path], into: IO[bytes]) -> None:
