@@ -76,9 +76,8 @@ def test_those_who_share_it_keep_others_away(path: Path) -> None:
         finally:
             other.communicate("")
     assert not path.exists()
-    with holder(path):
-        with pytest.raises(UsageError, match="in use by process"):
-            lock.hold(path, "testbed t", shared=True).__enter__()
+    with holder(path), pytest.raises(UsageError, match="in use by process"):
+        lock.hold(path, "testbed t", shared=True).__enter__()
 
 
 def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
