@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import in_process as rocelab
-from corpus import files, frames
+from corpus import crc, files, frames, scenarios
 from rocelab import capture
 
 NET = frames.Net()
@@ -123,3 +123,29 @@ def test_the_copy_follows_them(tmp_path: Path) -> None:
     data = copy.read_bytes()
     assert data.count(b"psn_status=answer") == PACKETS // 2
     assert b"psn_status=corrupt" not in data
+
+
+SOURCE, LENGTH, DESTINATION_PORT = 14 + 12, 14 + 2, 14 + 20 + 2
+
+
+@pytest.mark.parametrize(
+    ("at", "before", "says"),
+    [
+        (SOURCE, bytes([192, 168, 7, 9]), "the source address was 192.168.7.9"),
+        (LENGTH, bytes(2), "the IP length was 0"),
+        (DESTINATION_PORT, bytes([0x30, 0x39]), "the UDP destination port was 12345"),
+    ],
+)
+def test_the_field_that_was_changed(tmp_path: Path, at: int, before: bytes, says: str) -> None:
+    """Made over the field as it was; packets of several lengths agree on it."""
+
+    def made_before(whole: bytes) -> bytes:
+        then = whole[:at] + before + whole[at + len(before) :]
+        right = crc.icrc(NET.kind, then[14:34], then[34:42], then[42:-4])
+        return whole[:-4] + right
+
+    packets = [made_before(one) for one in scenarios.conversation(NET)]
+    result = analyzed(tmp_path, [(1000 * at, one) for at, one in enumerate(packets)])
+    detail = result["conditions"][0]["detail"]
+    assert f"from 10.0.0.1 to 10.0.0.2 {says}" in detail
+    assert f"from 10.0.0.2 to 10.0.0.1 {says}" in detail

@@ -355,6 +355,9 @@ impl Analyzer {
         };
         let covered = packet.icrc_off() - usize::from(packet.l3_off);
         self.wrong_icrcs.add(expected, found, covered, diagnosis);
+        if diagnosis == Diagnosis::Corrupted {
+            self.wrong_icrcs.try_fields(packet, bytes, covered);
+        }
         if self.bad.len() < self.options.tracker.max_findings {
             self.bad.push(BadIcrc { at, expected, found, diagnosis });
         }

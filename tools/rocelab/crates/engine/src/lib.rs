@@ -4,6 +4,7 @@
 mod analyzer;
 pub mod annotate;
 mod batch;
+mod changed_fields;
 mod copies;
 mod ethernet;
 mod filter;
@@ -16,6 +17,7 @@ mod workers;
 mod wrong_icrcs;
 
 pub use analyzer::{Analyzer, BadIcrc, Options, piece};
+pub use changed_fields::Changed;
 pub use ethernet::{Mac, mac_text};
 pub use filter::{Filter, Network};
 pub use pauses::{Pause, Pauses};

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use roce::Packet;
 use roce::icrc::Diagnosis;
+
+use crate::changed_fields::{Changed, ChangedFields};
 
 /// Fewer wrong ICRCs may be as many corrupted packets, unless they are equal where they must not be.
 const LEAST: u64 = 4;
@@ -38,6 +41,7 @@ pub struct WrongIcrcs {
     /// Packets whose difference was compared with that of another.
     compared: u64,
     seed: bool,
+    fields: ChangedFields,
 }
 
 impl Default for WrongIcrcs {
@@ -52,6 +56,7 @@ impl Default for WrongIcrcs {
             differences: BTreeMap::new(),
             compared: 0,
             seed: true,
+            fields: ChangedFields::default(),
         }
     }
 }
@@ -74,6 +79,17 @@ impl WrongIcrcs {
             }
             None => {}
         }
+    }
+
+    /// Looks for a field of a packet that was changed.
+    pub(crate) fn try_fields(&mut self, packet: &Packet, frame: &[u8], covered: usize) {
+        self.fields.add(packet, frame, covered);
+    }
+
+    /// Fields that explain all ICRCs of a direction.
+    #[must_use]
+    pub fn changed(&self) -> Vec<Changed> {
+        self.fields.list()
     }
 
     /// What they have in common, if none of the capture's ICRCs is right and no known mistake explains them.

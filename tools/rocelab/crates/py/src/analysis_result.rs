@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The result of an analysis as Python dictionaries (docs/formats/analysis.md).
 
-use engine::{Analyzer, Common, ETHERNET_EXTRA, mac_text};
+use engine::{Analyzer, Changed, Common, ETHERNET_EXTRA, mac_text};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use roce::finding::Finding;
@@ -145,8 +145,24 @@ fn icrcs_all_wrong<'py>(
     };
     row.set_item("constant", constant)?;
     row.set_item("other_seed", common == Common::Seed)?;
+    let changed = PyList::empty(py);
+    for one in analyzer.wrong_icrcs.changed() {
+        let field = PyDict::new(py);
+        field.set_item("field", one.field.name())?;
+        field.set_item("was", was(&one))?;
+        field.set_item("from", address(one.src).to_string())?;
+        field.set_item("to", address(one.dst).to_string())?;
+        changed.append(field)?;
+    }
+    row.set_item("changed", changed)?;
     row.set_item("ports", analyzer.totals.unproven_ports.keys().collect::<Vec<_>>())?;
     Ok(Some(row))
+}
+
+/// The value that a field had: an address, or a number.
+fn was(one: &Changed) -> String {
+    let [a, b, c, d] = one.was.to_be_bytes();
+    if one.field.is_address() { format!("{a}.{b}.{c}.{d}") } else { one.was.to_string() }
 }
 
 fn roce<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {

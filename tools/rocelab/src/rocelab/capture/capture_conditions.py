@@ -80,9 +80,31 @@ def not_looked_into(row: dict[str, Any]) -> str:
     return text
 
 
+_FIELDS = {
+    "length": "the IP length was {}",
+    "source": "the source address was {}",
+    "destination": "the destination address was {}",
+    "source_port": "the UDP source port was {}",
+    "destination_port": "the UDP destination port was {}",
+}
+
+
+def _changed(one: dict[str, str]) -> str:
+    """What a field of a direction was, and who mostly changes it."""
+    text = f"from {one['from']} to {one['to']} {_FIELDS[one['field']].format(one['was'])}"
+    if one["field"] in {"source", "destination"}:
+        return text + " (address translation)"
+    if (one["field"], one["was"]) == ("length", "0"):
+        return text + " (the sender made the ICRC before the length)"
+    return text
+
+
 def _all_wrong(row: dict[str, Any], *, followed: bool) -> str:
     """A sentence about ICRCs of which none is right."""
-    if row["constant"]:
+    if row["changed"]:
+        how = "; ".join(_changed(one) for one in row["changed"])
+        how = f"because a field was changed after they were made: {how}"
+    elif row["constant"]:
         how = f"the same way: each is {row['constant']}, a constant"
     elif row["other_seed"]:
         how = "the same way: the CRC begins with another seed, or is inverted otherwise"

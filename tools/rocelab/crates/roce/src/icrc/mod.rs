@@ -7,6 +7,7 @@
 //! its least significant byte first.
 
 mod absence;
+mod changed_field;
 mod diagnosis;
 mod mask;
 
@@ -14,6 +15,7 @@ use mask::mask;
 use roce_crc::Crc32;
 
 pub use self::absence::{Absence, Signs, without_icrc};
+pub use self::changed_field::Field;
 pub use self::diagnosis::{Diagnosis, diagnose};
 use crate::header::{BTH_LEN, ICRC_LEN};
 use crate::packet::{Icrc, Net, Packet};
