@@ -40,7 +40,8 @@ class OverTime:
     sums: dict[str, list[int]] = field(default_factory=dict)
     """`packets`, `wire_bytes`, `goodput_bytes`, `ce` and `cnp`, one number for each interval.
 
-    Goodput counts a message's bytes in the interval of its last packet.
+    Goodput counts a message's bytes in the interval of its last packet, also of those that were
+    refused or given up later.
     """
 
     @property
