@@ -16,7 +16,7 @@ import pytest
 
 from polling import wait_until
 from rocelab.errors import TestbedError
-from rocelab.testbed.node import DataLink, command_node
+from rocelab.testbed.node import DataLink, awake, command_node
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import MARK
 from rocelab.testbed.node.local import LocalConnection
@@ -50,6 +50,26 @@ def test_a_full_disk_is_said_once_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         node.get(str(remote), tmp_path / "local")
     assert [path.name for path in tmp_path.iterdir()] == ["remote"]
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes may print 4 MiB."""
+    monkeypatch.setattr(awake, "MAX_OUTPUT", 4 << 20)
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize("flood", ["exec yes", "exec cat /dev/zero", "exec yes >&2"])
+def test_a_node_that_prints_without_end(flood: str) -> None:
+    """In lines or not, on either stream: it is given up, and its command ended."""
+    node = CommandNode("here", LINK, LocalConnection(is_root=False))
+    with pytest.raises(TestbedError, match="on here printed over 4 MiB"):
+        node.run(["sh", "-c", flood])
+    process = node.start(["sh", "-c", flood])
+    done = process.wait(timeout=60)
+    assert done.returncode
+    assert done.stderr.endswith("it printed over 4 MiB\n")
+    assert len(done.stdout) + len(done.stderr) < 9 << 20
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 import fake_host
 from polling import wait_until
 from rocelab.errors import TestbedError
+from rocelab.testbed.node import awake
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShell
@@ -94,6 +95,13 @@ def test_much_output_comes_whole(host: SshNode) -> None:
     assert (done.stdout, done.stderr) == ("o" * 1000000, "e" * 1000000)
     text = "x" * 100_000
     assert host.run(["printf", "%s", text]).stdout == text
+
+
+def test_a_flood_is_given_up(host: SshNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awake, "MAX_OUTPUT", 1 << 20)
+    with pytest.raises(TestbedError, match="printed over 1 MiB"):
+        host.run(["yes"])
+    assert host.run(["echo", "here"]).stdout == "here\n"
 
 
 def test_commands_at_once(host: SshNode) -> None:

@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 import os
+import selectors
 import subprocess
 import time
 from collections.abc import Iterator
 from typing import IO, BinaryIO, Protocol
 
+MAX_OUTPUT = 256 << 20
+"""Bytes that a command on a node may print, on each of its streams: the node may be hostile."""
 _SLICE = 1.0
 """Seconds that are waited at once; so much of a stop counts at most."""
+_CHUNK = 1 << 16
+
+
+class TooMuchOutputError(Exception):
+    """A command printed more than MAX_OUTPUT."""
 
 
 class LocalProcess(Protocol):
@@ -60,7 +68,8 @@ def wait(process: LocalProcess, seconds: float) -> int:
 def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a new session, otherwise as subprocess.run does.
 
-    Raises subprocess.TimeoutExpired; then, or on any other error, the command has been killed.
+    Raises subprocess.TimeoutExpired and TooMuchOutputError; then, or on any other error, the
+    command has been killed.
     """
     # a file, because Popen.communicate forgets what it has not written when its time is over
     with (
@@ -74,17 +83,40 @@ def run(argv: list[str], *, stdin: bytes, seconds: float) -> subprocess.Complete
         ) as process,
     ):
         try:
-            for length in slices(seconds):
-                try:
-                    out, err = process.communicate(timeout=length)
-                except subprocess.TimeoutExpired:
-                    continue
-                return subprocess.CompletedProcess(argv, process.returncode, out, err)
+            out, err = _outputs(process, seconds)
+            return subprocess.CompletedProcess(argv, wait(process, seconds), out, err)
         except BaseException:
             process.kill()
             raise
-        process.kill()
-    raise subprocess.TimeoutExpired(argv, seconds)
+
+
+def _outputs(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes]:
+    """Read both streams to their ends."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    streams = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as ready:
+        for stream, said in streams.items():
+            ready.register(stream, selectors.EVENT_READ, said)
+        for length in slices(seconds):
+            until = time.monotonic() + length
+            while ready.get_map() and (left := until - time.monotonic()) > 0:
+                for key, _ in ready.select(left):
+                    if chunk := os.read(key.fd, _CHUNK):
+                        add(key.data, chunk)
+                    else:
+                        ready.unregister(key.fileobj)
+            if not ready.get_map():
+                out, err = streams.values()
+                return bytes(out), bytes(err)
+    raise subprocess.TimeoutExpired(process.args, seconds)
+
+
+def add(said: bytearray, chunk: bytes) -> None:
+    """Add to what a command has printed. Raises TooMuchOutputError."""
+    if len(said) + len(chunk) > MAX_OUTPUT:
+        raise TooMuchOutputError
+    said.extend(chunk)
 
 
 def _memory_file(source: BinaryIO, data: bytes) -> BinaryIO:

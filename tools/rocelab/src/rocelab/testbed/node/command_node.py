@@ -31,6 +31,8 @@ _PROCESS_STATE = (
     'grep -E "^(Name|State|Sig|Shd)" status; echo "$(cat wchan)"; cat syscall stack'
 )
 _CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 20
+"""Characters; a longer line is read in parts."""
 _STALLED = 60
 """Seconds after which a copy that did not grow is given up."""
 _WRITE_FILE = 'cat > "$1.part" && chmod "$2" "$1.part" && mv "$1.part" "$1"'
@@ -85,13 +87,21 @@ class CommandProcess:
 
     def _read(self, name: str) -> None:
         with io.TextIOWrapper(getattr(self._process, name), errors="replace") as lines:
-            for line in lines:
+            left = awake.MAX_OUTPUT
+            while line := lines.readline(_LONGEST_LINE):
+                left -= len(line)
+                if left < 0:
+                    self._process.kill()
+                    line = f"it printed over {awake.MAX_OUTPUT >> 20} MiB\n"
+                    name = "stderr"
                 with self._changed:
                     if name == "stderr" and not self._pid and (said := _PID.fullmatch(line)):
                         self._pid = int(said[1])
                     elif name == "stdout" or not self._node.connection.noise(line):
                         self._lines.append((name, line))
                     self._changed.notify_all()
+                if left < 0:
+                    break
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
@@ -287,6 +297,12 @@ class CommandNode:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
                 cause="the node is overloaded or hangs",
+                action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+            ) from None
+        except awake.TooMuchOutputError:
+            raise TestbedError(
+                f"`{shlex.join(argv)}` on {self.name} printed over {awake.MAX_OUTPUT >> 20} MiB",
+                cause="the node is broken or hostile",
                 action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
             ) from None
         if self.connection.lost(done):

@@ -125,7 +125,7 @@ class WaitingShell:
                         if not text:
                             ready.unregister(stdin)
                     elif said := os.read(key.fd, _CHUNK):
-                        key.data.extend(said)
+                        awake.add(key.data, said)
                     else:
                         raise ShellEndedError(bytes(err) + self._last_words())
                 ended = self._out_end.search(out, max(0, len(out) - _END_BYTES))
