@@ -166,7 +166,7 @@ def test_unusable_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     made = tmp_path / "made.pcapng"
-    made.write_text("what was there\n")
+    made.write_text("rocelab annotate wrote this\n")
     words = ["annotate", str(CAPTURES / "testbed-send-bw-1024.pcap"), "-o", str(made)]
     done = subprocess.run(
         [sys.executable, "-m", "rocelab", *words],
@@ -179,7 +179,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert "could not be written" in done.stderr
     assert "File too large" in done.stderr
-    assert made.read_text() == "what was there\n"
+    assert made.read_text() == "rocelab annotate wrote this\n"
     assert [path.name for path in tmp_path.iterdir()] == ["made.pcapng"]
 
 

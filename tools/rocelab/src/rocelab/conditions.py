@@ -75,6 +75,9 @@ _MEANINGS: dict[int, _Meaning] = {
 
 _RUST = re.compile(r"\(os error (\d{1,3})\)")
 
+_HEAD_BYTES = 256
+"""Of a file, which say what it is."""
+
 
 def _number(error: Exception) -> int:
     """Return the error's number; libraries written in Rust have it only in their text."""
@@ -115,8 +118,12 @@ def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
     )
 
 
-def check_new_file(path: Path, what: str, *, action: str) -> None:
-    """Refuse a path to which a finished temporary file cannot be renamed. Raises UsageError."""
+def check_new_file(path: Path, what: str, *, action: str, begins: bytes) -> None:
+    """Refuse a path to which a finished temporary file cannot be renamed. Raises UsageError.
+
+    A file that is there is replaced only if it is empty, or has `begins` in its first bytes, as
+    what was written before has: one forgotten word must not cost a capture.
+    """
     if path.name in ("", ".."):
         raise UsageError(
             f"{path} cannot be {what}", cause="it is the name of a folder", action=action
@@ -126,6 +133,17 @@ def check_new_file(path: Path, what: str, *, action: str) -> None:
             f"{path} is not a regular file",
             cause=f"{what} is written to a temporary file and then renamed",
             action=action,
+        )
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:  # there is none, or who writes it says why it cannot be
+        return
+    if head and begins not in head:
+        raise UsageError(
+            f"{path} is there, and is not {what} of before",
+            cause="it would be replaced",
+            action=f"Remove it if you do not need it. {action}",
         )
 
 

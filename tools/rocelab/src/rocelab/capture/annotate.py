@@ -48,7 +48,9 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
                 cause="the annotated copy must not overwrite its source",
                 action="Name another file after -o.",
             )
-    check_new_file(output, "the new capture", action="Name a file after -o.")
+    check_new_file(
+        output, "the new capture", action="Name a file after -o.", begins=b"rocelab annotate"
+    )
 
 
 def _failed(error: OSError, wire: Path) -> RocelabError:

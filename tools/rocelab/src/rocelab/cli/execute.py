@@ -206,10 +206,14 @@ def execute(
     raise typer.Exit(int(code))
 
 
+_PCAP = b"\xb2\xa1\x02\x00\x04\x00"
+"""Of a pcap's first bytes: the end of either magic number, and version 2.4."""
+
+
 def _check_capture(path: Path) -> None:
     """Raise UsageError unless a file can be made there."""
     elsewhere = "Name another file with --capture."
-    check_new_file(path, "a capture", action=elsewhere)
+    check_new_file(path, "a capture", action=elsewhere, begins=_PCAP)
     existed = path.exists()
     try:
         path.open("ab").close()

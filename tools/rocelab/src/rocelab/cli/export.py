@@ -40,7 +40,9 @@ def export(
     from rocelab.correlate import trace_events
     from rocelab.directory import Directory
 
-    check_new_file(perfetto, "the trace", action="Name a file with --perfetto.")
+    check_new_file(
+        perfetto, "the trace", action="Name a file with --perfetto.", begins=b"traceEvents"
+    )
     places = correlate.find(where, trace or (), one_clock=one_clock)
     converted = []
     for number, place in enumerate(places, 1):

@@ -24,7 +24,7 @@ def write(found: Analysis, picture: Picture, into: Path) -> None:
 
     Raises UsageError or MissingError if it cannot be written.
     """
-    check_new_file(into, "the page", action="Name a file with --html.")
+    check_new_file(into, "the page", action="Name a file with --html.", begins=b"<!DOCTYPE html>")
     # Altair validates every part of a chart as it is made; tests validate whole charts instead
     with debug_mode(arg=False):
         page = render.page(compose(found.result, picture))
