@@ -155,6 +155,7 @@ def test_unusable_files_are_refused(tmp_path: Path) -> None:
         ((sample, "-o", str(tmp_path / "no" / "out.pcapng")), "cannot write in"),
         ((str(text), "-o", out), "neither pcap nor pcapng"),
         ((sample, "--trace", str(tmp_path / "none"), "-o", out), "cannot read"),
+        ((sample, "--trace", str(text), "-o", out), "neither pcap nor pcapng"),
     ):
         answer = rocelab("annotate", *words)
         assert answer.returncode == 2, words

@@ -106,6 +106,14 @@ def test_a_path_with_nothing_to_join_is_refused(tmp_path: Path, what: str) -> No
     assert caught.value.action
 
 
+def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+    place = cell(tmp_path, Lab(1))
+    (tmp_path / "text").write_text("no capture\n")
+    found = run(place / "wire.pcap", "--trace", tmp_path / "text")
+    assert isinstance(found.exception, UsageError)
+    assert "neither pcap nor pcapng" in found.exception.cause
+
+
 def test_parquet(tmp_path: Path) -> None:
     cell(tmp_path, schedule(1, messages=20, faults=0))
     assert run(tmp_path, "--parquet", tmp_path / "out").exit_code == ExitCode.OK

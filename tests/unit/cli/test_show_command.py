@@ -47,6 +47,10 @@ def shown(run: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_no_columns_mean_that_nobody_knows(demo: Path) -> None:
+    assert shown(demo, COLUMNS="0").stdout == shown(demo, COLUMNS="80").stdout
+
+
 @pytest.mark.parametrize("columns", [80, 60])
 def test_the_demo_fits(demo: Path, columns: int) -> None:
     done = shown(demo, COLUMNS=str(columns))

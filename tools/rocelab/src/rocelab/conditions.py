@@ -11,7 +11,9 @@ import errno
 import os
 import re
 import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rocelab.errors import MissingError, RocelabError, UsageError
 
@@ -145,6 +147,17 @@ def check_new_file(path: Path, what: str, *, action: str, begins: bytes) -> None
             cause="it would be replaced",
             action=f"Remove it if you do not need it. {action}",
         )
+
+
+def check_are_captures(names: Sequence[str], errors: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse files that are no captures; `errors` are the core's, with a `file` by its place."""
+    for row in errors:
+        if str(row["error"]).startswith("neither pcap nor pcapng"):
+            raise UsageError(
+                f"{names[row['file']]} cannot be used",
+                cause=row["error"],
+                action="Name captures, and after --trace what rxedump wrote.",
+            )
 
 
 def out_of_memory() -> RocelabError:

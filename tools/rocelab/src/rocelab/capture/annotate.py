@@ -12,7 +12,7 @@ from typing import Any
 
 from rocelab._core import Annotation
 from rocelab.capture.analysis import read_whole
-from rocelab.conditions import check_new_file, explained
+from rocelab.conditions import check_are_captures, check_new_file, explained
 from rocelab.errors import RocelabError, UsageError
 
 SCHEMA = "rocelab.annotate/1"
@@ -127,6 +127,7 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
     except OSError as error:
         raise _failed(error, wire) from error
     names = [str(path) for path in (wire, *traces)]
+    check_are_captures(names, raw["errors"])
     for row in raw["errors"]:
         row["file"] = names[row["file"]]
     if raw["packets"] == 0 and raw["errors"]:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from rocelab._core import Join
+from rocelab.conditions import check_are_captures
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.join/1"
@@ -66,6 +67,7 @@ def join(
     sums: dict[str, Any] = core.finish()
     parts.append(pl.DataFrame(core.take_packets()))
     packets = pl.concat(parts).sort("wire_packet", nulls_last=True, maintain_order=True)
+    check_are_captures(names, sums["errors"])
     for problem in sums["errors"]:
         if problem["file"] == 0 and sums["wire"]["frames"] == 0:
             raise UsageError(

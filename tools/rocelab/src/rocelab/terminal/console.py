@@ -40,7 +40,7 @@ def _console(*, stderr: bool) -> Console:
     if is_plain():
         # rich takes a dumb terminal for 80 columns wide, unless it gets both width and height
         dumb = os.environ.get("TERM") == "dumb"
-        width, height = shutil.get_terminal_size() if dumb else (None, None)
+        width, height = shutil.get_terminal_size() if dumb else (_width(), None)
         return Console(
             stderr=stderr,
             highlight=False,
@@ -49,7 +49,12 @@ def _console(*, stderr: bool) -> Console:
             width=width,
             height=height,
         )
-    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=_width())
+
+
+def _width() -> int | None:
+    """The width where rich does not know: it takes COLUMNS=0 for no column. None: as rich says."""
+    return None if os.environ.get("COLUMNS") != "0" else shutil.get_terminal_size().columns
 
 
 def is_plain() -> bool:
