@@ -109,8 +109,13 @@ def test_input_reaches_the_first_node_only(
     kept = os.dup(0)
     os.dup2(ours, 0)
     os.close(ours)
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(text)
+
     try:
-        threading.Thread(target=lambda: (_write(theirs, text), os.close(theirs))).start()
+        threading.Thread(target=write).start()
         script = "import sys; sys.stdout.buffer.write(b'%d\\n' % len(sys.stdin.buffer.read()))"
         assert run(testbed, sys.executable, "-c", script, on=On()) == 0
     finally:
@@ -118,11 +123,6 @@ def test_input_reaches_the_first_node_only(
         os.close(kept)
     lines = sorted(capfdbinary.readouterr().out.splitlines())
     assert lines == [b"n1: %d" % len(text), b"n2: 0"]
-
-
-def _write(descriptor: int, text: bytes) -> None:
-    while text:
-        text = text[os.write(descriptor, text) :]
 
 
 def test_much_output_comes_whole(testbed: Testbed) -> None:
