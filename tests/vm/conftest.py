@@ -23,8 +23,9 @@ from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu import qemu_testbed as qemu
 
 LONGEST = (
-    *("kills", "faults", "peers", "hosts", "ab", "mpi", "lines", "snapshots", "mpi_hosts"),
-    *("rxedump", "storage", "veth", "run", "transfer", "icount", "hostile_user"),
+    *("kills", "faults", "peers", "mpi", "hosts", "injected_costs", "exec", "hostile_user"),
+    *("lines", "ab", "snapshots", "mpi_hosts", "message_cost", "storage", "driver_delay", "run"),
+    *("veth", "transfer", "icount"),
 )
 """Files that `pytest -n --dist loadfile --no-loadscope-reorder` begins with, the longest first."""
 
