@@ -144,8 +144,8 @@ def check_new_file(path: Path, what: str, *, action: str, begins: bytes) -> None
     if head and begins not in head:
         raise UsageError(
             f"{path} is there, and is not {what} of before",
-            cause="it would be replaced",
-            action=f"Remove it if you do not need it. {action}",
+            cause="it would be replaced, and something else may need it",
+            action=action,
         )
 
 
