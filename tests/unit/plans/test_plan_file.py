@@ -293,7 +293,7 @@ def test_the_documentation_prints_the_catalog() -> None:
 
 def test_the_documentation_names_the_counterparts_over_tcp() -> None:
     page = (Path(__file__).parents[3] / "docs" / "formats" / "plan.md").read_text()
-    said = " ".join(page.split("Over `tcp` runs the same test")[1].split("\n\n")[0].split())
+    said = " ".join(page.split("Over `tcp`, other programs take")[1].split("\n\n")[0].split())
     others: dict[str, list[str]] = {}
     for test in TESTS.values():
         over_tcp = measured_by(test, TRANSPORTS["tcp"])
@@ -303,9 +303,9 @@ def test_the_documentation_names_the_counterparts_over_tcp() -> None:
         "qperf tcp_lat": ["send_lat", "write_lat"],
         "qperf tcp_bw": ["send_bw", "write_bw", "read_bw"],
     }
-    assert "send_lat and write_lat become `qperf tcp_lat`" in said
-    assert "send_bw, write_bw and read_bw `qperf tcp_bw`" in said
-    assert "rcopy's put and get `ftp`'s" in said
+    assert "`qperf tcp_lat` that of perftest's send_lat and write_lat" in said
+    assert "`qperf tcp_bw` that of its send_bw, write_bw and read_bw" in said
+    assert "`ftp` that of rcopy" in said
 
 
 FAULTY = """
