@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was refused or given up is no goodput, and who gave up is told."""
+"""What was refused or given up is no goodput, and a finding names who gave up."""
 
 from __future__ import annotations
 

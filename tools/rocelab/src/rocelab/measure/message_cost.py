@@ -96,13 +96,7 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
     own = _own(few.split, many.split, gross, more, (many.rxestat_ns - few.rxestat_ns) / more)
     stated = sum(own.values())
     scale = watching / stated if stated > 0 else 0.0
-    kinds: dict[Account, float] = {}
-    for (context, owner), ns in gross.items():
-        account = context.partition(".")[0], owner
-        net = ns - scale * own.get((context, owner), 0.0)
-        kinds[account] = kinds.get(account, 0.0) + net
-    for (context, owner), net in sorted(kinds.items()):
-        yield Value(metrics.Account(context, owner).name, metrics.MARGINAL, net, "ns")
+    yield from _net(gross, {account: scale * ns for account, ns in own.items()}, metrics.MARGINAL)
 
 
 def in_kernel(
@@ -121,13 +115,19 @@ def in_kernel(
         if account[1] in owners and account[0] != "user"
     }
     own = _own(few, many, gross, more, rxestat_ns)
-    kinds: dict[Account, float] = {}
+    yield from _net(gross, own, metrics.KERNEL_MARGINAL)
+
+
+def _net(
+    gross: Mapping[Account, float], own: Mapping[Account, float], kind: str
+) -> Iterator[Value]:
+    """Each account without the probes' own part, softirqs of all kinds together."""
+    sums: dict[Account, float] = {}
     for (context, owner), ns in gross.items():
         account = context.partition(".")[0], owner
-        kinds[account] = kinds.get(account, 0.0) + ns - own.get((context, owner), 0.0)
-    for (context, owner), net in sorted(kinds.items()):
-        name = metrics.Account(context, owner).name
-        yield Value(name, metrics.KERNEL_MARGINAL, net, "ns")
+        sums[account] = sums.get(account, 0.0) + ns - own.get((context, owner), 0.0)
+    for (context, owner), net in sorted(sums.items()):
+        yield Value(metrics.Account(context, owner).name, kind, net, "ns")
 
 
 def _own(

@@ -11,7 +11,7 @@ from typing import IO
 
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
-"""Bytes of a line without an end that are held back; a longer one goes on in another line."""
+"""Bytes of a line without an end that are held back; what is longer becomes several lines."""
 _TAIL = 2000
 """Bytes of a stream that are kept for an error message."""
 
