@@ -17,11 +17,11 @@ SPEC = TestbedSpec("t", "6.12", "/image", "kvm", (NodeSpec(1, 2201, 1024, 4200),
 ENDS = {"data": 3, "peer": 4}
 OPTIONS = {
     "kvm": "-cpu host -accel kvm -smp",
-    "icount": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=on -seed 1 "
+    "icount": "-cpu max,-erms,-fsrm -accel tcg,thread=single -icount shift=0,sleep=on -seed 1 "
     "-rtc base=2026-01-01,clock=vm -smp",
-    "lockstep": "-cpu max -accel tcg,thread=single -icount shift=0,sleep=off -seed 1 "
+    "lockstep": "-cpu max,-erms,-fsrm -accel tcg,thread=single -icount shift=0,sleep=off -seed 1 "
     "-rtc base=2026-01-01,clock=vm -smp",
-    "tcg": "-cpu max -accel tcg -smp",
+    "tcg": "-cpu max,-erms,-fsrm -accel tcg -smp",
 }
 
 
