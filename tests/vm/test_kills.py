@@ -312,7 +312,8 @@ def on_hosts(
         install_probes(node, [artifacts.mpibench(LINE), artifacts.probe(linktap.TAP, LINE)])
     named = dict(zip(("left", "right"), shared_testbed.nodes, strict=True))
     inventory = ssh_inventory.write(out / "hosts.toml", named)
-    (out / "plan.toml").write_text(plan_text("ssh", transport=request.param))
+    mpi = request.param == "rxe-v1"
+    (out / "plan.toml").write_text(plan_text("ssh", transport=request.param, mpi=mpi))
     second = shared_testbed.nodes[1]
     remove_device(second)
     try:
@@ -330,7 +331,7 @@ def on_hosts(
 def test_a_run_on_hosts_of_your_own(
     on_hosts: Killed, signals: Sequence[signal.Signals], request: pytest.FixtureRequest
 ) -> None:
-    """With perftest and MPI; the second host has no device of ours before."""
+    """With perftest, and MPI in the long test; the second host has no device of ours before."""
     killed_again_and_again(on_hosts, "ssh", signals, request)
 
 

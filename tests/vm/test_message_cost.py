@@ -15,18 +15,18 @@ from rocelab.testbed import artifacts
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node.prepare_node import install_probes
 
-FEW, MANY = 1200, 2000
-OFF, START_OFF = 0.04, 0.25
-"""What two measurements may differ by where the host decides when a frame comes, and so whether
-its receiver sleeps. docs/numbers.md has what they differ by in lockstep."""
+FEW, MANY = 800, 1600
+OFF, START_OFF = 0.03, 0.15
+"""What two measurements may differ by in lockstep, where the host does not decide when a frame
+comes, and so whether its receiver sleeps."""
 OTHER_PROGRAM_OFF = 0.25
 """What polls is net of what the probes state of themselves, which is less than they cost."""
 
 
 @pytest.fixture
 def counting(boot: vmlab.Boot) -> Iterator[Testbed]:
-    """Nodes whose clocks count instructions."""
-    with boot(name="cost", prepared=True, emulation="icount") as testbed:
+    """Nodes in lockstep, whose clocks count instructions."""
+    with boot(name="cost", prepared=True, lockstep=True) as testbed:
         for node in testbed.nodes:
             install_probes(node, [artifacts.pingpong(vmlab.LINE)])
         yield testbed
