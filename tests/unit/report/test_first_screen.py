@@ -67,8 +67,8 @@ def test_the_first_section_answers(demo: tuple[Element, pl.DataFrame]) -> None:
     sentences = [
         part.text for part in section.parts if isinstance(part, Element) and part.tag == "p"
     ]
-    assert len([text for text in sentences if not text.startswith("Accelerator")]) == 3
-    costs, stages = section.all("div", class_="card")
+    assert len([text for text in sentences if not text.startswith("Accelerator")]) == 4
+    costs, driver, stages = section.all("div", class_="card")
     rows = {row["transport"]: row for row in costs.all("table")[0].table()}
     assert list(rows) == ["tcp", "rxe-v1", "rxe-v2"]
     for transport, row in rows.items():
@@ -79,6 +79,13 @@ def test_the_first_section_answers(demo: tuple[Element, pl.DataFrame]) -> None:
         assert f"{units.number(work)} " in sentences[0]
         parts = [cell for name, cell in row.items() if name != "transport" and cell != units.ABSENT]
         assert sum(float(cell.replace(",", "")) for cell in parts) == pytest.approx(work, rel=1e-3)
+    for row in driver.all("table")[0].table():
+        name = row["transport"]
+        parts = [float(cell.replace(",", "")) for cell in list(row.values())[1:]]
+        of_rxe = [float(rows[name][key].replace(",", "")) for key in rows[name] if "rxe" in key
+                  and rows[name][key] != units.ABSENT]  # fmt: skip
+        assert sum(parts) == pytest.approx(sum(of_rxe), rel=1e-3)
+        assert min(parts) > 0
     assert [row["transport"] for row in stages.all("table")[0].table()] == ["rxe-v1", "rxe-v2"]
     bars = [title.text.split(", ")[0] for title in stages.all("title")]
     assert list(dict.fromkeys(bars)) == ["rxe-v1", "rxe-v2"]

@@ -14,6 +14,7 @@ from rocelab import accelerators, metrics, stage_table, units
 from rocelab.accelerators import INSTRUCTIONS, is_emulated
 from rocelab.group_by import group_by
 from rocelab.plans.catalog import MPI_TOOLS
+from rocelab.record import driver_work
 from rocelab.record.read import Run, Series
 from rocelab.record.stage_costs import (
     Bar,
@@ -25,7 +26,15 @@ from rocelab.record.stage_costs import (
     packet_name,
     packets_by_class,
 )
-from rocelab.report import charts, cpu_split, findings, palette, series_order, wording
+from rocelab.report import (
+    charts,
+    cpu_split,
+    driver_work_figure,
+    findings,
+    palette,
+    series_order,
+    wording,
+)
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 from rocelab.report.stage_panel import StageScale
 
@@ -49,6 +58,8 @@ class _Subject:
     """A message's packet at its sender, then at its receiver."""
     figure: str
     """Of its stages: `mean` or `typical`."""
+    driver: Mapping[str, Mapping[str, float]]
+    """What the driver does for a message, by transport and kind of work (`driver_work`)."""
 
     @property
     def message(self) -> str:
@@ -90,7 +101,7 @@ def section(run: Run) -> Section | None:
     subject = _subject(run)
     if subject is None:
         return None
-    figures = (*_costs(subject), *_stages(subject))
+    figures = (*_costs(subject), *_driver(subject), *_stages(subject))
     said = (*_cost_sentence(subject), *_stage_sentence(subject), *findings.outcome(run))
     unreal = is_emulated(subject.accelerator)
     closing = (Note(wording.accelerator_caption(subject.accelerator), "warning"),)
@@ -132,10 +143,25 @@ def _subject(run: Run) -> _Subject | None:
             {t: i for t in order for i in here[t] if i.metric == metrics.LATENCY},
             {t: pair for t in order if (pair := _both_ends(here[t], figure))},
             figure,
+            {t: work for t in order if (work := _driver_work(run, here[t], accounts))},
         )
         if best is None or _preference(found) > _preference(best):
             best = found
     return best
+
+
+def _driver_work(run: Run, series: Sequence[Series], accounts: set[int]) -> dict[str, float]:
+    """The driver's part of one more message; empty where that was not measured."""
+    some = [i for i in series if id(i) in accounts]
+    if not cpu_split.is_marginal(some):
+        return {}
+    step = some[0]
+    rows = run.table.filter(
+        tool=step.tool, test=step.test, transport=step.transport, size=step.size
+    )
+    parts = cpu_split.kernel(some)
+    driver = sum(value for (owner, _), value in parts.items() if owner == "rxe")
+    return driver_work.by_kind(rows, driver) if driver else {}
 
 
 def _preference(subject: _Subject) -> tuple[int, bool]:
@@ -222,6 +248,13 @@ def _kernel_work(subject: _Subject) -> Figure:
         else ("User mode is not in the bars: a program that polls counts its wait there.",),
         columns=1,
     )
+
+
+def _driver(subject: _Subject) -> Iterator[Figure]:
+    if subject.driver:
+        yield driver_work_figure.figure(
+            subject.driver, subject.message, subject.accelerator, width=_WIDTH
+        )
 
 
 def _words(what: str, names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
@@ -354,6 +387,12 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
     said[0] = said[0].replace(" over ", f" {unit} over ", 1)
     article = _article(subject.message).capitalize()
     yield f"{article} {subject.message}{start} {verb} {units.listing(said)}."
+    if subject.driver:
+        shares = [
+            f"{sum(parts[kind] for kind in driver_work.CAPSULES) / costs[name]:.1%} of it over {name}"
+            for name, parts in subject.driver.items()
+        ]
+        yield f"Encapsulation and decapsulation take {units.listing(shares)}."
 
 
 def _stage_sentence(subject: _Subject) -> Iterator[str]:

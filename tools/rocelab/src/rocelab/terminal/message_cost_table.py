@@ -9,8 +9,9 @@ import polars as pl
 from rich.console import RenderableType
 
 from rocelab import accelerators, metrics, units
+from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.terminal import grid
+from rocelab.terminal import driver_work_table, grid
 
 _OWNERS = ("user", "calls", "network", "rxe", "other")
 _KINDS = (metrics.MARGINAL, metrics.START, metrics.RESIDUAL, metrics.KERNEL_MARGINAL)
@@ -37,9 +38,10 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
     watching: list[float] = []
     bent: list[str] = []
     counts, polls = True, False
+    driver: list[tuple[str, str, pl.DataFrame, float, float]] = []
     for benchmark in plan.benchmarks:
         for size in benchmark.sizes:
-            name = f"{benchmark.tool} {benchmark.title} {size} B"
+            name = title = f"{benchmark.tool} {benchmark.title} {size} B"
             for transport in benchmark.transports:
                 found = _costs(table, benchmark, transport, size)
                 if found.is_empty():
@@ -50,12 +52,17 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                     known = ("network", "rxe") if benchmark.mpi else ("calls", "network", "rxe")
                     shown = [_number(parts[o]) if o in known else units.ABSENT for o in _OWNERS]
                     rows.append((name, transport, *shown, units.ABSENT, units.ABSENT))
+                    step = _step(table, benchmark, transport, size)
+                    driver.append((title, transport, step, parts["rxe"], 0.0))
                     polls, name = True, ""
                     continue
                 total = _sum(found, metrics.MESSAGE_COST, metrics.MARGINAL)
                 start = _sum(found, metrics.MESSAGE_COST, metrics.START)
                 parts = _by_owner(found, metrics.MARGINAL)
                 shown = [_number(parts[o]) if parts else "" for o in _OWNERS]
+                if parts and TRANSPORTS[transport].is_rxe:
+                    step = _step(table, benchmark, transport, size)
+                    driver.append((title, transport, step, parts["rxe"], total))
                 rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
                 watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
                 if (miss := _residual(found)) > _LINEAR:
@@ -63,9 +70,9 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                 name = ""
     if not rows:
         return
-    title = "Instructions of one message" if counts else "CPU time of one message, ns"
+    heading = "Instructions of one message" if counts else "CPU time of one message, ns"
     how = f"all nodes together, without probes; start in {'millions' if counts else 'ms'}"
-    yield grid.heading(title, how, columns)
+    yield grid.heading(heading, how, columns)
     yield from grid.fitted(_HEADS, rows, columns, keys=2)
     if any(watching):
         low, high = min(watching), max(watching)
@@ -86,11 +93,15 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
         yield grid.paragraph(
             f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
         )
+    yield from driver_work_table.render(driver, columns)
 
 
 def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
-    of = table.filter(tool=benchmark.tool, test=benchmark.title, transport=transport, size=size)
-    return of.filter(pl.col("kind").is_in(_KINDS))
+    return _step(table, benchmark, transport, size).filter(pl.col("kind").is_in(_KINDS))
+
+
+def _step(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
+    return table.filter(tool=benchmark.tool, test=benchmark.title, transport=transport, size=size)
 
 
 def _sum(rows: pl.DataFrame, metric: str, kind: str) -> float:
