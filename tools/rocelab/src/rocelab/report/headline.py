@@ -388,10 +388,11 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
     article = _article(subject.message).capitalize()
     yield f"{article} {subject.message}{start} {verb} {units.listing(said)}."
     if subject.driver:
-        shares = [
-            f"{sum(parts[kind] for kind in driver_work.CAPSULES) / costs[name]:.1%} of it over {name}"
+        capsules = {
+            name: sum(parts[kind] for kind in driver_work.CAPSULES)
             for name, parts in subject.driver.items()
-        ]
+        }
+        shares = [f"{work / costs[name]:.1%} of it over {name}" for name, work in capsules.items()]
         yield f"Encapsulation and decapsulation take {units.listing(shares)}."
 
 
