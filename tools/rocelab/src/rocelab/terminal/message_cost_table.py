@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rocelab import accelerators, metrics, units
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.terminal import driver_work_table, grid
+from rocelab.terminal import cost_by_size_table, driver_work_table, grid
 
 _OWNERS = ("user", "calls", "network", "rxe", "other")
 _KINDS = (metrics.MARGINAL, metrics.START, metrics.RESIDUAL, metrics.KERNEL_MARGINAL)
@@ -66,7 +66,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                 rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
                 watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
                 if (miss := _residual(found)) > _LINEAR:
-                    bent.append(f"{name} over {transport} ({miss:.1%})")
+                    bent.append(f"{title} over {transport} ({miss:.1%})")
                 name = ""
     if not rows:
         return
@@ -94,6 +94,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
             f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
         )
     yield from driver_work_table.render(driver, columns)
+    yield from cost_by_size_table.render(table, columns)
 
 
 def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
