@@ -30,6 +30,7 @@ BIND_RACE = SOURCE.with_name("verbs_bind_race.c")
 ODP = SOURCE.with_name("verbs_odp.c")
 CONTROL = SOURCE.with_name("verbs_control.c")
 GROUP_RACE = SOURCE.with_name("verbs_group_race.c")
+DISABLED_TASK = SOURCE.with_name("verbs_disabled_task.c")
 NUMBERS = "/tmp/verbs_target.numbers"
 TARGETS = "/tmp/verbs_target.txt"
 SEED = int(os.environ.get("ROCELAB_HOSTILE_SEED", "20261122"))
@@ -124,6 +125,21 @@ def test_a_group_begins_and_ends(pair: Pair, capsys: pytest.CaptureFixture[str])
         assert found
         assert int(found[1]) > 100
         assert int(found[2]) == 0
+
+
+def test_messages_while_a_task_is_disabled(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message that comes during a change of its queue pair arrives; after a reset, none stays."""
+    program = compiled(pair.node, DISABLED_TASK, "-libverbs", "-pthread")
+    with healthy([pair.node], "disabled task"):
+        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 300 * PATIENCE)
+        with capsys.disabled():
+            print(f"\ndisabled task: {done.stdout.strip()}")
+        found = re.fullmatch(r"arrived=(\d+) late=(\d+) reset=(\d+) stuck=(\d+)\n", done.stdout)
+        assert found
+        arrived, late, reset, stuck = map(int, found.groups())
+        assert arrived > 100
+        assert reset > 10
+        assert (late, stuck) == (0, 0)
 
 
 NOT_ON = {
