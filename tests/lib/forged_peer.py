@@ -27,7 +27,7 @@ from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SendWR
 import pyverbs.enums as e
 
-device, index, peer = sys.argv[1:]
+device, index, peer, resources = sys.argv[1:]
 allowed = e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_WRITE
 zero_based = e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_ZERO_BASED
 with Context(name=device) as context, PD(context) as pd, CQ(context, 16) as cq:
@@ -36,7 +36,7 @@ with Context(name=device) as context, PD(context) as pd, CQ(context, 16) as cq:
     route = GlobalRoute(dgid=GID(peer), sgid_index=int(index))
     attr.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
     attr.dest_qp_num, attr.path_mtu, attr.rq_psn = 17, e.IBV_MTU_1024, 0
-    attr.qp_access_flags, attr.max_dest_rd_atomic = allowed, 4
+    attr.qp_access_flags, attr.max_dest_rd_atomic = allowed, int(resources)
     init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(1, 1, 1, 1))
     with QP(pd, init) as qp:
         qp.to_rts(attr)
@@ -54,13 +54,15 @@ with Context(name=device) as context, PD(context) as pd, CQ(context, 16) as cq:
 
 
 @contextmanager
-def responder(node: Node, peer: Node) -> Iterator[tuple[int, int, int, int]]:
+def responder(node: Node, peer: Node, *, resources: int = 4) -> Iterator[tuple[int, int, int, int]]:
     """RC queue pair that expects PSN 0 and has no receive request.
+
+    `resources` is its max_dest_rd_atomic.
 
     Its number, the address and key of its memory, and the key of a zero-based window on it.
     """
     gid = IPv6Address(f"::ffff:{peer.link.ipv4}").exploded
-    words = [DEVICE, gid_index(node), gid]
+    words = [DEVICE, gid_index(node), gid, str(resources)]
     node.run(["rm", "-f", _STATUS])
     script = f'exec python3 -c "$@" >{_STATUS} 2>&1'
     process = node.start(["sh", "-c", script, "sh", _RESPONDER, *words])

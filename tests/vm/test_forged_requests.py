@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A responder with a forged peer: a READ is repeated whatever came after it, and from its address.
+"""A responder with a forged peer: READs that are repeated, and a FLUSH that it cannot answer.
 
 The first node has a queue pair and memory. The second sends forged requests.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from forged_peer import request, responder, until
 from forger import send
 from rocelab.testbed.node import Node
 from rxe_trace import TRACING, tracing
+from vmlab import LINE
 
 Messages = list[tuple[str, int, bytes, bytes]]
 """Opcode, PSN, extended header and payload."""
@@ -69,3 +71,21 @@ def test_a_repeated_read(
         if event["op"] == "RC_RDMA_READ_RESPONSE_ONLY"
     ]
     assert responses == [(0, payload)] * 2
+
+
+@pytest.mark.skipif(LINE == "6.1", reason="the driver has no FLUSH")
+def test_a_flush_without_responder_resources(n1: Node, n2: Node) -> None:
+    """A queue pair whose max_dest_rd_atomic is 0 refuses a FLUSH, which needs no access rights."""
+    with responder(n1, n2, resources=0) as (qpn, va, rkey, _), tracing(n1, "rxe_nak") as trace:
+        header = bytes(4) + corpus.frames.reth(va, rkey, 64)
+        frame = request(n2, n1, "RC_FLUSH", qpn, 0, header, b"")
+        send(n2, n2.link.netdev, [frame, headers_twice(frame, 12 + len(header))])
+        until(n1, f"grep -q rxe_nak: {TRACING}/trace")
+    (nak,) = trace.named("rxe_nak")
+    assert (nak["dir"], nak["psn"], nak["syndrome"]) == ("sent", "0", "invalid_request")
+
+
+def headers_twice(frame: bytes, length: int) -> bytes:
+    """The frame with the ICRC that rxe checks: for it a FLUSH's payload begins at the BTH."""
+    crc = zlib.crc32(frame[-4 - length : -4], int.from_bytes(frame[-4:], "little"))
+    return frame[:-4] + crc.to_bytes(4, "little")
