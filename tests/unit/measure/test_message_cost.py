@@ -82,6 +82,27 @@ def test_parts_are_net_and_add_up() -> None:
     assert sum(cost.values()) == pytest.approx(COST)
 
 
+def test_a_part_with_many_cheap_events_is_not_below_0() -> None:
+    """What its events cannot have cost is taken from the other parts."""
+    few, many = (watched(messages) for messages in (FEW, MANY))
+    for one in (few, many):
+        one.split.stretches["syscall", "network"] = 7 * one.point.messages
+        one.split.busy["syscall", "network"] = 100 * one.point.messages
+    values = list(message_cost.parts(few, many, COST))
+    net = {v.metric: v.value for v in values if v.metric != metrics.WATCHING_COST}
+    assert net[metrics.Account("syscall", "network").name] == 0
+    assert min(net.values()) >= 0
+    assert sum(net.values()) == pytest.approx(COST)
+
+
+@pytest.mark.parametrize("unwatched", [2 * COST, 1.0])
+def test_parts_add_up_whatever_watching_adds(unwatched: float) -> None:
+    """Less than nothing, where the host disturbed the pass without probes; or all of it."""
+    values = list(message_cost.parts(watched(FEW), watched(MANY), unwatched))
+    net = [v.value for v in values if v.metric != metrics.WATCHING_COST]
+    assert sum(net) == pytest.approx(unwatched)
+
+
 def test_rxestat_is_taken_from_the_driver() -> None:
     first, last = watched(FEW), watched(MANY)
     stat = 3_000

@@ -94,9 +94,7 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
     watching = with_probes - unwatched
     yield Value(metrics.WATCHING_COST, metrics.MARGINAL, watching, "ns")
     own = _own(few.split, many.split, gross, more, (many.rxestat_ns - few.rxestat_ns) / more)
-    stated = sum(own.values())
-    scale = watching / stated if stated > 0 else 0.0
-    yield from _net(gross, {account: scale * ns for account, ns in own.items()}, metrics.MARGINAL)
+    yield from _net(gross, _shares(own, gross, watching), metrics.MARGINAL)
 
 
 def in_kernel(
@@ -141,6 +139,27 @@ def _own(
     for account, ns in driver.items():
         own[account] = own.get(account, 0.0) + rxestat_ns * ns / sum(driver.values())
     return own
+
+
+def _shares(
+    own: Mapping[Account, float], gross: Mapping[Account, float], whole: float
+) -> dict[Account, float]:
+    """Split `whole` in proportion to `own`, but give no account more than all of its work.
+
+    Events differ in their cost, so a part with many cheap ones would come out below 0.
+    """
+    left = {account: ns for account, ns in own.items() if ns > 0}
+    shares: dict[Account, float] = {}
+    while left:
+        scale = whole / sum(left.values())
+        full = {a for a, ns in left.items() if scale * ns > max(gross.get(a, 0.0), 0.0)}
+        if not full or full == left.keys():
+            return shares | {account: scale * ns for account, ns in left.items()}
+        for account in full:
+            shares[account] = max(gross.get(account, 0.0), 0.0)
+            whole -= shares[account]
+            del left[account]
+    return shares
 
 
 def _caused(accounts: Mapping[Account, int]) -> dict[Account, int]:
