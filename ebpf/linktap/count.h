@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Count frames that are not kept, as tools/rocelab's record/frames.py counts those that are. */
+/* Count frames that are not kept, as tools/rocelab's frame_counts.rs counts those that are. */
 #ifndef LINKTAP_COUNT_H
 #define LINKTAP_COUNT_H
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from frames_counted import counted
 from rocelab.errors import UsageError
 from rocelab.measure.counters import Counters
 from rocelab.measure.transport_proof import RENDEZVOUS_BYTES, prove
@@ -49,17 +50,11 @@ def test_the_address_decides_what_is_of_the_connection() -> None:
         ip = struct.pack("!BBHHHBBH", 0x45, 0, total, 1, 0, 64, 6, 0) + source + b"\x0a\x2c\0\2"
         return b"\2" * 12 + b"\x08\0" + ip + head + payload
 
-    def recorded(*more: bytes) -> Frames:
-        seen = Frames()
-        for frame in more:
-            seen.add(memoryview(frame), len(frame))
-        return seen
-
     here, there = b"\x0a\x2c\0\1", b"\x0a\x2c\0\3"
     begin = tcp(here, 0x18, b"MPA ID Req Frame" + b"\0" * 4)
-    seen = recorded(begin, tcp(here, 0x18, b"x" * 50), tcp(there, 0x18, b"y" * 30))
+    seen = counted(begin, tcp(here, 0x18, b"x" * 50), tcp(there, 0x18, b"y" * 30))
     assert (seen.iwarp_payload_bytes, seen.tcp_payload_bytes) == (70, 30)
-    seen = recorded(begin, tcp(here, 0x02, b""), tcp(here, 0x18, b"x" * 50))
+    seen = counted(begin, tcp(here, 0x02, b""), tcp(here, 0x18, b"x" * 50))
     assert (seen.iwarp, seen.tcp_payload_bytes) == (1, 50)
 
 
@@ -73,7 +68,7 @@ def test_each_sign_of_another_path_disproves_iwarp() -> None:
         iwarp_payload_bytes=0,
         tcp_payload_bytes=seen.tcp_payload_bytes + seen.iwarp_payload_bytes,
     )
-    for what, counted, wire, measured in [
+    for what, moved, wire, measured in [
         ("n2 InSegs is 0", still, seen, MEASURED),
         ("other TCP payload", MOVED, replace(seen, tcp_payload_bytes=much), MEASURED),
         ("RoCE frames", MOVED, replace(seen, roce_v2=1), MEASURED),
@@ -84,7 +79,7 @@ def test_each_sign_of_another_path_disproves_iwarp() -> None:
         ("packets sent by the device", MOVED, as_tcp, MEASURED),
         ("packets sent by the device", MOVED, None, MEASURED),
     ]:
-        assert what in prove(IWARP, counted, wire, measured).failures()
+        assert what in prove(IWARP, moved, wire, measured).failures()
 
 
 def test_iwarp_passes_for_no_other_transport() -> None:

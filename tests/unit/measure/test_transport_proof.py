@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frames_counted import counted
 from rocelab.errors import CellError
 from rocelab.measure import counters
 from rocelab.measure.counters import Counters
@@ -219,13 +220,6 @@ def grh(payload: bytes) -> bytes:
     return struct.pack("!IHBB", 6 << 28, len(payload), 0x1B, 64) + b"\1" * 32 + payload
 
 
-def counted(*packets: bytes) -> Frames:
-    found = Frames()
-    for packet in packets:
-        found.add(memoryview(packet), len(packet))
-    return found
-
-
 # opcode, extended header bytes, whether it carries or begins a message: IBA volume 1, chapter 9.2
 OPCODES = [
     ("RC SEND first", 0x00, 0, True),
@@ -285,8 +279,7 @@ def test_tcp_and_other_frames() -> None:
 
 def test_a_truncated_frame_counts_with_its_length_on_the_link() -> None:
     whole = ethernet(0x0800, ipv4(6, tcp(b"x" * 1000)))
-    found = Frames()
-    found.add(memoryview(whole)[:128], len(whole))
+    found = counted(whole, captured=128)
     assert (found.tcp_payload_bytes, found.tcp_data_bytes, found.bytes) == (1000, 1066, 1066)
 
 
@@ -328,9 +321,9 @@ def test_broken_files_are_refused_or_counted(
 def test_a_truncated_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "wire.pcap"
     path.write_bytes(pcap([ethernet(0x0806, b"\0" * 28)])[:-1])
-    with pytest.raises(CellError, match="cut off"):
+    with pytest.raises(CellError, match="within a record"):
         frames.count(path)
-    path.write_bytes(pcap([])[:20] + struct.pack("<I", 113))
+    path.write_bytes(pcap([])[:20] + struct.pack("<I", 113) + pcap([b"x"])[24:])
     with pytest.raises(CellError, match="link type is 113"):
         frames.count(path)
     with pytest.raises(CellError, match=r"none\.pcap"):

@@ -7,6 +7,7 @@ mod annotation_class;
 mod arrow_table;
 mod cm_result;
 mod excerpt_function;
+mod frame_counts_function;
 mod join_class;
 mod named_counts;
 mod trace_inputs;
@@ -23,7 +24,8 @@ mod _core {
     #[pymodule_export]
     use crate::{
         analysis_class::Analysis, annotation_class::Annotation, arrow_table::Table,
-        excerpt_function::write_excerpt, join_class::Join, opcodes,
+        excerpt_function::write_excerpt, frame_counts_function::count_frames, join_class::Join,
+        opcodes,
     };
 }
 

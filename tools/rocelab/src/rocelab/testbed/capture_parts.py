@@ -7,11 +7,10 @@ import heapq
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from rocelab.errors import TestbedError
-from rocelab.mapped_file import mapped
 
 _FILE_HEAD = 24
 _RECORD = struct.Struct("=IIII")
@@ -25,11 +24,24 @@ def merge(parts: Sequence[Path], path: Path) -> None:
     TestbedError when one is cut off.
     """
     with ExitStack() as stack:
-        contents = [stack.enter_context(mapped(part)) for part in parts]
+        contents = [stack.enter_context(_mapped(part)) for part in parts]
         file = stack.enter_context(path.open("wb"))
         file.write(contents[0][:_FILE_HEAD])
         for _, frame in heapq.merge(*map(_records, contents), key=lambda record: record[0]):
             file.write(frame)
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """The content of a file that may be larger than the memory."""
+    with path.open("rb") as file:
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            yield content
+        finally:
+            # views of it that a traceback still refers to keep it open: it goes with them
+            with suppress(BufferError):
+                content.close()
 
 
 def _records(content: mmap.mmap) -> Iterator[tuple[tuple[int, int], bytes]]:
