@@ -98,12 +98,12 @@ def test_options_override_the_plans_provider() -> None:
 @pytest.mark.parametrize(
     ("keys", "provider", "native", "message"),
     [
-        ("icount = true", Provider.SSH, False, r"\(icount\), which only emulated"),
-        ("icount = true", Provider.SLURM, False, r"\(icount\), which only emulated"),
-        ("icount = true", None, True, r"\(icount\), which only emulated"),
-        ("lockstep = true", Provider.VETH, False, r"\(lockstep\), which veth cannot"),
-        ("lockstep = true", Provider.SSH, False, r"\(lockstep\), which ssh cannot"),
-        ("lockstep = true", None, True, r"\(lockstep\), which veth cannot"),
+        ("icount = true", Provider.SSH, False, "icount does not allow provider ssh"),
+        ("icount = true", Provider.SLURM, False, "icount does not allow provider slurm"),
+        ("icount = true", None, True, "this machine itself, and only without icount"),
+        ("lockstep = true", Provider.VETH, False, "lockstep does not allow provider veth"),
+        ("lockstep = true", Provider.SSH, False, "lockstep does not allow provider ssh"),
+        ("lockstep = true", None, True, "lockstep does not allow this machine itself"),
     ],
 )
 def test_no_option_drops_what_decides_the_numbers(

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from rocelab import accelerators
 from rocelab.errors import UsageError
-from rocelab.plans import fault_means
+from rocelab.plans import fault_means, testbed_rules
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider
-from rocelab.plans.plan import Plan, TestbedPlan
+from rocelab.plans.plan import Plan
 from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
@@ -59,12 +59,14 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         between = plan.testbed.switches if plan.testbed.provider.own_hosts else None
     else:
         between = plan.testbed.switches or 0
-    shape = (chosen, plan.testbed.nodes, between)
-    if found := fault_means.refused(plan.testbed.faults, *shape):
+    where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
+    # the plan itself is right: only the move breaks a rule
+    if broken := testbed_rules.refused(where):
+        place = "this machine itself" if here else f"provider {chosen}"
         raise UsageError(
-            f"the plan's fault {found.fault} cannot happen with provider {chosen}",
-            cause=f"{found.why} (key {found.key})",
-            action=f"{found.action} Or leave out the option that chooses another testbed.",
+            f"the plan's testbed.{broken.key} does not allow {place}: {broken.why}",
+            cause="an option chose another testbed than the plan does",
+            action=f"{broken.action} Do that in a copy of the plan, or leave out the option.",
         )
     for benchmark in plan.benchmarks:
         test = TESTS[benchmark.tool, benchmark.test]
@@ -75,40 +77,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
                 cause=f"in {benchmark.title} {why}",
                 action=action,
             )
-    if plan.testbed.fresh and (here or chosen.own_hosts):
-        raise UsageError(
-            "the plan boots machines for each repetition, which only virtual machines allow",
-            cause="hosts and this machine itself are not rocelab's to boot",
-            action="Leave out the option that chooses another testbed.",
-        )
-    where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
-    _check_clock(where)
-    if where.lacks_switch:
-        raise UsageError(
-            f"{where.nodes} nodes need a switch, but the plan asks for none",
-            cause="it was written for hosts that have a switch between them",
-            action="Set switches = 1 in a copy of the plan.",
-        )
     return replace(plan, testbed=where)
-
-
-def _check_clock(where: TestbedPlan) -> None:
-    """Raise UsageError where a plan was moved away from the clock that it asks for."""
-    if where.icount and (where.provider.own_hosts or where.native):
-        raise UsageError(
-            "the plan counts instructions (icount), which only emulated machines do",
-            cause="a host, or this machine itself, has no clock that counts them",
-            action="Leave out the option that chooses another testbed, or remove icount from a "
-            "copy of the plan.",
-        )
-    if where.lockstep and not where.may_lockstep:
-        raise UsageError(
-            f"the plan keeps its machines on one clock (lockstep), which {where.provider} cannot",
-            cause="only two virtual machines of provider qemu without a switch, faults or shaping "
-            "run in lockstep",
-            action="Leave out the option that chooses another testbed, or remove lockstep from a "
-            "copy of the plan.",
-        )
 
 
 def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:

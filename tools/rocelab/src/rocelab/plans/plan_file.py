@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
-from rocelab.plans import fault_file, fault_means
+from rocelab.plans import fault_file, fault_means, testbed_rules
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
@@ -147,49 +147,8 @@ def _testbed(table: Table) -> TestbedPlan:
         fresh=table.flag("fresh"),
         pin=_pin(table.table("pin")),
     )
-    shape = (provider, testbed.nodes, testbed.switches)
-    if found := fault_means.refused(testbed.faults, *shape):
-        table.fail(
-            f"faults.{found.fault}.{found.key}",
-            f"not with provider {provider}: {found.why}",
-            action=found.action,
-        )
-    if testbed.faults and testbed.link.is_shaped:
-        table.fail(
-            "faults",
-            "a shaped link drops or delays packets before a fault can meet them",
-            action="Remove [testbed.link], or the faults.",
-        )
-    if testbed.icount and testbed.provider.own_hosts:
-        table.fail(
-            "icount",
-            "hosts cannot count their instructions, only emulated machines can",
-            action='Set provider = "qemu" or "veth", or remove icount.',
-        )
-    if testbed.lockstep and not testbed.may_lockstep:
-        table.fail(
-            "lockstep",
-            "only two virtual machines without a switch, faults or shaping run in lockstep",
-            action='Set provider = "qemu" with two nodes, or remove lockstep.',
-        )
-    if testbed.native and (testbed.provider != Provider.VETH or testbed.icount):
-        table.fail(
-            "native",
-            "only provider veth can run on this machine itself, and only without icount",
-            action='Set provider = "veth", and remove icount.',
-        )
-    if testbed.fresh and (testbed.provider.own_hosts or testbed.native):
-        table.fail(
-            "fresh",
-            "rocelab boots only virtual machines",
-            action='Set provider = "qemu", or "veth" without native, or remove fresh.',
-        )
-    if testbed.lacks_switch:
-        table.fail(
-            "nodes",
-            f"a link has two ends, and {testbed.nodes} nodes need a switch",
-            action="Set switches = 1.",
-        )
+    if broken := testbed_rules.refused(testbed):
+        table.fail(broken.key, broken.why, action=broken.action)
     table.done()
     return testbed
 
