@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock docs image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
 .DELETE_ON_ERROR:
 # Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
 unexport PYTHONDONTWRITEBYTECODE
@@ -143,6 +143,14 @@ pip_install := $(BIN)/pip --disable-pip-version-check -q install
 
 lock: develop  ## choose the newest Python dependencies that pyproject.toml permits
 	@$(BIN)/python tools/setup/lock.py
+
+.venv/documenting: $(LOCKS)/docs.txt .venv/installed
+	@$(pip_install) --require-hashes -r $(LOCKS)/docs.txt
+	@touch $@
+
+docs: setup .venv/documenting  ## a site of all pages, with search: build/site/html
+	@$(BIN)/python docs/site/build.py $(BUILD)/site
+	@echo "$(BUILD)/site/html/index.html"
 
 can-enter:
 	@tools/setup/can-enter

@@ -3,8 +3,9 @@
 """Write tools/rocelab/locks: every Python distribution that is installed, with its hashes.
 
 run.txt is what running rocelab needs, build.txt what building it needs, develop.txt both of them
-and what tests and linters need. They hold for every Python version and platform that pyproject.toml
-permits. `make setup`, `make develop` and `make install` take nothing else from a registry.
+and what tests and linters need, docs.txt what `make docs` needs. They hold for every Python version
+and platform that pyproject.toml permits. `make setup`, `make develop`, `make docs` and `make
+install` take nothing else from a registry.
 """
 
 from __future__ import annotations
@@ -52,12 +53,14 @@ def main() -> None:
     document = tomllib.loads((PACKAGE / "pyproject.toml").read_text())
     project = document["project"]
     run, build = project["dependencies"], document["build-system"]["requires"]
-    extras = [name for extra in project["optional-dependencies"].values() for name in extra]
+    optional = project["optional-dependencies"]
+    docs = optional.pop("docs")
+    extras = [name for extra in optional.values() for name in extra]
     locks = PACKAGE / "locks"
     locks.mkdir(exist_ok=True)
     develop = locks / "develop.txt"
     develop.write_text(compiled(project, [*run, *build, *extras]))
-    for name, requirements in (("run", run), ("build", build)):
+    for name, requirements in (("run", run), ("build", build), ("docs", [*run, *docs])):
         text = compiled(project, requirements, "--constraints", str(develop))
         (locks / f"{name}.txt").write_text(text)
 

@@ -16,6 +16,7 @@ PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text())
 RUN = PROJECT["project"]["dependencies"]
 BUILD = PROJECT["build-system"]["requires"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
+DOCS = EXTRAS.pop("docs")
 
 
 def locked(name: str) -> dict[str, str]:
@@ -35,9 +36,10 @@ def locked(name: str) -> dict[str, str]:
     [
         ("run", RUN),
         ("build", BUILD),
+        ("docs", [*RUN, *DOCS]),
         ("develop", [*RUN, *BUILD, *(name for extra in EXTRAS.values() for name in extra)]),
     ],
-    ids=["run", "build", "develop"],
+    ids=["run", "build", "docs", "develop"],
 )
 def test_the_lock_has_what_pyproject_asks_for(lock: str, wanted: list[str]) -> None:
     versions = locked(lock)
@@ -49,6 +51,11 @@ def test_the_lock_has_what_pyproject_asks_for(lock: str, wanted: list[str]) -> N
 @pytest.mark.parametrize("lock", ["run", "build"])
 def test_the_locks_agree(lock: str) -> None:
     assert locked(lock).items() <= locked("develop").items()
+
+
+def test_making_the_site_changes_no_version_of_the_others() -> None:
+    docs, develop = locked("docs"), locked("develop")
+    assert all(develop.get(name, version) == version for name, version in docs.items())
 
 
 def test_running_needs_no_tool_of_tests() -> None:
