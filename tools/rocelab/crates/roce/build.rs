@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-const TABLES: &str = "../../../../tables";
+// (the package's link to tables/ at the top of the checkout: a source distribution has no other)
+const TABLES: &str = "../../src/rocelab/tables";
 
 /// The rows of a table, without comments and column names.
 fn rows(name: &str) -> Vec<String> {
