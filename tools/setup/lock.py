@@ -52,8 +52,8 @@ def main() -> None:
     """Write the files; a distribution has the same version in all of them."""
     document = tomllib.loads((PACKAGE / "pyproject.toml").read_text())
     project = document["project"]
-    run, build = project["dependencies"], document["build-system"]["requires"]
-    optional = project["optional-dependencies"]
+    optional, build = project["optional-dependencies"], document["build-system"]["requires"]
+    run = [*project["dependencies"], *optional["report"], *optional["lab"]]
     docs = optional.pop("docs")
     extras = [name for extra in optional.values() for name in extra]
     locks = PACKAGE / "locks"

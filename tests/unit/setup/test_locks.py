@@ -13,9 +13,9 @@ from packaging.utils import canonicalize_name
 
 PACKAGE = Path(__file__).resolve().parents[3] / "tools/rocelab"
 PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text())
-RUN = PROJECT["project"]["dependencies"]
-BUILD = PROJECT["build-system"]["requires"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUN = [*PROJECT["project"]["dependencies"], *EXTRAS["report"], *EXTRAS["lab"]]
+BUILD = PROJECT["build-system"]["requires"]
 DOCS = EXTRAS.pop("docs")
 
 

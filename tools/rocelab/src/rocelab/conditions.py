@@ -77,6 +77,12 @@ _MEANINGS: dict[int, _Meaning] = {
 
 _RUST = re.compile(r"\(os error (\d{1,3})\)")
 
+_EXTRAS = {
+    **dict.fromkeys(("altair", "jinja2", "markupsafe", "polars", "vl_convert"), "report"),
+    "qemu": "report,lab",
+}
+"""By module: the extra of pyproject.toml that has it."""
+
 _HEAD_BYTES = 256
 """Of a file, which say what it is."""
 
@@ -158,6 +164,19 @@ def check_are_captures(names: Sequence[str], errors: Iterable[Mapping[str, Any]]
                 cause=row["error"],
                 action="Name captures, and after --trace what rxedump wrote.",
             )
+
+
+def without_extra(error: ModuleNotFoundError) -> RocelabError | None:
+    """What a package that is not installed means; None if it is of no extra of rocelab's."""
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    return MissingError(
+        f"this needs the Python package {package}",
+        cause=f"rocelab was installed without its extra `{extra}`",
+        action=f"Install it again with the extra: `pipx install --force 'WHEEL[{extra}]'`.",
+    )
 
 
 def out_of_memory() -> RocelabError:

@@ -146,6 +146,8 @@ def _failed(error: Exception) -> int:
     """Show an error, and return its exit code."""
     if isinstance(error, OSError):
         known = conditions.explain(error)
+    elif isinstance(error, ModuleNotFoundError):
+        known = conditions.without_extra(error)
     elif isinstance(error, MemoryError):
         known = conditions.out_of_memory()
     else:
