@@ -28,7 +28,7 @@ DIGIT_WIDTH = 7
 Spec = dict[str, Any]
 """A Vega-Lite specification without configuration."""
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-"""Three fonts of the same metrics; vl-convert brings the last, so layout depends on no machine."""
+"""Three fonts of the same metrics, by which `vegalite` lays out."""
 MAX_SIZES = 8
 """As many message sizes are named on an axis; the others keep their ticks."""
 LOG_FROM_RATIO = 20.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Render a Vega-Lite chart as SVG: as a file for a paper, or as a part of the HTML page.
 
-Vega draws the chart at build time (vl-convert), so a reader's browser runs no script. Colours are
+The chart is drawn when the page is made, so a reader's browser runs no script. Colours are
 plain attributes that the page's style sheet replaces on a dark background. The description of a
 mark is kept as its `<title>`, which browsers show on hover.
 """
@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 from collections.abc import Callable
 from xml.etree import ElementTree
 
-import altair as alt
-import vl_convert
-
 from rocelab import units
-from rocelab.errors import MissingError
+from rocelab.report import vegalite
 from rocelab.report.charts import Spec
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -27,7 +23,6 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _MARKS = {"point", "bar", "rule"}
 """Vega's `aria-roledescription` of marks that carry our descriptions."""
 _DROPPED = ("role", "aria-label", "aria-roledescription", "aria-hidden", "pointer-events", "class")
-_ADDRESS_SPACE = 72 << 30
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 ElementTree.register_namespace("", _SVG)
@@ -35,35 +30,10 @@ ElementTree.register_namespace("xlink", _XLINK)
 
 
 def draw(chart: Spec) -> str:
-    """Return the chart as SVG, drawn with the Vega-Lite version that this Altair writes.
-
-    Raises MissingError where a limit leaves too little address space.
-    """
-    _reserve()
-    # vl-convert's font has no narrow space; one from another font would change the layout
-    spec = json.dumps(chart, ensure_ascii=False).replace(units.NARROW_SPACE, units.SPACE)
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
-    return text
-
-
-def _reserve() -> None:
-    """Check that V8, on which Vega runs here, gets the address space that it reserves at its start.
-
-    It aborts the whole process otherwise.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY or soft >= _ADDRESS_SPACE:
-        return
-    if hard != resource.RLIM_INFINITY and hard < _ADDRESS_SPACE:
-        raise MissingError(
-            f"figures need {_ADDRESS_SPACE >> 30} GiB of address space, "
-            f"and this process may have {hard >> 30}",
-            cause="`ulimit -v` limits it, as on login nodes of clusters; what draws figures (V8) "
-            "reserves so much, and uses some 80 MB of it",
-            action="Run `ulimit -v unlimited` before, or copy the files to another machine.",
-        )
-    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, hard))
+    """Return the chart as SVG."""
+    # Arial has no narrow space; one from another font would change the layout
+    text = json.dumps(chart, ensure_ascii=False).replace(units.NARROW_SPACE, units.SPACE)
+    return vegalite.draw(json.loads(text))
 
 
 def for_file(svg: str, *, title: str, description: str) -> str:
@@ -79,6 +49,8 @@ def for_file(svg: str, *, title: str, description: str) -> str:
 
 def as_pdf(svg: str) -> bytes:
     """Return a drawing as PDF: vectors and text, one page of its size."""
+    import vl_convert  # of which this uses no browser engine
+
     data: bytes = vl_convert.svg_to_pdf(svg)
     return data
 
@@ -129,7 +101,7 @@ def _focusable(mark: ElementTree.Element) -> ElementTree.Element:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    # vl-convert has just written it: no DTD, no entities, no untrusted text
+    # `vegalite` has just written it: no DTD, no entities, no untrusted text
     return ElementTree.fromstring(text)  # noqa: S314
 
 
