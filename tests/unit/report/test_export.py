@@ -177,3 +177,16 @@ def test_a_table_as_latex_is_escaped() -> None:
         r"a \& b \$x\$ \textasciitilde{}\textasciicircum{}\# & 0.25 \\",
     ]
     assert lines[-1] == r"\end{tabular}"
+
+
+@pytest.mark.parametrize("option", ["--export", "--share"])
+def test_results_as_csv_have_no_formula(folder: Path, tmp_path: Path, option: str) -> None:
+    path = folder / "results.parquet"
+    formula = pl.lit('=HYPERLINK("http://evil.example/","x")')
+    pl.read_parquet(path).with_columns(program=formula, unit=pl.lit("+1/s")).write_parquet(path)
+    assert rocelab("report", str(folder), option, str(tmp_path / "out")).returncode == 0
+    with (tmp_path / "out/results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 1
+    texts = [text for row in rows for name, text in row.items() if name != "value"]
+    assert not [text for text in texts if text.startswith(("=", "+", "-", "@", "\t", "\r"))]

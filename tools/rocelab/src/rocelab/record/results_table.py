@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -36,6 +36,9 @@ WIRE = "wire"
 """The value of the column `node` for the capture outside the nodes."""
 _READ = SCHEMA | dict.fromkeys(("repetition", "size"), pl.Int64)
 _LONGEST_NAME = 60
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What makes a spreadsheet compute a text that begins with it."""
+_FORMULA = rf"^[{re.escape(''.join(FORMULA))}]"
 _HEAD = re.compile(r"[^\n]{0,120}")
 
 
@@ -84,6 +87,14 @@ def load(run_dir: Path) -> pl.DataFrame:
             cause=f"it is damaged, missing or of another version: {_HEAD.match(one_line(why))[0]}",  # type: ignore[index]  # it matches nothing, too
             action=f"Make it again from the run's cells: `rocelab report {run_dir}`.",
         ) from error
+
+
+def write_csv(frame: pl.DataFrame, file: BinaryIO) -> None:
+    """Write a table as CSV, with a quote before each text that a spreadsheet would compute."""
+    texts = pl.col(pl.String)
+    frame.with_columns(
+        pl.when(texts.str.contains(_FORMULA)).then("'" + texts).otherwise(texts).name.keep()
+    ).write_csv(file)
 
 
 def raw(run_dir: Path) -> bytes:

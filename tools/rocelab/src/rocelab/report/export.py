@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rocelab.conditions import explained
@@ -24,7 +25,7 @@ def export(run_dir: Path, into: Path) -> list[Path]:
     try:
         with Directory.making(into) as folder:
             if not run.table.is_empty():
-                folder.write("results.csv", run.table.write_csv)
+                folder.write("results.csv", partial(results_table.write_csv, run.table))
                 folder.write("results.parquet", results_table.raw(run_dir))
                 written += ["results.csv", "results.parquet"]
             for section in document.sections:

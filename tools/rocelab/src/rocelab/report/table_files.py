@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 
 from rocelab import units
+from rocelab.record.results_table import FORMULA
 from rocelab.report.figure import Document, Figure, Section, Table
 
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -78,7 +78,7 @@ def _cell(text: str) -> str:
     try:
         float(text)
     except ValueError:
-        return f"'{text}" if text.startswith(_FORMULA) else text
+        return f"'{text}" if text.startswith(FORMULA) else text
     return text
 
 
