@@ -19,9 +19,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from rocelab import limits
 from rocelab.cli.app import app
 from rocelab.errors import ExitCode, RocelabError, UsageError
-from rocelab.record import layout, read
+from rocelab.record import read
 from rocelab.record.folder import RunFolder
 from synthetic_run import Synthetic
 
@@ -262,7 +263,7 @@ def test_results_that_are_no_regular_file(evil: Path, by: Replace, tmp_path: Pat
 
 
 def test_more_rows_than_a_run_has_are_refused(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "MAX_ROWS", len(pl.read_parquet(evil / "results.parquet")) - 1)
+    monkeypatch.setattr(limits, "MAX_ROWS", len(pl.read_parquet(evil / "results.parquet")) - 1)
     assert "rows" in refused(command("report", evil))
 
 

@@ -20,6 +20,7 @@ FILES = {
 READERS = {"read_parquet", "scan_parquet"}
 ELSEWHERE = {
     "report/export.py": {layout.RESULTS},  # a copy, in a folder of the user's
+    "limits.py": {layout.RESULTS},  # by the words of its page
     "capture/parquet_tables.py": READERS,  # its own parts, while it writes
 }
 

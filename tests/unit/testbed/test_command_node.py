@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from polling import wait_until
+from rocelab import limits
 from rocelab.errors import TestbedError
-from rocelab.testbed.node import DataLink, awake, command_node
+from rocelab.testbed.node import DataLink, command_node
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.interface import MARK
 from rocelab.testbed.node.local import LocalConnection
@@ -55,7 +56,7 @@ def test_a_full_disk_is_said_once_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes may print 4 MiB."""
-    monkeypatch.setattr(awake, "MAX_OUTPUT", 4 << 20)
+    monkeypatch.setattr(limits, "MAX_PRINTED_BYTES", 4 << 20)
 
 
 @pytest.mark.usefixtures("little")

@@ -11,8 +11,8 @@ import pytest
 
 import fake_host
 from polling import wait_until
+from rocelab import limits
 from rocelab.errors import TestbedError
-from rocelab.testbed.node import awake
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShell
@@ -98,7 +98,7 @@ def test_much_output_comes_whole(host: SshNode) -> None:
 
 
 def test_a_flood_is_given_up(host: SshNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awake, "MAX_OUTPUT", 1 << 20)
+    monkeypatch.setattr(limits, "MAX_PRINTED_BYTES", 1 << 20)
     with pytest.raises(TestbedError, match="printed over 1 MiB"):
         host.run(["yes"])
     assert host.run(["echo", "here"]).stdout == "here\n"

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rocelab import limits
 from rocelab.conditions import explained
 from rocelab.directory import read_named
 from rocelab.errors import UsageError
 
 _SHOWN = 60
 """The most characters of a bad value that an error message quotes."""
-_MAX_FILE = 1 << 20
+_LARGEST_NUMBER = 1 << 64
 _TYPO = "a typo, or the file is for another version of rocelab"
 _INCOMPLETE = "the file is incomplete, or for another version of rocelab"
 _OTHER_TYPE = "the value is of another type, such as text in place of a number"
@@ -30,7 +31,7 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
     Raises UsageError, with `action` as the advice if the file cannot be opened.
     """
     try:
-        data = read_named(path, limit=_MAX_FILE)
+        data = read_named(path, limit=limits.MAX_TOML_BYTES)
         return parse_toml(data.decode("utf-8"), shown(str(path))[1:-1], what=what)
     except UnicodeDecodeError as error:
         raise UsageError(
@@ -42,17 +43,12 @@ def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
         raise explained(error, f"cannot read {what} {shown(str(path))}", action=action) from error
 
 
-_MOST_WORK = 250_000
-"""The squares of the dots in each line, summed: tomllib keeps each prefix of a dotted key, and
-files that people write stay below a hundredth of this."""
-
-
 def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
     """Parse TOML text; `source` names it in messages. Raises UsageError."""
     # commands that read no TOML start without it
     import tomllib
 
-    if sum(line.count(".") ** 2 for line in text.split("\n")) > _MOST_WORK:
+    if sum(line.count(".") ** 2 for line in text.split("\n")) > limits.MAX_TOML_WORK:
         raise UsageError(
             f"{source}: keys are nested too deeply",
             cause="a line has hundreds of dots, as no file that people write",
@@ -60,7 +56,7 @@ def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
         )
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
             cause="it is another kind of file, or was edited by hand",
@@ -112,6 +108,8 @@ class Table:
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             self.fail(key, f"{shown(value)} is not a number", cause=_OTHER_TYPE)
+        if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+            self.fail(key, f"{shown(value)} is out of range", cause=_LIMIT)
         return float(value)
 
     def choice(self, key: str, allowed: Collection[str], *, default: str | None = None) -> str:
@@ -207,6 +205,7 @@ class Table:
                 action=f"Write each one as [[{key}]].",
                 cause=_OTHER_TYPE,
             )
+        self._bounded(key, value)
         if not value:
             self.fail(
                 key, "the list is empty", action=f"Write at least one [[{key}]].", cause=_INCOMPLETE
@@ -251,16 +250,28 @@ class Table:
             self.fail(key, f"{shown(value)} is not a whole number", cause=_OTHER_TYPE)
         if not low <= value <= high:
             allowed = f"{low}" if low == high else f"{low} to {high}"
-            self.fail(key, f"{value} is out of range", action=f"Allowed: {allowed}.", cause=_LIMIT)
+            self.fail(
+                key, f"{shown(value)} is out of range", action=f"Allowed: {allowed}.", cause=_LIMIT
+            )
         return value
 
     def _distinct(self, key: str, value: object) -> list[object]:
         if not isinstance(value, list):
             self.fail(key, f"{shown(value)} is not a list", cause=_OTHER_TYPE)
+        self._bounded(key, value)
         for index, item in enumerate(value):
             if item in value[:index]:
                 self.fail(key, f"{shown(item)} appears twice", cause=_REPEATED)
         return value
+
+    def _bounded(self, key: str, values: Sequence[object]) -> None:
+        if len(values) > limits.MAX_ITEMS:
+            self.fail(
+                key,
+                f"the list has {len(values)} items",
+                action=f"Allowed: {limits.MAX_ITEMS}.",
+                cause=_LIMIT,
+            )
 
     def _path(self, key: str) -> str:
         return f"{self._where}.{key}" if self._where else key

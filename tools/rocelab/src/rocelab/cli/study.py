@@ -13,8 +13,8 @@ from rocelab.cli.hosts import File, hosts_of, select_hosts
 from rocelab.cli.run import carry_out
 from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
+from rocelab.limits import MAX_MTU, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans.catalog import TRANSPORTS, Provider
-from rocelab.plans.limits import MAX_MTU, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.terminal import console
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import typer
 from rocelab import kernel_lines, units
 from rocelab.cli.options import AsJson, Icount, KernelLine
 from rocelab.errors import TestbedError, UsageError
+from rocelab.limits import MAX_NODES, MAX_SWITCHES
 from rocelab.plans.catalog import Provider
-from rocelab.plans.limits import MAX_NODES, MAX_SWITCHES
 from rocelab.strict import shown
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rocelab import json_text
 from rocelab.measure import machine_settings
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.node import Node
@@ -129,7 +129,7 @@ def active_mtu(listing: str) -> int | None:
 def settings(group: str, listing: str) -> dict[str, int | bool | str]:
     """Parse ethtool's JSON into `<group> <setting>`: value; empty if the driver lacks the group."""
     try:
-        (values,) = json.loads(listing)
+        (values,) = json_text.parse_any(listing)
         return {
             f"{group} {name}": value
             for name, value in values.items()
@@ -164,7 +164,7 @@ def nic_driver(listing: str) -> str | None:
 
 def offloads(listing: str) -> dict[str, bool]:
     """Parse `ethtool --json -k` into name: whether on. Raises ValueError, LookupError."""
-    features = json.loads(listing)[0]
+    features = json_text.parse_any(listing)[0]
     return {
         name: feature["active"]
         for name, feature in features.items()

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from rocelab import json_text
+from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import artifacts, verbs, verbs_ports
 from rocelab.testbed.node import Node
@@ -70,8 +71,15 @@ def outcomes(node: Node, line: str, transport: str, tests: Sequence[str] = ()) -
         node.put(artifacts.check_program(_RUNNER, line), runner)
         there = ["env", f"--chdir={artifacts.RDMA_CORE_TESTS}", "python3", runner]
         done = node.run([*there, *options], timeout=_ALL_SECONDS)
-    rows = [json.loads(row) for row in done.stdout.splitlines()]
-    return {row["test"]: row["outcome"] for row in rows}
+    try:
+        rows = [json_text.parse(row) for row in done.stdout.splitlines()]
+        return {str(row["test"]): str(row["outcome"]) for row in rows}
+    except (ValueError, KeyError) as error:
+        raise TestbedError(
+            f"rdma-core's tests on {node.name} end with something else than outcomes",
+            cause=str(error)[:200],
+            action=f"Log in with `rocelab ssh {node.name}` and run them there.",
+        ) from error
 
 
 def _pairs(first: Outcomes, second: Outcomes) -> Pairs:

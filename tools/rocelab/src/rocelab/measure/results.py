@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rocelab import metrics
+from rocelab import limits, metrics
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
@@ -242,7 +242,7 @@ def _watched_values(
 
 
 def _reparse(cell: Cell, size: int, raw: Directory) -> Measurement:
-    text = raw.read(layout.output("client"), limit=layout.LARGEST_OUTPUT).decode("utf-8")
+    text = raw.read(layout.output("client"), limit=limits.MAX_RAW_BYTES).decode("utf-8")
     return TOOLS[cell.test.tool].parse(job_of(cell, size), text)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
+from rocelab.limits import MAX_CELLS, MAX_MTU, MAX_NODES, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans import fault_file, fault_means, testbed_rules
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
@@ -27,7 +28,6 @@ from rocelab.plans.catalog import (
     measured_by,
 )
 from rocelab.plans.fault import FaultPlan
-from rocelab.plans.limits import MAX_MTU, MAX_NODES, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans.plan import (
     COUNTED_TOOLS,
     FEWEST_COUNTED,
@@ -116,6 +116,14 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     head.done()
     top.done()
     _refuse_duplicates(top, benchmarks)
+    cells = repetitions * sum(len(benchmark.transports) for benchmark in benchmarks)
+    if cells > MAX_CELLS:
+        head.fail(
+            "repetitions",
+            f"the plan has {cells} cells",
+            action=f"Allowed: {MAX_CELLS}, each a benchmark over a transport, once.",
+            cause="it repeats many benchmarks often",
+        )
     return Plan(
         name,
         repetitions,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
-from rocelab.plans.limits import MAX_MTU, MIN_MTU
+from rocelab.limits import MAX_MTU, MIN_MTU
 from rocelab.strict import listed, shown
 
 VARIANTS = ("instrumented", "events", "delay")

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from rocelab import json_text, limits
 from rocelab.directory import Directory
-from rocelab.record import json_text, layout
+from rocelab.record import layout
 
 SCHEMA = "rocelab.faults/1"
 _NEVER_THERE = ("drop", "flap", "vanish", "rnr_nak", "lost")
@@ -88,7 +89,7 @@ def write(
 
 def read(step: Directory) -> tuple[Event, ...]:
     """Return a step's events. Raises OSError, or ValueError for another content."""
-    content = json_text.parse(step.read(layout.FAULTS, limit=layout.LARGEST_JSON))
+    content = json_text.parse(step.read(layout.FAULTS, limit=limits.MAX_JSON_BYTES))
     events = content.get("events")
     if content.get("schema") != SCHEMA or not isinstance(events, list):
         raise ValueError(f"not {SCHEMA}")

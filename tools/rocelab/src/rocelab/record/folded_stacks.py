@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rocelab import limits
 from rocelab.directory import Directory
 from rocelab.record.folder import RunFolder
 from rocelab.record.text import one_line
 
 _PREFIX, _SUFFIX = "rxecpu.", ".folded"
-_MAX_BYTES = 64 << 20
 _MAX_FRAMES = 300
 """Of a stack: rxecpu keeps 127 of the kernel and as many of the program."""
 _LINE = re.compile(rb"running;([\x21-\x7e]{1,40000}) ([0-9]{1,15})")
@@ -72,4 +72,4 @@ def _files(folder: RunFolder, cell: str) -> Iterator[bytes]:
 def _of_step(files: Directory) -> Iterator[bytes]:
     for name in files.names():
         if name.startswith(_PREFIX) and name.endswith(_SUFFIX) and files.is_file(name):
-            yield files.read(name, limit=_MAX_BYTES)
+            yield files.read(name, limit=limits.MAX_STACKS_BYTES)

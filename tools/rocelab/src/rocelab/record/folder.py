@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rocelab import json_text, limits
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell, Plan
-from rocelab.record import json_text, layout
+from rocelab.record import layout
 from rocelab.strict import shown
 
 _KILLED = "its process was killed, or the machine went down"
@@ -85,7 +86,7 @@ class RunFolder:
         """run.json. Raises UsageError when there is none of this version."""
         try:
             with Directory.open(self.path) as root:
-                meta = json_text.parse(root.read(layout.RUN, limit=layout.LARGEST_JSON))
+                meta = json_text.parse(root.read(layout.RUN, limit=limits.MAX_JSON_BYTES))
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"{self.path} is not a run folder",
@@ -94,6 +95,8 @@ class RunFolder:
             ) from error
         if meta.get("status") == "running" and not self._is_held():
             meta |= {"status": "killed", "reason": _KILLED}
+        planned = meta.get("cells")
+        _check_number(self.path, len(planned) if isinstance(planned, list) else 0)
         if (schema := meta.get("schema")) != layout.RUN_SCHEMA:
             raise UsageError(
                 f"{self.path} was written by another version of rocelab",
@@ -130,7 +133,9 @@ class RunFolder:
                 if not root.exists(layout.CELLS):
                     return []
                 with root.folder(layout.CELLS) as cells:
-                    return [name for name in cells.names() if _has_cell(cells, name)]
+                    names = cells.names()
+                    _check_number(self.path, len(names))
+                    return [name for name in names if _has_cell(cells, name)]
         except OSError as error:
             raise UsageError(
                 f"{self.path} has no cells that can be read: {error.strerror}",
@@ -146,7 +151,7 @@ class RunFolder:
         """A finished cell's cell.json, or None when there is none of this version."""
         try:
             with self._cell(name) as cell:
-                record = json_text.parse(cell.read(layout.CELL, limit=layout.LARGEST_JSON))
+                record = json_text.parse(cell.read(layout.CELL, limit=limits.MAX_JSON_BYTES))
         except (OSError, ValueError):
             return None
         return record if record.get("schema") == layout.CELL_SCHEMA else None
@@ -254,6 +259,15 @@ def check_out_dir(out_dir: Path) -> None:
 def report_again(path: Path) -> str:
     """What to do when a run's results or report cannot be written."""
     return f"Fix that, then `rocelab report {path}`; or report on a copy in a place of your own."
+
+
+def _check_number(path: Path, cells: int) -> None:
+    if cells > limits.MAX_CELLS:
+        raise UsageError(
+            f"{path} has {cells} cells",
+            cause=f"no run has more than {limits.MAX_CELLS}; it was changed by hand",
+            action="Copy the whole run folder again.",
+        )
 
 
 def _carried_out(path: Path) -> UsageError:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from rocelab import json_text
 from rocelab.errors import CellError
 from rocelab.record.frames import Frames
 
@@ -27,7 +27,7 @@ def add(seen: Frames, documents: Iterable[str], control_ports: Collection[int] =
     before = seen.frames
     for text in documents:
         try:
-            _add(seen, json.loads(text), control_ports)
+            _add(seen, json_text.parse_any(text), control_ports)
         except (ValueError, LookupError, TypeError) as error:
             raise CellError(
                 "the capture did not say what it counted",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the files of a run folder are called, and how large they may be (docs/formats/run.md)."""
+"""What the files of a run folder are called, (docs/formats/run.md)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,6 @@ WIRE_CAPTURE = "wire.pcap"
 FAULTS = "faults.json"
 TRACE = ".pcapng"
 """A node's trace is named after it; rotated ones have a number after this."""
-
-LARGEST_JSON = 64 << 20
-LARGEST_OUTPUT = 256 << 20
-"""Raw output of a benchmark: perftest writes a line for each sample."""
-LARGEST_RESULTS = 1 << 28
-MAX_ROWS = 1 << 21
-"""Of results.parquet, which can be short and still unpack to anything. A row takes 150 bytes of
-memory; a cell has some 750."""
 
 
 TIMING = "timing"

@@ -215,7 +215,7 @@ def _cells(folder: RunFolder, meta: Json) -> Iterator[Cell]:
     found = folder.cell_names()
     planned = list(dict.fromkeys(meta.texts("cells")))
     known = set(found)
-    for name in [*planned, *(name for name in found if name not in set(planned))]:
+    for name in dict.fromkeys([*planned, *found]):
         content = folder.record(name) if name in known else None
         yield Cell(one_line(name), None if content is None else Json(content))
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from rocelab import accelerators, metrics
+from rocelab import accelerators, limits, metrics
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
 from rocelab.record import layout
@@ -72,11 +72,11 @@ def load(run_dir: Path) -> pl.DataFrame:
     try:
         with (
             Directory.open(run_dir) as root,
-            root.open_file(layout.RESULTS, limit=layout.LARGEST_RESULTS) as file,
+            root.open_file(layout.RESULTS, limit=limits.MAX_RESULTS_BYTES) as file,
         ):
             rows = pl.scan_parquet(file).select(pl.len()).collect().item()
-            if rows > layout.MAX_ROWS:
-                raise ValueError(f"it has {rows} rows; at most {layout.MAX_ROWS} are read")
+            if rows > limits.MAX_ROWS:
+                raise ValueError(f"it has {rows} rows; at most {limits.MAX_ROWS} are read")
             file.seek(0)
             frame = pl.read_parquet(file, columns=list(_READ))
         return _cleaned(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
@@ -100,7 +100,7 @@ def write_csv(frame: pl.DataFrame, file: BinaryIO) -> None:
 def raw(run_dir: Path) -> bytes:
     """Return the file as it is, for a copy of it. Raises OSError."""
     with Directory.open(run_dir) as root:
-        return root.read(layout.RESULTS, limit=layout.LARGEST_RESULTS)
+        return root.read(layout.RESULTS, limit=limits.MAX_RESULTS_BYTES)
 
 
 def exists(run_dir: Path) -> bool:

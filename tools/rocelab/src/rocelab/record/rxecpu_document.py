@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rocelab import metrics
+from rocelab import json_text, limits, metrics
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
-from rocelab.record import json_text, layout
 from rocelab.strict import shown
 
 SCHEMA = "rocelab.rxecpu/1"
@@ -115,7 +114,7 @@ def read(step: Directory, machine: str) -> Split:
     """Read a machine's document from a step's folder. Raises CellError when it is damaged."""
     name = file_name(machine)
     try:
-        return parse_text(step.read(name, limit=layout.LARGEST_JSON))
+        return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
         raise CellError(f"{shown(name)} cannot be read: {error!a:.80}") from error
 

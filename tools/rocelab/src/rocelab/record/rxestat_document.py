@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rocelab import metrics, stage_table
+from rocelab import json_text, limits, metrics, stage_table
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
-from rocelab.record import histogram, json_text, layout
+from rocelab.record import histogram
 from rocelab.record.histogram import Histogram
 from rocelab.strict import shown
 
@@ -124,7 +124,7 @@ def read(step: Directory, node: str) -> Stages:
     """Read a node's document from a step's folder. Raises CellError when it is damaged."""
     name = file_name(node)
     try:
-        return parse_text(step.read(name, limit=layout.LARGEST_JSON))
+        return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
         raise CellError(f"{shown(name)} cannot be read: {error!a:.80}") from error
 

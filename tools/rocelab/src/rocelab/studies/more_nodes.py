@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rocelab.errors import UsageError
+from rocelab.limits import MAX_NODES
 from rocelab.plans.catalog import COLLECTIVES
-from rocelab.plans.limits import MAX_NODES
 from rocelab.plans.plan import Benchmark, MpiPlan, Plan
 from rocelab.studies.claims import Study
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from rocelab.errors import UsageError
+from rocelab.limits import MAX_SWITCHES
 from rocelab.plans.catalog import TOOLS
-from rocelab.plans.limits import MAX_SWITCHES
 from rocelab.strict import Table
 from rocelab.studies.claims import (
     DEFAULT_TOLERANCE,

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
+from rocelab import limits
 from rocelab.conditions import explained
 from rocelab.correlate.joined import join
 from rocelab.correlate.median_message import median_message
@@ -63,7 +64,7 @@ def _stamped(place: Place) -> tuple[list[list[float]], str]:
     try:
         with Directory.open(place.wire.parent) as step:
             name = layout.output(_PROGRAM[test.tool])
-            text = step.read(name, limit=layout.LARGEST_OUTPUT).decode("utf-8")
+            text = step.read(name, limit=limits.MAX_RAW_BYTES).decode("utf-8")
     except (OSError, UnicodeError):
         return [], ""
     if test.tool == "mpibench":

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rocelab import json_text
 from rocelab.directory import read_named
 from rocelab.errors import MissingError
 from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import PROBE_PROGRAMS
-from rocelab.record import json_text
 from rocelab.testbed.cache_folder import cache_dir
 
 _LARGEST_FACTS = 1 << 20

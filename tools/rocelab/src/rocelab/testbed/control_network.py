@@ -8,11 +8,11 @@ every node really reaches the first one is taken.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
 
+from rocelab import json_text
 from rocelab.errors import CellError
 from rocelab.testbed import reachability
 from rocelab.testbed.node import Node
@@ -56,7 +56,7 @@ def addresses(listing: str) -> tuple[tuple[str, Interface], ...]:
     try:
         return tuple(
             (str(link["ifname"]), ip_interface(f"{info['local']}/{int(info['prefixlen'])}"))
-            for link in json.loads(listing)
+            for link in json_text.parse_any(listing)
             # with `up`, ip(8) prints {} for an interface that is down
             if link and "LOOPBACK" not in link["flags"]
             for info in link.get("addr_info", [])

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from rocelab import json_text
 from rocelab.errors import CellError
 from rocelab.testbed.node import Node
 
@@ -15,7 +15,7 @@ def read(node: Node, *words: str, what: str) -> list[dict[str, Any]]:
     argv = ("tc", "-s", "-j", *words)
     done = node.run(argv, check=False)
     try:
-        return [dict(each) for each in json.loads(done.stdout)]
+        return [dict(each) for each in json_text.parse_any(done.stdout)]
     except (ValueError, TypeError) as error:
         raise CellError(
             f"cannot read {what} on {node.name}",

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rocelab import json_text
 from rocelab.errors import CellError
 from rocelab.plans.catalog import Transport
 from rocelab.testbed.node import Node
@@ -86,7 +86,7 @@ def on_interfaces(listing: str) -> dict[tuple[str, int], str]:
 
     Raises ValueError when the output is not a JSON list.
     """
-    links = json.loads(listing)
+    links = json_text.parse_any(listing)
     if not isinstance(links, list):
         raise ValueError("not a list")
     interfaces: dict[tuple[str, int], str] = {}

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from rocelab import json_text
 from rocelab.directory import read_named
 from rocelab.errors import UsageError
-from rocelab.record import json_text
 from rocelab.wireshark.folders import Folders
 
 PLUGIN = "rocelab.lua"

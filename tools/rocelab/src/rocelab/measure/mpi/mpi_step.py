@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
-from rocelab import accelerators
+from rocelab import accelerators, limits
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.measure import snaplen, transport_proof, witness
@@ -45,7 +45,7 @@ def job_of(cell: Cell, sizes: tuple[int, ...]) -> MpiJob:
 
 def said(suite: Suite, step: Directory) -> str:
     """Read the suite's output or report from a step's folder. Raises OSError, UnicodeError."""
-    return step.read(suite.report or OUTPUT, limit=layout.LARGEST_OUTPUT).decode("utf-8")
+    return step.read(suite.report or OUTPUT, limit=limits.MAX_RAW_BYTES).decode("utf-8")
 
 
 def _fetch(node: Node, path: str, into: Path) -> None:

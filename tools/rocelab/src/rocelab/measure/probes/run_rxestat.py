@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from rocelab import json_text
 from rocelab.errors import CellError
 from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
 from rocelab.measure.probes.probe_session import ProbeError
@@ -74,7 +75,7 @@ def _part(text: str, node: str, device: str) -> str:
     of them. `machine` says whose.
     """
     try:
-        whole = json.loads(text)
+        whole = json_text.parse_any(text)
         part = {
             **whole,
             "node": node,

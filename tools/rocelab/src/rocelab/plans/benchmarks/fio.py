@@ -9,10 +9,9 @@ version 3.39 (stat.c), times in ns. Percentiles are of its histogram, whose buck
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
-from rocelab import metrics
+from rocelab import json_text, metrics
 from rocelab.plans.benchmarks.tool import (
     Argv,
     Job,
@@ -118,7 +117,7 @@ def _latency(job: Job, times: dict[str, Any]) -> list[Value]:
 def _job(job: Job, stdout: str) -> dict[str, Any]:
     """Return the entry of the one job, of this job's options."""
     try:
-        said = json.loads(stdout)
+        said = json_text.parse_any(stdout)
     except (ValueError, RecursionError):
         bad_output(job, "fio's output is not JSON")
     jobs = said.get("jobs") if isinstance(said, dict) else None

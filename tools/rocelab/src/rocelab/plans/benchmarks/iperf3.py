@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
-
-from rocelab import metrics
+from rocelab import json_text, metrics
 from rocelab.plans.benchmarks.tool import Job, Measurement, Tool, Value, bad_output, positive
 
 _OMITTED_SECONDS = "1"
@@ -36,7 +34,7 @@ def client(job: Job) -> tuple[str, ...]:
 def parse(job: Job, stdout: str) -> Measurement:
     """Parse what the receiver got. Raises CellError."""
     try:
-        document = json.loads(stdout)
+        document = json_text.parse_any(stdout)
     except (ValueError, RecursionError):
         bad_output(job, "its output is not JSON")
     if isinstance(document, dict) and "error" in document:

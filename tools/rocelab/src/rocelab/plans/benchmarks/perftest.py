@@ -25,7 +25,7 @@ from rocelab.plans.benchmarks.tool import (
 from rocelab.plans.catalog import Kind, Test
 from rocelab.stats.summary import mean, median, nearest_rank, sample_stdev
 
-_MTU = re.compile(r"^\s*Mtu\s*:\s*(\d{3,4})\[B\]", re.MULTILINE)
+_MTU = re.compile(r"^[ \t]*+Mtu[ \t]*+:[ \t]*+(\d{3,4})\[B\]", re.MULTILINE)
 _SAMPLE = re.compile(r"^(\d+), (\S+)$")
 # from 26.01 on with the status in words: "Failed status-transport retry counter exceeded (12)"
 _FAILED = re.compile(r"Failed status(?: |-[^\n()]{0,100}\()(\d{1,3})\b", re.ASCII)

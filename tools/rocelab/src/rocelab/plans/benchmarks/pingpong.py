@@ -6,9 +6,7 @@ Both ends sleep until a message comes, or both spin (`polled_latency`), on every
 
 from __future__ import annotations
 
-import json
-
-from rocelab import metrics
+from rocelab import json_text, metrics
 from rocelab.plans.benchmarks.tool import End, Job, Measurement, Tool, Value, bad_output, positive
 
 _SCHEMA = "rocelab.pingpong/1"
@@ -38,7 +36,7 @@ def _common(job: Job, end: End) -> tuple[str, ...]:
 def parse(job: Job, stdout: str) -> Measurement:
     """Parse the client's JSON. Raises CellError."""
     try:
-        said = json.loads(stdout)
+        said = json_text.parse_any(stdout)
     except (ValueError, RecursionError):
         bad_output(job, "its output is not JSON")
     if not isinstance(said, dict) or said.get("schema") != _SCHEMA:

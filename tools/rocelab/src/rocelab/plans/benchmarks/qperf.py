@@ -13,7 +13,7 @@ import re
 from rocelab import metrics
 from rocelab.plans.benchmarks.tool import Job, Measurement, Tool, Value, bad_output, positive
 
-_LINE = re.compile(r"^\s+(\w+)\s+=\s+(\S+)(?:\s+(\S.*?))?\s*$")
+_LINE = re.compile(r"^\s++(\w++)\s++=\s++(\S++)(?:\s++(\S.*))?$")
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
 _EXACT_SIZE = re.compile(r"[KMGT]i?B \(([\d,]+)\)")
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -88,7 +88,7 @@ def _fields(job: Job, stdout: str) -> dict[str, tuple[str, str]]:
             if line.endswith(":"):
                 break  # the next test
             continue  # a warning
-        found = _LINE.match(line)
+        found = _LINE.match(line.rstrip())
         if found is not None:
             fields[found[1]] = (found[2], found[3] or "")
     return fields

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import asdict, dataclass, replace
 
+from rocelab import json_text
 from rocelab.errors import TestbedError
 from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed import linktap
@@ -87,7 +88,7 @@ def saved(node: Node) -> HostState | None:
     if done.returncode:
         return None
     try:
-        values = json.loads(done.stdout)
+        values = json_text.parse_any(done.stdout)
         devices = tuple((str(name), str(netdev)) for name, netdev in values["devices"])
         version = values["version"]
         before = HostState(

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rocelab import json_text
 from rocelab.errors import TestbedError
 from rocelab.testbed.hosts.host_build import SBIN
 from rocelab.testbed.node import Node
@@ -117,7 +117,7 @@ def users(node: Node, devices: set[str]) -> str:
 def owners(listing: str, devices: set[str]) -> Iterator[str]:
     """Yield who owns what is in a listing of `rdma -j resource show`."""
     try:
-        listed = json.loads(listing or "[]")
+        listed = json_text.parse_any(listing or "[]")
     except ValueError:
         listed = None
     if not isinstance(listed, list):

@@ -10,15 +10,15 @@ import time
 from collections.abc import Iterator
 from typing import IO, BinaryIO, Protocol
 
-MAX_OUTPUT = 256 << 20
-"""Bytes that a command on a node may print, on each of its streams: the node may be hostile."""
+from rocelab import limits
+
 _SLICE = 1.0
 """Seconds that are waited at once; so much of a stop counts at most."""
 _CHUNK = 1 << 16
 
 
 class TooMuchOutputError(Exception):
-    """A command printed more than MAX_OUTPUT."""
+    """A command printed more than limits.MAX_PRINTED_BYTES."""
 
 
 class LocalProcess(Protocol):
@@ -114,7 +114,7 @@ def _outputs(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, b
 
 def add(said: bytearray, chunk: bytes) -> None:
     """Add to what a command has printed. Raises TooMuchOutputError."""
-    if len(said) + len(chunk) > MAX_OUTPUT:
+    if len(said) + len(chunk) > limits.MAX_PRINTED_BYTES:
         raise TooMuchOutputError
     said.extend(chunk)
 

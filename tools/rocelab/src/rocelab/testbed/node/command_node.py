@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from rocelab import limits
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
 from rocelab.testbed.node.awake import LocalProcess
@@ -87,12 +88,12 @@ class CommandProcess:
 
     def _read(self, name: str) -> None:
         with io.TextIOWrapper(getattr(self._process, name), errors="replace") as lines:
-            left = awake.MAX_OUTPUT
+            left = limits.MAX_PRINTED_BYTES
             while line := lines.readline(_LONGEST_LINE):
                 left -= len(line)
                 if left < 0:
                     self._process.kill()
-                    line = f"it printed over {awake.MAX_OUTPUT >> 20} MiB\n"
+                    line = f"it printed over {limits.MAX_PRINTED_BYTES >> 20} MiB\n"
                     name = "stderr"
                 with self._changed:
                     if name == "stderr" and not self._pid and (said := _PID.fullmatch(line)):
@@ -227,15 +228,13 @@ class CommandProcess:
             self.release()
 
 
-def _copy(
-    source: LocalProcess, into: io.FileIO, failed: list[OSError], limit: int | None = None
-) -> None:
+def _copy(source: LocalProcess, into: io.FileIO, failed: list[OSError], limit: int) -> None:
     """Copy a command's output; what prevents it, such as a full disk, goes into `failed`."""
     size = 0
     assert source.stdout is not None
     while chunk := source.stdout.read(_CHUNK):
         size += len(chunk)
-        if limit is not None and size > limit:
+        if size > limit:
             reason = f"it has more than {limit >> 20} MiB"
             failed.append(OSError(errno.EFBIG, reason, into.name))
             # it may never end
@@ -301,7 +300,8 @@ class CommandNode:
             ) from None
         except awake.TooMuchOutputError:
             raise TestbedError(
-                f"`{shlex.join(argv)}` on {self.name} printed over {awake.MAX_OUTPUT >> 20} MiB",
+                f"`{shlex.join(argv)}` on {self.name} printed over "
+                f"{limits.MAX_PRINTED_BYTES >> 20} MiB",
                 cause="the node is broken or hostile",
                 action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
             ) from None
@@ -352,7 +352,7 @@ class CommandNode:
                 action=f"Check the free space and the permissions on {self.name}.",
             )
 
-    def get(self, remote: str, local: Path, *, limit: int | None = None) -> None:
+    def get(self, remote: str, local: Path, *, limit: int = limits.MAX_FILE_BYTES) -> None:
         """Copy a file of at most `limit` bytes from the node: here it is whole or absent.
 
         Raises TestbedError, and OSError when it is larger or cannot be written here.

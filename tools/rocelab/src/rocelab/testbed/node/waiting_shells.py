@@ -28,6 +28,7 @@ _KEPT = 3
 _BY_A_SIGNAL = 128
 """The exit status of a command that a signal ended is greater."""
 _CHUNK = 1 << 16
+_MAX_LAST_WORDS = 1 << 16
 _END_BYTES = 64
 """More than the line that says a command's end."""
 # Runs its words as a command, and then says on both streams that it has ended.
@@ -147,7 +148,7 @@ class WaitingShell:
     def _last_words(self) -> bytes:
         """What it said on stderr and nobody has read."""
         self._process.kill()
-        return _open(self._process.stderr).read()
+        return _open(self._process.stderr).read(_MAX_LAST_WORDS)
 
 
 class WaitingShells:

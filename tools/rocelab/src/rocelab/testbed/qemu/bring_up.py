@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rocelab import accelerators
+from rocelab import accelerators, json_text
 from rocelab.errors import MissingError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.testbed import artifacts, bridges
@@ -330,7 +330,7 @@ def _bridges_digest(spec: TestbedSpec) -> str:
 
 def _connect(switch: SshNode, spec: TestbedSpec) -> None:
     """Make the bridges on the machine between the nodes."""
-    links = json.loads(switch.run(("ip", "-j", "link", "show")).stdout)
+    links = json_text.parse_any(switch.run(("ip", "-j", "link", "show")).stdout)
     names = {link["address"]: link["ifname"] for link in links}
     data = [Port(names[port_mac(node)], node.link.mac) for node in spec.nodes]
     peer = [Port(names[peer_port_mac(node)], node.peer_mac) for node in spec.nodes]

@@ -21,10 +21,10 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
+from rocelab import json_text
 from rocelab.conditions import explained
 from rocelab.directory import read_named
 from rocelab.errors import TestbedError, UsageError
-from rocelab.record import json_text
 from rocelab.testbed import lock
 from rocelab.testbed.qemu.last_words import last_words
 from rocelab.testbed.qemu.machine_spec import TestbedSpec

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from ipaddress import IPv4Address
 
+from rocelab import json_text
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import DataLink
 
@@ -25,7 +25,7 @@ def parse(listing: str, netdev: str, *, host: str) -> DataLink:
     The host's output becomes part of command lines, so only well-formed addresses are accepted.
     """
     try:
-        (link,) = (item for item in json.loads(listing) if item.get("ifname") == netdev)
+        (link,) = (item for item in json_text.parse_any(listing) if item.get("ifname") == netdev)
         up, mac, mtu = "UP" in link["flags"], str(link["address"]), int(link["mtu"])
         addresses = [
             IPv4Address(info["local"])

@@ -9,11 +9,11 @@ port is handled as raw ethernet traffic."
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rocelab import json_text
 from rocelab.errors import TestbedError
 from rocelab.testbed import verbs_ports
 from rocelab.testbed.gid import gids_of
@@ -67,7 +67,7 @@ def is_switched_off(parameter: str) -> bool:
     """Whether the output of `devlink -j dev param show … enable_roce` says false."""
     try:
         devices: Mapping[str, list[Mapping[str, list[Mapping[str, object]]]]]
-        devices = json.loads(parameter)["param"]
+        devices = json_text.parse_any(parameter)["param"]
         return any(
             value.get("value") is False
             for parameters in devices.values()

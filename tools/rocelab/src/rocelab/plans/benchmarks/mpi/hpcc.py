@@ -17,10 +17,10 @@ from rocelab.plans.benchmarks.tool import Argv, Value
 INPUT, REPORT = "hpccinf.txt", "hpccoutf.txt"
 _SHORT, _LONG = 8, 2_000_000
 """Message sizes in bytes with which hpcc measures latency and bandwidth."""
-_SUMMARY = re.compile(
-    r"^Begin of Summary section\.\n(.*?)^End of Summary section\.", re.MULTILINE | re.DOTALL
+_BEGIN, _END = "\nBegin of Summary section.\n", "\nEnd of Summary section."
+_FAILED = re.compile(
+    r"^[ \t]*+([1-9]\d*+) tests completed and failed residual checks", re.MULTILINE
 )
-_FAILED = re.compile(r"^\s*([1-9]\d*) tests completed and failed residual checks", re.MULTILINE)
 
 # (size, metric, name in the summary, to our unit, our unit)
 _FIGURES: tuple[tuple[int, str, str, float, str], ...] = (
@@ -71,10 +71,11 @@ def files(job: MpiJob) -> dict[str, str]:
 
 def parse(job: MpiJob, report: str) -> Sweep:
     """Parse a report. Raises CellError."""
-    found = _SUMMARY.search(report)
-    if found is None:
+    _, begin, rest = f"\n{report}".partition(_BEGIN)
+    summary, end, _ = rest.partition(_END)
+    if not (begin and end):
         bad_output(job, "no summary in its report")
-    facts = dict(line.split("=", 1) for line in found[1].splitlines() if "=" in line)
+    facts = dict(line.split("=", 1) for line in summary.splitlines() if "=" in line)
     wanted = {"Success": "1", "CommWorldProcs": str(job.mpi.ranks), "HPL_N": job.mpi.problem}
     for name, value in wanted.items():
         if facts.get(name) != value:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
-from rocelab import metrics
+from rocelab import json_text, metrics
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Source, Suite, Sweep, bad_output
 from rocelab.plans.benchmarks.tool import Argv, Value
 from rocelab.plans.catalog import PAIR_TESTS
@@ -85,7 +84,7 @@ def _document(stdout: str) -> dict[str, Any]:
     if len(lines) != 1:
         raise ValueError(f"{len(lines)} documents")
     try:
-        document = json.loads(lines[0])
+        document = json_text.parse_any(lines[0])
     except (ValueError, RecursionError):
         raise ValueError("its JSON is incomplete") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:

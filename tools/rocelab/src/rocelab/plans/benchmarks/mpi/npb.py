@@ -22,8 +22,10 @@ from rocelab.plans.benchmarks.mpi.suite import (
 from rocelab.plans.benchmarks.tool import Argv, Value
 
 CLASSES = "SWABCDEF"
-_COMPLETED = re.compile(r"^\s*([A-Z]{2}) Benchmark Completed\.?\s*$", re.MULTILINE)
-_FACT = re.compile(r"^\s*([A-Z][A-Za-z/ ]{1,20}?)\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+_COMPLETED = re.compile(r"^[ \t]*+([A-Z]{2}) Benchmark Completed\.?[ \t]*+$", re.MULTILINE)
+_FACT = re.compile(
+    r"^[ \t]*+([A-Z][A-Za-z/ ]{1,20}?)[ \t]{0,40}=[ \t]*+(\S[^\n]{0,200})$", re.MULTILINE
+)
 
 
 def argv(job: MpiJob) -> Argv:
@@ -41,7 +43,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     ends = list(_COMPLETED.finditer(stdout))
     if [end[1].lower() for end in ends] != [job.test.name]:
         bad_output(job, f"{len(ends)} blocks of results instead of one of {job.test.name}")
-    facts = dict(_FACT.findall(stdout[ends[0].end() :]))
+    facts = {name: value.rstrip() for name, value in _FACT.findall(stdout[ends[0].end() :])}
     wanted = {
         "Class": job.mpi.problem,
         "Total processes": str(job.mpi.ranks),

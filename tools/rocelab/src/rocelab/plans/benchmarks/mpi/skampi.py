@@ -43,7 +43,7 @@ _CALLS = {
     "barrier": "Barrier()",
 }
 _VERSION = re.compile(rf"^# SKaMPI Version v?({VERSION}(?: rev\. \d{{1,9}})?)", re.MULTILINE)
-_BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n', re.MULTILINE)
+_BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n([^\n]*)', re.MULTILINE)
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*$", re.ASCII)
 
@@ -89,7 +89,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     version = _VERSION.search(stdout)
     if version is None:
         bad_output(job, "no heading of SKaMPI")
-    blocks = {found[1]: stdout[found.end() :] for found in _BEGIN.finditer(stdout)}
+    blocks = {found[1]: found[2] for found in _BEGIN.finditer(stdout)}
     rows = {size: _row(job, size, blocks.get(_name(job, size), "")) for size in job.sizes}
     rounds = _ROUNDS if job.test.name == "latency" else 1
     # every message crosses the link between two nodes, and every collective at least once
@@ -104,7 +104,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
 
 def _row(job: MpiJob, size: int, block: str) -> Sequence[float]:
     """Return mean, standard error, repetitions, and the means of the ranks."""
-    found = _ROW.match(block.partition("\n")[0])
+    found = _ROW.match(block)
     if found is None:
         bad_output(job, f"no line for {size} bytes")
     numbers = [float(word) for word in found[1].split()]
