@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import threading
 
-from rocelab.cli.doctor import Check, _tried
+import pytest
+
+from rocelab.cli.doctor import Check, _show, _tried
 from rocelab.errors import RocelabError
 
 
@@ -40,3 +42,18 @@ def test_checks_meet_and_answers_keep_their_order() -> None:
     assert [check.name for check, _ in answers] == ["first", "wrong", "alone", "last"]
     said = [found.what if isinstance(found, RocelabError) else found for _, found in answers]
     assert said == ["first", "wrong", "alone", "last"]
+
+
+def test_no_line_of_a_host_looks_like_a_check(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "6.12\nok       driver: all is well\r\nwrong    x: y"
+
+    def wrong() -> str:
+        raise RocelabError(said, cause=said, action=said)
+
+    _show([Check("a", lambda: said), Check("b", wrong)], bad="wrong", causes=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert [line[:9] for line in lines if not line.startswith(" " * 9)] == [
+        "ok       ",
+        "wrong    ",
+    ]

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from rocelab import limits
 from rocelab.cli.app import app
+from rocelab.directory import Directory
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.record import read
 from rocelab.record.folder import RunFolder
@@ -310,3 +311,22 @@ def test_plans_and_inventories_are_regular_files(tmp_path: Path, by: Replace) ->
     by(path)
     assert "regular file" in refused(command("run", path))
     assert "regular file" in refused(command("hosts", "status", "--inventory", path))
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing(tmp_path: Path, size: int) -> None:
+    """The file has no name before it is whole."""
+    (tmp_path / "name").write_text("before")
+    child = os.fork()
+    if child == 0:
+
+        def dies(file: Any) -> None:
+            file.write(bytes(size))
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with Directory.open(tmp_path) as folder:
+            folder.write("name", dies)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == ["name"]
+    assert (tmp_path / "name").read_text() == "before"

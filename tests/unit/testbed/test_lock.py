@@ -13,6 +13,7 @@ import pytest
 from rocelab.errors import UsageError
 from rocelab.testbed import lock
 from rocelab.testbed.qemu.state_folder import State
+from rocelab.testbed.veth import native
 
 HOLD = """
 import sys, pathlib
@@ -96,3 +97,18 @@ def test_looking_at_testbeds_deletes_none(tmp_path: Path, monkeypatch: pytest.Mo
     assert [found.name for found in State.all()] == ["starting"]
     assert (state.path / "spec.json").exists()
     assert not state.alive()
+
+
+def test_the_lock_of_the_machine_is_the_same_for_all_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under sudo, the user's folders are others."""
+    first = native._lock()
+    try:
+        for name in ("HOME", "XDG_RUNTIME_DIR"):
+            monkeypatch.setenv(name, str(tmp_path))
+        with pytest.raises(UsageError, match="veth pair"):
+            native._lock()
+    finally:
+        os.close(first)
+    os.close(native._lock())

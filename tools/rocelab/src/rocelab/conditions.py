@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ _PERMISSION = (
 _FULL = (MissingError, "the disk is full", "Free some space, or name a path on another disk.")
 _DESCRIPTORS = (
     MissingError,
-    "too many files are open",
+    "too many files are open, or the limit is low",
     "Close some programs, or raise the limit with `ulimit -n`.",
 )
 _DISK = (
@@ -75,7 +76,7 @@ _MEANINGS: dict[int, _Meaning] = {
 }
 
 
-_RUST = re.compile(r"\(os error (\d{1,3})\)")
+_RUST = re.compile(r"\(os error (\d{1,3})\)|\bcode: (\d{1,3}), kind:")
 
 _EXTRAS = {
     **dict.fromkeys(("altair", "jinja2", "markupsafe", "polars", "vl_convert"), "report"),
@@ -83,19 +84,20 @@ _EXTRAS = {
 }
 """By module: the extra of pyproject.toml that has it."""
 
+_MIN_DESCRIPTORS = 64
 _HEAD_BYTES = 256
 """Of a file, which say what it is."""
 
 
-def _number(error: Exception) -> int:
+def _number(error: BaseException) -> int:
     """Return the error's number; libraries written in Rust have it only in their text."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     match = _RUST.search(str(error))
-    return int(match[1]) if match else 0
+    return int(match[1] or match[2]) if match else 0
 
 
-def explain(error: Exception, what: str = "", *, action: str = "") -> RocelabError | None:
+def explain(error: BaseException, what: str = "", *, action: str = "") -> RocelabError | None:
     """Say what a system error means to the user; None if it is none that is to be expected.
 
     `error` is an OSError, or what a library made of one.
@@ -124,6 +126,17 @@ def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
         cause="the operating system refuses it",
         action=action or _ELSEWHERE,
     )
+
+
+def check_descriptors() -> None:
+    """Raise MissingError unless enough files can be open: some libraries abort without them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= _MIN_DESCRIPTORS:
+        return
+    if hard < _MIN_DESCRIPTORS:
+        kind, cause, action = _DESCRIPTORS
+        raise kind(f"only {hard} files can be open here", cause=cause, action=action)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_MIN_DESCRIPTORS, hard))
 
 
 def check_new_file(path: Path, what: str, *, action: str, begins: bytes) -> None:
@@ -179,13 +192,27 @@ def without_extra(error: ModuleNotFoundError) -> RocelabError | None:
     )
 
 
+def sizes(paths: Iterable[Path]) -> list[int]:
+    """Return the files' sizes, for `shrunk`; 0 for one that cannot be read."""
+    return [path.stat().st_size if path.is_file() else 0 for path in paths]
+
+
+def shrunk(paths: Sequence[Path], before: Iterable[int]) -> list[dict[str, Any]]:
+    """Return an error for each file that lost bytes meanwhile, as the core tells of one."""
+    return [
+        {"file": str(path), "error": "it became shorter while it was read"}
+        for path, size, now in zip(paths, before, sizes(paths), strict=True)
+        if now < size
+    ]
+
+
 def out_of_memory() -> RocelabError:
     """What a MemoryError means."""
     kind, cause, action = _MEANINGS[errno.ENOMEM]
     return kind("this machine has too little memory for that", cause=cause, action=action)
 
 
-def _starts_program(error: Exception) -> bool:
+def _starts_program(error: BaseException) -> bool:
     """Whether a program, not a file, is missing: they differ only in who raised the error."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].name in ("_execute_child", "_execvpe", "execvp")

@@ -23,6 +23,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # without O_NONBLOCK, opening a FIFO waits for its writer
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = "/proc/self/fd"
 _RANDOM = 8
 """Bytes of randomness in a temporary name."""
 
@@ -135,22 +136,50 @@ class Directory:
         # root may have named /dev/null, and must not replace it
         if self._is(name, stat.S_ISCHR) or self._is(name, stat.S_ISBLK):
             raise _irregular(name)
+        with (
+            self.replacing(name, durable=durable) as descriptor,
+            os.fdopen(descriptor, "wb", closefd=False) as file,
+        ):
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                content(file)
+
+    @contextlib.contextmanager
+    def replacing(self, name: str, *, durable: bool = False) -> Iterator[int]:
+        """Yield a new file's descriptor; it takes the place of `name` when the context ends well.
+
+        Until then it has no name, so not even SIGKILL leaves it; but on file systems without
+        O_TMPFILE it is `.<name>.<random>.part`.
+        """
         part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
-        with os.fdopen(os.open(part, _NEW, 0o666, dir_fd=self._fd), "wb") as file:
-            try:
-                if isinstance(content, bytes):
-                    file.write(content)
-                else:
-                    content(file)
-                file.flush()
-                if durable:
-                    os.fsync(file.fileno())
-                os.replace(part, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-            except BaseException:
-                # an interrupt may come just after the renaming
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=self._fd)
-                raise
+        made = self._unnamed()
+        descriptor = made if made is not None else os.open(part, _NEW, 0o666, dir_fd=self._fd)
+        try:
+            yield descriptor
+            if durable:
+                os.fsync(descriptor)
+            if made is not None:
+                os.link(f"{_OPEN}/{made}", part, dst_dir_fd=self._fd, follow_symlinks=True)
+            os.replace(part, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except BaseException:
+            # an interrupt may come just after the renaming
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self._fd)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _unnamed(self) -> int | None:
+        """Return a new file without a name; None where there is no such thing."""
+        if not os.path.isdir(_OPEN):  # noqa: PTH112
+            return None
+        try:
+            return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
+                return None
+            raise
 
     def rename(self, old: str, new: str) -> None:
         """Rename an entry; a link is renamed, not what it leads to."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 
 from rocelab._core import Annotation
 from rocelab.capture.analysis import read_whole
-from rocelab.conditions import check_are_captures, check_new_file, explained
+from rocelab.conditions import check_are_captures, check_new_file, explained, shrunk, sizes
+from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
 
 SCHEMA = "rocelab.annotate/1"
@@ -78,40 +78,30 @@ def annotate(
     options = options or Options()
     _check(wire, traces, output)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{output.name[:64]}-", dir=output.parent)
+        with Directory.open(output.parent) as folder, folder.replacing(output.name) as made:
+            return _write(wire, traces, made, options)
     except OSError as error:
         raise explained(
             error,
             f"cannot write in {output.parent}",
             action="Name a file in a folder that you may write to after -o.",
         ) from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        result = _write(wire, traces, temporary, options)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(output)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return result
 
 
-def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -> dict[str, Any]:
+def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) -> dict[str, Any]:
     for path in (wire, *traces):
         try:
             path.open("rb").close()
         except OSError as error:
             raise _failed(error, path) from error
+    before = sizes((wire, *traces))
     # what only the whole capture shows decides how its packets are judged
     whole = read_whole(str(wire), ports=options.ports, threads=options.threads)
     try:
         core = Annotation(
             str(wire),
             [str(path) for path in traces],
-            str(output),
+            f"/proc/self/fd/{output}",
             ports=list(options.ports),
             window=options.window,
             threads=options.threads or len(os.sched_getaffinity(0)),
@@ -137,6 +127,7 @@ def _write(wire: Path, traces: Sequence[Path], output: Path, options: Options) -
             cause=first["error"],
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
+    raw["errors"] += shrunk((wire, *traces), before)
     if raw["driver"] is not None:
         raw["driver"]["lost"] = dict(zip(names[1:], raw["driver"]["lost"], strict=True))
     return {"schema": SCHEMA, "wire": names[0], "traces": names[1:], **raw}

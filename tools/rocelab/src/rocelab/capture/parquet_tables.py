@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocelab.directory import Directory
 
 _ROWS = 1 << 18
 """Rows to hold before writing them."""
+_PARTS = ".parts-"
 _IN_PARTS = ("packets", "messages")
 
 
@@ -52,7 +54,12 @@ def _write(
     step: Callable[[], bool],
     finish: Callable[[], _F],
 ) -> _F:
-    with tempfile.TemporaryDirectory(prefix=".parts-", dir=folder.path) as parts:
+    _sweep(folder)
+    with (
+        tempfile.TemporaryDirectory(prefix=_PARTS, dir=folder.path) as parts,
+        Directory.open(Path(parts)) as held,
+    ):
+        held.lock()
         writer = _Parts(Path(parts), core)
         while step():
             writer.flush(_ROWS)
@@ -64,6 +71,15 @@ def _write(
         table = pl.DataFrame(getattr(found, name))
         folder.write(f"{name}.parquet", table.write_parquet)
     return found
+
+
+def _sweep(folder: Directory) -> None:
+    """Remove the parts of processes that were killed; those of others are locked."""
+    for name in folder.names():
+        if re.fullmatch(rf"{re.escape(_PARTS)}[a-z0-9_]{{8}}", name) and folder.is_folder(name):
+            with folder.folder(name) as left:
+                if left.lock():
+                    folder.remove(name)
 
 
 class _Parts:

@@ -12,6 +12,7 @@ import typer
 
 from rocelab.cli.analyze import Profile
 from rocelab.cli.options import Port
+from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
 
@@ -75,7 +76,8 @@ def annotate(
     For any capture, a comment gives the PSN's status, the request that a response answers, the
     packet's message, and findings. With traces it also gives what the packet cost in the sender's
     and the receiver's driver. Wireshark shows these as fields after `rocelab wireshark install`.
-    Packets and existing comments are kept; the output is always pcapng.
+    Packets and existing comments are kept; the output is always pcapng. Exits with 1 if a file ends
+    early: the packets before that are there.
     """
     console.say(f"reading {capture}")
     from rocelab.capture.annotate import Options
@@ -87,3 +89,5 @@ def annotate(
         sys.stdout.write(json.dumps(found) + "\n")
     else:
         _show(found, output)
+    if found["errors"]:
+        raise typer.Exit(ExitCode.FINDINGS)

@@ -71,6 +71,8 @@ def _options(
     del version
 
 
+_PANIC = "PanicException"
+"""What PyO3 makes of a panic in Rust, in each extension module one of its own."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ended_by: list[str] = []
 """Names of signals that ended this process; typer forgets which it was."""
@@ -112,6 +114,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
+        conditions.check_descriptors()
         streams.install()
         completion.prepare()
         status = app(prog_name=completion.PROGRAM, standalone_mode=False)
@@ -130,6 +133,11 @@ def _run() -> int:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
         return _failed(error)
+    except BaseException as error:
+        # a library's panic, which is no Exception
+        if type(error).__name__ != _PANIC:
+            raise
+        return _failed(error)
 
 
 def _interrupted(by: str) -> int:
@@ -142,9 +150,9 @@ def _interrupted(by: str) -> int:
     return ExitCode.INTERRUPTED
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: BaseException) -> int:
     """Show an error, and return its exit code."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) or type(error).__name__ == _PANIC:
         known = conditions.explain(error)
     elif isinstance(error, ModuleNotFoundError):
         known = conditions.without_extra(error)

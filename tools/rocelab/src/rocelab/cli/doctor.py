@@ -145,6 +145,10 @@ def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:
     return answers
 
 
+_INDENT = " " * 9
+"""Of what belongs to the check above: no host's line begins where a check does."""
+
+
 def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     """Try and print each check; return how many failed."""
     failed = 0
@@ -152,13 +156,13 @@ def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
         if isinstance(found, RocelabError):
             failed += 1
             console.out().print(f"[red]{bad:8}[/red] {check.name}: ", end="")
-            console.out().print(console.clean(found.what), markup=False)
+            console.out().print(console.block(found.what, _INDENT), markup=False)
             for text in (found.cause if causes else "", found.action):
                 if text:
-                    console.out().print(f"         {console.clean(text)}", markup=False)
+                    console.out().print(_INDENT + console.block(text, _INDENT), markup=False)
         else:
             console.out().print(f"[green]ok[/green]       {check.name}: ", end="")
-            console.out().print(console.clean(found), markup=False)
+            console.out().print(console.block(found, _INDENT), markup=False)
     return failed
 
 

@@ -37,7 +37,8 @@ def join(
     Prints the share of frames matched, and why the others are not: lost before or after the
     capture point, duplicated, dropped by a driver, record lost by rxedump, or ambiguous.
 
-    Exit code 0: every frame is matched or explained; 1: some are not; 2: nothing to join.
+    Exit code 0: every frame is matched or explained; 1: some are not, or a file ends early; 2:
+    nothing to join.
     """
     console.say(f"reading {where}")
     from rocelab import correlate
@@ -58,5 +59,5 @@ def join(
     else:
         join_tables.show(found, console.out())
         join_output.show_fits(where, console.out())
-    if any(one.joined.unexplained for one in found):
+    if any(one.joined.unexplained or one.joined.sums["errors"] for one in found):
         raise typer.Exit(ExitCode.FINDINGS)

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from rocelab._core import Join
-from rocelab.conditions import check_are_captures
+from rocelab.conditions import check_are_captures, shrunk, sizes
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.join/1"
@@ -52,6 +52,7 @@ def join(
                 action="Write it to a file first.",
             )
     names = [str(wire), *(str(trace) for trace in traces)]
+    before = sizes((wire, *traces))
     try:
         core = Join(names[0], names[1:], ports=list(ports), window=window)
     except OSError as error:
@@ -76,6 +77,7 @@ def join(
                 action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
             )
         problem["file"] = names[problem["file"]]
+    sums["errors"] += shrunk((wire, *traces), before)
     sums["records"]["lost"] = dict(zip(names[1:], sums["records"]["lost"], strict=True))
     sums["nodes"] = _by_node(packets)
     return Joined({"files": {"wire": names[0], "traces": names[1:]}, **sums}, packets)

@@ -83,6 +83,11 @@ def clean(text: str) -> str:
     )
 
 
+def block(text: str, indent: str) -> str:
+    """Untrusted text of which all lines but the first are indented."""
+    return clean(text).replace("\n", f"\n{indent}")
+
+
 _quiet: list[bool] = []
 
 

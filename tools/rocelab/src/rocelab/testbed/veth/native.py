@@ -20,11 +20,11 @@ from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node, local
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.prepare_node import add_device, driver_version, remove_device
-from rocelab.testbed.qemu.state_folder import base
 from rocelab.testbed.veth import layout, pair_setup
 from rocelab.testbed.veth.layout import Layout
 
-_LOCK = "native.lock"
+_LOCK = "/sys/class/net"
+"""What is locked: for all users the same, root among them; for each network namespace its own."""
 
 
 class NativeTestbed:
@@ -127,7 +127,7 @@ def up(
 
 def _lock() -> int:
     """Make sure that there is only one such testbed: its names and routing tables are fixed."""
-    lock = os.open(base() / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    lock = os.open(_LOCK, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
