@@ -21,9 +21,9 @@ from rocelab.errors import CommandError, CommandTimeoutError, TestbedError, Usag
 from rocelab.measure.command import conduct, libraries
 from rocelab.measure.command.files import Files
 from rocelab.measure.command.not_started import NotExecutableError, NotFoundError
-from rocelab.measure.command.ready import Ready
 from rocelab.measure.command.request import On, Request
 from rocelab.plans.catalog import TRANSPORTS
+from rocelab.plans.ready import Ready
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import DataLink
 from rocelab.testbed.node.command_node import CommandNode

@@ -134,9 +134,9 @@ def execute(
     if line is not None:
         known_line(line)
     from rocelab.measure.command import conduct, files, nodes
-    from rocelab.measure.command.ready import Ready
     from rocelab.measure.command.request import On, Request
     from rocelab.plans.catalog import TRANSPORTS
+    from rocelab.plans.ready import Ready
 
     if ready is not None and server is None:
         raise UsageError(

@@ -22,7 +22,7 @@ from rocelab.errors import CommandError, CommandTimeoutError, RocelabError, Test
 from rocelab.measure.command import environment, files, libraries, nodes, not_started
 from rocelab.measure.command.guard import Guard
 from rocelab.measure.command.output import Lines, LookFor, Sink, Stream
-from rocelab.measure.command.ready import SAYS
+from rocelab.measure.command.ready import SAYS, watch
 from rocelab.measure.command.request import Request
 from rocelab.measure.command.session import Session
 from rocelab.testbed.interface import Testbed
@@ -193,18 +193,18 @@ class _Conductor:
             timer = threading.Timer(wanted.seconds, self._events.put, [("ready", server)])
             timer.daemon = True  # the server may end first
             timer.start()
-        watching = wanted.watch(server.guard)
+        watching = watch(wanted, server.guard)
         if watching is not None:
             say = self._events.put
 
-            def watch() -> None:
+            def look() -> None:
                 try:
                     watching.wait_for_line(SAYS, timeout=10**6)
                     say(("ready", server))
                 except TestbedError:
                     say(("unready", server))
 
-            threading.Thread(target=watch, daemon=True).start()
+            threading.Thread(target=look, daemon=True).start()
         limit = None if self._limit else awake.slices(_LISTEN_SECONDS)
         silent = False
         try:

@@ -12,8 +12,8 @@ from typing import TypeVar
 from rocelab.errors import UsageError
 from rocelab.limits import MAX_NODES
 from rocelab.measure.command.files import Files
-from rocelab.measure.command.ready import Ready
 from rocelab.plans.catalog import TRANSPORTS, Transport
+from rocelab.plans.ready import Ready
 from rocelab.strict import shown
 
 _NODE = re.compile(r"n([1-9][0-9]{0,3})")
