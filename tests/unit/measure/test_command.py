@@ -56,7 +56,7 @@ def _environments() -> Iterator[bytes]:
 
 def run(testbed: Testbed, *argv: str, **options: Any) -> int:
     request = Request(argv, transport=TRANSPORTS["tcp"], **options)
-    return conduct.run(request, testbed)
+    return conduct.run(request, testbed).status
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 124, 125, 126, 127, 128, 130, 137, 254, 255])

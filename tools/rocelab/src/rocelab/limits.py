@@ -12,6 +12,8 @@ MIN_MTU, MAX_MTU = 1280, 9000
 """Bytes. IPv6, and therefore link-local GIDs, needs at least 1280."""
 MAX_REPETITIONS = 99
 """Names of cells have two digits for the repetition."""
+MAX_RATE_MBIT, MAX_DELAY_US, MAX_LOSS_PPM = 400_000, 1_000_000, 500_000
+"""Of a shaped link."""
 MAX_TOML_BYTES = 1 << 20
 MAX_TOML_WORK = 250_000
 """The squares of the dots in each line, summed: tomllib keeps each prefix of a dotted key, and

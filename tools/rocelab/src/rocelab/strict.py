@@ -147,6 +147,20 @@ class Table:
                 self.fail(key, f"{shown(value)} is not {words}", cause=_TYPO)
         return tuple(str(value) for value in values)
 
+    def words(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings, which may repeat; required."""
+        values = self._list(key, self._take(key, None))
+        if not all(isinstance(value, str) for value in values):
+            self.fail(key, "is not a list of strings", cause=_OTHER_TYPE)
+        return tuple(map(str, values))
+
+    def scalars(self, key: str) -> list[str]:
+        """Return a list of distinct numbers and strings, as text."""
+        values = self._distinct(key, self._take(key, None))
+        if any(isinstance(value, bool) or not isinstance(value, str | int) for value in values):
+            self.fail(key, "is not a list of whole numbers or strings", cause=_OTHER_TYPE)
+        return list(map(str, values))
+
     def choices(
         self,
         key: str,
@@ -256,12 +270,16 @@ class Table:
         return value
 
     def _distinct(self, key: str, value: object) -> list[object]:
+        items = self._list(key, value)
+        for index, item in enumerate(items):
+            if item in items[:index]:
+                self.fail(key, f"{shown(item)} appears twice", cause=_REPEATED)
+        return items
+
+    def _list(self, key: str, value: object) -> list[object]:
         if not isinstance(value, list):
             self.fail(key, f"{shown(value)} is not a list", cause=_OTHER_TYPE)
         self._bounded(key, value)
-        for index, item in enumerate(value):
-            if item in value[:index]:
-                self.fail(key, f"{shown(item)} appears twice", cause=_REPEATED)
         return value
 
     def _bounded(self, key: str, values: Sequence[object]) -> None:

@@ -7,16 +7,21 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rocelab.cli import watched_command
 from rocelab.cli.options import known_line
 from rocelab.cli.testbed import DEFAULT, Name
 from rocelab.conditions import check_new_file, explain, explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
+from rocelab.limits import MAX_DELAY_US, MAX_LOSS_PPM, MAX_RATE_MBIT
 from rocelab.strict import shown
 from rocelab.terminal import console
+
+if TYPE_CHECKING:
+    from rocelab.measure.command.request import On
 
 _MOST_SECONDS = 1_000_000
 
@@ -97,6 +102,43 @@ def execute(
             metavar="FILE",
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Print what it cost and what went wrong: --stages, --cpu and a capture."
+        ),
+    ] = False,
+    stages: Annotated[bool, typer.Option("--stages", help="Watch the driver's stages.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Watch whose work processors do.")] = False,
+    loss: Annotated[
+        int,
+        typer.Option(
+            help="Drop so many of a million packets of each node.",
+            min=0,
+            max=MAX_LOSS_PPM,
+            metavar="PPM",
+        ),
+    ] = 0,
+    delay: Annotated[
+        int,
+        typer.Option(
+            help="Delay what each node sends.", min=0, max=MAX_DELAY_US, metavar="MICROSECONDS"
+        ),
+    ] = 0,
+    rate: Annotated[
+        int,
+        typer.Option(help="Limit what each node sends.", min=0, max=MAX_RATE_MBIT, metavar="MBIT"),
+    ] = 0,
+    faults: Annotated[
+        Path | None,
+        typer.Option(
+            help="Have the faults of this TOML file happen: tables as a plan's [testbed.faults.…].",
+            metavar="FILE",
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Where to put the run folder of a watched command.", metavar="DIR")
+    ] = Path("runs"),
     line: Annotated[
         str | None,
         typer.Option("--line", help="Kernel line of the nodes.", metavar="LINE"),
@@ -125,6 +167,9 @@ def execute(
     ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words
     stand for three of them.
 
+    With --watch, or a part of it, it prints on stderr what `rocelab run` prints, findings first,
+    and leaves a run folder with a report. --loss, --delay, --rate and --faults do so, too.
+
     It runs in a copy of the current folder, unless that has more than 16 MiB, or is your home or
     the system's: then name it with --folder. The copy is gone afterwards. --rw copies back what is
     new or changed, and deletes nothing.
@@ -135,44 +180,38 @@ def execute(
         known_line(line)
     from rocelab.measure.command import conduct, files, nodes
     from rocelab.measure.command.request import On, Request
-    from rocelab.plans.catalog import TRANSPORTS
+    from rocelab.plans.catalog import TRANSPORTS, Probe
+    from rocelab.plans.plan import LinkPlan
     from rocelab.plans.ready import Ready
 
-    if ready is not None and server is None:
-        raise UsageError(
-            "--ready needs --server",
-            cause="without a server there is nothing to wait for",
-            action="Leave it out, or name the server.",
-        )
-    if server is not None and on != "n1":
-        raise UsageError(
-            "--on cannot be used with --server",
-            cause="the server runs on n2, and its client on n1",
-            action="Leave one of them out.",
-        )
-    if no_folder and (folder is not None or write_back):
-        raise UsageError(
-            "--no-folder excludes --folder and --rw",
-            cause="they say what to do with a folder",
-            action="Leave it out.",
-        )
-    if (write_back or get) and (server is None and On.parse(on).several):
-        raise UsageError(
-            "--rw and --get need one node",
-            cause="files of several nodes would overwrite each other",
-            action="Run the command with --on n1, n2, ….",
-        )
-    if tty and (server is not None or not sys.stdin.isatty() or On.parse(on).several):
-        raise UsageError(
-            "--tty needs a terminal and one node",
-            cause="standard input is no terminal, or several commands would share it",
-            action="Leave it out.",
-        )
+    where = On.parse(on)
+    _check_options(
+        where,
+        server=server,
+        ready=ready,
+        folder=folder is not None or write_back,
+        no_folder=no_folder,
+        back=write_back or bool(get),
+        tty=tty,
+    )
     if capture is not None:
         _check_capture(capture)
+    watching = watched_command.asked(
+        probes={Probe.RXESTAT: watch or stages, Probe.RXECPU: watch or cpu},
+        watch=watch,
+        link=LinkPlan(rate_mbit=rate, delay_us=delay, loss_ppm=loss),
+        faults=faults,
+        out=out,
+    )
+    if watching is not None and (capture is not None or tty or where != On(node=1)):
+        raise UsageError(
+            "what is watched runs on n1, with a server or without one",
+            cause="its run folder has the capture; --on, --tty and --capture do not go with it",
+            action="Leave them out.",
+        )
     request = Request(
         tuple(command),
-        on=On.parse(on),
+        on=where,
         server=_words(server),
         ready=Ready() if ready is None else Ready.parse(ready),
         transport=TRANSPORTS[transport],
@@ -186,10 +225,14 @@ def execute(
             fetched=tuple(map(files.fetched, get or ())),
         ),
         capture=capture,
+        alone=watching is not None,
     )
     try:
         with nodes.ready(request, name, line, console.say) as testbed:
-            code = conduct.run(request, testbed)
+            if watching is None:
+                code = conduct.run(request, testbed).status
+            else:
+                code = watched_command.run(watching, request, testbed, quiet=quiet)
     except UsageError:
         raise
     except OSError as error:
@@ -204,6 +247,54 @@ def execute(
         own = (ExitCode.TIMED_OUT, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
         code = error.exit_code if error.exit_code in own else ExitCode.NOT_RUN
     raise typer.Exit(int(code))
+
+
+def _check_options(
+    where: On,
+    *,
+    server: str | None,
+    ready: str | None,
+    folder: bool,
+    no_folder: bool,
+    back: bool,
+    tty: bool,
+) -> None:
+    """Raise UsageError for options that exclude each other.
+
+    `folder`: whether one was named; `back`: whether anything is copied back.
+    """
+    from rocelab.measure.command.request import On
+
+    if ready is not None and server is None:
+        raise UsageError(
+            "--ready needs --server",
+            cause="without a server there is nothing to wait for",
+            action="Leave it out, or name the server.",
+        )
+    if server is not None and where != On(node=1):
+        raise UsageError(
+            "--on cannot be used with --server",
+            cause="the server runs on n2, and its client on n1",
+            action="Leave one of them out.",
+        )
+    if no_folder and folder:
+        raise UsageError(
+            "--no-folder excludes --folder and --rw",
+            cause="they say what to do with a folder",
+            action="Leave it out.",
+        )
+    if back and server is None and where.several:
+        raise UsageError(
+            "--rw and --get need one node",
+            cause="files of several nodes would overwrite each other",
+            action="Run the command with --on n1, n2, ….",
+        )
+    if tty and (server is not None or not sys.stdin.isatty() or where.several):
+        raise UsageError(
+            "--tty needs a terminal and one node",
+            cause="standard input is no terminal, or several commands would share it",
+            action="Leave it out.",
+        )
 
 
 _PCAP = b"\xb2\xa1\x02\x00\x04\x00"

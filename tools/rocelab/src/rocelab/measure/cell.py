@@ -19,6 +19,7 @@ from rocelab.errors import (
     TransientError,
 )
 from rocelab.measure import pair_step
+from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pace import Pace
 from rocelab.measure.pair_step import ProofError
@@ -59,6 +60,7 @@ def measure(
     warm: bool = False,
     pace: Pace | None = None,
     on_step: Callable[[int], None] = lambda _: None,
+    attached: Attachment | None = None,
 ) -> Outcome:
     """Measure a cell into `folder`; return errors in the outcome instead of raising them.
 
@@ -66,7 +68,7 @@ def measure(
     `warm`, run the benchmark once before without recording it, to fill caches and to translate
     code under emulation. With `timing_pass`, measure each step that a probe watches without
     it too; None: where clocks tell real time. `pace` is what earlier cells of its kind learnt, and
-    learns more.
+    learns more. `attached`: a user's command has the streams of this process.
     """
     pace = pace or Pace()
     started = now()
@@ -79,7 +81,7 @@ def measure(
         one = (
             _mpi_step(cell, rig, pace)
             if cell.benchmark.mpi
-            else _pair_step(cell, rig, pace, warm=warm)
+            else _pair_step(cell, rig, pace, attached, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
         repeated = 0
@@ -175,7 +177,9 @@ _Measure = Callable[[tuple[int, ...], Path, Sequence[str], int], pair_step.Step]
 """Measures a step: its sizes, its folder, the probes, and what its messages are divided by."""
 
 
-def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
+def _pair_step(
+    cell: Cell, rig: Rig, pace: Pace, attached: Attachment | None, *, warm: bool
+) -> _Measure:
     """Return the measurement of a tool with a client and a server: one size per step."""
     ends = rig.ends(cell.transport)
     if warm:
@@ -191,6 +195,7 @@ def _pair_step(cell: Cell, rig: Rig, pace: Pace, *, warm: bool) -> _Measure:
             into=into,
             observe=observe,
             timeout=limit,
+            attached=attached,
         )
 
     return one

@@ -22,6 +22,9 @@ from rocelab.measure import (
     transport_proof,
     witness,
 )
+from rocelab.measure.command import command_step
+from rocelab.measure.command import nodes as command_nodes
+from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import driver_events
 from rocelab.measure.probes.probe_session import ProbeError
@@ -87,8 +90,8 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     Raises what `measure` raises.
     """
     tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
-    if tool.remote_disk:
-        return ()  # each disk is warmed up when it is there
+    if tool.remote_disk or cell.benchmark.command:
+        return ()  # each disk is warmed up when it is there; a user says how often a command runs
     short = _short(job)
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
     limit = cell.benchmark.timeout
@@ -118,12 +121,13 @@ def measure(
     into: Path,
     observe: Sequence[str],
     timeout: int,
+    attached: Attachment | None = None,
 ) -> Step:
     """Measure one size; write raw output, capture and stages into the folder `into`.
 
-    Raises StallError when the client takes longer than `timeout` seconds, TransientError when
-    it is worth another try, CellError when there is no result, TestbedError when a node does not
-    answer.
+    `attached`: a user's command has the streams of this process. Raises StallError when the client
+    takes longer than `timeout` seconds, TransientError when it is worth another try, CellError when
+    there is no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
     nodes = _pair(tool, cell, rig)
@@ -148,20 +152,28 @@ def measure(
             ),
             rig.one_clock(),
         ):
-            must_fail = cell.benchmark.ends_with_error
+            must_fail = cell.benchmark.measures_its_end
             work: dict[str, int] = {}
-            done = pair.run(
-                *(tool, job, *nodes),
-                timeout=timeout,
-                keep=keep,
-                must_fail=must_fail,
-                environment=environment,
-                around=machine_work.counted(rig.nodes, work) if cell.has_message_cost else None,
-            )
+            ran, own = job, {}
+            if cell.benchmark.command:
+                done, took = command_step.run(
+                    *(tool, job, rig), timeout=timeout, into=into, attached=attached
+                )
+                ran = replace(job, wall_ns=took)
+                own = {"exit_status": done.returncode, "wall_ns": took}
+            else:
+                done = pair.run(
+                    *(tool, job, *nodes),
+                    timeout=timeout,
+                    keep=keep,
+                    must_fail=must_fail,
+                    environment=environment,
+                    around=machine_work.counted(rig.nodes, work) if cell.has_message_cost else None,
+                )
             fault_step.drained(link, rig)
             moved = rig.settled(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
-    results = Measurement((), 0) if must_fail else tool.parse(job, done.stdout)
+    results = Measurement((), 0) if must_fail else tool.parse(ran, done.stdout)
     fault_step.placed(link, capture, rig)
     seen = witness.count(capture, captured, rig.testbed.control_ports)
     proven = transport_proof.prove(
@@ -171,7 +183,8 @@ def measure(
         results,
         lost=captured.lost,
         altered=link.altered,
-        managed=fault_step.managed(capture) if must_fail else None,
+        managed=fault_step.managed(capture) if cell.benchmark.ends_with_error else None,
+        own_tcp=cell.benchmark.command is not None,
     )
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
@@ -184,6 +197,7 @@ def measure(
         "path_mtu": results.path_mtu,
         **same,
         **({"sent": results.sent, "work_ns": work} if work else {}),
+        **own,
         "counters": {name: c.as_json() for name, c in moved.items()},
         **witness.record(kept, captured, seen),
         "proof": {**asdict(proven), "ok": proven.ok},
@@ -214,6 +228,7 @@ def job_of(
         depth=cell.benchmark.depth or 1,
         retry_count=cell.benchmark.retry_count,
         rx_depth=cell.benchmark.rx_depth,
+        command=cell.benchmark.command,
     )
 
 
@@ -238,6 +253,11 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
         with remote_disk.prepared(job, cell.transport, *nodes) as ready:
             pair.run(tool, _short(ready), *nodes, timeout=cell.benchmark.timeout)
             yield ready
+        return
+    if cell.benchmark.command:
+        found = (job.client, job.server)
+        with command_nodes.chosen_by_rdma_cm(nodes, found, cell.transport):
+            yield job
         return
     if tool.transfer is None:
         yield job

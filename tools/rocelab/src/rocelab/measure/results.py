@@ -192,9 +192,9 @@ def _measured(
     """What the benchmark said of each size, and how many messages it sent if they are of one."""
     if cell.benchmark.mpi is None:
         size = int(step["size"])
-        if cell.benchmark.ends_with_error:
+        if cell.benchmark.measures_its_end:
             return {size: ()}, 0
-        said = _reparse(cell, size, raw)
+        said = _reparse(cell, step, raw)
         return {size: said.values}, said.sent
     sweep = _reparse_mpi(cell, step, raw)
     return sweep.values, 0 if step["size"] is None else sweep.sent.get(int(step["size"]), 0)
@@ -241,9 +241,12 @@ def _watched_values(
         )
 
 
-def _reparse(cell: Cell, size: int, raw: Directory) -> Measurement:
-    text = raw.read(layout.output("client"), limit=limits.MAX_RAW_BYTES).decode("utf-8")
-    return TOOLS[cell.test.tool].parse(job_of(cell, size), text)
+def _reparse(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Measurement:
+    said = raw.read(layout.output("client"), limit=limits.MAX_RAW_BYTES)
+    # only a user's command may print anything else
+    text = said.decode("utf-8", "replace" if cell.benchmark.command else "strict")
+    job = replace(job_of(cell, int(step["size"])), wall_ns=int(step.get("wall_ns", 0)))
+    return TOOLS[cell.test.tool].parse(job, text)
 
 
 def _reparse_mpi(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Sweep:

@@ -16,6 +16,7 @@ from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
+from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.mpi import optional_suites
 from rocelab.measure.pace import Pace
 from rocelab.measure.probes.loaded_probes import LoadedProbes
@@ -70,6 +71,7 @@ def run(
     progress: Progress | None = None,
     remake: Callable[[], Testbed] | None = None,
     one_of_several: bool = False,
+    attached: Attachment | None = None,
 ) -> RunOutcome:
     """Run `plan` on `testbed` into a new folder in `out_dir`, or continue the run in `resume`.
 
@@ -77,7 +79,8 @@ def run(
     the failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then
     return a working testbed, and without it the run stops. A plan with `fresh` machines takes one
     from `remake` for each repetition after the first. Ctrl-C ends the run; the outcome says
-    so, and nothing is raised. A run that is `one_of_several` has its repetitions in the others, so
+    so, and nothing is raised. `attached`: the user's command that the plan is for has the streams
+    of this process. A run that is `one_of_several` has its repetitions in the others, so
     nothing warns that it has few.
 
     Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
@@ -97,7 +100,8 @@ def run(
     try:
         with folder.held():
             warnings = () if one_of_several else plan.warnings()
-            return _Run(folder, plan, meta, progress, remake).execute(testbed, warnings)
+            one = _Run(folder, plan, meta, progress, remake, attached)
+            return one.execute(testbed, warnings)
     except KeyboardInterrupt as interrupt:
         # before its first cell, or while it ended
         _note_interrupt(folder, _what_ended(interrupt))
@@ -112,12 +116,14 @@ class _Run:
         meta: dict[str, Any],
         progress: Progress,
         remake: Callable[[], Testbed] | None,
+        attached: Attachment | None,
     ) -> None:
         self._folder = folder
         self._plan = plan
         self._meta = meta
         self._progress = progress
         self._remake = remake
+        self._attached = attached
         self._estimate = Estimate()
         self._warm: set[tuple[str, ...]] = set()
         self._paces: dict[tuple[str, str], Pace] = defaultdict(Pace)
@@ -215,6 +221,7 @@ class _Run:
             warm=warmth not in self._warm,
             pace=self._paces[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),
+            attached=self._attached,
         )
         self._folder.commit(cell, outcome.record)
         seconds = time.monotonic() - began

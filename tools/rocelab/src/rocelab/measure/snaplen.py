@@ -26,6 +26,8 @@ def choose(cell: Cell, sizes: tuple[int, ...]) -> int:
     """
     if cell.transport.family == "tcp":
         return HEADERS_ONLY
+    if cell.benchmark.command:
+        return WHOLE_FRAMES  # the file is bounded anyway, and a user's packets are to be verified
     expected = steps.message_bytes(cell.benchmark, sizes)
     return WHOLE_FRAMES if expected is not None and expected <= WHOLE_UP_TO else HEADERS_ONLY
 

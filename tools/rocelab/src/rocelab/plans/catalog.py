@@ -244,6 +244,19 @@ def _disk_tests() -> Iterator[Test]:
             )
 
 
+def _of_a_user() -> Iterator[Test]:
+    """Yield what a user's own command may measure; whatever it does, it runs over any transport."""
+    measured: dict[str, tuple[Quantity, Kind]] = {
+        "latency": ("latency", Kind.ONE_WAY_HALF_RTT),
+        "round_trip": ("latency", Kind.ROUND_TRIP),
+        "bandwidth": ("bandwidth", Kind.ONE_WAY),
+        "rate": ("application", Kind.APPLICATION),
+        "time": ("application", Kind.APPLICATION),
+    }
+    for name, (quantity, kind) in measured.items():
+        yield Test("command", name, quantity, kind, "any", (0, 1 << 40))
+
+
 COLLECTIVES = (
     *("bcast", "scatter", "gather", "reduce", "allreduce", "allgather", "alltoall"),
     *("reduce_scatter", "barrier"),
@@ -281,6 +294,7 @@ TESTS = {
         *_mpi_tests("skampi", _SKAMPI_TESTS),
         *(_application("npb", name) for name in _NPB_TESTS),
         _application("hpcc", "all"),
+        *_of_a_user(),
     )
 }
 

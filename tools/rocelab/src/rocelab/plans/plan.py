@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rocelab.plans.catalog import STACKS, TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
+from rocelab.plans.command import CommandPlan
 from rocelab.plans.fault import ENDING, FaultPlan
 
 ENOUGH_REPETITIONS = 6
@@ -168,6 +169,8 @@ class Benchmark:
     """Whether a run leaves it out where the nodes lack its suite, instead of failing."""
     message_cost: bool = False
     """Whether each step is also measured with fewer messages: what each one costs is the slope."""
+    command: CommandPlan | None = None
+    """A user's own command."""
 
     def where_counted(self) -> Benchmark:
         """Return the benchmark for nodes that count instructions, which need fewer messages."""
@@ -190,8 +193,13 @@ class Benchmark:
 
     @property
     def ends_with_error(self) -> bool:
-        """Whether one of its faults ends the client's connection, which is then measured."""
+        """Whether one of its faults ends the client's connection."""
         return any(fault.action in ENDING for fault in self.faults)
+
+    @property
+    def measures_its_end(self) -> bool:
+        """Whether that end is what is measured; a user's command says itself what it has."""
+        return self.ends_with_error and self.command is None
 
     def iterations_of(self, size: int) -> int:
         """Return the number of messages of a size, if the tool counts messages."""

@@ -11,8 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
-from rocelab.limits import MAX_CELLS, MAX_MTU, MAX_NODES, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
-from rocelab.plans import fault_file, fault_means, testbed_rules
+from rocelab.limits import (
+    MAX_CELLS,
+    MAX_DELAY_US,
+    MAX_LOSS_PPM,
+    MAX_MTU,
+    MAX_NODES,
+    MAX_RATE_MBIT,
+    MAX_REPETITIONS,
+    MAX_SWITCHES,
+    MIN_MTU,
+)
+from rocelab.plans import command, fault_file, fault_means, testbed_rules
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
@@ -27,7 +37,7 @@ from rocelab.plans.catalog import (
     Test,
     measured_by,
 )
-from rocelab.plans.fault import FaultPlan
+from rocelab.plans.fault import OF_PROCESS, FaultPlan
 from rocelab.plans.plan import (
     COUNTED_TOOLS,
     FEWEST_COUNTED,
@@ -176,9 +186,9 @@ def _pin(table: Table) -> bool | None:
 
 def _link(table: Table) -> LinkPlan:
     link = LinkPlan(
-        rate_mbit=table.integer("rate_mbit", default=0, low=0, high=400_000),
-        delay_us=table.integer("delay_us", default=0, low=0, high=1_000_000),
-        loss_ppm=table.integer("loss_ppm", default=0, low=0, high=500_000),
+        rate_mbit=table.integer("rate_mbit", default=0, low=0, high=MAX_RATE_MBIT),
+        delay_us=table.integer("delay_us", default=0, low=0, high=MAX_DELAY_US),
+        loss_ppm=table.integer("loss_ppm", default=0, low=0, high=MAX_LOSS_PPM),
     )
     table.done()
     return link
@@ -206,7 +216,7 @@ def _benchmark(
     benchmark = Benchmark(
         tool=tool,
         test=test.name,
-        sizes=_sizes(table, low, high),
+        sizes=_sizes(table, low, high, of_command=tool == command.TOOL),
         iterations=table.integer(
             "iterations", default=1000, low=FEWEST_ITERATIONS, high=10_000_000
         ),
@@ -230,8 +240,9 @@ def _benchmark(
         retry_count=_retry_count(table, test),
         rx_depth=_rx_depth(table, test),
         optional=_may_lack(table, tool),
+        command=command.read(table.table("command"), test.name) if tool == command.TOOL else None,
     )
-    if benchmark.ends_with_error and benchmark.retry_count is None:
+    if benchmark.measures_its_end and benchmark.retry_count is None:
         table.fail(
             "faults",
             "one ends the connection, but perftest's 7 retries are unlimited with rxe",
@@ -287,15 +298,21 @@ def _faults(
         return ()
     known = {fault.name: fault for fault in testbed.faults}
     names = table.choices("faults", tuple(known))
-    if test.tool != "perftest":
+    if test.tool not in ("perftest", command.TOOL):
         table.fail(
             "faults",
             f"{test.tool} may use several queue pairs, or none",
-            action="Only perftest's benchmarks have faults.",
+            action="Only perftest's benchmarks and commands have faults.",
         )
     if transports != ("rxe-v2",):
         table.fail("faults", "they meet only RoCE v2", action='Set transports = ["rxe-v2"].')
     chosen = tuple(known[name] for name in names)
+    if test.tool == command.TOOL and any(fault.action in OF_PROCESS for fault in chosen):
+        table.fail(
+            "faults",
+            "kill and stop need to know the server's process, which a command may have several of",
+            action="Use vanish or flap.",
+        )
     if name := fault_means.may_wait(test, chosen, testbed.provider):
         why, action = fault_means.MAY_WAIT
         table.fail("faults", f"not {name} with provider {testbed.provider}: {why}", action=action)
@@ -361,7 +378,16 @@ def _optional(table: Table, key: str, low: int, high: int) -> int | None:
 
 
 def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
-    """Yield the benchmark, or a labelled one for each of Open MPI's `algorithms`."""
+    """Yield the benchmark, or a labelled one for each choice.
+
+    An MPI benchmark may have several of Open MPI's `algorithms`, a command its `parameters`.
+    """
+    if benchmark.command is not None:
+        chosen_by = command.each(table.table("parameters"), benchmark.label, benchmark.command)
+        table.done()
+        for label, one in chosen_by:
+            yield replace(benchmark, label=label, command=one)
+        return
     if benchmark.mpi is None or benchmark.test not in COLLECTIVES or not table.has("algorithms"):
         table.done()
         yield benchmark
@@ -379,9 +405,9 @@ def _each_algorithm(table: Table, benchmark: Benchmark) -> Iterator[Benchmark]:
     table.done()
 
 
-def _sizes(table: Table, low: int, high: int) -> tuple[int, ...]:
-    """Return the sizes; a plan may omit them if the test has only one."""
-    if low == high and not table.has("sizes"):
+def _sizes(table: Table, low: int, high: int, *, of_command: bool) -> tuple[int, ...]:
+    """Return the sizes; a plan may omit them if the test has only one, or the command none."""
+    if (low == high or of_command) and not table.has("sizes"):
         return (low,)
     return table.integers("sizes", low=low, high=high)
 

@@ -27,7 +27,7 @@ class Ready:
 
     @classmethod
     def parse(cls, text: str, what: str = "--ready") -> Ready:
-        """Read an option's value, or that of a plan's key, which `what` names. Raises UsageError."""
+        """Read the value of an option or a key, which `what` names. Raises UsageError."""
         kind, colon, value = text.partition(":")
         if kind in ("tcp", "rdma_cm") and _PORT.fullmatch(value) and int(value) < 1 << 16:
             return cls("tcp" if kind == "tcp" else "rdma_cm", port=int(value))

@@ -41,7 +41,7 @@ def message_bytes(benchmark: Benchmark, sizes: tuple[int, ...]) -> int | None:
     None if the plan does not determine them.
     """
     kind = TESTS[benchmark.tool, benchmark.test].kind
-    if kind is Kind.APPLICATION or benchmark.cpu_util:
+    if kind is Kind.APPLICATION or benchmark.cpu_util or benchmark.command:
         return None
     if kind is Kind.WHOLE_FILE:
         return sum(sizes)

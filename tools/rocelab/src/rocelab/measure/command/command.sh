@@ -5,7 +5,8 @@
 #   command.sh MARK FOLDER NAME=VALUE... -- COMMAND...
 #
 # MARK    variable that the command and its children have; its value is FOLDER
-# FOLDER  of the command's guard (guard.sh): `files` is where it runs, `group` and `status` are written
+# FOLDER  of the command's guard (guard.sh): `files` is where it runs; `group`, `took` (when it began and
+#         ended, ns) and `status` are written
 mark=$1 folder=$2
 shift 2
 # the command gets signals as well, with their usual effect
@@ -58,9 +59,11 @@ exec 3>&2 2>/dev/null
 		esac 2>/dev/null
 		;;
 	esac
+	date +%s%N >"$folder/took"
 	exec "$@"
 )
 status=$?
+date +%s%N >>"$folder/took"
 if [ "$status" = 127 ] && [ ! -e "$folder/refused" ]; then
 	# a program whose loader is not there
 	while [ "$1" != -- ]; do shift; done

@@ -6,7 +6,7 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
     ExitStack,
@@ -14,6 +14,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -21,10 +22,13 @@ from typing import NoReturn
 from rocelab.errors import CommandError, CommandTimeoutError, RocelabError, TestbedError
 from rocelab.measure.command import environment, files, libraries, nodes, not_started
 from rocelab.measure.command.guard import Guard
-from rocelab.measure.command.output import Lines, LookFor, Sink, Stream
+from rocelab.measure.command.output import Kept, Lines, LookFor, Sink, Stream
 from rocelab.measure.command.ready import SAYS, watch
 from rocelab.measure.command.request import Request
 from rocelab.measure.command.session import Session
+from rocelab.plans.benchmarks.tool import End
+from rocelab.plans.command import filled_in
+from rocelab.record import layout
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node, awake
 from rocelab.testbed.node.parallel import all_of, at_once
@@ -50,15 +54,33 @@ class _TimeIsOverError(Exception):
     """The request's time is over."""
 
 
-def run(request: Request, testbed: Testbed) -> int:
-    """Run the command and return its exit status: the worst one, if it runs on several nodes.
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
 
-    Signals to this process go to the commands meanwhile. Raises CommandError when a command cannot
-    run, or its server does not, CommandTimeoutError when the time is over, TestbedError when a node
-    does not answer.
+    status: int
+    """The worst one, if it ran on several nodes; the server's if only that failed."""
+    wall_ns: int = 0
+    """How long the first node's command ran, by the clock there; 0: unknown."""
+
+
+def run(
+    request: Request,
+    testbed: Testbed,
+    *,
+    ends: Sequence[End] | None = None,
+    into: Path | None = None,
+    attached: bool = True,
+) -> Ended:
+    """Run the command to its end.
+
+    `ends` are the nodes' if they are known. What client and server print is kept in the folder
+    `into`. Where `attached`, they have the streams of this process, and signals to it go to them.
+    Raises CommandError when a command cannot run, or its server does not, CommandTimeoutError when
+    the time is over, TestbedError when a node does not answer.
     """
     try:
-        with _Conductor(request, testbed) as conductor:
+        with _Conductor(request, testbed, ends, into, attached=attached) as conductor:
             return conductor.run()
     except TestbedError:
         testbed.alive()  # if a node died, say that instead
@@ -66,9 +88,20 @@ def run(request: Request, testbed: Testbed) -> int:
 
 
 class _Conductor:
-    def __init__(self, request: Request, testbed: Testbed) -> None:
+    def __init__(
+        self,
+        request: Request,
+        testbed: Testbed,
+        ends: Sequence[End] | None,
+        into: Path | None,
+        *,
+        attached: bool,
+    ) -> None:
         self._request = request
         self._testbed = testbed
+        self._ends = ends
+        self._into = into
+        self._attached = attached
         self._all = list(testbed.nodes)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._held = ExitStack()
@@ -82,7 +115,7 @@ class _Conductor:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def run(self) -> int:
+    def run(self) -> Ended:
         request = self._request
         chosen = self._all[:2] if request.server else list(request.on.of(self._all))
         guards = self._held.enter_context(all_of([_guarding(node) for node in chosen]))
@@ -90,9 +123,10 @@ class _Conductor:
         with files.packed(request.files, guards[0].ahead, missing) as archive:
             if archive is not None:
                 at_once(lambda guard: files.send(archive, guard), guards)
+        ends = self._ends or nodes.ends(chosen, request.transport)
         known = [
             environment.variables(node, end, self._peer(node))
-            for node, end in zip(chosen, nodes.ends(chosen, request.transport), strict=True)
+            for node, end in zip(chosen, ends, strict=False)
         ]
         self._out, self._err = Stream(_STDOUT), Stream(_STDERR)
         self._named = len(chosen) > 1
@@ -103,7 +137,7 @@ class _Conductor:
         if request.seconds is not None:
             self._limit = awake.slices(request.seconds)
         try:
-            with self._signals_passed(), self._captured():
+            with self._signals_passed() if self._attached else nullcontext(), self._captured():
                 try:
                     code = self._pair(starts) if request.server else self._each(starts)
                 except _TimeIsOverError:
@@ -112,7 +146,7 @@ class _Conductor:
             self._fetch(guards[0], failed=True)
             raise
         self._fetch(guards[0], failed=code != 0)
-        return code
+        return Ended(code, _took(guards[0]) if self._into else 0)
 
     def _fetch(self, guard: Guard, *, failed: bool) -> None:
         # what a command left that failed is worth a look; that it left nothing is no news
@@ -163,23 +197,30 @@ class _Conductor:
     def _start(
         self, guard: Guard, argv: Sequence[str], known: dict[str, str], *, stdin: bool = False
     ) -> Session:
-        def sinks(stream: Stream) -> list[Sink]:
-            if not self._named:
-                return [stream]
-            return [Lines(stream, guard.node.name if self._request.prefix else "")]
+        serves = argv is self._request.server
 
-        out, err = sinks(self._out), sinks(self._err)
-        if argv is self._request.server and self._request.ready.by == "line":
+        def sinks(stream: Stream, name: Callable[[str], str]) -> list[Sink]:
+            found: list[Sink] = []
+            if self._into is not None:
+                found.append(Kept(self._into / name("server" if serves else "client")))
+            if self._attached and self._named:
+                found.append(Lines(stream, guard.node.name if self._request.prefix else ""))
+            elif self._attached:
+                found.append(stream)
+            return found
+
+        out, err = sinks(self._out, layout.output), sinks(self._err, layout.errors)
+        if serves and self._request.ready.by == "line":
             needle = self._request.ready.line.encode(errors="surrogateescape")
             for each in (out, err):
                 each.append(LookFor(needle, lambda: self._events.put(("ready", guard))))
         session = Session(
             guard,
-            environment.filled_in(argv, known),
+            filled_in(argv, environment.in_words(known)),
             environment=known,
             out=out,
             err=err,
-            stdin=_STDIN if stdin else None,
+            stdin=_STDIN if stdin and self._attached else None,
             tty=self._request.tty,
             ended=lambda ended: self._events.put(("ended", ended)),
         )
@@ -337,6 +378,15 @@ class _Conductor:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _took(guard: Guard) -> int:
+    """How long a command ran (command.sh); 0 if the node does not say it."""
+    times = guard.read("took").split()
+    if len(times) != 2 or not all(time.isascii() and time.isdigit() for time in times):
+        return 0
+    began, ended = map(int, times)
+    return max(0, ended - began)
 
 
 @contextmanager

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rocelab.plans.benchmarks.tool import End
 from rocelab.testbed.node import Node
 
 _IN_WORDS = {
-    "{device}": "ROCELAB_DEVICE",
-    "{gid}": "ROCELAB_GID_INDEX",
-    "{peer}": "ROCELAB_PEER_ADDRESS",
+    "device": "ROCELAB_DEVICE",
+    "gid": "ROCELAB_GID_INDEX",
+    "peer": "ROCELAB_PEER_ADDRESS",
 }
 """What stands for a variable's value in the words of a command."""
 
@@ -33,12 +33,6 @@ def variables(node: Node, end: End, peer: Node) -> dict[str, str]:
     return found
 
 
-def filled_in(argv: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words with what stands for values replaced; what has none stays."""
-
-    def one(word: str) -> str:
-        for placeholder, name in _IN_WORDS.items():
-            word = word.replace(placeholder, found.get(name, placeholder))
-        return word
-
-    return tuple(map(one, argv))
+def in_words(found: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands for a variable's value in the words of a command, where it has one."""
+    return {word: found[name] for word, name in _IN_WORDS.items() if name in found}

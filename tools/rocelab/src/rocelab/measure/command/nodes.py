@@ -43,7 +43,8 @@ def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[V
             testbed = _made(request, line or kernel_lines.DEFAULT_LINE, say, held)
         if request.transport.roce == _V1:
             offer_roce_v1(testbed.nodes)
-            _prefer(testbed.nodes, request, held)
+            found = ends(testbed.nodes, request.transport)
+            held.enter_context(chosen_by_rdma_cm(testbed.nodes, found, request.transport))
         yield testbed
 
 
@@ -97,16 +98,22 @@ def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTest
     return testbed
 
 
-def _prefer(nodes: Sequence[Node], request: Request, held: ExitStack) -> None:
-    """Have rdma_cm, which chooses a GID itself, choose one of the transport."""
-    transport = request.transport
-    assert transport.gid_type is not None
+@contextmanager
+def chosen_by_rdma_cm(
+    nodes: Sequence[Node], found: Sequence[End], transport: Transport
+) -> Iterator[None]:
+    """Have rdma_cm, which chooses a GID itself, choose one of RoCE v1 if that is the transport."""
+    if transport.roce != _V1:
+        yield
+        return
+    gid_type = transport.gid_type
+    assert gid_type is not None
     # its settings are there once it is loaded
     at_once(lambda machine: machine.root.run(("modprobe", "rdma_cm")), machines(nodes))
-    found = zip(nodes, ends(nodes, transport), strict=True)
-    held.enter_context(
-        all_of([rdma_cm_mode.set_to(node, end, transport.gid_type) for node, end in found])
-    )
+    with all_of(
+        [rdma_cm_mode.set_to(node, end, gid_type) for node, end in zip(nodes, found, strict=True)]
+    ):
+        yield
 
 
 def ends(nodes: Sequence[Node], transport: Transport) -> list[End]:

@@ -7,11 +7,14 @@ import os
 import select
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO
 
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of a line without an end that are held back; what is longer becomes several lines."""
+MOST_KEPT = 16 << 20
+"""Bytes of a stream that are kept in a file."""
 _TAIL = 2000
 """Bytes of a stream that are kept for an error message."""
 
@@ -61,6 +64,23 @@ class Lines:
             self._stream.write(self._front + self._held + (b"\n" if self._front else b""))
 
 
+class Kept:
+    """A file with the beginning of a stream."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._left = MOST_KEPT
+
+    def write(self, data: bytes) -> None:
+        """Add it, as far as the file may grow. Raises OSError."""
+        self._file.write(data[: self._left])
+        self._left = max(0, self._left - len(data))
+
+    def end(self) -> None:
+        """Close the file. Raises OSError."""
+        self._file.close()
+
+
 class LookFor:
     """Calls `found` once when a line has `needle`."""
 
@@ -85,7 +105,7 @@ class LookFor:
         """Do nothing."""
 
 
-Sink = Stream | Lines | LookFor
+Sink = Stream | Lines | LookFor | Kept
 
 
 class Copy(threading.Thread):

@@ -83,8 +83,10 @@ class Request:
     files: Files = field(default_factory=Files)
     capture: Path | None = None
     """File for what crosses the link between the nodes meanwhile."""
+    alone: bool = False
+    """Whether nothing else may use the testbed meanwhile."""
 
     @property
     def needs_testbed_alone(self) -> bool:
         """Whether other commands on the testbed would be disturbed, or disturb it."""
-        return self.transport.roce == _V1 or self.capture is not None
+        return self.alone or self.transport.roce == _V1 or self.capture is not None

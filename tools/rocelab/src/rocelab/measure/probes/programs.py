@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from rocelab.measure.mpi import mpi_step
 from rocelab.measure.pair_step import job_of
 from rocelab.plans.benchmarks.mpi.suites import SUITES
 from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.benchmarks.tool import process_name
 from rocelab.plans.plan import Cell
 
 _MOST = 64
@@ -30,4 +30,4 @@ def _of(cell: Cell) -> Iterator[str]:
     tool, job = TOOLS[cell.test.tool], job_of(cell, size)
     for argv in (tool.client(job), tool.server_argv(job)):
         if argv:
-            yield Path(argv[0]).name
+            yield process_name(argv)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rocelab.measure.probes import run_rxecpu, run_rxedump, run_rxestat
 from rocelab.measure.probes.loaded_probes import LoadedProbes
+from rocelab.plans.benchmarks.tool import process_name
 from rocelab.plans.catalog import STACKS, Probe, Transport
 from rocelab.testbed.node import Node
 
@@ -50,5 +51,5 @@ def watched(
 
 def _programs(loaded: LoadedProbes, commands: Sequence[Sequence[str]]) -> Sequence[str]:
     """Names of the benchmark's processes: of all of a run's, for one rxecpu."""
-    own = {Path(argv[0]).name for argv in commands if argv}
+    own = {process_name(argv) for argv in commands if argv}
     return loaded.programs if own <= set(loaded.programs) else sorted(own)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rocelab.plans.benchmarks.command import COMMAND
 from rocelab.plans.benchmarks.file_copy import FTP, RCOPY
 from rocelab.plans.benchmarks.fio import FIO
 from rocelab.plans.benchmarks.iperf3 import IPERF3
@@ -19,4 +20,5 @@ TOOLS: dict[str, Tool] = {
     "rcopy": RCOPY,
     "ftp": FTP,
     "fio": FIO,
+    "command": COMMAND,
 }

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal, NoReturn
 
 from rocelab.errors import CellError
 from rocelab.plans.catalog import Test
+from rocelab.plans.command import CommandPlan
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class Job:
     """Receives that the server keeps posted; None: the tool's choice."""
     folder: str = ""
     """The folder of a transferred file or of a disk, on both nodes."""
+    command: CommandPlan | None = None
+    """What a user's own command is."""
+    wall_ns: int = 0
+    """How long that ran, by its node's clock."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,13 @@ class Measurement:
 
 
 Argv = tuple[str, ...]
+
+
+def process_name(argv: Sequence[str]) -> str:
+    """Return the name of a command's process, for a list of names between commas."""
+    return PurePosixPath(argv[0]).name.partition(",")[0] or "?"
+
+
 GET = "get"
 """The test that transfers a file from the second node to the first."""
 

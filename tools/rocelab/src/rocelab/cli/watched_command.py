@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`rocelab exec --watch`, its parts, and what happens to the link meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocelab.errors import TestbedError
+from rocelab.strict import shown
+from rocelab.terminal import console
+
+if TYPE_CHECKING:
+    from rocelab.measure.command.request import Request
+    from rocelab.measure.command.watch import Watch
+    from rocelab.plans.catalog import Probe
+    from rocelab.plans.plan import LinkPlan
+    from rocelab.testbed.by_name import VirtualTestbed
+
+
+def asked(
+    *, probes: Mapping[Probe, bool], watch: bool, link: LinkPlan, faults: Path | None, out: Path
+) -> Watch | None:
+    """Return what is watched, None if nothing is. Raises UsageError."""
+    if not (watch or any(probes.values()) or link.is_shaped or faults is not None):
+        return None
+    from rocelab.measure.command.watch import Watch
+    from rocelab.plans import fault_file
+    from rocelab.record.folder import check_out_dir
+    from rocelab.strict import Table, read_toml
+
+    read = {}
+    if faults is not None:
+        read = read_toml(faults, what="plan", action="Name a file of faults.")
+        fault_file.read(Table(read, shown(str(faults))[1:-1]))
+    check_out_dir(out)
+    chosen = tuple(str(probe) for probe, is_asked in probes.items() if is_asked)
+    return Watch(chosen, link, read, out)
+
+
+def run(watching: Watch, request: Request, testbed: VirtualTestbed, *, quiet: bool) -> int:
+    """Run a command and print what was seen; return its status, or raise why it has none."""
+    from rocelab.measure.command import watch
+    from rocelab.report import build
+    from rocelab.terminal import command_summary
+
+    outcome, attached = watch.run(watching, request, testbed)
+    if outcome.error:
+        raise outcome.error
+    build(outcome.path)
+    if not quiet:
+        command_summary.show(outcome.path, console.err())
+        console.err().print(f"report: {outcome.path / 'report.html'}", markup=False)
+    if attached.error:
+        raise attached.error
+    if attached.status is None:
+        raise TestbedError(
+            f"the command was not run: see {outcome.path}",
+            cause="its nodes or its probes failed",
+            action="Look at cell.json there.",
+        )
+    return attached.status

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a user's command as a step of a cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rocelab.errors import CellError, CommandError, CommandTimeoutError, StallError
+from rocelab.measure.command import conduct, files
+from rocelab.measure.command.attachment import Attachment
+from rocelab.measure.command.request import On, Request
+from rocelab.measure.rig import Rig
+from rocelab.plans.benchmarks.tool import Job, Tool
+from rocelab.record import layout
+from rocelab.testbed.node import Completed
+
+
+def run(
+    tool: Tool, job: Job, rig: Rig, *, timeout: int, into: Path, attached: Attachment | None
+) -> tuple[Completed, int]:
+    """Run the command of a job, and return how it ended and how many ns it ran on its node.
+
+    What it prints is kept in the folder `into`.
+
+    `attached`: it has the streams of this process, and more files. Raises StallError when it takes
+    longer than `timeout` seconds, CellError when it does not run or fails, TestbedError when a node
+    does not answer.
+    """
+    assert job.command is not None, "plan_file reads it for this tool"
+    folder = Path(job.command.folder) if job.command.folder else None
+    request = Request((), files=files.Files(folder)) if attached is None else attached.request
+    request = replace(
+        request,
+        argv=tool.client(job),
+        on=On(node=1),
+        server=tool.server_argv(job),
+        ready=job.command.is_ready,
+        transport=rig.transport,
+        seconds=timeout,
+        capture=None,
+    )
+    try:
+        ended = conduct.run(
+            *(request, rig.testbed),
+            ends=(job.client, job.server),
+            into=into,
+            attached=attached is not None,
+        )
+    except CommandError as error:
+        if attached is not None:
+            attached.error = error
+        kind = StallError if isinstance(error, CommandTimeoutError) else CellError
+        raise kind(error.what, cause=error.cause, action=error.action) from error
+    if attached is not None:
+        attached.status = ended.status
+    if ended.status and not job.command.may_fail:
+        raise CellError(
+            f"the command ended with {ended.status}",
+            cause=_tail(into) or "it printed nothing",
+            action="Look at client.err and server.err in the cell's folder; if that is a result, "
+            "set may_fail = true.",
+        )
+    text = (into / layout.output("client")).read_bytes().decode(errors="replace")
+    return Completed(request.argv, ended.status, text, ""), ended.wall_ns
+
+
+def _tail(into: Path) -> str:
+    """The last lines that the command and its server printed on stderr."""
+    said = b"".join(
+        (into / name).read_bytes()[-1000:]
+        for name in map(layout.errors, ("client", "server"))
+        if (into / name).exists()
+    )
+    return "\n".join(said.decode(errors="replace").strip().splitlines()[-3:])[-500:]
