@@ -16,6 +16,7 @@ import pytest
 
 from polling import wait_until
 from rocelab import capture
+from rocelab.record import read
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
@@ -118,8 +119,15 @@ def test_much_output(rexec: Exec, megabytes: int) -> None:
 
 
 # the first of them finds rdma_cm not loaded, which rxe-v1 sets up
-@pytest.mark.parametrize("transport", ["rxe-v1", "rxe-v2"])
-@pytest.mark.parametrize("program", ["pingpong", "rping"])
+@pytest.mark.parametrize(
+    ("program", "transport"),
+    [
+        ("rping", "rxe-v1"),
+        ("pingpong", "rxe-v2"),
+        pytest.param("rping", "rxe-v2", marks=pytest.mark.long),
+        pytest.param("pingpong", "rxe-v1", marks=pytest.mark.long),
+    ],
+)
 def test_programs_of_others(rexec: Exec, tmp_path: Path, transport: str, program: str) -> None:
     """Both ends work, over the version of RoCE that was asked for, which the wire shows."""
     server, client = {
@@ -136,6 +144,7 @@ def test_programs_of_others(rexec: Exec, tmp_path: Path, transport: str, program
     assert counted["v1"] == (counted["packets"] if transport == "rxe-v1" else 0)
 
 
+@pytest.mark.long  # tests/unit/measure/test_command.py has the same on one machine
 def test_servers_and_clients_that_fail(rexec: Exec) -> None:
     """Each error names the command, its node, and what it did last."""
     cases: Sequence[tuple[tuple[str, ...], int, str]] = (
@@ -168,7 +177,8 @@ int main(void)
 """
 
 
-def test_a_program_built_on_the_node_and_one_built_here(rexec: Exec, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_program_built_on_the_node(rexec: Exec, tmp_path: Path) -> None:
     (tmp_path / "devices.c").write_text(_PROGRAM)
     (tmp_path / "Makefile").write_text("devices: LDLIBS = -libverbs\n")
     folder = ("--folder", str(tmp_path))
@@ -176,14 +186,17 @@ def test_a_program_built_on_the_node_and_one_built_here(rexec: Exec, tmp_path: P
     assert (done.returncode, done.stderr) == (0, b""), done.stderr
     done = rexec.run(*folder, "--", "./devices")
     assert (done.returncode, done.stdout) == (42, b"1 rxe0\n"), done.stderr
-    if not shutil.which("gcc"):
-        return
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc here")
+def test_a_program_built_here(rexec: Exec, tmp_path: Path) -> None:
     (tmp_path / "here.c").write_text("int main(void) { return 43; }")
     subprocess.run(["gcc", "-o", tmp_path / "here", tmp_path / "here.c"], check=True)
     here = tmp_path / "here"
     assert rexec.run("--no-folder", "--copy", f"{here}:a b", "--", "./a b").returncode == 43
 
 
+@pytest.mark.long
 def test_python_with_verbs(rexec: Exec, tmp_path: Path) -> None:
     """And its result comes here."""
     script = "import pyverbs.device as d, sys; print(d.get_device_list()[0].name.decode())"
@@ -207,3 +220,93 @@ def test_two_commands_at_once(rexec: Exec, testbed: QemuTestbed) -> None:
     at_once(lambda node: node.run(go), testbed.nodes)
     assert [process.communicate(timeout=60) for process in both] == [(b"", b"")] * 2
     assert [process.returncode for process in both] == [0, 0]
+
+
+_FAULTS = """
+[lost]
+action = "drop"
+message = 3
+[busy]
+action = "rnr_nak"
+message = 6
+"""
+
+
+def test_what_a_command_survives_and_costs(rexec: Exec, tmp_path: Path) -> None:
+    """Findings come first; its status and its output are its own, and a run folder is left."""
+    (tmp_path / "faults.toml").write_text(_FAULTS)
+    server = ("--server", " ".join(PINGPONG), "--faults", str(tmp_path / "faults.toml"))
+    client = ("sh", "-c", '"$@"; exit 3', "sh", *PINGPONG, "{peer}")
+    done = rexec.run("--watch", *server, "--out", str(tmp_path / "runs"), "--", *client)
+    said = done.stderr.decode()
+    assert done.returncode == 3, said
+    assert b"n1: 10 iters" in done.stdout
+    found = [
+        "warning loss packet",
+        "warning rnr packet",
+        "RoCE messages",
+        "sent again: client",
+        "after_rnr",
+        "faults that met no packet: none",
+        "proven: rxe-v2 carried it",
+        "Inside the driver: command time over rxe-v2",
+        "Processors, by whose work",
+    ]
+    places = [said.find(text) for text in found]
+    assert -1 not in places, said
+    assert places == sorted(places), said
+    [run] = (tmp_path / "runs").iterdir()
+    assert (run / "report.html").stat().st_size
+    assert f"report: {run}" in said.replace("\n", "")
+
+
+_PLAN = """
+[plan]
+name = "mine"
+repetitions = 1
+transports = ["rxe-v1", "rxe-v2"]
+probes = ["rxestat", "rxecpu"]
+[[benchmark]]
+tool = "command"
+test = "latency"
+sizes = [64]
+[benchmark.parameters]
+n = [20, 40]
+[benchmark.command]
+server = ["ibv_rc_pingpong", "-d", "{device}", "-g", "{gid}", "-n", "{n}", "-p", "{tcp_port}"]
+client = ["sh", "run", "{device}", "{gid}", "{n}", "{tcp_port}", "{size}", "{peer}"]
+folder = "FOLDER"
+regex = '= (?P<value>[0-9.]+) usec/iter'
+unit = "us"
+[[benchmark]]
+tool = "command"
+test = "time"
+[benchmark.command]
+server = ["rping", "-s", "-C", "3"]
+client = ["rping", "-c", "-C", "3", "-a", "{peer}"]
+"""
+
+
+@pytest.mark.long
+def test_commands_in_a_plan(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """Over both versions of RoCE, by rdma_cm as well; each has stages and proof."""
+    folder = tmp_path / "with"
+    folder.mkdir()
+    (folder / "run").write_text('exec ibv_rc_pingpong -d "$1" -g "$2" -n "$3" -p "$4" "$6"\n')
+    plan = tmp_path / "mine.toml"
+    plan.write_text(_PLAN.replace("FOLDER", str(folder)))
+    words = ["run", "--name", testbed.spec.name, "--out", str(tmp_path / "runs"), str(plan)]
+    done = subprocess.run(
+        [sys.executable, "-m", "rocelab", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [run] = (tmp_path / "runs").iterdir()
+    table = read.results(run)
+    for transport in ("rxe-v1", "rxe-v2"):
+        of = table.filter(transport=transport)
+        for test in ("latency-n20", "latency-n40"):
+            [latency] = of.filter(test=test, metric="latency.mean")["value"]
+            assert 1e4 < latency < 1e9
+            assert not of.filter(test=test, metric="stage.tx.icrc.mean", kind="SEND").is_empty()
+        [took] = of.filter(test="time", metric="application.time")["value"]
+        assert 1e6 < took < 1e11

@@ -18,10 +18,11 @@ import pytest
 
 from polling import wait_until
 from rocelab.errors import CommandError, CommandTimeoutError, TestbedError, UsageError
-from rocelab.measure.command import conduct, libraries
+from rocelab.measure.command import conduct, libraries, output
 from rocelab.measure.command.files import Files
 from rocelab.measure.command.not_started import NotExecutableError, NotFoundError
 from rocelab.measure.command.request import On, Request
+from rocelab.plans.benchmarks.tool import End
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.ready import Ready
 from rocelab.testbed.interface import Testbed
@@ -461,3 +462,22 @@ def test_words_that_say_where() -> None:
     for text in ("", "0", "n0", "n1,n2", "every", "9999", "\u0661"):
         with pytest.raises(UsageError, match="names no nodes"):
             On.parse(text)
+
+
+def test_what_a_detached_command_prints_is_kept(
+    testbed: Testbed,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output, "MOST_KEPT", 5)
+    into = tmp_path.parent / f"{tmp_path.name}-kept"
+    into.mkdir()
+    script = "cat; printf 1234567; echo no >&2; sleep 0.2; exit 3"
+    request = Request(("sh", "-c", script), transport=TRANSPORTS["tcp"])
+    ended = conduct.run(request, testbed, ends=[End("127.0.0.1")], into=into, attached=False)
+    assert ended.status == 3
+    assert ended.wall_ns >= 2e8
+    found = {path.name: path.read_text() for path in into.iterdir()}
+    assert found == {"client.out": "12345", "client.err": "no\n"}
+    assert capfd.readouterr() == ("", "")

@@ -19,6 +19,7 @@ from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.measure.probes.programs import programs_of
 from rocelab.plans import plan_file
 from rocelab.plans.catalog import TESTS
+from rocelab.plans.command import UNITS
 from rocelab.testbed.node import DataLink, Printed
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.local import LocalConnection
@@ -192,6 +193,9 @@ def test_every_benchmark_has_programs(key: tuple[str, str]) -> None:
     for transport, sizes in product(("tcp", "rxe-v2"), ("sizes = [1024]", "")):
         text = f'[plan]\nname = "p"\ntransports = ["{transport}"]\n[[benchmark]]\n'
         text += f'tool = "{tool}"\ntest = "{test}"\n{sizes}\n'
+        if tool == "command":
+            unit = "" if test == "time" else f'json = "x"\nunit = "{next(iter(UNITS[test]))}"\n'
+            text += f'[benchmark.command]\nclient = ["/bin/my,client"]\n{unit}'
         with suppress(UsageError):
             found = programs_of(plan_file.from_toml(text, "p.toml").cells())
             assert found

@@ -51,6 +51,18 @@ def test_a_clean_roce_step_is_proven(
     assert verdict.ok, verdict.failures()
 
 
+def test_a_users_program_may_use_tcp_for_less_than_roce_carries() -> None:
+    a, payload = 1000, 10 * RENDEZVOUS_BYTES
+    measured, counted = Measurement((), 0), moved((a, a), (a, a))
+    for over_tcp, own_tcp, proven in (
+        (payload, True, True),
+        (payload + 1, True, False),
+        (payload, False, False),
+    ):
+        seen = replace(roce(V2, (a, a), a, payload), tcp_payload_bytes=over_tcp)
+        assert prove(V2, counted, seen, measured, own_tcp=own_tcp).ok is proven
+
+
 @given(COUNTS, COUNTS, st.data())
 def test_any_count_off_by_one_disproves_roce(a: int, b: int, data: st.DataObject) -> None:
     """Each injected fault alone changes the result, so every condition counts."""
