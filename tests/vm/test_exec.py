@@ -20,22 +20,23 @@ from rocelab.record import read
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
+from rocelab.testing import Nodes, assert_no_findings
 
 PINGPONG = ("ibv_rc_pingpong", "-d", "{device}", "-g", "{gid}", "-n", "10")
 RPING = ("rping", "-c", "-v", "-C", "3", "-a", "{peer}")
 
 
 class Exec:
-    """`rocelab exec` on one testbed."""
+    """`rocelab exec` on one testbed, in a folder that is never copied."""
 
     def __init__(self, testbed: QemuTestbed) -> None:
-        self._start = [sys.executable, "-m", "rocelab", "exec", "--name", testbed.spec.name]
+        self._nodes = Nodes(testbed.spec.name)
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         self.started.append(
             subprocess.Popen(
-                [*self._start, *words],
+                [*self._nodes.words()[:-1], *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -45,15 +46,9 @@ class Exec:
         return self.started[-1]
 
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [*self._start, *words],
-            input=stdin,
-            capture_output=True,
-            timeout=300,
-            check=False,
-            # it is never copied
-            cwd="/",
-        )
+        """`words`: the options, `--` and the command."""
+        options, argv = words[: words.index("--")], words[words.index("--") + 1 :]
+        return self._nodes.exec(*argv, options=options, stdin=stdin, timeout=300, cwd=Path("/"))
 
 
 @pytest.fixture
@@ -139,6 +134,7 @@ def test_programs_of_others(rexec: Exec, tmp_path: Path, transport: str, program
     done = rexec.run(*options, "--", *client)
     assert done.returncode == 0, done.stderr
     assert (b"n1: ping data: rdma-ping-2" if program == "rping" else b"n1: 10 iters") in done.stdout
+    assert_no_findings(wire)
     counted = capture.analyze([str(wire)]).result["roce"]
     assert counted["packets"] > 0
     assert counted["v1"] == (counted["packets"] if transport == "rxe-v1" else 0)
