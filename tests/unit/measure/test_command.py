@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,16 +17,27 @@ from typing import Any, cast
 import pytest
 
 from polling import wait_until
-from rocelab.errors import CommandError, CommandTimeoutError, TestbedError, UsageError
-from rocelab.measure.command import conduct, libraries, output
+from rocelab.errors import (
+    CellError,
+    CommandError,
+    CommandTimeoutError,
+    StallError,
+    TestbedError,
+    UsageError,
+)
+from rocelab.measure.command import command_step, conduct, libraries, output
+from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.command.files import Files
 from rocelab.measure.command.not_started import NotExecutableError, NotFoundError
 from rocelab.measure.command.request import On, Request
-from rocelab.plans.benchmarks.tool import End
-from rocelab.plans.catalog import TRANSPORTS
+from rocelab.measure.rig import Rig
+from rocelab.plans.benchmarks.pair_tools import TOOLS
+from rocelab.plans.benchmarks.tool import End, Job
+from rocelab.plans.catalog import TESTS, TRANSPORTS
+from rocelab.plans.command import CommandPlan
 from rocelab.plans.ready import Ready
 from rocelab.testbed.interface import Testbed
-from rocelab.testbed.node import DataLink
+from rocelab.testbed.node import Completed, DataLink
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.local import LocalConnection
 
@@ -481,3 +492,59 @@ def test_what_a_detached_command_prints_is_kept(
     found = {path.name: path.read_text() for path in into.iterdir()}
     assert found == {"client.out": "12345", "client.err": "no\n"}
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def step(testbed: Testbed, tmp_path: Path) -> Callable[..., tuple[Completed, int]]:
+    """Run a shell's command as a step of a cell."""
+    into = tmp_path.parent / f"{tmp_path.name}-step"
+    into.mkdir()
+    rig = cast("Rig", SimpleNamespace(testbed=testbed, transport=TRANSPORTS["tcp"]))
+
+    def run_step(
+        script: str,
+        *,
+        timeout: int = 60,
+        attached: Attachment | None = None,
+        may_fail: bool = False,
+    ) -> tuple[Completed, int]:
+        here = End("127.0.0.1")
+        words = ("sh", "-c", script, "sh", "{size}")
+        job = Job(
+            *(TESTS["command", "time"], 64, 10, 1, 14, 5001, here, here),
+            command=CommandPlan(words, may_fail=may_fail),
+        )
+        return command_step.run(
+            TOOLS["command"], job, rig, timeout=timeout, into=into, attached=attached
+        )
+
+    return run_step
+
+
+def test_a_command_as_a_step(
+    step: Callable[..., tuple[Completed, int]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    done, took = step("echo $1; exit 3", may_fail=True)
+    assert (done.returncode, done.stdout) == (3, "64\n")
+    assert took > 0
+    with pytest.raises(CellError, match="ended with 3") as caught:
+        step("echo why >&2; exit 3")
+    assert "why" in caught.value.cause
+    with pytest.raises(StallError, match="did not end within 1 s"):
+        step("sleep 1000", timeout=1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_watched_command_is_the_users(
+    step: Callable[..., tuple[Completed, int]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = Request(("sh", "-c", "echo {size}; exit 4"), transport=TRANSPORTS["tcp"])
+    attached = Attachment(request)
+    done, _ = step("", attached=attached, may_fail=True)
+    assert (done.returncode, done.stdout, attached.status) == (4, "{size}\n", 4)
+    assert capfd.readouterr().out == "{size}\n"
+    failing = Attachment(Request(("nosuch",), transport=TRANSPORTS["tcp"]))
+    with pytest.raises(CellError):
+        step("", attached=failing)
+    assert isinstance(failing.error, NotFoundError)
+    assert failing.status is None

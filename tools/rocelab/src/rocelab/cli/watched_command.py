@@ -48,6 +48,8 @@ def run(watching: Watch, request: Request, testbed: VirtualTestbed, *, quiet: bo
     outcome, attached = watch.run(watching, request, testbed)
     if outcome.error:
         raise outcome.error
+    if outcome.ended_by:
+        raise KeyboardInterrupt(outcome.ended_by)
     build(outcome.path)
     if not quiet:
         command_summary.show(outcome.path, console.err())

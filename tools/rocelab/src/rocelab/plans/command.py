@@ -29,7 +29,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 """By test: each unit's number of ns, bytes/s or 1/s."""
 VALUE, MESSAGES = "value", "messages"
 """Named groups of a regular expression."""
-_MOST_WORDS = 256
+_MOST_WORDS = 4096
 _PATH = r"[^.\s]{1,60}(\.[^.\s]{1,60}){0,15}"
 _NAMES = re.compile(r"[a-z]{1,12}")
 _TAKEN = ("device", "gid", "peer", "size", "iterations", "tcp_port")

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from rocelab.errors import CellError, CommandError, CommandTimeoutError, StallError
 from rocelab.measure.command import conduct, files
 from rocelab.measure.command.attachment import Attachment
-from rocelab.measure.command.request import On, Request
+from rocelab.measure.command.request import Request
 from rocelab.measure.rig import Rig
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.record import layout
@@ -28,18 +27,17 @@ def run(
     does not answer.
     """
     assert job.command is not None, "plan_file reads it for this tool"
-    folder = Path(job.command.folder) if job.command.folder else None
-    request = Request((), files=files.Files(folder)) if attached is None else attached.request
-    request = replace(
-        request,
-        argv=tool.client(job),
-        on=On(node=1),
+    request = Request(
+        tool.client(job),
         server=tool.server_argv(job),
         ready=job.command.is_ready,
         transport=rig.transport,
         seconds=timeout,
-        capture=None,
+        files=files.Files(Path(job.command.folder) if job.command.folder else None),
     )
+    if attached is not None:
+        # its words are not a plan's
+        request = attached.request
     try:
         ended = conduct.run(
             *(request, rig.testbed),
