@@ -47,7 +47,7 @@ def as_json(*words: str | Path) -> dict[str, Any]:
 
 def test_json_has_all_documented_keys() -> None:
     found = as_json(CAPTURES / "fault-corrupt.pcap")
-    assert found["schema"] == "rocelab.analysis/2"
+    assert found["schema"] == "rocelab.analysis/3"
     wanted = {
         "input": "files packets bytes truncated first_ns last_ns",
         "roce": "packets v1 v2_ipv4 v2_ipv6 vlan",

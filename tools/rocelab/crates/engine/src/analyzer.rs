@@ -249,7 +249,12 @@ impl Analyzer {
             let (least, greatest) = self.times.unwrap_or((times.least, times.greatest));
             self.times = Some((least.min(times.least), greatest.max(times.greatest)));
         }
-        batch.pauses.iter().for_each(|pause| self.pauses.add(pause));
+        for frame in &batch.pauses {
+            self.pauses.add(frame);
+            for (key, from_ns, to_ns) in frame.times() {
+                self.tracker.pause(key, from_ns, to_ns);
+            }
+        }
         self.count_over_time(batch);
         if batch.generation == 0 {
             self.generation += 1;

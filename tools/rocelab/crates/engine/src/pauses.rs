@@ -12,6 +12,10 @@ const CLASSES: usize = 8;
 /// Senders and classes that are kept; what others send is counted by `Totals` alone.
 const MOST: usize = 1024;
 
+/// Bits of a quantum, and bits per ns of the slowest link.
+const QUANTUM_BITS: i64 = 512;
+const SLOWEST: i64 = 10;
+
 /// A flow control frame: a time in quanta for each class that it names. 0 ends a pause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PauseFrame {
@@ -44,6 +48,20 @@ impl PauseFrame {
             _ => return None,
         };
         Some(Self { at, source: header.source, classes, quanta })
+    }
+
+    /// What it asks for: sender and class as a number, from when and until when, ns since 1970. No link of RoCE
+    /// is slower than [`SLOWEST`], so the pause ends by then.
+    pub(crate) fn times(&self) -> impl Iterator<Item = (u64, i64, i64)> + '_ {
+        let [a, b, c, d, e, f] = self.source;
+        let source = u64::from_be_bytes([0, 0, a, b, c, d, e, f]) << 4;
+        // class 8 is the whole link
+        let classes = self.classes.map_or(1 << 8, u16::from);
+        (0..=8).filter(move |class| classes >> class & 1 == 1).map(move |class| {
+            let quanta = self.quanta.get(class % 8).copied().unwrap_or(0);
+            let ns = i64::from(quanta) * QUANTUM_BITS / SLOWEST;
+            (source | class as u64, self.at.time_ns, self.at.time_ns.saturating_add(ns))
+        })
     }
 }
 

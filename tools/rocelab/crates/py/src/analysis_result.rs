@@ -5,7 +5,7 @@ use engine::{Analyzer, Changed, Common, ETHERNET_EXTRA, mac_text};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use roce::finding::Finding;
-use roce::flow::{Connection, Stats};
+use roce::flow::{Connection, Episode, Stats};
 use roce::icrc::Absence;
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
@@ -127,6 +127,9 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
         clocks.append(row)?;
     }
     result.set_item("clocks", clocks)?;
+    let withdrawn = analyzer.tracker.withdrawn.iter();
+    let rows = withdrawn.map(|one| (one.connection, one.at.time_ns, one.bytes));
+    result.set_item("withdrawn", rows.collect::<Vec<_>>())?;
     result.set_item("spans_ns", analyzer.spans_ns().collect::<Vec<_>>())?;
     Ok(result)
 }
@@ -418,6 +421,60 @@ fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bo
     latency.set_item("buckets", histogram.buckets().collect::<Vec<_>>())?;
     row.set_item("latency_ns", latency)?;
     row.set_item("series", series(py, &stats.series)?)?;
+    row.set_item("pace", pace(py, stats)?)?;
+    row.set_item("costs", costs(py, stats)?)?;
+    Ok(row)
+}
+
+/// How the time of a direction's requests passed; nothing if none was answered.
+fn pace<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let pace = &stats.pace;
+    if pace.most_messages == 0 {
+        return Ok(None);
+    }
+    let row = PyDict::new(py);
+    row.set_item("idle_ns", pace.idle_ns)?;
+    row.set_item("waiting_ns", pace.waiting_ns)?;
+    row.set_item("fastest_ns", (pace.fastest_ns < u64::MAX).then_some(pace.fastest_ns))?;
+    row.set_item("most_messages", pace.most_messages)?;
+    let delayed = stats.costs.as_ref().map(|costs| &costs.delayed);
+    row.set_item("delayed", delayed.map_or(0, roce::Histogram::count))?;
+    let again = delayed.filter(|delayed| delayed.count() > 0);
+    let all = again.map(|delayed| stats.latency.clone().merged(delayed));
+    row.set_item("p99_all_ns", all.map(|all| all.quantile(0.99)))?;
+    let idle = pace.longest_idle.as_ref().map(|one| episode(py, one)).transpose()?;
+    row.set_item("longest_idle", idle)?;
+    Ok(Some(row))
+}
+
+/// What delayed a direction's requests.
+fn costs<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyList>> {
+    let rows = PyList::empty(py);
+    for cost in stats.costs.iter().flat_map(|costs| &costs.rows) {
+        let row = PyDict::new(py);
+        row.set_item("trouble", cost.trouble.name())?;
+        row.set_item("repair", cost.repair.name())?;
+        row.set_item("ns", cost.ns)?;
+        row.set_item("least_ns", cost.least_ns)?;
+        row.set_item("count", cost.count)?;
+        row.set_item("unsure", cost.unsure)?;
+        row.set_item("messages", cost.messages)?;
+        let episodes = PyList::empty(py);
+        for one in &cost.episodes {
+            episodes.append(episode(py, one)?)?;
+        }
+        row.set_item("episodes", episodes)?;
+        rows.append(row)?;
+    }
+    Ok(rows)
+}
+
+fn episode<'py>(py: Python<'py>, one: &Episode) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("file", one.file)?;
+    row.set_item("packet", one.packet)?;
+    row.set_item("until", one.until)?;
+    row.set_item("ns", one.ns)?;
     Ok(row)
 }
 

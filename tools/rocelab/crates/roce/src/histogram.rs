@@ -35,9 +35,9 @@ fn lower(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one value.
-    pub fn add(&mut self, value: u64) {
-        let index = bucket(value);
+    /// The count of a bucket, which may be new.
+    #[inline]
+    fn slot(&mut self, index: usize) -> Option<&mut u32> {
         if self.buckets.is_empty() {
             self.first = index;
         }
@@ -50,12 +50,31 @@ impl Histogram {
         if slot >= self.buckets.len() {
             self.buckets.resize(slot + 1, 0);
         }
-        if let Some(count) = self.buckets.get_mut(slot) {
+        self.buckets.get_mut(slot)
+    }
+
+    /// Counts one value.
+    pub fn add(&mut self, value: u64) {
+        if let Some(count) = self.slot(bucket(value)) {
             *count = count.saturating_add(1);
         }
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
+    }
+
+    /// With the values of another one.
+    #[must_use]
+    pub fn merged(mut self, other: &Self) -> Self {
+        for (index, &more) in (other.first..).zip(&other.buckets).filter(|(_, more)| **more > 0) {
+            if let Some(count) = self.slot(index) {
+                *count = count.saturating_add(more);
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        self
     }
 
     /// Values counted.
@@ -126,6 +145,17 @@ mod tests {
         assert_eq!(histogram.max(), 1_000_000);
         assert_eq!(histogram.mean(), 500_500);
         assert!(histogram.quantile(1.0) <= 1_000_000);
+    }
+
+    #[test]
+    fn merged_with_another_one() {
+        let (mut low, mut high) = (Histogram::default(), Histogram::default());
+        (1..=50).for_each(|value| low.add(value * 1000));
+        (51..=100).for_each(|value| high.add(value * 1000));
+        for both in [low.clone().merged(&high), high.merged(&low)] {
+            assert_eq!((both.count(), both.max(), both.mean()), (100, 100_000, 50_500));
+            assert!((both.quantile(0.5) as f64 / 50_000.0 - 1.0).abs() < 0.032);
+        }
     }
 
     #[test]

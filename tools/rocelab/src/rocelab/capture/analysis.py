@@ -13,11 +13,12 @@ from typing import Any
 
 from rocelab._core import Analysis as CoreAnalysis
 from rocelab._core import Table
+from rocelab.capture import verdict
 from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
 from rocelab.errors import UsageError
 
-SCHEMA = "rocelab.analysis/2"
+SCHEMA = "rocelab.analysis/3"
 
 _KEPT_ROWS = 1 << 18
 """Rows after which `read` moves them into Arrow."""
@@ -214,10 +215,15 @@ def finished(
     located = (problems, raw["icrc"]["bad_packets"], raw["congestion"]["pauses"], raw["findings"])
     for row in chain.from_iterable((*located, raw["cm"])):
         row["file"] = names[row["file"]]
+    for way in chain.from_iterable(row["directions"] for row in raw["connections"]):
+        if idle := way["pace"] and way["pace"]["longest_idle"]:
+            idle["file"] = names[idle["file"]]
+        for episode in chain.from_iterable(cost["episodes"] for cost in way["costs"]):
+            episode["file"] = names[episode["file"]]
     if options.l1:
         _count_l1(raw["overhead"])
     raw["input"]["files"] = names
-    return {"schema": SCHEMA, **raw}
+    return {"schema": SCHEMA, "verdict": verdict.judge(raw), **raw}
 
 
 def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> None:

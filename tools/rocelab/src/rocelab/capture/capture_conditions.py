@@ -141,7 +141,7 @@ def _copies(
             f"nearly every packet appears {_times(looks)}: {evidence['copies']} copies were "
             "dropped (a port mirrored in both directions, or several taps)",
         )
-    elif evidence["looks"]:
+    elif evidence["looks"] and not looks:
         yield (
             "mirrored",
             f"nearly every packet appears {_times(evidence['looks'])} (a port mirrored in both "

@@ -40,8 +40,7 @@ class OverTime:
     sums: dict[str, list[int]] = field(default_factory=dict)
     """`packets`, `wire_bytes`, `goodput_bytes`, `ce` and `cnp`, one number for each interval.
 
-    Goodput counts a message's bytes in the interval of its last packet, also of those that were
-    refused or given up later.
+    Goodput counts a message's bytes in the interval of its last packet.
     """
 
     @property
@@ -123,8 +122,9 @@ def draw(
         reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
         if progress:
             progress(core.bytes_read)
-    core.finish()
+    withdrawn = core.finish()["evidence"]["withdrawn"]
     reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
+    reader.withdraw(withdrawn)
     return reader.picture()
 
 
@@ -153,6 +153,13 @@ class _Reader:
                 self._psns.take(packets)
         if messages.height:
             self._add(self._by_bin(messages, "last_ns").agg(goodput_bytes=pl.sum("payload_bytes")))
+
+    def withdraw(self, messages: Sequence[tuple[int, int, int]]) -> None:
+        """Take back messages that were refused or given up: connection, time, and bytes of each."""
+        for connection, time_ns, size in messages:
+            if not self._filtered or connection in self._kept:
+                at = (time_ns - self._over_time.start_ns) // self._over_time.step_ns
+                self._over_time.sums["goodput_bytes"][min(max(at, 0), self._bins - 1)] -= size
 
     def _by_bin(self, rows: pl.DataFrame, time: str) -> GroupBy:
         at = (pl.col(time) - self._over_time.start_ns) // self._over_time.step_ns

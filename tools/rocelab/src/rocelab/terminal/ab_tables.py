@@ -19,7 +19,7 @@ from rocelab.compare.driver_counters import Moved
 from rocelab.compare.kernel_cycles import Cycles
 from rocelab.record.driver_check import Check
 from rocelab.stats.summary import CONFIDENCE, median
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 SCHEMA = "rocelab.ab/1"
 WIDTH = 80

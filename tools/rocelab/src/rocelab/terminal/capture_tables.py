@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print an analysis: a summary of one screen, then connections, then findings.
+"""Print an analysis: the verdict, a summary of one screen, then connections, then findings.
 
 File names and names in captures are untrusted: they go through `printable`.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -15,18 +14,12 @@ from rich.text import Text
 
 from rocelab.capture import management
 from rocelab.terminal import grid
+from rocelab.terminal.printable import printable
+from rocelab.terminal.verdict_lines import verdict
 
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _MARGIN = (0, 2, 0, 0)
-
-
-def printable(text: str) -> str:
-    """The text with every control and format character made visible; spaces of any width stay."""
-    return "".join(
-        char if char.isprintable() or unicodedata.category(char) == "Zs" else f"\\x{ord(char):02x}"
-        for char in text
-    )
 
 
 def _number(value: float) -> str:
@@ -344,14 +337,16 @@ def exchanges(result: dict[str, Any], columns: int) -> RenderableType:
 
 
 def show(result: dict[str, Any], console: Console) -> None:
-    """Print the summary and all tables."""
+    """Print the verdict, the summary and all tables."""
+    console.print(verdict(result, console.width))
+    console.print()
     console.print(summary(result))
-    if table := _efficiency(result):
-        console.print()
-        console.print(table)
     if result["connections"]:
         console.print()
         console.print(connections(result, console.width))
+    if table := _efficiency(result):
+        console.print()
+        console.print(table)
     if result["cm"]:
         console.print()
         console.print(exchanges(result, console.width))

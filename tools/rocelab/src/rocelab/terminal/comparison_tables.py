@@ -16,7 +16,7 @@ from rocelab import units
 from rocelab.compare.comparison import Cell, Comparison, Verdict
 from rocelab.stats.summary import CONFIDENCE
 from rocelab.stats.two_samples import Apart, enough
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 SCHEMA = "rocelab.compare/1"
 WIDTH = 80

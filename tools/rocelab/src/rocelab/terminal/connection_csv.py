@@ -7,7 +7,7 @@ import csv
 from typing import Any, TextIO
 
 from rocelab.capture import connection_rows
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 _FORMULA = ("=", "+", "-", "@")
 """What makes a spreadsheet compute a cell; only names of files can begin so."""

@@ -15,7 +15,7 @@ from rocelab.correlate.fit import FEWEST_SIZES, Estimate
 from rocelab.correlate.fit_subjects import CPU, PACKETS, Subject, Value, subjects
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record import read
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 
 def show(run: Path, console: Console) -> None:

@@ -18,7 +18,7 @@ from rocelab.correlate.median_message import MedianMessage
 from rocelab.correlate.variation import Variation
 from rocelab.record.captures import Place
 from rocelab.record.message_life import Life
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 SENT = {
     "copy": "frames duplicated by the network: the sender sent one packet",

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rocelab import units
 from rocelab.compare.packet_costs import Costs, Packet
 from rocelab.terminal import grid
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 SCHEMA = "rocelab.lines/1"
 CAVEAT = (

@@ -20,6 +20,7 @@ from rich.text import Text
 from rocelab import units
 from rocelab.terminal import capture_tables
 from rocelab.terminal.console import is_plain
+from rocelab.terminal.printable import printable
 
 _LINES_AROUND = 6
 """Lines of a terminal that the table cannot have: the head, the column names, the last line."""
@@ -87,7 +88,7 @@ class LiveTable:
         ways = [rate.way for rate in rates]
         parts = [
             f"{now - self._started:.0f} s",
-            f"{capture_tables.printable(' '.join(result['input']['files']))}",
+            f"{printable(' '.join(result['input']['files']))}",
             units.plural(result["roce"]["packets"], "RoCE packet"),
             units.plural(len(result["connections"]), "connection"),
             f"{sum(rate.bits_per_s for rate in rates) / 1e9:.3f} Gbit/s",

@@ -127,6 +127,10 @@ impl Flow {
             false => (0..possible).take_while(is_current).count(),
         };
         let Some(last) = count.checked_sub(1) else { return 0 };
+        if requests.is_answered() && stats.pace.note_idle(self.last_ns, time_ns(0)).is_some() {
+            // the long way tells why
+            return 0;
+        }
         let latest_ns = match run.in_time {
             true => time_ns(last),
             false => (0..count).map(time_ns).max().unwrap_or(i64::MIN),
@@ -179,6 +183,7 @@ impl Flow {
         if op.class == Class::Write && packet.reth(frame).is_none_or(|reth| reth.len != bytes) {
             return false;
         }
+        self.requests.note_idle(self.last_ns, at, &mut self.stats, context);
         self.last_ns = self.last_ns.max(at.time_ns);
         self.good += 1;
         self.stats.count(packet, at.time_ns, true);
@@ -224,7 +229,8 @@ impl Flow {
         if !ready {
             return false;
         }
-        let Some(messages) = peer.requests.acknowledge_in_order(packet.psn, at, &mut peer.stats)
+        let Some(messages) =
+            peer.requests.acknowledge_in_order(packet.psn, at, &mut peer.stats, context)
         else {
             return false;
         };
@@ -258,7 +264,8 @@ impl Flow {
     ) {
         let &Captured { packet, frame, op, at, .. } = captured;
         self.settle(context.efficiency);
-        self.last_ns = self.last_ns.max(at.time_ns);
+        let since_ns = self.last_ns;
+        self.last_ns = since_ns.max(at.time_ns);
         self.stats.count(packet, at.time_ns, op.is_data());
         if corrupt {
             self.corrupt += 1;
@@ -301,6 +308,7 @@ impl Flow {
                     icrc: icrc::found(packet, frame).unwrap_or(0),
                     at,
                     reliable: op.service().is_reliable(),
+                    since_ns,
                 };
                 self.requests.packet(&request, &mut self.stats, context);
             }

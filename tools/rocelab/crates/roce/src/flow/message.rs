@@ -4,6 +4,17 @@
 use crate::finding::At;
 use crate::packet::Net;
 
+/// A message that was complete, and then refused or given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Withdrawn {
+    /// Its connection.
+    pub connection: u32,
+    /// Its last packet.
+    pub at: At,
+    /// Payload, bytes.
+    pub bytes: u32,
+}
+
 /// A whole message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {

@@ -4,6 +4,7 @@
 mod assembly;
 mod connection;
 mod context;
+mod costs;
 mod direction;
 mod efficiency;
 mod evidence;
@@ -21,10 +22,11 @@ mod verdict;
 mod wellformed;
 
 pub use connection::{Connection, Endpoint};
+pub use costs::{Cost, Costs, Episode, Pace, Repair, Trouble};
 pub use efficiency::{Efficiency, SizeClass};
 pub use evidence::{ClockOffset, Evidence};
 pub use exchanges::{End, Exchange};
-pub use message::Message;
+pub use message::{Message, Withdrawn};
 pub use pairing::PairedBy;
 pub use run::Run;
 pub use stats::{Retransmissions, Stats};

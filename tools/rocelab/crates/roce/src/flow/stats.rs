@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Statistics of a direction.
 
+use super::costs::{Charge, Costs, Pace};
 use crate::histogram::Histogram;
 use crate::packet::{NAK_NAMES, Packet};
 use crate::series::{Interval, Series};
@@ -58,6 +59,8 @@ pub struct Stats {
     pub dscp: u8,
     /// Smallest and largest credit code of the acknowledgements; 31: no limit.
     pub credits: Option<(u8, u8)>,
+    /// How the time of its requests passed.
+    pub pace: Pace,
     /// Over time.
     pub series: Series,
     /// From the last request packet of a message to its response.
@@ -97,6 +100,8 @@ pub struct Stats {
     /// Shortest time between two congestion notifications, ns.
     pub cnp_min_gap_ns: Option<u64>,
     pub(crate) cnp_last_ns: Option<i64>,
+    /// What delayed its requests; `None`: nothing did.
+    pub costs: Option<Box<Costs>>,
 }
 
 impl Default for Stats {
@@ -130,6 +135,8 @@ impl Default for Stats {
             cnp: 0,
             cnp_min_gap_ns: None,
             cnp_last_ns: None,
+            costs: None,
+            pace: Pace::default(),
             dscp: 0,
             pmtu: 0,
             pmtu_guessed: false,
@@ -140,6 +147,18 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// Charges a time to what caused it.
+    #[cold]
+    pub(super) fn charge(&mut self, charge: Charge) {
+        self.costs.get_or_insert_default().add(charge);
+    }
+
+    /// Counts the time to the response of a message that was sent again.
+    #[cold]
+    pub(super) fn note_delayed(&mut self, ns: u64) {
+        self.costs.get_or_insert_default().delayed.add(ns);
+    }
+
     /// Takes back packets that [`Self::count_passed`] counted: they were not retransmitted.
     pub(crate) fn uncount_passed(&mut self, data: u64, others: u64) {
         self.retransmitted = self.retransmitted.saturating_sub(data);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The table of live directions: looks up, pairs, evicts and reports them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::connection::{Connection, Endpoint};
-use super::context::{Answer, Context};
+use super::context::{Answer, Context, PauseTime};
 use super::direction::{CORRUPT_HEADSTART, Captured, Flow};
 use super::efficiency::Efficiency;
 use super::evidence::Evidence;
 use super::exchanges::{Exchange, Exchanges};
 use super::flow_key::{CONNECTED, Folding, Key};
-use super::message::Message;
+use super::message::{Message, Withdrawn};
 use super::pairing::{Candidate, PairedBy, Pairing};
 use super::run::Run;
 use super::verdict::{Verdict, Verdicts};
@@ -59,6 +59,8 @@ impl Default for Config {
 const RECENT: usize = 256;
 /// Directions of corrupted packets that are counted at a time.
 const MAX_CORRUPT: usize = 1024;
+/// Pauses of the link that are kept.
+const MAX_PAUSES: usize = 64;
 /// Candidates for the opposite direction that a direction keeps.
 const MAX_CANDIDATES: usize = 64;
 
@@ -80,6 +82,8 @@ pub struct Tracker {
     next_id: u32,
     /// Findings so far.
     pub findings: Findings,
+    /// Recent times in which flow control paused the link.
+    pauses: VecDeque<PauseTime>,
     /// Efficiency by message size.
     pub efficiency: Efficiency,
     /// What the connections show about the capture; complete after [`Self::finish`].
@@ -87,6 +91,8 @@ pub struct Tracker {
     /// Packets with reserved bits, the first one's bits and connection, and connections with such packets.
     reserved: (Repeated, (u8, u8), Option<u32>, u64),
     messages: Vec<Message>,
+    /// Messages that were complete and came to nothing; only if messages are kept.
+    pub withdrawn: Vec<Withdrawn>,
     verdicts: Verdicts,
     done: Vec<Connection>,
     /// Connections evicted before the end.
@@ -113,15 +119,32 @@ impl Tracker {
             exchanges: Exchanges::default(),
             next_id: 0,
             findings,
+            pauses: VecDeque::new(),
             efficiency: Efficiency::default(),
             evidence: Evidence::default(),
             reserved: (Repeated::default(), (0, 0), None, 0),
             messages: Vec::new(),
+            withdrawn: Vec::new(),
             verdicts,
             done: Vec::new(),
             evicted: 0,
             unreported: 0,
         }
+    }
+
+    /// Notes that flow control asked for silence from one time to another, ns since 1970; `key` is its
+    /// sender and class. Equal times end what it asked for before.
+    pub fn pause(&mut self, key: u64, from_ns: i64, to_ns: i64) {
+        for pause in self.pauses.iter_mut().filter(|pause| pause.key == key) {
+            pause.to_ns = pause.to_ns.min(from_ns);
+        }
+        if to_ns <= from_ns {
+            return;
+        }
+        if self.pauses.len() >= MAX_PAUSES {
+            self.pauses.pop_front();
+        }
+        self.pauses.push_back(PauseTime { key, from_ns, to_ns });
     }
 
     /// The messages completed since the last call.
@@ -222,6 +245,7 @@ impl Tracker {
             findings: &mut self.findings,
             messages: &mut self.messages,
             keep_messages: self.config.keep_messages,
+            withdrawn: &mut self.withdrawn,
             efficiency: &mut self.efficiency,
             verdicts: &mut self.verdicts,
             connection: flow.id,
@@ -230,6 +254,7 @@ impl Tracker {
             visible: flow.peer.is_some(),
             answer: Answer::None,
             segment: flow.key.segment,
+            pauses: &self.pauses,
             evidence: &mut self.evidence,
         };
         let done = match (&mut peer, acks) {
@@ -433,6 +458,7 @@ impl Tracker {
             findings: &mut self.findings,
             messages: &mut self.messages,
             keep_messages: self.config.keep_messages,
+            withdrawn: &mut self.withdrawn,
             efficiency: &mut self.efficiency,
             verdicts: &mut self.verdicts,
             connection: id,
@@ -441,6 +467,7 @@ impl Tracker {
             visible: peer.is_some(),
             answer: Answer::None,
             segment: flow.key.segment,
+            pauses: &self.pauses,
             evidence: &mut self.evidence,
         };
         flow.packet(peer.as_deref_mut(), captured, corrupt, &mut context);
@@ -527,6 +554,7 @@ impl Tracker {
                 findings: &mut self.findings,
                 messages: &mut self.messages,
                 keep_messages: self.config.keep_messages,
+                withdrawn: &mut self.withdrawn,
                 efficiency: &mut self.efficiency,
                 verdicts: &mut self.verdicts,
                 connection: one.id,
@@ -535,6 +563,7 @@ impl Tracker {
                 visible,
                 answer: Answer::None,
                 segment: one.key.segment,
+                pauses: &self.pauses,
                 evidence: &mut self.evidence,
             };
             one.settle(context.efficiency);

@@ -15,6 +15,7 @@ from rocelab.report.capture_page import (
     management_table,
     sequence_figure,
     throughput,
+    verdict_section,
 )
 from rocelab.report.capture_page.wording import printable
 from rocelab.report.figure import Document, Note, Section
@@ -28,6 +29,7 @@ def compose(result: dict[str, Any], picture: Picture) -> Document:
     named = units.listing(files[:_MAX_FILES])
     more = f" and {len(files) - _MAX_FILES} more" if len(files) > _MAX_FILES else ""
     sections = (
+        verdict_section.section(result),
         _overview(result),
         throughput.section(picture.over_time),
         finding_tables.section(result),
@@ -110,4 +112,4 @@ def _overview(result: dict[str, Any]) -> Section:
         ),
     )
     points = tuple((label, (text,)) for label, text in rows)
-    return Section("overview", "Overview", points=points, first=True)
+    return Section("overview", "Overview", points=points)

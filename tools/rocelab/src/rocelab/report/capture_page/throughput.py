@@ -16,7 +16,9 @@ _LINES = (
 
 def section(over_time: OverTime) -> Section:
     """Return the section."""
-    rates = {name: over_time.gbit_per_s(name) for name, *_ in _LINES}
+    gbits = {name: over_time.gbit_per_s(name) for name, *_ in _LINES}
+    per_gbit, rate_unit = _unit(max(gbits["wire_bytes"]))
+    rates = {name: [per_gbit * one for one in gbits[name]] for name in gbits}
     places = range(len(rates["wire_bytes"]))
     span = over_time.step_ns * len(places)
     factor, unit = units.scale("ns", [span])
@@ -24,10 +26,10 @@ def section(over_time: OverTime) -> Section:
         [edge / factor for edge in over_time.edges_ns],
         [time_charts.Line(label, colour, rates[name]) for name, label, colour in _LINES],
         x_title=f"time after the first frame ({unit})",
-        y_title="Gbit/s",
+        y_title=rate_unit,
         x_top=span / factor,
     )
-    means = {name: 8 * sum(over_time.sums[name]) / span for name, *_ in _LINES}
+    means = {name: 8 * per_gbit * sum(over_time.sums[name]) / span for name, *_ in _LINES}
     step = units.quantity(over_time.step_ns, "ns")
     figure = Figure(
         slug="throughput",
@@ -36,8 +38,8 @@ def section(over_time: OverTime) -> Section:
             f"Sums of {step} each. Throughput: all bytes of RoCE frames. Goodput: bytes of "
             "messages whose every packet was captured, each once, counted when the last packet "
             "came; so a message longer than an interval is a peak at its end.",
-            f"Mean: {units.number(means['wire_bytes'])} Gbit/s, goodput "
-            f"{units.number(means['goodput_bytes'])} Gbit/s.",
+            f"Mean: {units.number(means['wire_bytes'])} {rate_unit}, goodput "
+            f"{units.number(means['goodput_bytes'])} {rate_unit}.",
         ),
         panels=(
             Panel(
@@ -45,9 +47,9 @@ def section(over_time: OverTime) -> Section:
                 chart,
                 f"Two lines over {units.quantity(span, 'ns')}. Throughput: mean "
                 f"{units.number(means['wire_bytes'])}, at most "
-                f"{units.number(max(rates['wire_bytes']))} Gbit/s. Goodput: mean "
+                f"{units.number(max(rates['wire_bytes']))} {rate_unit}. Goodput: mean "
                 f"{units.number(means['goodput_bytes'])}, at most "
-                f"{units.number(max(rates['goodput_bytes']))} Gbit/s.",
+                f"{units.number(max(rates['goodput_bytes']))} {rate_unit}.",
             ),
         ),
         legend=tuple(Legend(label, colour) for _, label, colour in _LINES),
@@ -59,8 +61,8 @@ def section(over_time: OverTime) -> Section:
                     for name in (
                         f"from ({unit})",
                         "packets",
-                        "throughput, Gbit/s",
-                        "goodput, Gbit/s",
+                        f"throughput, {rate_unit}",
+                        f"goodput, {rate_unit}",
                     )
                 ),
                 tuple(
@@ -79,3 +81,11 @@ def section(over_time: OverTime) -> Section:
         scrolls=True,
     )
     return Section("time", "Throughput over time", figures=(figure,))
+
+
+def _unit(top_gbit: float) -> tuple[float, str]:
+    """How many of the unit, in which the largest rate reads best, are a Gbit/s; and its name."""
+    for per_gbit, name in ((1.0, "Gbit/s"), (1e3, "Mbit/s")):
+        if top_gbit * per_gbit >= 1:
+            return per_gbit, name
+    return 1e6, "kbit/s"

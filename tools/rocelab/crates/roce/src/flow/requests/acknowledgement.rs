@@ -5,6 +5,7 @@ use super::gaps::Hole;
 use super::{DISORDERLY, RESTART, Requests};
 use crate::finding::{At, Lost, Rule, Side};
 use crate::flow::context::Context;
+use crate::flow::costs::Trouble;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 use crate::flow::verdict::{PsnStatus, Verdict};
@@ -18,6 +19,8 @@ pub(super) struct Nak {
     pub(super) repeated: bool,
     /// When the oldest message was captured that was not acknowledged before, ns since 1970.
     pub(super) since_ns: i64,
+    /// Why the responder sent it, and whether the capture proves that.
+    pub(super) why: (Trouble, bool),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +104,7 @@ impl Requests {
         self.confirmed = true;
         done.advanced = true;
         (done.messages, done.answers) = self.answer(at_psn, at, stats);
+        self.note_progress(done.answers, at, stats, context);
         if self.karn.is_some_and(|karn| !psn::before(at_psn, psn::add(karn, u32::MAX))) {
             self.karn = None;
         }
@@ -124,6 +128,7 @@ impl Requests {
         at_psn: u32,
         at: At,
         stats: &mut Stats,
+        context: &Context<'_>,
     ) -> Option<u32> {
         let ready = self.is_quiet()
             && self.mtu == stats.pmtu
@@ -135,7 +140,8 @@ impl Requests {
         }
         self.acked = psn::add(at_psn, 1);
         self.confirmed = true;
-        let (messages, _) = self.answer(at_psn, at, stats);
+        let (messages, newest) = self.answer(at_psn, at, stats);
+        self.note_progress(newest, at, stats, context);
         if let Some(all) = &mut self.acked_in_order {
             *all += messages;
         }
@@ -152,13 +158,31 @@ impl Requests {
             messages += 1;
             let certain = self.karn.is_none_or(|karn| !psn::before(front.key, karn));
             last = certain.then_some(front.at);
-            if certain {
-                let ns = at.time_ns.saturating_sub(front.at.time_ns);
-                stats.latency.add(u64::try_from(ns).unwrap_or(0));
-            }
+            let ns = at.time_ns.saturating_sub(front.at.time_ns);
+            let ns = u64::try_from(ns).unwrap_or(0);
+            self.answered = (front.key, front.at.time_ns);
             self.outstanding.pop_front();
+            if certain {
+                stats.latency.add(ns);
+            } else {
+                stats.note_delayed(ns);
+            }
         }
         (messages, last)
+    }
+
+    /// Takes a response that acknowledges something new; `newest`: the newest message that it answers.
+    #[inline]
+    fn note_progress(&self, newest: Option<At>, at: At, stats: &mut Stats, context: &Context<'_>) {
+        let since_ns = self.last.map_or(i64::MIN, |(_, _, time_ns)| time_ns);
+        let newest_ns = newest.map(|newest| newest.time_ns);
+        let late = stats.pace.note_answer(since_ns, newest_ns, at.time_ns);
+        match late {
+            Some(ns) if self.karn.is_none() => context.late(ns, at, stats),
+            // what was sent again may answer itself
+            Some(ns) => stats.pace.waiting_ns += ns,
+            None => {}
+        }
     }
 
     /// Takes a sequence NAK: the responder lacks `at_psn`. `late`: it may have been sent before the latest
@@ -188,7 +212,14 @@ impl Requests {
         let run = self.retransmission.map(|run| (run.first, run.pos));
         let resent = |(from, to)| !psn::before(at_psn, from) && psn::before(at_psn, to);
         let repeated = [run, self.again].into_iter().flatten().any(resent);
-        self.nak = Some(Nak { psn: at_psn, at, answered: false, repeated, since_ns });
+        self.nak = Some(Nak {
+            psn: at_psn,
+            at,
+            answered: false,
+            repeated,
+            since_ns,
+            why: (Trouble::Loss, false),
+        });
         self.note_inexact();
         let lost = |side| Lost { psn: at_psn, side, is_response: false };
         self.note_answered(at_psn);
@@ -222,17 +253,33 @@ impl Requests {
             self.acknowledge(psn::add(at_psn, u32::MAX), at, stats, context);
         }
         self.note_passed();
-        if let Some((_, corrupt)) = self.corrupt.filter(|&(psn, _)| psn == at_psn) {
+        let why = self.why(at_psn, at, stats, context);
+        if let Some(nak) = &mut self.nak {
+            nak.why = why;
+        }
+    }
+
+    /// Tells why the responder lacks a PSN, and whether that is certain.
+    fn why(
+        &mut self,
+        at_psn: u32,
+        at: At,
+        stats: &Stats,
+        context: &mut Context<'_>,
+    ) -> (Trouble, bool) {
+        const UNKNOWN: (Trouble, bool) = (Trouble::Loss, false);
+        let lost = |side| Lost { psn: at_psn, side, is_response: false };
+        if let Some(corrupt) = self.corrupted(at_psn) {
             context.find_loss(lost(Some(Side::Before)), at, false, || {
                 format!("NAK for PSN {at_psn}: packet {} carried it, corrupted", corrupt.packet)
             });
-            return;
+            return (Trouble::Corrupted, true);
         }
         let between =
             |&(from, to): &(u32, u32)| !psn::before(at_psn, from) && psn::before(at_psn, to);
         let least_ns = stats.least_latency_ns();
         if self.disordered.is_some_and(|one| one.explains(at_psn, at.time_ns, least_ns)) {
-            return;
+            return (Trouble::Reordered, true);
         }
         let discarded = self.discarded.take();
         if let Some(one) = discarded.filter(|one| between(&(one.from, one.to))) {
@@ -243,7 +290,7 @@ impl Requests {
                     one.at.packet
                 )
             });
-            return;
+            return UNKNOWN;
         }
         if self.just_filled(at_psn, at.time_ns, stats.least_latency_ns()) {
             context.find_loss(lost(None), at, true, || {
@@ -252,7 +299,7 @@ impl Requests {
                      lost before the capture point, or this one after it"
                 )
             });
-            return;
+            return UNKNOWN;
         }
         // no responder asks for the middle of a READ: it spans less, and the packet was not captured
         let within_read = self.read_at(at_psn).is_some_and(|read| read.psn != at_psn);
@@ -264,14 +311,14 @@ impl Requests {
                      the capture point, or after it if the responder keeps packets after a gap"
                 )
             });
-            return;
+            return UNKNOWN;
         }
         let seen = self.seen(at_psn) && !within_read && skipped.is_none();
         if self.reordered.count >= DISORDERLY {
             context.find_loss(lost(None), at, true, || {
                 format!("NAK for PSN {at_psn}: lost, or overtaken like others of this connection")
             });
-            return;
+            return (Trouble::Reordered, false);
         }
         let side = if seen { Side::Behind } else { Side::Before };
         context.find_loss(lost(Some(side)), at, false, || {
@@ -288,6 +335,7 @@ impl Requests {
         if let Some(hole) = self.holes.iter_mut().find(within) {
             hole.told = true;
         }
+        (if seen { Trouble::LossFar } else { Trouble::LossNear }, true)
     }
 
     /// Takes an RNR NAK: the responder was not ready for `at_psn`.

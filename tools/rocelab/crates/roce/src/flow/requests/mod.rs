@@ -7,6 +7,7 @@
 //! run distinguishes a go-back from a duplicate or a reordered packet.
 
 mod acknowledgement;
+mod delay;
 mod gaps;
 mod reads;
 mod retransmission;
@@ -34,6 +35,7 @@ use crate::packet::Reth;
 /// A larger PSN jump is not a loss: another connection uses the QP number.
 const RESTART: i32 = 1 << 16;
 const MAX_OUTSTANDING: usize = 4096;
+const MAX_CORRUPT: usize = 16;
 /// Reordered packets that show several paths: a NAK then does not show where a packet was lost.
 const DISORDERLY: u64 = 3;
 
@@ -48,6 +50,8 @@ pub(super) struct Request {
     pub(super) icrc: u32,
     pub(super) at: At,
     pub(super) reliable: bool,
+    /// When its sender sent anything before, ns since 1970.
+    pub(super) since_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +91,8 @@ pub(super) struct Requests {
     outstanding: VecDeque<Outstanding>,
     reads: VecDeque<Read>,
     last: Option<(u32, u32, i64)>,
+    /// The last message that was answered: the PSN of its last packet, and when it was sent, ns since 1970.
+    answered: (u32, i64),
     assembly: Assembly,
     /// RC or XRC: the sender retransmits what is lost.
     reliable: bool,
@@ -99,6 +105,10 @@ pub(super) struct Requests {
     /// The previous NAK, if `nak` came before retransmission started.
     older_nak: Option<Nak>,
     rnr: Option<Rnr>,
+    /// Up to this time, delays are charged, ns since 1970.
+    charged_ns: i64,
+    /// Messages before this PSN are counted as delayed.
+    delayed_to: Option<u32>,
     disordered: Option<Disordered>,
     discarded: Option<Discarded>,
     /// What was sent again last: first PSN, and the one after the last.
@@ -121,7 +131,8 @@ pub(super) struct Requests {
     unsent: Option<(u32, At)>,
     /// The last PSN that was acknowledged before the capture had it.
     early: Option<u32>,
-    corrupt: Option<(u32, At)>,
+    /// Packets that were captured corrupted: their PSNs, the latest last.
+    corrupt: VecDeque<(u32, At)>,
     stuck: Option<Stuck>,
     /// The PSN of a NAK that refuses a request for good.
     refused: Option<u32>,
@@ -176,9 +187,17 @@ impl Requests {
         self.started && op.position.begins() && psn::diff(at, self.next).abs() > RESTART
     }
 
+    /// The last corrupted packet with this PSN.
+    fn corrupted(&self, at_psn: u32) -> Option<At> {
+        self.corrupt.iter().rev().find(|&&(psn, _)| psn == at_psn).map(|&(_, at)| at)
+    }
+
     /// Notes a corrupted packet, which the receiver discards.
     pub(super) fn note_corrupt(&mut self, at_psn: u32, at: At) {
-        self.corrupt = Some((at_psn, at));
+        if self.corrupt.len() >= MAX_CORRUPT {
+            self.corrupt.pop_front();
+        }
+        self.corrupt.push_back((at_psn, at));
         self.note_inexact();
     }
 
@@ -197,6 +216,7 @@ impl Requests {
             self.cursor = request.psn;
             self.acked = request.psn;
             self.origin = request.psn;
+            self.answered = (psn::add(request.psn, psn::MASK), request.at.time_ns);
             // the first ACK may also be for messages from before the capture
             self.inexact_to = Some(psn::add(request.psn, 1));
             // in the midst of a message the counts would agree without its beginning
@@ -303,6 +323,31 @@ impl Requests {
     pub(super) fn note_window(&self, stats: &mut Stats) {
         let window = psn::diff(self.next, self.acked).max(0) as u32;
         stats.max_outstanding = stats.max_outstanding.max(window);
+        let messages = self.outstanding.len() as u32;
+        stats.pace.most_messages = stats.pace.most_messages.max(messages);
+    }
+
+    /// Whether nothing waits for a response.
+    #[inline]
+    pub(super) fn is_answered(&self) -> bool {
+        self.next == self.acked
+    }
+
+    /// Takes a new request after the sender's last packet: nothing may have been outstanding.
+    #[inline]
+    pub(super) fn note_idle(
+        &mut self,
+        since_ns: i64,
+        at: At,
+        stats: &mut Stats,
+        context: &Context<'_>,
+    ) {
+        if !self.is_answered() {
+            return;
+        }
+        if let Some(ns) = stats.pace.note_idle(since_ns, at.time_ns) {
+            context.idle(ns, at, stats);
+        }
     }
 
     /// Notes that the capture may lack messages up to `next`.
@@ -353,6 +398,7 @@ impl Requests {
         context: &mut Context<'_>,
     ) {
         let end = if jumped > 0 { End::Gap } else { End::New };
+        self.note_idle(request.since_ns, request.at, stats, context);
         self.end_retransmission(end, stats, context);
         let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
         context.verdicts.add(|| Verdict::Status { packet: request.at.packet, status });

@@ -2,9 +2,11 @@
 //! Runs: what the sender retransmits from an earlier PSN, and why.
 
 use super::acknowledgement::Nak;
+use super::delay::Delay;
 use super::{Request, Requests};
 use crate::finding::{At, Lost, Rule, Side};
 use crate::flow::context::{Answer, Context};
+use crate::flow::costs::{Repair, Trouble};
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 use crate::flow::verdict::{PsnStatus, Verdict};
@@ -51,6 +53,7 @@ pub(super) struct Retransmission {
     /// It begins with a READ or an atomic, which is sent again without a NAK if a later response comes.
     pub(super) needs_answer: bool,
     pub(super) cause: Cause,
+    pub(super) delay: Delay,
     pub(super) at: At,
 }
 
@@ -168,7 +171,8 @@ impl Requests {
                 self.note_skipped(from, request.psn, false);
             }
             self.end_retransmission(End::Again, stats, context);
-            let cause = self.cause(request, context);
+            let mut delay = self.delay(request, stats);
+            let cause = self.cause(request, &mut delay, context);
             let copy = self.last.is_some_and(|(psn, icrc, time_ns)| {
                 (psn, icrc) == (request.psn, request.icrc)
                     && request.at.time_ns.saturating_sub(time_ns) < DUPLICATE_NS
@@ -191,6 +195,7 @@ impl Requests {
                 copy,
                 needs_answer: request.op.needs_answer(),
                 cause,
+                delay,
                 at: request.at,
             });
         }
@@ -199,6 +204,7 @@ impl Requests {
             if resent.pos != request.psn {
                 self.note_skipped(resent.pos, request.psn, resent.packets > 1);
             }
+            self.charge_within(request.at, stats);
             // sent before the NAK came: the responder may have taken this copy, and what follows
             if let Some(nak) = self.nak.as_mut().filter(|nak| !nak.answered) {
                 nak.repeated |= !psn::before(nak.psn, request.psn) && psn::before(nak.psn, end);
@@ -242,19 +248,21 @@ impl Requests {
         }
     }
 
-    fn cause(&mut self, request: &Request, context: &mut Context<'_>) -> Cause {
-        if self.older_nak.take_if(|nak| nak.psn == request.psn).is_some() {
+    fn cause(&mut self, request: &Request, delay: &mut Delay, context: &mut Context<'_>) -> Cause {
+        if let Some(nak) = self.older_nak.take_if(|nak| nak.psn == request.psn) {
+            (delay.why, delay.shown) = (nak.why, nak.at);
             return Cause::Nak;
         }
         let nak = self.nak.filter(|nak| !nak.answered).map(|nak| nak.psn);
         let asked = [nak, self.rnr.map(|rnr| rnr.psn)];
         let earlier = asked.iter().flatten().any(|&asked| psn::before(request.psn, asked));
-        if earlier && self.asks_again(request, context) {
+        if earlier && self.asks_again(request, delay, context) {
             return Cause::ResponseGap;
         }
         if let Some(nak) = self.nak.as_mut().filter(|nak| !nak.answered) {
             nak.answered = true;
             let nak = *nak;
+            (delay.why, delay.shown) = (nak.why, nak.at);
             let off = psn::diff(request.psn, nak.psn);
             let soon = request.at.time_ns.saturating_sub(nak.since_ns) < DUPLICATE_NS;
             let answers = self.reads.iter().any(|read| psn::before(read.psn, nak.psn));
@@ -274,6 +282,7 @@ impl Requests {
         if let Some(rnr) = self.rnr.take_if(|rnr| !psn::before(rnr.psn, request.psn)) {
             let waited = request.at.time_ns.saturating_sub(rnr.at.time_ns);
             let tolerance = rnr.delay_ns / RNR_TOLERANCE;
+            (delay.why, delay.shown) = ((Trouble::NotReady, true), rnr.at);
             if u64::try_from(waited).unwrap_or(0) < rnr.delay_ns - tolerance {
                 // the RNR NAK may be lost after the capture point, and then a timeout is lawful
                 context.find(Rule::RnrBackoff, request.at, true, || {
@@ -285,19 +294,20 @@ impl Requests {
             }
             return Cause::Rnr;
         }
-        if self.asks_again(request, context) {
+        if self.asks_again(request, delay, context) {
             return Cause::ResponseGap;
         }
         Cause::Unknown
     }
 
     /// Tells which response a READ or an atomic that is sent again asks for; `false`: none is known.
-    fn asks_again(&self, request: &Request, context: &mut Context<'_>) -> bool {
+    fn asks_again(&self, request: &Request, delay: &mut Delay, context: &mut Context<'_>) -> bool {
         if !request.op.needs_answer() || context.answer == Answer::None {
             return false;
         }
         let behind = context.answer == Answer::Captured;
         let psn = request.psn;
+        delay.why = if behind { (Trouble::LossNear, false) } else { (Trouble::LossFar, true) };
         // a response that was captured may also be late for the requester's timer
         let side = (!behind).then_some(Side::Before);
         let lost = Lost { psn, side, is_response: true };
@@ -332,6 +342,7 @@ impl Requests {
         if !went_through && went_back && matches!(end, End::New | End::Gap) {
             self.note_skipped(resent.pos, self.next, false);
         }
+        let (why, nak) = (resent.delay.why, Repair::Nak);
         let count = &mut stats.retransmissions;
         let status = match resent.cause {
             Cause::Nak => {
@@ -343,14 +354,17 @@ impl Requests {
                     let (first, at) = (resent.first, resent.at);
                     self.discarded = Some(Discarded { first, from, to, open, at });
                 }
+                self.charge(&resent, why, nak, stats);
                 PsnStatus::AfterNak
             }
             Cause::Rnr => {
                 count.after_rnr += resent.packets;
+                self.charge(&resent, why, nak, stats);
                 PsnStatus::AfterRnr
             }
             Cause::ResponseGap => {
                 count.after_response_gap += resent.packets;
+                self.charge(&resent, why, Repair::Response, stats);
                 PsnStatus::AfterResponseGap
             }
             Cause::Unknown => self.end_without_nak(resent, end, went_through, stats, context),
@@ -436,6 +450,11 @@ impl Requests {
             let before_start = psn::before(psn, self.origin);
             let side = (!before_start).then_some(Side::Before);
             let lost = Lost { psn, side, is_response: false };
+            let why = match self.corrupted(psn) {
+                Some(_) => (Trouble::Corrupted, true),
+                None => (Trouble::LossNear, !before_start),
+            };
+            self.charge(&resent, why, Repair::Timeout, stats);
             context.find_loss(lost, resent.at, before_start, || {
                 format!(
                     "PSN {psn} was not captured before its retransmission without a NAK: lost \
@@ -445,6 +464,7 @@ impl Requests {
             PsnStatus::AfterTimeout
         } else if resent.acked {
             count.spurious += packets;
+            self.charge(&resent, (Trouble::LossNear, false), Repair::Needless, stats);
             context.find(Rule::SpuriousRetransmission, resent.at, true, || {
                 format!(
                     "{packets} packet(s) from PSN {first} are retransmitted although the capture shows \
@@ -459,6 +479,8 @@ impl Requests {
             } else {
                 count.ambiguous += packets;
             }
+            let trouble = if visible { Trouble::LossFar } else { Trouble::Loss };
+            self.charge(&resent, (trouble, false), Repair::Timeout, stats);
             context.find(Rule::Timeout, resent.at, true, || {
                 let why = if visible {
                     "the request was lost after the capture point, or its response before it"

@@ -4,6 +4,7 @@
 use super::Requests;
 use crate::finding::{At, Rule};
 use crate::flow::context::Context;
+use crate::flow::message::Withdrawn;
 use crate::flow::psn;
 use crate::flow::stats::Stats;
 
@@ -67,6 +68,10 @@ impl Requests {
             if !psn::before(one.key, head) {
                 stats.messages = stats.messages.saturating_sub(1);
                 stats.goodput_bytes = stats.goodput_bytes.saturating_sub(one.bytes.into());
+                if context.keep_messages {
+                    let connection = context.connection;
+                    context.withdrawn.push(Withdrawn { connection, at: one.at, bytes: one.bytes });
+                }
             }
         }
         let Some(stuck) = stuck.filter(|_| refused.is_none()) else { return };

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What went wrong and was repaired: its time is what the core has charged to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rocelab.capture.verdict import signs, words
+from rocelab.capture.verdict.line import Certainty, Line
+
+_LEAST_SHARE = 0.02
+"""Of the connections' time: late answers that cost less are no cause."""
+_MOST_LATE = 1 / 3
+"""Of the answers: if more are late, all are slow, which is no single cause."""
+_SIDES = {"loss_near", "loss_far", "loss"}
+_MANY = 3
+_SEVERAL = 2
+
+
+@dataclass
+class Cost:
+    """The costs of one cause on the way to one end."""
+
+    cause: str
+    where: str | None
+    repairs: dict[str | None, int] = field(default_factory=dict)
+    """Time by what ended it."""
+    counts: dict[str | None, int] = field(default_factory=dict)
+    least_ns: dict[str | None, int] = field(default_factory=dict)
+    unsure: int = 0
+    messages: int = 0
+    ends: set[tuple[str, str]] = field(default_factory=set)
+    """Requesters and responders."""
+    by_connection: dict[int, int] = field(default_factory=dict)
+    ways: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    """The connections and directions, each once."""
+    episodes: list[tuple[int, str, int, int]] = field(default_factory=list)
+
+    @property
+    def ns(self) -> int:
+        return sum(self.repairs.values())
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts.values())
+
+    def certainty(self) -> Certainty:
+        if self.unsure == 0:
+            return "certain"
+        return "likely" if 2 * self.unsure <= self.count or self.count >= _MANY else "possible"
+
+
+def lines(result: dict[str, Any]) -> Iterator[Line]:
+    """Return a line for each cause and place."""
+    costs = _grouped(result)
+    for cost in costs:
+        yield from _line(result, cost)
+    known = {cost.cause for cost in costs}
+    yield from signs.lines(result, known)
+
+
+def _grouped(result: dict[str, Any]) -> list[Cost]:
+    groups: dict[tuple[str, str | None], Cost] = {}
+    given_up = {row["connection"] for row in result["findings"] if row["rule"] == "retry-exceeded"}
+    for connection in result["connections"]:
+        if connection["id"] in given_up:
+            # that line says it
+            continue
+        for way in connection["directions"]:
+            for row in _folded(way["costs"]):
+                _take(groups, connection, way, row)
+    return list(groups.values())
+
+
+def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give a loss without a place to the only place where this sender's packets are lost."""
+    if len(rows) < _SEVERAL:
+        return rows
+    sides = {row["trouble"] for row in rows if row["trouble"] in {"loss_near", "loss_far"}}
+    proven = {
+        row["trouble"]
+        for row in rows
+        if row["trouble"] in sides | {"reordered"} and row["unsure"] < row["count"]
+    }
+    only = next(iter(proven)) if len(proven) == 1 else None
+    if only is None:
+        return rows
+
+    def place(row: dict[str, Any]) -> str:
+        lost = row["trouble"] == "loss" or (
+            row["trouble"] in _SIDES and only == "reordered" and row["unsure"] == row["count"]
+        )
+        return only if lost else str(row["trouble"])
+
+    return [{**row, "trouble": place(row)} for row in rows]
+
+
+def _take(
+    groups: dict[tuple[str, str | None], Cost],
+    connection: dict[str, Any],
+    way: dict[str, Any],
+    row: dict[str, Any],
+) -> None:
+    here, there = ("a", "b") if way["from"] == "a" else ("b", "a")
+    requester, responder = connection[here]["address"], connection[there]["address"]
+    cause, where = row["trouble"], responder
+    if cause == "loss_near" and row["repair"] == "needless":
+        cause, where = "needless", requester
+    elif cause in {"loss_near", "corrupted", "paused"}:
+        where = requester
+    cause = "loss" if cause in _SIDES else cause
+    unplaced = row["trouble"] == "loss"
+    key = (cause, None if unplaced else where)
+    cost = groups.setdefault(key, Cost(*key))
+    repair = row["repair"]
+    cost.repairs[repair] = cost.repairs.get(repair, 0) + row["ns"]
+    cost.counts[repair] = cost.counts.get(repair, 0) + row["count"]
+    cost.least_ns[repair] = min(cost.least_ns.get(repair, row["least_ns"]), row["least_ns"])
+    cost.unsure += row["unsure"]
+    cost.messages += row["messages"]
+    cost.ends.add((requester, responder))
+    number = connection["id"]
+    cost.by_connection[number] = cost.by_connection.get(number, 0) + row["ns"]
+    if not any(way is known for _, known in cost.ways[-2:]):
+        cost.ways.append((connection, way))
+    for episode in row["episodes"]:
+        cost.episodes.append((episode["ns"], episode["file"], episode["packet"], episode["until"]))
+
+
+def duration(connection: dict[str, Any]) -> int:
+    """How long a connection was captured."""
+    return int(connection["last_ns"] - connection["first_ns"])
+
+
+def goodput(connections: Iterable[dict[str, Any]], lost_ns: int) -> tuple[float, float] | None:
+    """Bits per second of connections, summed, as they were and without lost time."""
+    rows = list(connections)
+    span = sum(duration(one) for one in rows)
+    if not rows or not 0 < lost_ns < span:
+        return None
+    data = sum(way["goodput_bytes"] for one in rows for way in one["directions"])
+    return 8e9 * len(rows) * data / span, 8e9 * len(rows) * data / (span - lost_ns)
+
+
+def _is_late(cost: Cost) -> bool:
+    answers: int = sum(
+        other["acks"] + other["messages"]
+        for one, way in cost.ways
+        for other in one["directions"]
+        if other is not way
+    )
+    return cost.count <= _MOST_LATE * answers
+
+
+def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
+    connections = {one["id"]: one for one, _ in cost.ways}
+    span = sum(duration(one) for one in connections.values())
+    if cost.cause == "late" and (cost.ns < _LEAST_SHARE * span or not _is_late(cost)):
+        return
+    worst = max(cost.by_connection, key=lambda number: cost.by_connection[number])
+    way = next(way for one, way in cost.ways if one["id"] == worst)
+    after, before = way["pace"]["p99_all_ns"], way["latency_ns"]["p99"]
+    what, advice = words.of(cost.cause, cost, result)
+    messages = sum(
+        max(way["latency_ns"]["count"] + way["pace"]["delayed"], 1) for _, way in cost.ways
+    )
+    longest = sorted(cost.episodes, key=lambda one: -one[0])[:8]
+    yield Line(
+        cause=words.NAMES[cost.cause],
+        kind="fault",
+        what=what,
+        advice=advice,
+        certainty=cost.certainty(),
+        where=cost.where,
+        connections=set(connections),
+        worst=worst,
+        count=cost.count,
+        lost_ns=min(cost.ns, span),
+        of_ns=span,
+        messages_delayed=min(cost.messages, messages),
+        messages=messages,
+        goodput=goodput(connections.values(), cost.ns),
+        p99_ns=(after, before) if after is not None and before is not None else None,
+        frames=[(file, packet) for _, file, *both in longest for packet in both],
+    )
