@@ -20,7 +20,7 @@ from rocelab.plans.catalog import Probe
 from rocelab.record import layout, read
 from rocelab.record.folder import RunFolder
 from rocelab.terminal import capture_tables, grid, run_tables
-from rocelab.terminal.capture_tables import printable
+from rocelab.terminal.printable import printable
 
 _CARRIED = (
     ("RoCE v1", ("roce_v1",), ""),
