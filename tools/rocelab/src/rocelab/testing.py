@@ -18,6 +18,8 @@ from typing import Literal
 
 import pytest
 
+from rocelab.record import layout
+
 __all__ = ["Nodes", "assert_no_findings", "capture", "exec_", "nodes"]
 
 _ORDER = ("note", "warning", "error")
@@ -98,7 +100,7 @@ def exec_(nodes: Nodes) -> object:
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     """A place for a capture, for `exec` and `assert_no_findings`."""
-    return tmp_path / "wire.pcap"
+    return tmp_path / layout.WIRE_CAPTURE
 
 
 def assert_no_findings(

@@ -42,7 +42,7 @@ class Layer:
     encoding: dict[str, Row]
     rows: Sequence[Row]
 
-    def of(self, channel: str, row: Row, default: Any = None) -> Any:  # noqa: ANN401 - data
+    def value(self, channel: str, row: Row, default: Any = None) -> Any:  # noqa: ANN401 - data
         """What a row has for a channel, by its scale of names if it has one."""
         coded = self.encoding.get(channel)
         if coded is None:
@@ -243,7 +243,7 @@ class Chart:
                 y=top,
                 width=abs(right - left),
                 height=bottom - top,
-                fill=layer.of("color", row, _DEFAULT_COLOUR),
+                fill=layer.value("color", row, _DEFAULT_COLOUR),
                 stroke=layer.mark.get("stroke"),
                 stroke_width=layer.mark.get("strokeWidth"),
             )
@@ -262,7 +262,7 @@ class Chart:
             shape = _line(
                 group,
                 (*x, *y),
-                stroke=layer.of("color", row, layer.mark.get("color", "#000")),
+                stroke=layer.value("color", row, layer.mark.get("color", "#000")),
                 stroke_width=layer.mark.get("strokeWidth"),
                 stroke_dasharray=_dashes(layer.mark.get("strokeDash")),
             )
@@ -289,9 +289,9 @@ class Chart:
                 "path",
                 d=path,
                 fill="none",
-                stroke=layer.of("color", rows[0], layer.mark.get("color", _DEFAULT_COLOUR)),
+                stroke=layer.value("color", rows[0], layer.mark.get("color", _DEFAULT_COLOUR)),
                 stroke_width=layer.mark.get("strokeWidth"),
-                stroke_dasharray=_dashes(layer.of("strokeDash", rows[0])),
+                stroke_dasharray=_dashes(layer.value("strokeDash", rows[0])),
             )
 
     def _draw_circle(self, group: Element, layer: Layer) -> None:
@@ -300,10 +300,10 @@ class Chart:
     def _draw_point(self, group: Element, layer: Layer) -> None:
         filled = layer.mark.get("filled", layer.mark["type"] == "circle")
         for row in layer.rows:
-            colour = layer.of("color", row, layer.mark.get("color", _DEFAULT_COLOUR))
+            colour = layer.value("color", row, layer.mark.get("color", _DEFAULT_COLOUR))
             shape = symbol(
                 group,
-                layer.of("shape", row, layer.mark.get("shape", "circle")),
+                layer.value("shape", row, layer.mark.get("shape", "circle")),
                 self._place(layer, "x", row),
                 self._place(layer, "y", row),
                 layer.mark["size"],
@@ -319,14 +319,14 @@ class Chart:
         size = layer.mark["fontSize"]
         for row in layer.rows:
             x, y = self._place(layer, "x", row), self._place(layer, "y", row)
-            content = str(layer.of("text", row))
+            content = str(layer.value("text", row))
             shape = draw_text(
                 group,
                 content,
                 x=x,
                 y=y + size * _ABOVE,
                 text_anchor=anchor if anchor != "start" else None,
-                fill=layer.of("color", row, layer.mark.get("color", "#000")),
+                fill=layer.value("color", row, layer.mark.get("color", "#000")),
                 font_size=size,
             )
             _describe(shape, layer, row, "text")
@@ -363,6 +363,6 @@ def _line(
 
 def _describe(shape: Element, layer: Layer, row: Row, kind: str) -> None:
     """Note what a mark says, for readers and for `report.svg`."""
-    if label := layer.of("description", row):
+    if label := layer.value("description", row):
         shape.set("aria-label", str(label))
         shape.set("aria-roledescription", kind)
