@@ -12,8 +12,6 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,44 +180,6 @@ def test_sigint_ends_a_stream_and_prints_the_results(tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait() == ExitCode.OK
     assert result["input"]["packets"] == 11
-
-
-@pytest.fixture(scope="module")
-def long_capture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file of 345 MB, which takes most of a second of a processor."""
-    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
-    path = tmp_path_factory.mktemp("long") / "long.pcap"
-    with path.open("wb") as file:
-        file.write(body[:24])
-        for _ in range(200):
-            file.write(body[24:] * 1000)
-    yield path
-    path.unlink()
-
-
-@pytest.mark.parametrize("command", ["analyze", "analyze --json", "annotate"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_no_part_of_a_file_as_the_whole(
-    tmp_path: Path, long_capture: Path, command: str, number: signal.Signals
-) -> None:
-    out = ["--output", str(tmp_path / "out")] if command == "annotate" else []
-    argv = [sys.executable, "-m", "rocelab", *command.split(), str(long_capture), *out]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_until("it reads", lambda: _has_open(process.pid, long_capture), pause=0.001)
-        process.send_signal(number)
-        stdout, stderr = process.communicate()
-    assert process.returncode == ExitCode.INTERRUPTED
-    assert (stdout, list(tmp_path.iterdir())) == (b"", [])
-    assert b"interrupted by" in stderr
-
-
-def _has_open(pid: int, path: Path) -> bool:
-    """Whether the process reads a file."""
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was just closed
-            if link.readlink() == path:
-                return True
-    return str(path) in Path(f"/proc/{pid}/maps").read_text()
 
 
 def _reads(pid: int) -> bool:

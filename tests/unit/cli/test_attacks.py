@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The attacks that are known, by machine: inputs, signals and limits, over the commands.
+
+tests/unit/cli/test_hostile_paths.py sweeps paths, environments and streams; here each case is a
+process of its own, whose time, memory, exit code and remains are judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from corpus import CAPTURES
+from polling import wait_until
+from synthetic_run import Synthetic
+
+pytestmark = pytest.mark.slow
+
+SECONDS, MEMORY = 5.0, 500 << 20
+"""Of the processor, and bytes, for any hostile input."""
+CODES = {0, 1, 2, 3, 5}
+HUNG = 120
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a process ended, and what it took."""
+
+    code: int
+    seconds: float
+    memory: int
+    said: str
+    """On standard error."""
+    printed: bytes
+    """On standard output."""
+
+    @property
+    def faults(self) -> list[str]:
+        """What no input may cause."""
+        found = [f"{word} in {self.said[-300:]}" for word in BUGS if word in self.said]
+        if self.code not in CODES:
+            found.append(f"exit code {self.code}: {self.said[-300:]}")
+        if self.seconds > SECONDS:
+            found.append(f"{self.seconds:.1f} s of the processor")
+        if self.memory > MEMORY:
+            found.append(f"{self.memory >> 20} MiB")
+        if self.code in (2, 3) and "what to do: " not in self.said and "Usage:" not in self.said:
+            found.append(f"no advice: {self.said[-300:]}")
+        return found
+
+
+BUGS = ("Traceback", "internal error", "panicked", "Exception ignored")
+
+
+def start(words: list[str], folder: Path, limit: Callable[[], None] | None = None) -> Started:
+    """Start a command."""
+    said, printed = folder / "said", folder / "printed"
+    with said.open("wb") as file, printed.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rocelab", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=file,
+            preexec_fn=limit,  # noqa: PLW1509 -- it only sets a limit
+        )
+    return Started(process, said, printed)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A command that runs."""
+
+    process: subprocess.Popen[bytes]
+    said: Path
+    printed: Path
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether only `done` is left; it stays to be waited for."""
+        return "\nState:\tZ" in Path(f"/proc/{self.process.pid}/status").read_text()
+
+    def handles_signals(self) -> None:
+        """Wait until it does: before that it does nothing else, either."""
+        status = Path(f"/proc/{self.process.pid}/status")
+
+        def handles() -> bool:
+            caught = re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.MULTILINE)
+            return self.has_ended or bool(caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+        wait_until("it handles signals", handles, pause=0.002)
+
+    def done(self) -> Done:
+        """Wait for its end."""
+        deadline, memory = time.monotonic() + HUNG, 0
+        while True:
+            # what wait4(2) tells contains the memory of this process before it became the other
+            with contextlib.suppress(OSError, ValueError, StopIteration):
+                lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+                line = next(line for line in lines if line.startswith("VmHWM:"))
+                memory = max(memory, int(line.split()[1]) << 10)
+            pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                self.process.kill()
+            time.sleep(0.01)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = used.ru_utime + used.ru_stime
+        said = self.said.read_text(errors="replace")
+        printed = self.printed.read_bytes()
+        return Done(self.process.returncode, seconds, memory, said, printed)
+
+
+def all_at_once(cases: list[Callable[[], list[str]]]) -> list[str]:
+    """Judge cases, two at a time; return all faults."""
+    with ThreadPoolExecutor(2) as pool:
+        return [fault for faults in pool.map(lambda case: case(), cases) for fault in faults]
+
+
+def run_folder(folder: Path) -> Path:
+    return Synthetic(
+        transports=("tcp",), tests=("write_lat",), sizes=(64,), repetitions=1, traced=False
+    ).write(folder)
+
+
+# ---- inputs
+
+
+def bomb(run: Path) -> None:
+    """A table of a few kB with more rows than any run."""
+    path = run / "results.parquet"
+    row = pl.read_parquet(path).head(1)
+    some = pl.concat([row] * 100_000, rechunk=True).lazy()
+    pl.concat([some] * 30).sink_parquet(path)
+
+
+def long_number(run: Path) -> None:
+    path = next((run / "cells").iterdir()) / "cell.json"
+    path.write_text(path.read_text().replace('"size": 64', f'"size": {"9" * 400}'))
+
+
+def many_values(run: Path) -> None:
+    path = run / "run.json"
+    path.write_text(path.read_text()[:-2] + ', "x": [' + "[]," * (20 << 20) + "0]}")
+
+
+def deep(run: Path) -> None:
+    path = run / "run.json"
+    path.write_text(path.read_text()[:-2] + ', "x": ' + "[" * 90_000 + "]" * 90_000 + "}")
+
+
+def many_cells(run: Path) -> None:
+    path = run / "run.json"
+    names = ",".join(f'"a-b.c.r{n}"' for n in range(300_000))
+    path.write_text(path.read_text()[:-2] + f', "cells": [{names}]}}')
+
+
+RUNS = (bomb, long_number, many_values, deep, many_cells)
+
+HEAD = '[plan]\nname = "x"\nrepetitions = 99\ntransports = ["rxe-v2"]\n'
+BENCHMARK = '[[benchmark]]\ntool = "perftest"\ntest = "write_lat"\nsizes = [64]\nlabel = "l{}"\n'
+TOML = {
+    "dots": "a." * 20_000 + "a=1",
+    "brackets": "a=" + "[" * 100_000,
+    "benchmarks": HEAD + "".join(map(BENCHMARK.format, range(12_000))),
+    "sizes": HEAD + BENCHMARK.replace("64", ",".join(map(str, range(100_000)))),
+    "digits": HEAD.replace("99", "9" * 5000),
+    "tables": "".join(f"[t{n}]\n" for n in range(90_000)),
+    "words": HEAD + "".join(f"k{n} = 1\n" for n in range(60_000)),
+}
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    size = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + size + body + size
+
+
+def _pcap(*packets: bytes) -> bytes:
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
+    records = (struct.pack("<IIII", 0, 0, len(p), len(p)) + p for p in packets)
+    return head + b"".join(records)
+
+
+def captures() -> dict[str, bytes]:
+    good = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    packed = gzip.compress(good * 100)
+    comment = b"rocelab " + b"a " * 16_000
+    option = struct.pack("<HH", 1, len(comment))
+    ng = _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    ng += _block(1, struct.pack("<HHI", 1, 0, 1 << 18))
+    return {
+        "cut gzip": packed[:-6],
+        "zeros in gzip": gzip.compress(good[:24] + bytes(64 << 20)),
+        "text": b"no capture\n" * 1000,
+        "half a record": good[:-7],
+        "a record of 4 GB": good + struct.pack("<IIII", 0, 0, 0xFFFFFFFF, 0xFFFFFFFF),
+        "packets of nothing": _pcap(*[b""] * 200_000),
+        "many connections": _pcap(*_sprayed(good, 50_000)),
+        "a long comment": ng + _block(6, bytes(20) + option + comment),
+        "blocks of nothing": ng + _block(0xBAD, b"") * 200_000,
+    }
+
+
+def _sprayed(good: bytes, count: int) -> list[bytes]:
+    """One packet, to as many queue pairs."""
+    length = struct.unpack_from("<I", good, 24 + 8)[0]
+    packet = bytearray(good[40 : 40 + length])
+    made = []
+    for number in range(count):
+        packet[14 + 20 + 8 + 5 : 14 + 20 + 8 + 8] = number.to_bytes(3, "big")
+        made.append(bytes(packet))
+    return made
+
+
+def test_inputs(tmp_path: Path) -> None:
+    """Each hostile input to each command that reads its kind."""
+    cases: list[Callable[[], list[str]]] = []
+
+    def add(name: str, words: list[str]) -> None:
+        folder = tmp_path / f"case{len(cases)}"
+        folder.mkdir()
+        out = [word.replace("OUT", str(folder / "out")) for word in words]
+
+        def case() -> list[str]:
+            return [f"{words[0]} {name}: {why}" for why in start(out, folder).done().faults]
+
+        cases.append(case)
+
+    for made in RUNS:
+        run = run_folder(tmp_path / made.__name__)
+        made(run)
+        # both read as `report` does, without drawing
+        add(made.__name__, ["show", str(run)])
+        add(made.__name__, ["compare", str(run), str(run)])
+    for name, text in TOML.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        add(name, ["run", str(path)])
+    add("words", ["hosts", "status", "--inventory", str(tmp_path / "words.toml")])
+    for name, content in captures().items():
+        path = tmp_path / f"{name}.pcap"
+        path.write_bytes(content)
+        add(name, ["analyze", str(path)])
+        add(name, ["annotate", str(path), "-o", "OUT"])
+    for name in ("text", "half a record"):
+        add(f"trace {name}", ["join", str(CAPTURES / "testbed-write-lat-64.pcap"), "--trace",
+                              str(tmp_path / f"{name}.pcap")])  # fmt: skip
+    assert all_at_once(cases) == []
+
+
+# ---- signals
+
+
+def long_capture(path: Path) -> Path:
+    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    path.write_bytes(body[:24] + body[24:] * 4000)
+    return path
+
+
+TRACED = CAPTURES / "testbed-rxedump-write-lat-64.pcapng"
+WRITERS = {
+    "analyze --html": ["analyze", "CAPTURE", "--html", "OUT/made"],
+    "analyze --parquet": ["analyze", "CAPTURE", "--parquet", "OUT"],
+    "analyze --json": ["analyze", "CAPTURE", "--json"],
+    "annotate": ["annotate", "CAPTURE", "-o", "OUT/made"],
+    "report --export": ["report", "RUN", "--export", "OUT"],
+    "export": ["export", "TRACED", "--trace", "TRACED", "--perfetto", "OUT/made"],
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+MOMENTS = (0.4, 0.9)
+"""Parts of the time that the command takes."""
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_signals(tmp_path: Path, name: str) -> None:
+    """Ended, or as if there had been no signal: no part of a file, no exit code that lies."""
+    long_capture(tmp_path / "long.pcap")
+    run = run_folder(tmp_path / "run")
+
+    def words(out: Path) -> list[str]:
+        at = {"CAPTURE": str(tmp_path / "long.pcap"), "RUN": str(run), "TRACED": str(TRACED)}
+        return [at.get(word, word.replace("OUT", str(out))) for word in WRITERS[name]]
+
+    def begun(folder: str) -> tuple[Path, Started]:
+        out = tmp_path / folder / "out"
+        out.mkdir(parents=True)
+        return out, start(words(out), out.parent)
+
+    out, started = begun("whole")
+    started.handles_signals()
+    began = time.monotonic()
+    whole = started.done()
+    takes = time.monotonic() - began
+    sizes = {path.name: path.stat().st_size for path in out.iterdir()}
+    assert whole.code == 0, whole.said
+    all_printed = whole.printed.replace(bytes(out), b"")
+
+    def case(number: signal.Signals, moment: float) -> list[str]:
+        out, started = begun(f"{number.name}-{moment}")
+        started.handles_signals()
+        until = time.monotonic() + moment * takes
+        while time.monotonic() < until and not started.has_ended:
+            time.sleep(0.002)
+        os.kill(started.process.pid, number)
+        done = started.done()
+        left = {path.name: path.stat().st_size for path in out.iterdir()}
+        at = f"{number.name} at {moment}: "
+        faults = [f"{at}{word}" for word in BUGS if word in done.said]
+        if done.code not in (whole.code, 130, -signal.SIGKILL):
+            faults.append(f"{at}exit code {done.code}")
+        killed = done.code == -signal.SIGKILL
+        # what the next command removes
+        parts = {name for name in left if killed and name.startswith(".parts-")}
+        wrong = {n: s for n, s in left.items() if n not in parts and sizes.get(n) != s}
+        if wrong or (done.code == whole.code and left != sizes):
+            faults.append(f"{at}exit code {done.code} leaves {wrong or left}")
+        made = done.printed.replace(bytes(out), b"")
+        # whoever is told of the interruption may see a beginning
+        if not all_printed.startswith(made) or (done.code == whole.code and made != all_printed):
+            faults.append(f"{at}exit code {done.code} prints a part")
+        return faults
+
+    cases = [
+        lambda number=number, moment=moment: case(number, moment)
+        for number in SIGNALS
+        for moment in MOMENTS
+    ]
+    assert all_at_once(cases) == []
+    for folder in tmp_path.iterdir():
+        if (folder / "out").is_dir():
+            shutil.rmtree(folder)
+
+
+# ---- limits
+
+LIMITS = {
+    "few files": (resource.RLIMIT_NOFILE, 8),
+    "short files": (resource.RLIMIT_FSIZE, 512),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits(tmp_path: Path, limit: str) -> None:
+    """Of the process: each command says what it lacks, and leaves nothing."""
+    capture = shutil.copy(CAPTURES / "rc-v2-ipv4.pcap", tmp_path / "good.pcap")
+    run = run_folder(tmp_path / "run")
+    which, most = LIMITS[limit]
+
+    def case(name: str) -> list[str]:
+        folder = tmp_path / name.replace(" ", "")
+        out = folder / "out"
+        out.mkdir(parents=True)
+        at = {"CAPTURE": str(capture), "RUN": str(run), "TRACED": str(TRACED)}
+        words = [at.get(word, word.replace("OUT", str(out))) for word in WRITERS[name]]
+        done = start(words, folder, lambda: resource.setrlimit(which, (most, most))).done()
+        # what is printed has the limit, too
+        faults = [
+            f"{name}: {why}"
+            for why in done.faults
+            # what is printed has the limit, too; drawing alone takes 900 MiB
+            if "MiB" not in why and (most > 512 or "advice" not in why)
+        ]
+        left = [path.name for path in out.iterdir()]
+        if done.code in (2, 3) and any(part.startswith(".") for part in left):
+            faults.append(f"{name}: leaves {left}")
+        return faults
+
+    assert all_at_once([lambda name=name: case(name) for name in WRITERS]) == []
+
+
+def test_a_capture_that_shrinks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from command_line import in_process as rocelab
+    from rocelab.capture import annotate
+
+    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    path = tmp_path / "short.pcap"
+    path.write_bytes(body)
+    whole = annotate.read_whole
+
+    def shrinks(*words: object, **more: object) -> object:
+        found = whole(*words, **more)  # type: ignore[arg-type]
+        length = struct.unpack_from("<I", body, 24 + 8)[0]
+        path.write_bytes(body[: 40 + length])
+        return found
+
+    monkeypatch.setattr(annotate, "read_whole", shrinks)
+    answer = rocelab("annotate", "--json", str(path), "-o", str(tmp_path / "made"))
+    assert answer.returncode == 1
+    [error] = json.loads(answer.stdout)["errors"]
+    assert "shorter" in error["error"]
