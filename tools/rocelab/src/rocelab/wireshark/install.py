@@ -12,13 +12,12 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
 from rocelab import json_text
-from rocelab.directory import read_named
+from rocelab.directory import Directory, read_named
 from rocelab.errors import UsageError
 from rocelab.wireshark.folders import Folders
 
@@ -124,15 +123,13 @@ class _Record:
 
 def _write(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write the file completely or not at all: Wireshark may start meanwhile."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with (
+        Directory.open(path.parent) as folder,
+        folder.replacing(path.name) as made,
+        os.fdopen(made, "wb", closefd=False) as file,
+    ):
+        os.fchmod(made, mode)
+        file.write(content)
 
 
 def _content(path: Path) -> bytes | None:
