@@ -10,7 +10,7 @@
 //! the implementation is drawn from the seed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::frame::{Host, Transport, ethernet, opcode};
 use crate::packet::Packet;
@@ -57,6 +57,10 @@ pub(crate) struct Simulation {
     /// When the wire of each end is free.
     free: [i64; 2],
     sent: [u64; 2],
+    /// How often each PSN was sent by each end.
+    copies: BTreeMap<(bool, u32), u64>,
+    /// From it, what happens by packet is drawn.
+    key: u64,
     /// The latest packet of each direction at the tap and at its destination.
     latest: [[u64; 2]; 2],
     /// PSNs of the captured responses to READs and atomics.
@@ -86,6 +90,7 @@ impl Simulation {
         let requester = Requester::new(&mut random, plan.messages, mtu, START_NS);
         let responder = Responder::new(&mut random, requester.start());
         let start_ns = START_NS + i64::from(!from_first);
+        let key = random.clone().number();
         Self {
             random,
             plan,
@@ -99,6 +104,8 @@ impl Simulation {
             count: 0,
             free: [start_ns; 2],
             sent: [0; 2],
+            copies: BTreeMap::new(),
+            key,
             latest: [[0; 2]; 2],
             captured_answers: BTreeSet::new(),
             tap_psn: None,
@@ -139,6 +146,7 @@ impl Simulation {
             }
         }
         self.trace.complete = self.requester.is_done();
+        self.trace.ended_ns = self.now;
         self.trace.mishaps.sort_by_key(|one| one.time_ns);
         self.trace
     }
@@ -151,7 +159,11 @@ impl Simulation {
     /// Puts a packet on the wire.
     pub(crate) fn transmit(&mut self, forward: bool, transport: &Transport, mut packet: Packet) {
         let way = usize::from(!forward) * 2;
-        let path = self.path(way);
+        let copies = self.copies.entry((forward, transport.psn)).or_default();
+        packet.copy = *copies;
+        *copies += 1;
+        (packet.opcode, packet.psn) = (transport.opcode, transport.psn);
+        let path = self.path(way, &packet);
         let mut ends = [Host::new(1), Host::new(2)];
         if forward != self.from_first {
             ends.reverse();
@@ -160,15 +172,25 @@ impl Simulation {
             ends[0] = ends[0].with_port(0xc000 + path as u16);
         }
         self.id = self.id.wrapping_add(1);
-        let frame = ethernet(ends[0], ends[1], self.id, transport);
+        let mut frame = ethernet(ends[0], ends[1], self.id, transport);
+        if forward && self.happens(self.plan.corrupted, 8, &packet) {
+            packet.corrupt = true;
+            self.trace.corrupted += 1;
+            // a byte of the ICRC
+            if let Some(last) = frame.last_mut() {
+                *last ^= 0x55;
+            }
+        }
+        let (late, late_ns) = self.plan.late;
+        let late_ns = if !forward && self.happens(late, 9, &packet) { late_ns } else { 0 };
+        self.trace.late += u64::from(late_ns > 0);
         let wire = &mut self.free[usize::from(!forward)];
-        *wire = (*wire).max(self.now) + PACKET_NS;
+        *wire = (*wire).max(self.now) + PACKET_NS + late_ns;
         self.sent[usize::from(!forward)] += 1;
         packet.sent_ns = *wire;
         packet.serial = self.sent[usize::from(!forward)];
-        (packet.opcode, packet.psn) = (transport.opcode, transport.psn);
         packet.ack_req = transport.ack_req;
-        if self.loses(way) {
+        if self.loses(way, &packet) {
             self.note(Fate::Lost, Side::Before, forward, &packet);
             return;
         }
@@ -181,15 +203,35 @@ impl Simulation {
         if forward == self.from_first { 0x22 } else { 0x11 }
     }
 
-    fn path(&mut self, way: usize) -> u64 {
+    fn path(&mut self, way: usize, packet: &Packet) -> u64 {
         match self.plan.paths[way] {
             0 | 1 => 0,
-            paths => self.random.below(paths),
+            paths => self.draw(paths, 4 + way as u64, packet),
         }
     }
 
-    fn loses(&mut self, way: usize) -> bool {
-        self.random.below(1000) < self.plan.lost[way]
+    /// A number below `limit` for a packet: the next one of the seed, or always the same for this `kind` of
+    /// draw.
+    fn draw(&mut self, limit: u64, kind: u64, packet: &Packet) -> u64 {
+        if !self.plan.by_packet {
+            return self.random.below(limit);
+        }
+        let place = u64::from(packet.psn) | packet.copy << 24 | kind << 48;
+        Random::new(self.key ^ place.wrapping_mul(0x2545_f491_4f6c_dd1d)).below(limit)
+    }
+
+    /// Draws from the seed only if it may happen: other plans are as they were without it.
+    fn happens(&mut self, in_1000: u64, kind: u64, packet: &Packet) -> bool {
+        in_1000 > 0 && self.draw(1000, kind, packet) < in_1000
+    }
+
+    fn loses(&mut self, way: usize, packet: &Packet) -> bool {
+        self.draw(1000, way as u64, packet) < self.plan.lost[way]
+    }
+
+    /// Whether the responder has no buffer for a message.
+    pub(crate) fn is_not_ready(&mut self, packet: &Packet) -> bool {
+        self.draw(1000, 10, packet) < self.plan.rnr
     }
 
     fn note(&mut self, fate: Fate, side: Side, forward: bool, packet: &Packet) {
@@ -242,11 +284,11 @@ impl Simulation {
             }
         }
         let way = usize::from(!forward) * 2 + 1;
-        if self.loses(way) {
+        if self.loses(way, &packet) {
             self.note(Fate::Lost, Side::Behind, forward, &packet);
             return;
         }
-        let path = self.path(way);
+        let path = self.path(way, &packet);
         let arrives_ns = self.now + HOP_NS + (path * PATH_NS) as i64;
         self.at(arrives_ns, Event::Arrive(forward, packet));
     }
@@ -254,6 +296,9 @@ impl Simulation {
     fn arrive(&mut self, forward: bool, packet: Packet) {
         if self.is_late(1, forward, &packet) && !packet.late {
             self.note(Fate::Overtaken, Side::Behind, forward, &packet);
+        }
+        if packet.corrupt {
+            return;
         }
         if forward {
             self.request(packet);

@@ -20,4 +20,8 @@ pub(crate) struct Packet {
     /// Packets of its direction before it.
     pub(crate) serial: u64,
     pub(crate) late: bool,
+    /// How often it was sent before.
+    pub(crate) copy: u64,
+    /// It was damaged: the receiver discards it.
+    pub(crate) corrupt: bool,
 }

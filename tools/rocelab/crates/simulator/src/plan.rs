@@ -27,6 +27,13 @@ pub struct Plan {
     pub lost: [u64; 4],
     /// RNR NAKs in 1000 messages that need a receive buffer.
     pub rnr: u64,
+    /// Requests in 1000 that are damaged between the requester and the tap.
+    pub corrupted: u64,
+    /// Responses in 1000 that the responder delays, and by how much, ns.
+    pub late: (u64, i64),
+    /// What happens to a packet depends on its PSN and how often it was sent before, not on what happened
+    /// until then: one plan more or less changes nothing else.
+    pub by_packet: bool,
     /// How losses are repaired.
     pub recovery: Recovery,
     /// Paths on each of the four ways. A packet takes any of them, and they differ in length: with more

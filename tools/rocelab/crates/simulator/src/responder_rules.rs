@@ -73,7 +73,7 @@ impl Simulation {
         let last = add(psn, 1) == add(message.psn, message.span) || message.kind == Kind::Read;
         if message.kind == Kind::Send && first {
             let times = self.responder.rnr_done.get(&psn).copied().unwrap_or(0);
-            if times < 2 && self.random.below(1000) < self.plan.rnr {
+            if times < 2 && self.is_not_ready(&packet) {
                 self.responder.rnr_done.insert(psn, times + 1);
                 self.responder.rnr_psn = Some(psn);
                 self.responder.kept.clear();

@@ -91,6 +91,12 @@ pub struct Trace {
     pub resends: Vec<Resend>,
     /// RNR NAKs in the capture.
     pub rnr_naks: u64,
+    /// Damaged requests in the capture.
+    pub corrupted: u64,
+    /// Responses that the responder delayed.
+    pub late: u64,
+    /// When the last message was complete, ns since 1970.
+    pub ended_ns: i64,
     /// The requesters completed all messages.
     pub complete: bool,
 }
@@ -104,6 +110,9 @@ impl Trace {
         self.mishaps.sort_by_key(|one| one.time_ns);
         self.resends.extend(other.resends);
         self.rnr_naks += other.rnr_naks;
+        self.corrupted += other.corrupted;
+        self.late += other.late;
+        self.ended_ns = self.ended_ns.max(other.ended_ns);
         self.complete &= other.complete;
     }
 }

@@ -131,12 +131,15 @@ impl Flow {
             // the long way tells why
             return 0;
         }
+        let last_index = last as u32;
         let latest_ns = match run.in_time {
             true => time_ns(last),
             false => (0..count).map(time_ns).max().unwrap_or(i64::MIN),
         };
         let last = (run_sums.payload_len, icrc(last));
         requests.advance(count, at, last, run_sums.reliable);
+        // the others of a run may not ask
+        requests.note_asked(super::psn::add(run.psn, last_index));
         requests.note_window(stats);
         run_sums.count += count as u64;
         self.last_ns = self.last_ns.max(latest_ns);
@@ -189,6 +192,9 @@ impl Flow {
         self.stats.count(packet, at.time_ns, true);
         let icrc = icrc::found(packet, frame).unwrap_or(0);
         self.requests.advance(1, |_| at, (bytes, icrc), reliable);
+        if packet.ack_req() {
+            self.requests.note_asked(packet.psn);
+        }
         self.requests.note_window(&mut self.stats);
         let message = Message {
             connection: context.connection,
@@ -309,6 +315,7 @@ impl Flow {
                     at,
                     reliable: op.service().is_reliable(),
                     since_ns,
+                    asks: packet.ack_req() || op.needs_answer(),
                 };
                 self.requests.packet(&request, &mut self.stats, context);
             }

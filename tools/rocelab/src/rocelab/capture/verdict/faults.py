@@ -15,6 +15,9 @@ _LEAST_SHARE = 0.02
 _MOST_LATE = 1 / 3
 """Of the answers: if more are late, all are slow, which is no single cause."""
 _SIDES = {"loss_near", "loss_far", "loss"}
+_PROVABLE = {"loss_near", "loss_far", "corrupted", "reordered"}
+_DISORDERLY = 3
+"""Packets out of order that show several paths."""
 _MANY = 3
 _SEVERAL = 2
 
@@ -69,32 +72,40 @@ def _grouped(result: dict[str, Any]) -> list[Cost]:
             # that line says it
             continue
         for way in connection["directions"]:
-            for row in _folded(way["costs"]):
+            for row in _folded(way):
                 _take(groups, connection, way, row)
     return list(groups.values())
 
 
-def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a loss without a place to the only place where this sender's packets are lost."""
+def _folded(way: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give what the capture does not prove to the only cause that it does prove for this sender."""
+    rows: list[dict[str, Any]] = way["costs"]
     if len(rows) < _SEVERAL:
         return rows
-    sides = {row["trouble"] for row in rows if row["trouble"] in {"loss_near", "loss_far"}}
-    proven = {
-        row["trouble"]
-        for row in rows
-        if row["trouble"] in sides | {"reordered"} and row["unsure"] < row["count"]
-    }
-    only = next(iter(proven)) if len(proven) == 1 else None
-    if only is None:
+    losses = [row for row in rows if row["trouble"] in _SIDES]
+    unsure = sum(row["unsure"] for row in losses)
+    if way["out_of_order"] >= _DISORDERLY and 2 * unsure >= sum(row["count"] for row in losses):
+        # whoever goes back for packets that are only late sees losses where there are none
+        return [_as("reordered", row) if row in losses else row for row in rows]
+    proven = {row["trouble"] for row in rows if row["unsure"] < row["count"]} & _PROVABLE
+    if len(proven) != 1:
         return rows
+    only = proven.pop()
+    if only == "corrupted":
+        return rows
+    return [
+        _as(only, row) if row in losses and row["unsure"] == row["count"] else row for row in rows
+    ]
 
-    def place(row: dict[str, Any]) -> str:
-        lost = row["trouble"] == "loss" or (
-            row["trouble"] in _SIDES and only == "reordered" and row["unsure"] == row["count"]
-        )
-        return only if lost else str(row["trouble"])
 
-    return [{**row, "trouble": place(row)} for row in rows]
+def _as(trouble: str, row: dict[str, Any]) -> dict[str, Any]:
+    if row["trouble"] == trouble and row["repair"] != "needless":
+        return row
+    return {
+        **row,
+        "trouble": trouble,
+        "repair": "timeout" if row["repair"] == "needless" else row["repair"],
+    }
 
 
 def _take(

@@ -98,8 +98,10 @@ def _times(result: dict[str, Any]) -> Times:
         seen.all_ns += span
         seen.lost_ns += min(lost, span)
         # both ends may wait at once
-        seen.waiting_ns += min(sum(way["pace"]["waiting_ns"] for way in ways), span)
-        seen.idle_ns += min(*(way["pace"]["idle_ns"] for way in ways), span)
+        left = span - min(lost, span)
+        seen.idle_ns += min(*(way["pace"]["idle_ns"] for way in ways), left)
+        waiting = sum(way["pace"]["waiting_ns"] for way in ways)
+        seen.waiting_ns += min(waiting, left)
         for way in ways:
             seen.messages += way["latency_ns"]["count"] + way["pace"]["delayed"]
             seen.most = max(seen.most, way["pace"]["most_messages"])
@@ -135,7 +137,8 @@ def _idle(seen: Times) -> Line:
         f"the senders: for {percent(seen.idle_ns, seen.rest_ns)} of the time nothing was "
         "outstanding, and nothing was sent"
         + (f" (up to {time(longest)} at once)" if longest else ""),
-        "Look at the application: it posts its next work request late.",
+        "Look at the application: it posts its next work request late. (A request whose first copy "
+        "was lost before the capture point looks the same.)",
     )
     if longest:
         line.frames = [(seen.longest["file"], seen.longest["packet"])]

@@ -32,7 +32,15 @@ impl Requests {
         let since_ns = answered_ns.map_or(sent_ns, |answered_ns| sent_ns.max(answered_ns));
         let since_ns = since_ns.max(self.charged_ns);
         let messages = (self.newly_delayed(request.psn), self.next);
-        Delay { why: (Trouble::Loss, false), shown, since_ns, messages }
+        // nobody waits for an answer that none of these packets asks for: another one did, before the tap
+        let last_asked = self.asked.filter(|&asked| !psn::before(asked, self.acked));
+        let damaged = self.corrupt.iter().any(|&(corrupt, _)| !psn::before(corrupt, request.psn));
+        let trouble = match last_asked {
+            Some(_) => Trouble::Loss,
+            None if damaged => Trouble::Corrupted,
+            None => Trouble::LossNear,
+        };
+        Delay { why: (trouble, false), shown, since_ns, messages }
     }
 
     /// When a PSN was sent, ns since 1970: between the ends of the messages before and behind it.
@@ -62,6 +70,23 @@ impl Requests {
         let whole = (self.outstanding.len() - behind) as u64;
         // a message that is not whole yet, or a READ of which responses came
         if whole == 0 { u64::from(known == from) } else { whole }
+    }
+
+    /// Charges the delay of a packet of which only a corrupted copy was captured before; `false`: there is
+    /// none.
+    pub(super) fn charge_damaged(&mut self, request: &Request, stats: &mut Stats) -> bool {
+        if self.corrupt.is_empty() {
+            return false;
+        }
+        let (psn, until) = (request.psn, request.at);
+        let Some(shown) = self.corrupted(psn) else { return false };
+        self.corrupt.retain(|&(corrupt, _)| corrupt != psn);
+        let since_ns = shown.time_ns.max(self.charged_ns);
+        let ns = u64::try_from(until.time_ns.saturating_sub(since_ns)).unwrap_or(0);
+        self.charged_ns = self.charged_ns.max(until.time_ns);
+        let (trouble, repair, messages) = (Trouble::Corrupted, Repair::Timeout, 1);
+        stats.charge(Charge { trouble, repair, sure: true, ns, messages, shown, until });
+        true
     }
 
     /// Charges a long silence in the midst of what is sent again: the capture lacks what the sender sent

@@ -52,6 +52,8 @@ pub(super) struct Request {
     pub(super) reliable: bool,
     /// When its sender sent anything before, ns since 1970.
     pub(super) since_ns: i64,
+    /// It asks for an answer.
+    pub(super) asks: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +95,8 @@ pub(super) struct Requests {
     last: Option<(u32, u32, i64)>,
     /// The last message that was answered: the PSN of its last packet, and when it was sent, ns since 1970.
     answered: (u32, i64),
+    /// The last PSN that asked for an answer.
+    asked: Option<u32>,
     assembly: Assembly,
     /// RC or XRC: the sender retransmits what is lost.
     reliable: bool,
@@ -187,6 +191,14 @@ impl Requests {
         self.started && op.position.begins() && psn::diff(at, self.next).abs() > RESTART
     }
 
+    /// Whether a right copy of the last corrupted packet is expected next, or soon.
+    fn awaits_damaged(&self) -> bool {
+        let soon = |&(damaged, _): &(u32, At)| {
+            (0..MAX_OUTSTANDING as i32).contains(&psn::diff(damaged, self.next))
+        };
+        self.corrupt.back().is_some_and(soon)
+    }
+
     /// The last corrupted packet with this PSN.
     fn corrupted(&self, at_psn: u32) -> Option<At> {
         self.corrupt.iter().rev().find(|&&(psn, _)| psn == at_psn).map(|&(_, at)| at)
@@ -198,6 +210,7 @@ impl Requests {
             self.corrupt.pop_front();
         }
         self.corrupt.push_back((at_psn, at));
+        self.idle = false;
         self.note_inexact();
     }
 
@@ -239,6 +252,9 @@ impl Requests {
         }
         let icrc_and_time = (request.psn, request.icrc, request.at.time_ns);
         self.last = Some(icrc_and_time);
+        if request.asks {
+            self.note_asked(request.psn);
+        }
         self.note_window(stats);
     }
 
@@ -266,6 +282,7 @@ impl Requests {
             && self.unsent.is_none()
             && self.discarded.is_none()
             && self.open_read.is_none()
+            && !self.awaits_damaged()
             && self.ahead.is_empty()
             && self.holes.is_empty()
             && self.assembly.is_between();
@@ -325,6 +342,12 @@ impl Requests {
         stats.max_outstanding = stats.max_outstanding.max(window);
         let messages = self.outstanding.len() as u32;
         stats.pace.most_messages = stats.pace.most_messages.max(messages);
+    }
+
+    /// Notes that a packet asks for an answer.
+    #[inline]
+    pub(super) fn note_asked(&mut self, at_psn: u32) {
+        self.asked = Some(at_psn);
     }
 
     /// Whether nothing waits for a response.
@@ -398,7 +421,9 @@ impl Requests {
         context: &mut Context<'_>,
     ) {
         let end = if jumped > 0 { End::Gap } else { End::New };
-        self.note_idle(request.since_ns, request.at, stats, context);
+        if !self.charge_damaged(request, stats) {
+            self.note_idle(request.since_ns, request.at, stats, context);
+        }
         self.end_retransmission(end, stats, context);
         let status = if jumped > 0 { PsnStatus::Gap } else { PsnStatus::New };
         context.verdicts.add(|| Verdict::Status { packet: request.at.packet, status });

@@ -263,6 +263,10 @@ impl Requests {
             nak.answered = true;
             let nak = *nak;
             (delay.why, delay.shown) = (nak.why, nak.at);
+            // an RNR NAK that came later is what the sender waited for
+            if let Some(rnr) = self.rnr.filter(|rnr| rnr.at.time_ns > nak.at.time_ns) {
+                (delay.why, delay.shown) = ((Trouble::NotReady, true), rnr.at);
+            }
             let off = psn::diff(request.psn, nak.psn);
             let soon = request.at.time_ns.saturating_sub(nak.since_ns) < DUPLICATE_NS;
             let answers = self.reads.iter().any(|read| psn::before(read.psn, nak.psn));
@@ -479,7 +483,10 @@ impl Requests {
             } else {
                 count.ambiguous += packets;
             }
-            let trouble = if visible { Trouble::LossFar } else { Trouble::Loss };
+            let trouble = match resent.delay.why.0 {
+                Trouble::Loss if visible => Trouble::LossFar,
+                why => why,
+            };
             self.charge(&resent, (trouble, false), Repair::Timeout, stats);
             context.find(Rule::Timeout, resent.at, true, || {
                 let why = if visible {
