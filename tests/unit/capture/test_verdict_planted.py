@@ -26,7 +26,7 @@ LEAST_NS = 2000
 BATCH = 500
 CLEAN = 3
 """One seed in so many has nothing planted."""
-SHARES = {"one cause": 0.95, "two causes": 0.85}
+SHARES = {"one cause": 0.95, "two causes": 0.9}
 """Of the verdicts, in which the most costly cause has to come first."""
 
 

@@ -177,11 +177,8 @@ impl Requests {
         let since_ns = self.last.map_or(i64::MIN, |(_, _, time_ns)| time_ns);
         let newest_ns = newest.map(|newest| newest.time_ns);
         let late = stats.pace.note_answer(since_ns, newest_ns, at.time_ns);
-        match late {
-            Some(ns) if self.karn.is_none() => context.late(ns, at, stats),
-            // what was sent again may answer itself
-            Some(ns) => stats.pace.waiting_ns += ns,
-            None => {}
+        if let Some(ns) = late {
+            context.late(ns, at, stats);
         }
     }
 
@@ -207,6 +204,7 @@ impl Requests {
             });
             return;
         }
+        self.charge_late_nak(at, stats, context);
         self.older_nak = self.nak.filter(|nak| !nak.answered);
         let since_ns = self.outstanding.front().map_or(at.time_ns, |oldest| oldest.at.time_ns);
         let run = self.retransmission.map(|run| (run.first, run.pos));
@@ -256,6 +254,17 @@ impl Requests {
         let why = self.why(at_psn, at, stats, context);
         if let Some(nak) = &mut self.nak {
             nak.why = why;
+        }
+    }
+
+    /// Charges the silence before a NAK that is late: what follows is not lost time of the loss.
+    fn charge_late_nak(&mut self, at: At, stats: &mut Stats, context: &Context<'_>) {
+        let last_ns = self.last.map_or(at.time_ns, |(_, _, time_ns)| time_ns);
+        let since_ns = stats.pace.answered_ns().map_or(last_ns, |answered| answered.max(last_ns));
+        let silent = u64::try_from(at.time_ns.saturating_sub(since_ns)).unwrap_or(0);
+        if stats.pace.is_long(silent) {
+            context.late(silent, at, stats);
+            self.charged_ns = self.charged_ns.max(at.time_ns);
         }
     }
 
