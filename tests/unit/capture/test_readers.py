@@ -79,6 +79,10 @@ def test_files_merge_in_time_order(tmp_path: Path) -> None:
     both.write_bytes(files.pcap(whole))
     merged = capture.analyze(paths).result
     alone = capture.analyze([str(both)]).result
+    for connection in (*merged["connections"], *alone["connections"]):
+        for direction in connection["directions"]:
+            # which of two packets of the same time is first decides what was in flight
+            del direction["pace"]
     for key in ("roce", "icrc", "opcodes", "connections"):
         assert merged[key] == alone[key]
     table = pl.DataFrame(capture.read(*paths).packets)
