@@ -165,6 +165,12 @@ def _is_late(cost: Cost) -> bool:
     return cost.count <= _MOST_LATE * answers
 
 
+def _pace(way: dict[str, Any]) -> dict[str, Any]:
+    """A direction's pace, which one that is cut off before its first message lacks."""
+    known: dict[str, Any] | None = way["pace"]
+    return known or {"p99_all_ns": None, "delayed": 0}
+
+
 def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
     connections = {one["id"]: one for one, _ in cost.ways}
     span = sum(duration(one) for one in connections.values())
@@ -172,10 +178,10 @@ def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
         return
     worst = max(cost.by_connection, key=lambda number: cost.by_connection[number])
     way = next(way for one, way in cost.ways if one["id"] == worst)
-    after, before = way["pace"]["p99_all_ns"], way["latency_ns"]["p99"]
+    after, before = _pace(way)["p99_all_ns"], way["latency_ns"]["p99"]
     what, advice = words.of(cost.cause, cost, result)
     messages = sum(
-        max(way["latency_ns"]["count"] + way["pace"]["delayed"], 1) for _, way in cost.ways
+        max(way["latency_ns"]["count"] + _pace(way)["delayed"], 1) for _, way in cost.ways
     )
     longest = sorted(cost.episodes, key=lambda one: -one[0])[:8]
     yield Line(

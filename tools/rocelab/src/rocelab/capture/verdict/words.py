@@ -74,8 +74,8 @@ def of(cause: str, cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
 
 
 def _fastest(cost: Cost) -> str:
-    known = [way["pace"]["fastest_ns"] for _, way in cost.ways]
-    return time(min(ns for ns in known if ns is not None))
+    known = [way["pace"]["fastest_ns"] for _, way in cost.ways if way["pace"]]
+    return time(min((ns for ns in known if ns is not None), default=0))
 
 
 def _loss(cost: Cost) -> tuple[str, str]:
