@@ -154,18 +154,22 @@ class Directory:
         """
         part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
         made = self._unnamed()
+        named = made is None
         descriptor = made if made is not None else os.open(part, _NEW, 0o666, dir_fd=self._fd)
         try:
             yield descriptor
             if durable:
                 os.fsync(descriptor)
             if made is not None:
+                named = True
                 os.link(f"{_OPEN}/{made}", part, dst_dir_fd=self._fd, follow_symlinks=True)
             os.replace(part, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
         except BaseException:
-            # an interrupt may come just after the renaming
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(part, dir_fd=self._fd)
+            # An interrupt may come just after the renaming; or just before the body of the context,
+            # which is then left when this folder is closed already.
+            if named:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=self._fd)
             raise
         finally:
             os.close(descriptor)
