@@ -102,7 +102,12 @@ def section(run: Run) -> Section | None:
     if subject is None:
         return None
     figures = (*_costs(subject), *_driver(subject), *_stages(subject))
-    said = (*_cost_sentence(subject), *_stage_sentence(subject), *findings.outcome(run))
+    said = (
+        *_cost_sentence(subject),
+        *_stage_sentence(subject),
+        *_capsule_sentence(subject),
+        *findings.outcome(run),
+    )
     unreal = is_emulated(subject.accelerator)
     closing = (Note(wording.accelerator_caption(subject.accelerator), "warning"),)
     return Section(
@@ -387,13 +392,6 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
     said[0] = said[0].replace(" over ", f" {unit} over ", 1)
     article = _article(subject.message).capitalize()
     yield f"{article} {subject.message}{start} {verb} {units.listing(said)}."
-    if subject.driver:
-        capsules = {
-            name: sum(parts[kind] for kind in driver_work.CAPSULES)
-            for name, parts in subject.driver.items()
-        }
-        shares = [f"{work / costs[name]:.1%} of it over {name}" for name, work in capsules.items()]
-        yield f"Encapsulation and decapsulation take {units.listing(shares)}."
 
 
 def _stage_sentence(subject: _Subject) -> Iterator[str]:
@@ -422,3 +420,17 @@ def _stage_sentence(subject: _Subject) -> Iterator[str]:
 def _article(text: str) -> str:
     """Before a number: 8, 11 and 18 begin with a vowel, also where units or digits follow."""
     return "an" if re.match(r"8|1[18](?!\d)", text) else "a"
+
+
+def _capsule_sentence(subject: _Subject) -> Iterator[str]:
+    if not subject.driver:
+        return
+    shares = []
+    for name, parts in subject.driver.items():
+        cost = sum(cpu_split.kernel(subject.accounts[name]).values())
+        share = sum(parts[kind] for kind in driver_work.CAPSULES) / cost
+        shares.append(f"{share:.1%} over {name}")
+    yield (
+        "Encapsulation and decapsulation, of acknowledgements too, take "
+        f"{units.listing(shares)} of a message's cost."
+    )
