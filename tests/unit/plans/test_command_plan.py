@@ -91,6 +91,7 @@ def test_a_plan_with_a_command_survives_run_json() -> None:
         ),
         ('test = "time"\nparameters = { x = ["-", "+"] }\n' + TIME[14:], "appears twice"),
         ('test = "time"\nfaults = ["dead"]\n' + TIME[14:], "server's process"),
+        *((TIME + f'folder = "{out}"\n', "leads out") for out in ("/root", "..", "a/../../b")),
     ],
 )
 def test_what_a_plan_may_not_say(text: str, says: str) -> None:

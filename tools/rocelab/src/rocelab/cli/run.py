@@ -71,6 +71,7 @@ def carry_out(
     resume: Path | None = None,
     each_step: bool = False,
     tables: bool = True,
+    commands: bool = False,
 ) -> RunOutcome:
     """Run a plan, write the report and print the tables, unless without `tables`.
 
@@ -83,7 +84,13 @@ def carry_out(
 
     hosts = hosts_of(plan, inventory, nodes)
     outcome = run_plan(
-        plan, out=out, name=name, progress=Lines(each_step=each_step), hosts=hosts, resume=resume
+        plan,
+        out=out,
+        name=name,
+        progress=Lines(each_step=each_step),
+        hosts=hosts,
+        resume=resume,
+        commands=commands,
     )
     if outcome.error:
         console.show_error(outcome.error)
@@ -172,7 +179,13 @@ def _said(one: Forecast, out: Path) -> Iterator[str]:
 
 
 def _submit(
-    chosen: Plan, plan: str | None, *, resume: Path | None, out: Path, inventory: Path | None
+    chosen: Plan,
+    plan: str | None,
+    *,
+    resume: Path | None,
+    out: Path,
+    inventory: Path | None,
+    commands: bool,
 ) -> None:
     """Submit the run as a batch job, and say how to follow it."""
     import sys
@@ -193,6 +206,8 @@ def _submit(
     words = ["--resume", str(resume.absolute())] if resume else ["--provider", "slurm"]
     if inventory:
         words += ["--inventory", str(inventory.absolute())]
+    if commands:
+        words.append("--commands")
     if plan is not None:
         words += ["--", str(Path(plan).absolute()) if Path(plan).is_file() else plan]
     command = (sys.executable, "-m", "rocelab", "run", "--out", str(out), *words)
@@ -233,6 +248,12 @@ def run(
         bool,
         typer.Option(
             "--native", help="Run provider veth on this machine, without a VM; needs root."
+        ),
+    ] = False,
+    commands: Annotated[
+        bool,
+        typer.Option(
+            "--commands", help="Let the plan's own commands run on your hosts, or here (--native)."
         ),
     ] = False,
     as_a_job: Annotated[
@@ -291,7 +312,7 @@ def run(
         _forecast(chosen, out, repeated=resume is None, as_json=as_json)
         return
     if as_a_job:
-        _submit(chosen, plan, resume=resume, out=out, inventory=inventory)
+        _submit(chosen, plan, resume=resume, out=out, inventory=inventory, commands=commands)
         return
     outcome = carry_out(
         chosen,
@@ -301,6 +322,7 @@ def run(
         resume=resume,
         each_step=verbose,
         tables=not (quiet or as_json),
+        commands=commands,
     )
     if as_json:
         console.print_json(_ended(outcome))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rocelab import accelerators
 from rocelab.measure import runner, testbed_for_plan
+from rocelab.measure.command import permission
 from rocelab.measure.progress import Progress
 from rocelab.measure.runner import RunOutcome
 from rocelab.plans.plan import Plan
@@ -27,13 +28,15 @@ def run_plan(
     progress: Progress,
     hosts: Sequence[Host] = (),
     resume: Path | None = None,
+    commands: bool = False,
 ) -> RunOutcome:
     """Run a plan, or continue the run in `resume`, and return how it ended.
 
     Uses testbed `name` if it is up and fits the plan. Otherwise makes a testbed, makes another one
     if a node dies, and takes it down at the end. `hosts` are those of the inventory, for provider
-    ssh. Raises what rocelab.measure.runner.run raises.
+    ssh; `commands`: its own ones may run there. Raises what rocelab.measure.runner.run raises.
     """
+    permission.check(plan, permitted=commands)
     # before minutes go by to make a testbed
     if resume is None:
         check_out_dir(out)
@@ -43,8 +46,10 @@ def run_plan(
         found = testbed_for_plan.running(plan, name, progress.note, held)
         if found is not None:
             fitted = _repeated(plan, found, resume)
-            return runner.run(fitted, found, out, resume=resume, progress=progress)
-        return _on_own_testbed(plan, out, progress, hosts, resume, held)
+            return runner.run(
+                fitted, found, out, resume=resume, progress=progress, commands=commands
+            )
+        return _on_own_testbed(plan, out, progress, hosts, resume, held, commands)
 
 
 def _repeated(plan: Plan, testbed: AnyTestbed, resume: Path | None) -> Plan:
@@ -60,6 +65,7 @@ def _on_own_testbed(
     hosts: Sequence[Host],
     resume: Path | None,
     held: ExitStack,
+    commands: bool,
 ) -> RunOutcome:
     name = f"run-{os.getpid()}"
     held.enter_context(State(name).held())
@@ -75,7 +81,13 @@ def _on_own_testbed(
     try:
         made = remake()
         fitted = _repeated(plan, made, resume)
-        return runner.run(fitted, made, out, resume=resume, progress=progress, remake=remake)
+        return runner.run(
+            *(fitted, made, out),
+            resume=resume,
+            progress=progress,
+            remake=remake,
+            commands=commands,
+        )
     finally:
         if own:
             own.down()

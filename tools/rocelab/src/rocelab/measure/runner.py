@@ -16,6 +16,7 @@ from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
+from rocelab.measure.command import permission
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.mpi import optional_suites
 from rocelab.measure.pace import Pace
@@ -72,16 +73,17 @@ def run(
     remake: Callable[[], Testbed] | None = None,
     one_of_several: bool = False,
     attached: Attachment | None = None,
+    commands: bool = False,
 ) -> RunOutcome:
     """Run `plan` on `testbed` into a new folder in `out_dir`, or continue the run in `resume`.
 
-    A resumed run follows the plan in its own run.json, keeps the cells that succeeded, and runs
-    the failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then
-    return a working testbed, and without it the run stops. A plan with `fresh` machines takes one
-    from `remake` for each repetition after the first. Ctrl-C ends the run; the outcome says
-    so, and nothing is raised. `attached`: the user's command that the plan is for has the streams
-    of this process. A run that is `one_of_several` has its repetitions in the others, so
-    nothing warns that it has few.
+    A resumed run follows the plan in its own run.json, keeps the cells that succeeded, and runs the
+    failed and missing ones. When a node dies, its cell fails; `remake`, if given, must then return
+    a working testbed, and without it the run stops. A plan with `fresh` machines takes one from
+    `remake` for each repetition after the first. Ctrl-C ends the run; the outcome says so, and
+    nothing is raised. `commands`: the plan's own may run on real machines. `attached`: the user's
+    command that the plan is for has the streams of this process. A run that is `one_of_several` has
+    its repetitions in the others, so nothing warns that it has few.
 
     Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
     different testbed.
@@ -89,12 +91,14 @@ def run(
     progress = progress or Silent()
     described = _describe(testbed)
     if resume is None:
+        permission.check(plan, permitted=commands)
         plan, lacking = optional_suites.installed(plan, testbed.nodes)
         meta = _new_meta(plan, described) | ({"left_out": lacking} if lacking else {})
         folder = RunFolder.create(out_dir, plan, meta)
     else:
         folder = RunFolder.open(resume)
         plan = folder.plan()
+        permission.check(plan, permitted=commands)
         meta = folder.meta()
         _refuse_other_testbed(meta, described)
     try:

@@ -83,7 +83,7 @@ def read(table: Table, test: str) -> CommandPlan:
         messages=table.matching("messages", f"({_PATH})?", "a path such as `sent`", default=""),
         regex=_regex(table),
         unit=table.choice("unit", ("", *units), default=""),
-        folder=table.text("folder", default=""),
+        folder=_folder(table),
         may_fail=table.flag("may_fail"),
     )
     if not found.client:
@@ -168,6 +168,18 @@ def _words(table: Table, key: str) -> tuple[str, ...]:
             action="Put it into a script, and run that.",
         )
     return words
+
+
+def _folder(table: Table) -> str:
+    """Return a path below the current folder, wherever that will be."""
+    folder = table.text("folder", default="")
+    if folder.startswith("/") or ".." in folder.split("/") or "\0" in folder:
+        table.fail(
+            "folder",
+            f"{shown(folder)} leads out of the current folder",
+            action="Name a folder below the one that rocelab is started in.",
+        )
+    return folder
 
 
 def _regex(table: Table) -> str:

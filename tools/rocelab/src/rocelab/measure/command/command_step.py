@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocelab.errors import CellError, CommandError, CommandTimeoutError, StallError
-from rocelab.measure.command import conduct, files
+from rocelab.measure.command import conduct, files, permission
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.command.request import Request
 from rocelab.measure.rig import Rig
@@ -33,7 +33,7 @@ def run(
         ready=job.command.is_ready,
         transport=rig.transport,
         seconds=timeout,
-        files=files.Files(Path(job.command.folder) if job.command.folder else None),
+        files=files.Files(permission.folder_of_plan(job.command.folder)),
     )
     if attached is not None:
         # its words are not a plan's
