@@ -30,7 +30,11 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     package = tmp_path_factory.mktemp("native") / "rocelab.zip"
     root = Path(rocelab.__file__).parent
     with zipfile.ZipFile(package, "w") as archive:
-        for path in (*root.rglob("*.py"), *(root / "tables").glob("*.csv")):
+        for path in (
+            *root.rglob("*.py"),
+            *root.glob("_core*.so"),
+            *(root / "tables").glob("*.csv"),
+        ):
             archive.write(path, path.relative_to(root.parent))
     with vethlab.boot(name="native", icount=False) as testbed:
         node = testbed.nodes[0].machine
