@@ -20,7 +20,7 @@ from sample_plan import three_transports
 
 PLAN = three_transports("native", 'provider = "veth"\nnative = true')
 HERE = Path(__file__).parent
-PACKAGE = "/tmp/rocelab.zip"
+PACKAGE = "/tmp/rocelab"
 CELLS = "/tmp/native_cells.py"
 
 
@@ -41,7 +41,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         for end in testbed.nodes:
             remove_device(end)
         pair_setup.remove(node)
-        node.put(package, PACKAGE)
+        node.put(package, f"{PACKAGE}.zip")
+        # a compiled module is not imported from a zip file
+        node.run(["python3", "-m", "zipfile", "-e", f"{PACKAGE}.zip", PACKAGE])
         node.put(HERE / "native_cells.py", CELLS)
         with vmlab.healthy([node], "native"):
             yield node
