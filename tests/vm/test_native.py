@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import qemu.qmp
 
 import rocelab
 import vethlab
@@ -37,9 +36,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             *(root / "tables").glob("*.csv"),
         ):
             archive.write(path, path.relative_to(root.parent))
-        library = Path(qemu.qmp.__file__).parent
-        for path in library.rglob("*.py"):
-            archive.write(path, path.relative_to(library.parents[1]))
     with vethlab.boot(name="native", icount=False) as testbed:
         node = testbed.nodes[0].machine
         for end in testbed.nodes:

@@ -17,13 +17,13 @@ from rocelab.measure import (
     machine_work,
     pair,
     quick_clock,
+    rdma_cm_mode,
     remote_disk,
     snaplen,
     transport_proof,
     witness,
 )
 from rocelab.measure.command import command_step
-from rocelab.measure.command import nodes as command_nodes
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import driver_events
@@ -256,7 +256,7 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
         return
     if cell.benchmark.command:
         found = (job.client, job.server)
-        with command_nodes.chosen_by_rdma_cm(nodes, found, cell.transport):
+        with rdma_cm_mode.for_v1(nodes, found, cell.transport):
             yield job
         return
     if tool.transfer is None:

@@ -20,7 +20,8 @@ from types import FrameType
 from typing import NoReturn
 
 from rocelab.errors import CommandError, CommandTimeoutError, RocelabError, TestbedError
-from rocelab.measure.command import environment, files, libraries, nodes, not_started
+from rocelab.measure.command import environment, files, libraries, not_started
+from rocelab.measure.command.ends import ends_of
 from rocelab.measure.command.guard import Guard
 from rocelab.measure.command.output import Kept, Lines, LookFor, Sink, Stream
 from rocelab.measure.command.ready import SAYS, watch
@@ -123,7 +124,7 @@ class _Conductor:
         with files.packed(request.files, guards[0].ahead, missing) as archive:
             if archive is not None:
                 at_once(lambda guard: files.send(archive, guard), guards)
-        ends = self._ends or nodes.ends(chosen, request.transport)
+        ends = self._ends or ends_of(chosen, request.transport)
         known = [
             environment.variables(node, end, self._peer(node))
             for node, end in zip(chosen, ends, strict=False)

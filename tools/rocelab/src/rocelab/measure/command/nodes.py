@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
 from rocelab.measure import rdma_cm_mode
+from rocelab.measure.command.ends import ends_of
 from rocelab.measure.command.request import Request
-from rocelab.plans.benchmarks.tool import End
-from rocelab.plans.catalog import Provider, Transport
-from rocelab.testbed import by_name, lease, verbs, verbs_ports
+from rocelab.plans.catalog import Provider
+from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import VirtualTestbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
-from rocelab.testbed.node.parallel import all_of, at_once
+from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
@@ -43,8 +43,8 @@ def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[V
             testbed = _made(request, line or kernel_lines.DEFAULT_LINE, say, held)
         if request.transport.roce == _V1:
             offer_roce_v1(testbed.nodes)
-            found = ends(testbed.nodes, request.transport)
-            held.enter_context(chosen_by_rdma_cm(testbed.nodes, found, request.transport))
+            found = ends_of(testbed.nodes, request.transport)
+            held.enter_context(rdma_cm_mode.for_v1(testbed.nodes, found, request.transport))
         yield testbed
 
 
@@ -96,28 +96,3 @@ def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTest
     )
     held.callback(testbed.down)
     return testbed
-
-
-@contextmanager
-def chosen_by_rdma_cm(
-    nodes: Sequence[Node], found: Sequence[End], transport: Transport
-) -> Iterator[None]:
-    """Have rdma_cm, which chooses a GID itself, choose one of RoCE v1 if that is the transport."""
-    if transport.roce != _V1:
-        yield
-        return
-    gid_type = transport.gid_type
-    assert gid_type is not None
-    # its settings are there once it is loaded
-    at_once(lambda machine: machine.root.run(("modprobe", "rdma_cm")), machines(nodes))
-    with all_of(
-        [rdma_cm_mode.set_to(node, end, gid_type) for node, end in zip(nodes, found, strict=True)]
-    ):
-        yield
-
-
-def ends(nodes: Sequence[Node], transport: Transport) -> list[End]:
-    """Return each node's end of the transport. Raises CellError."""
-    if transport.family == "tcp":
-        return [End(node.link.ipv4) for node in nodes]
-    return at_once(lambda node: verbs.end(node, verbs_ports.find(node), transport), nodes)
