@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab.capture.verdict import signs, words
-from rocelab.capture.verdict.line import Certainty, Line
+from rocelab.capture.verdict.cost import Cost
+from rocelab.capture.verdict.line import Line
 
 _LEAST_SHARE = 0.02
 """Of the connections' time: late answers that cost less are no cause."""
@@ -18,41 +18,7 @@ _SIDES = {"loss_near", "loss_far", "loss"}
 _PROVABLE = {"loss_near", "loss_far", "corrupted", "reordered"}
 _DISORDERLY = 3
 """Packets out of order that show several paths."""
-_MANY = 3
 _SEVERAL = 2
-
-
-@dataclass
-class Cost:
-    """The costs of one cause on the way to one end."""
-
-    cause: str
-    where: str | None
-    repairs: dict[str | None, int] = field(default_factory=dict)
-    """Time by what ended it."""
-    counts: dict[str | None, int] = field(default_factory=dict)
-    least_ns: dict[str | None, int] = field(default_factory=dict)
-    unsure: int = 0
-    messages: int = 0
-    ends: set[tuple[str, str]] = field(default_factory=set)
-    """Requesters and responders."""
-    by_connection: dict[int, int] = field(default_factory=dict)
-    ways: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
-    """The connections and directions, each once."""
-    episodes: list[tuple[int, str, int, int]] = field(default_factory=list)
-
-    @property
-    def ns(self) -> int:
-        return sum(self.repairs.values())
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts.values())
-
-    def certainty(self) -> Certainty:
-        if self.unsure == 0:
-            return "certain"
-        return "likely" if 2 * self.unsure <= self.count or self.count >= _MANY else "possible"
 
 
 def lines(result: dict[str, Any]) -> Iterator[Line]:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from math import log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rocelab import units
+from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import time
-
-if TYPE_CHECKING:
-    from rocelab.capture.verdict.faults import Cost
 
 NAMES = {
     "loss": "loss",
