@@ -93,17 +93,27 @@ def test_what_a_window_allows(pair: Pair) -> None:
         assert done.stdout == "done\n"
 
 
+def race(
+    pair: Pair, capsys: pytest.CaptureFixture[str], source: Path, pattern: str, patience: int = 120
+) -> tuple[int, ...]:
+    """Run a program whose threads race for SECONDS; return the numbers in what it prints."""
+    program = compiled(pair.node, source, "-libverbs", "-pthread")
+    with healthy([pair.node], source.stem):
+        done = pair.node.run(
+            [program, "rxe_a", str(SECONDS)], timeout=SECONDS + patience * PATIENCE
+        )
+    with capsys.disabled():
+        print(f"\n{source.stem}: {done.stdout.strip()}")
+    found = re.fullmatch(pattern + r"\n", done.stdout)
+    assert found, done.stdout
+    return tuple(map(int, found.groups()))
+
+
 def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """A memory window is bound to a region, or the region is deregistered, never both."""
-    program = compiled(pair.node, BIND_RACE, "-libverbs", "-pthread")
-    with healthy([pair.node], "bind race"):
-        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 120 * PATIENCE)
-        found = re.fullmatch(r"bound=(\d+) deregistered=(\d+)\n", done.stdout)
-        assert found, done.stdout
-        with capsys.disabled():
-            print(f"\nbind race: {done.stdout.strip()}")
-        # each came first several times, so that they met
-        assert min(int(found[1]), int(found[2])) > 5
+    bound, deregistered = race(pair, capsys, BIND_RACE, r"bound=(\d+) deregistered=(\d+)")
+    # each came first several times, so that they met
+    assert min(bound, deregistered) > 5
 
 
 @pytest.mark.skipif(LINE in ("6.1", "6.12"), reason="the driver has no on-demand paging")
@@ -117,45 +127,31 @@ def test_on_demand_paging(pair: Pair) -> None:
 
 def test_a_group_begins_and_ends(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """Who is attached to a multicast group while its last member leaves can leave it, too."""
-    program = compiled(pair.node, GROUP_RACE, "-libverbs", "-pthread")
-    with healthy([pair.node], "group"):
-        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 120 * PATIENCE)
-        with capsys.disabled():
-            print(f"\ngroup: {done.stdout.strip()}")
-        found = re.fullmatch(r"attached=(\d+) stuck=(\d+)\n", done.stdout)
-        assert found
-        assert int(found[1]) > 100
-        assert int(found[2]) == 0
+    attached, stuck = race(pair, capsys, GROUP_RACE, r"attached=(\d+) stuck=(\d+)")
+    assert attached > 100
+    assert stuck == 0
 
 
 @pytest.mark.skipif(LINE == "6.1", reason="the driver permits no such change")
 def test_messages_while_a_task_is_disabled(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """A message that comes during a change of its queue pair arrives; after a reset, none stays."""
-    program = compiled(pair.node, DISABLED_TASK, "-libverbs", "-pthread")
-    with healthy([pair.node], "disabled task"):
-        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 300 * PATIENCE)
-        with capsys.disabled():
-            print(f"\ndisabled task: {done.stdout.strip()}")
-        found = re.fullmatch(r"arrived=(\d+) late=(\d+) reset=(\d+) stuck=(\d+)\n", done.stdout)
-        assert found
-        arrived, late, reset, stuck = map(int, found.groups())
-        assert arrived > 100
-        assert reset > 10
-        assert (late, stuck) == (0, 0)
+    arrived, late, reset, stuck = race(
+        *(pair, capsys, DISABLED_TASK),
+        r"arrived=(\d+) late=(\d+) reset=(\d+) stuck=(\d+)",
+        patience=300,
+    )
+    assert arrived > 100
+    assert reset > 10
+    assert (late, stuck) == (0, 0)
 
 
 def test_threads_modify_one_queue_pair(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """A queue pair that several threads modify at once is modified by one after the other."""
-    program = compiled(pair.node, MODIFY_RACE, "-libverbs", "-pthread")
-    with healthy([pair.node], "modify race"):
-        done = pair.node.run([program, "rxe_a", str(SECONDS)], timeout=SECONDS + 120 * PATIENCE)
-        with capsys.disabled():
-            print(f"\nmodify race: {done.stdout.strip()}")
-        found = re.fullmatch(r"changed=(\d+) reset=(\d+) connected=(\d+)\n", done.stdout)
-        assert found
-        changed, reset, connected = map(int, found.groups())
-        assert min(reset, connected) > 100
-        assert (changed > 100) == (LINE != "6.1")
+    changed, reset, connected = race(
+        pair, capsys, MODIFY_RACE, r"changed=(\d+) reset=(\d+) connected=(\d+)"
+    )
+    assert min(reset, connected) > 100
+    assert (changed > 100) == (LINE != "6.1")
 
 
 NOT_ON = {
