@@ -72,7 +72,7 @@ def _options(
 
 
 _PANIC = "PanicException"
-"""What PyO3 makes of a panic in Rust, in each extension module one of its own."""
+"""What PyO3 makes of a panic in Rust: each extension module has another class of this name."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ended_by: list[str] = []
 """Names of signals that ended this process; typer forgets which it was."""

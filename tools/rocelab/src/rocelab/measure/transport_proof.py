@@ -101,8 +101,10 @@ def prove(
     if transport.family == "tcp":
         return Proof(transport.name, (*_tcp(moved, frames, measured, lost), *few))
     late = 0 if managed is None else _late(moved, altered)
-    beside = max(RENDEZVOUS_BYTES, frames.roce_payload_bytes if own_tcp else 0)
-    checks = _roce(transport, moved, frames, measured, max_loopback, lost, altered, late, beside)
+    other_tcp_bytes = max(RENDEZVOUS_BYTES, frames.roce_payload_bytes if own_tcp else 0)
+    checks = _roce(
+        transport, moved, frames, measured, max_loopback, lost, altered, late, other_tcp_bytes
+    )
     if managed is not None:
         checks = [_within(check, managed) for check in checks]
     return Proof(transport.name, (*checks, *few))

@@ -245,7 +245,7 @@ def _disk_tests() -> Iterator[Test]:
 
 
 def _of_a_user() -> Iterator[Test]:
-    """Yield what a user's own command may measure; whatever it does, it runs over any transport."""
+    """Yield what a user's own command may measure, over any transport."""
     measured: dict[str, tuple[Quantity, Kind]] = {
         "latency": ("latency", Kind.ONE_WAY_HALF_RTT),
         "round_trip": ("latency", Kind.ROUND_TRIP),

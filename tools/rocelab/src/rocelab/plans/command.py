@@ -171,7 +171,7 @@ def _words(table: Table, key: str) -> tuple[str, ...]:
 
 
 def _folder(table: Table) -> str:
-    """Return a path below the current folder, wherever that will be."""
+    """Return a path below the folder that a run is started in."""
     folder = table.text("folder", default="")
     if folder.startswith("/") or ".." in folder.split("/") or "\0" in folder:
         table.fail(

@@ -69,7 +69,7 @@ def of_this_machine() -> set[str]:
 
 
 def hits(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Hit]:
-    """Yield the first place of each name in each file, whatever the case of its letters.
+    """Yield the first place of each name in each file; upper and lower case are the same.
 
     Names without a letter that are no addresses are numbers, and words of rocelab's own pages name
     nobody: neither is searched.

@@ -54,7 +54,7 @@ _RELEASE = re.compile(r"\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?=[-+~_])")
 
 
 class Mask:
-    """Replaces each thing by the same word wherever it is, so that what belongs together stays.
+    """Replaces each thing by the same word everywhere, so that what belongs together stays.
 
     `nodes` are the names of nodes, and `also` words that may pass with those of `share_words`.
     """

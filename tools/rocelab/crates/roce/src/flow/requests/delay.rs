@@ -43,7 +43,7 @@ impl Requests {
         Delay { why: (trouble, false), shown, since_ns, messages }
     }
 
-    /// When a PSN was sent, ns since 1970: between the ends of the messages before and behind it.
+    /// When a PSN was sent, ns since 1970: between the ends of the messages before and after it.
     pub(super) fn sent_ns(&self, at: u32) -> i64 {
         let hole = self.hole_at(at).and_then(|index| self.holes.get(index));
         if let Some(hole) = hole {
