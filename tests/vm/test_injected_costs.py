@@ -97,8 +97,8 @@ def delay(nodes: Sequence[Node], stage: str) -> None:
 
 @pytest.fixture
 def delayed(boot: vmlab.Boot) -> Iterator[Testbed]:
-    """Nodes whose clocks count instructions, with the driver that can be delayed."""
-    with boot(name="injected", prepared=True, emulation="icount") as testbed:
+    """Nodes in lockstep, where the host decides of no frame when it comes; drivers are delayed."""
+    with boot(name="injected", prepared=True, lockstep=True) as testbed:
         for node in testbed.nodes:
             remove_device(node)
             install_driver(node, artifacts.driver(vmlab.LINE, "delay"))
