@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# mail.sh KERNEL PRISTINE OUT VERSION: write the mails of the series to OUT: fixes/, and on top of them
-# rfc/ with events and RoCE v1, each with a cover letter. Whoever git says you are signs off.
+# mail.sh KERNEL PRISTINE OUT VERSION N PATCH...: write the mails of the series to OUT: fixes/ with the
+# first N patches, and on top of them rfc/ with events and RoCE v1, each with a cover letter. Whoever
+# git says you are signs off.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/new-files.sh"
-kernel=$1 pristine=$2 out=$3 version=$4
+kernel=$1 pristine=$2 out=$3 version=$4 fixes=$5
+shift 5
 
 name=$(git config user.name) || name=
 address=$(git config user.email) || address=
@@ -16,11 +18,6 @@ signer="$name <$address>"
 
 rm -rf "$out"
 mkdir -p "$out"
-set --
-for group in fixes events v1; do
-	set -- "$@" "$kernel/patches/$group"/*.patch
-	[ $group != fixes ] || fixes=$#
-done
 SIGNER=$signer NEW=$(new_files "$kernel") sh "$kernel/scripts/git.sh" "$pristine" "$out/git" "$version" "$@"
 above=$(($# - fixes))
 

@@ -590,7 +590,9 @@ def test_mails(pristine: Path, tmp_path: Path) -> None:
     shutil.copytree(SCRIPTS, kernel / "scripts")
     config = tmp_path / "gitconfig"
     config.write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
-    words = (str(kernel), str(pristine), str(tmp_path / "mail"), "7.3")
+    groups = ("fixes", "events", "v1")
+    series = [str(path) for group in groups for path in kernel.glob(f"patches/{group}/*.patch")]
+    words = (str(kernel), str(pristine), str(tmp_path / "mail"), "7.3", "1", *series)
     done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
     mails = {path.parent.name + path.name[:4]: path.read_text()
@@ -701,3 +703,32 @@ def test_what_was_built_is_not_built_again(each_patch: EachPatch, tmp_path: Path
     assert states() == "int made2;\nint made3;\n"
     (each_patch.pristine / RXE / "Makefile").write_text("# another\n")
     assert states().count("\n") == 4
+
+
+def dkms_source(folder: Path, left_out: str) -> subprocess.CompletedProcess[str]:
+    """Make what DKMS builds from, without some patches."""
+    words = [f"DESTDIR={folder}", "VERSION=1", f"LEAVE_OUT={left_out}"]
+    return subprocess.run(
+        ["make", "-s", "-C", str(KERNEL), "dkms-source", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_patches_are_left_out(tmp_path: Path) -> None:
+    """LEAVE_OUT names them by number; all others stay."""
+    series = {path.name for path in KERNEL.glob("patches/*/*.patch")}
+    out = {name for name in series if name.startswith(("0031-", "0032-"))}
+    assert len(out) == 2
+    done = dkms_source(tmp_path, "0031 0032")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.rglob("*.patch")} == series - out
+
+
+def test_a_patch_to_leave_out_must_be_there(tmp_path: Path) -> None:
+    """A wrong number does not build all of them."""
+    done = dkms_source(tmp_path, "31")
+    assert done.returncode != 0
+    assert "LEAVE_OUT=31: no patch has this number" in done.stderr
+    assert not list(tmp_path.iterdir())
