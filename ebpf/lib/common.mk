@@ -30,8 +30,9 @@ $(OUT)/%.o: %.c $(SKELS) | $(OUT) $(TABLE_HEADERS)
 $(OUT)/lib/%.o: $(LIB_DIR)/%.c | $(OUT)/lib $(TABLE_HEADERS)
 	$(Q_CC)$(CC) $(CPPFLAGS) $(CFLAGS) -I$(LIB_DIR) -MMD -MP -c $< -o $@
 
+# a clang that fails deletes the list of what the object depends on: then the object must go, too
 $(OUT)/%.bpf.o: %.bpf.c | $(OUT) $(TABLE_HEADERS)
-	$(Q_CLANG)$(CLANG) $(BPF_CFLAGS) -I$(LIB_DIR) -MMD -MP -MT $@ -c $< -o $@.raw
+	$(Q_CLANG)rm -f $@; $(CLANG) $(BPF_CFLAGS) -I$(LIB_DIR) -MMD -MP -MT $@ -c $< -o $@.raw
 	$(Q)$(BPFTOOL) gen object $@ $@.raw
 
 # written aside: an interrupted bpftool leaves no half a header

@@ -21,9 +21,9 @@ static char libbpf_said[512]; /* its last warning, often the verifier's reason *
 
 static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
 {
+	if (msg_verbose)
+		return vfprintf(stderr, format, args);
 	if (level == LIBBPF_WARN) {
-		if (getenv("ROCELAB_DEBUG"))
-			return vfprintf(stderr, format, args);
 		vsnprintf(libbpf_said, sizeof(libbpf_said), format, args);
 		libbpf_said[strcspn(libbpf_said, "\n")] = '\0';
 	}
@@ -64,7 +64,7 @@ int load_error(int err)
 			 denied ? "kernel lockdown, or a container, forbids BPF"
 				: "this kernel's verifier or BPF support differs from those known",
 			 denied ? "run on the host; see kernel_lockdown(7)"
-				: "ROCELAB_DEBUG=1 shows the messages of libbpf and the verifier",
+				: "--verbose shows the messages of libbpf and the verifier",
 			 "cannot load the BPF programs: %s%s%s", strerror(-err),
 			 libbpf_said[0] ? "; " : "", libbpf_said);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 const char *msg_program = "rocelab";
+bool msg_verbose;
 
 static void line(const char *format, va_list args)
 {

@@ -3,6 +3,8 @@
 #ifndef ROCELAB_MSG_H
 #define ROCELAB_MSG_H
 
+#include <stdbool.h>
+
 /* exit statuses that all probes share (docs/man) */
 enum {
 	EXIT_RUN = 1,	  /* failed while running */
@@ -13,6 +15,8 @@ enum {
 };
 
 extern const char *msg_program;
+/* also what libraries say */
+extern bool msg_verbose;
 
 /* one line on stderr, after the program's name */
 void msg(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -6,11 +6,13 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "msg.h"
 #include "version.h"
 
 #define MAX_ROWS 64
+#define MAX_PID	 0x3fffff
 
 static void print_rows(const struct command_line *line)
 {
@@ -122,4 +124,19 @@ bool option_number(const char *text, __u32 max, __u32 *number)
 int option_take_number(const char *text, __u32 max, __u32 *number, const char *what)
 {
 	return option_number(text, max, number) ? OPTION_TAKEN : option_error(what, text);
+}
+
+int option_take_pids(char *list, __u32 *pids, unsigned int *n, unsigned int room)
+{
+	char what[64], *save = NULL;
+
+	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		if (*n == room) {
+			snprintf(what, sizeof(what), "--pid takes %u at most, not also", room);
+			return option_error(what, word);
+		}
+		if (!option_number(word, MAX_PID, &pids[(*n)++]))
+			return option_error("--pid takes process IDs, not", word);
+	}
+	return *n ? OPTION_TAKEN : option_error("--pid takes process IDs, not", list);
 }

@@ -44,5 +44,8 @@ int option_error(const char *what, const char *value);
 bool option_number(const char *text, __u32 max, __u32 *number);
 /* The same for take(); what: "--qpn takes 1 to 16777215, not". */
 int option_take_number(const char *text, __u32 max, __u32 *number, const char *what);
+/* Process IDs for take(): "17,18" is added to the n that are there, up to room. Changes the list.
+ */
+int option_take_pids(char *list, __u32 *pids, unsigned int *n, unsigned int room);
 
 #endif /* ROCELAB_OPTIONS_H */

@@ -50,19 +50,12 @@ int packet_filter_take(void *into, int letter, char *value)
 	case 'q':
 		return option_take_number(value, 0xffffff, &f->qpn,
 					  "--qpn takes 1 to 16777215, not");
-	case 'G':
-		f->cgroup = value;
-		return OPTION_TAKEN;
-	case 'N':
-		f->netns = value;
-		return *value ? OPTION_TAKEN
-			      : option_error("--netns takes a name or a file, not", value);
 	case 'D':
 		return take_direction(f, value);
 	case 'O':
 		return take_opcodes(f, value);
 	default:
-		return OPTION_OTHER;
+		return place_options_take(&f->places, letter, value);
 	}
 }
 

@@ -3,21 +3,20 @@
 #ifndef ROCELAB_PACKET_FILTER_H
 #define ROCELAB_PACKET_FILTER_H
 
-#include "options.h"
+#include "place_options.h"
 
 struct packet_filter {
-	const char *device; /* NULL: all */
-	__u32 qpn;	    /* 0: all */
-	/* of whose queue pairs; NULL: all */
-	const char *cgroup, *netns;
-	bool tx, rx;	     /* directions wanted */
-	const char *opcodes; /* as they were given; NULL: all */
-	bool chosen[256];    /* opcodes wanted */
+	const char *device;	     /* NULL: all */
+	__u32 qpn;		     /* 0: all */
+	struct place_options places; /* of whose queue pairs */
+	bool tx, rx;		     /* directions wanted */
+	const char *opcodes;	     /* as they were given; NULL: all */
+	bool chosen[256];	     /* opcodes wanted */
 };
 
 static inline bool packet_filter_by_owner(const struct packet_filter *f)
 {
-	return f->cgroup || f->netns;
+	return place_options_given(&f->places);
 }
 
 /* All packets. */

@@ -12,6 +12,7 @@
 #include "owner_group.bpf.h"
 #include "qp_owner.h"
 #include "task_place.bpf.h"
+#include "task_process.bpf.h"
 
 const volatile bool filter_by_owner = false; /* by what follows */
 const volatile __u64 owner_cgroup = 0;
@@ -57,7 +58,8 @@ static __always_inline __u32 owner_of(__u32 dev, __u32 qpn)
 static __always_inline __u8 place_of(const void *task)
 {
 	if ((owner_cgroup && !in_cgroup(task, owner_cgroup, owner_cgroup_level)) ||
-	    (owner_netns && !in_netns(task, owner_netns)))
+	    (owner_netns && !in_netns(task, owner_netns)) ||
+	    (owner_processes[0] && !in_processes(task)))
 		return OWNER_ELSEWHERE;
 	return owner_by ? owner_number(task) : OWNER_UNKNOWN;
 }
@@ -98,7 +100,7 @@ int owner_existing(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	pid = task_number(task);
+	pid = task_number(task, owner_pidns);
 	number = bpf_map_lookup_elem(&owner_pids, &pid);
 	if (number)
 		*number = place_of(task);

@@ -40,9 +40,9 @@ int qp_owner_find(struct owner_choice *choice, const struct packet_filter *filte
 				 "the stock driver is loaded, which does not say whose queue pairs "
 				 "are new",
 				 "load rocelab's driver: make module",
-				 "cannot %s queue pairs by cgroup or network namespace",
+				 "cannot %s queue pairs by process, cgroup or network namespace",
 				 by ? "group" : "choose");
-	return task_places_find(&choice->places, filter->cgroup, filter->netns);
+	return pidns_find(&choice->pidns) ?: place_options_find(&filter->places, &choice->places);
 }
 
 static int put(const struct bpf_map *map, const void *key, size_t size, __u8 number)

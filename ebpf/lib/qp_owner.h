@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs of processes in a cgroup or network namespace, chosen or grouped, as BPF programs and
- * readers agree.
+ * Queue pairs of some processes, or of those in a cgroup or network namespace, chosen or grouped,
+ * as BPF programs and readers agree.
  */
 #ifndef ROCELAB_QP_OWNER_H
 #define ROCELAB_QP_OWNER_H
@@ -28,6 +28,7 @@ struct owner_choice {
 	bool filter; /* leave out those that are not in all of these places */
 	struct task_places places;
 	enum owner_by by; /* the groups */
+	__u32 pidns;	  /* the inode of the PID namespace of the processes chosen */
 };
 
 static inline bool owner_wanted(const struct owner_choice *choice)
@@ -59,23 +60,26 @@ void qp_owner_say_lost(const struct owner_choice *choice, __u64 lost);
 bool qp_owner_is_followed_by(const char *program);
 
 /* Before loading: for a skeleton with qp_owner.bpf.h, what its programs compare with. */
-#define QP_OWNER_CHOOSE(skel, choice)                                                   \
-	do {                                                                            \
-		(skel)->rodata->filter_by_owner = (choice)->filter;                     \
-		(skel)->rodata->owner_cgroup = (choice)->places.cgroup.id;              \
-		(skel)->rodata->owner_cgroup_level = (choice)->places.cgroup.level;     \
-		(skel)->rodata->owner_netns = (choice)->places.netns;                   \
-		(skel)->rodata->owner_by = (choice)->by;                                \
-		if (!owner_wanted(choice)) {                                            \
-			bpf_program__set_autoload((skel)->progs.rxe_qp_state, false);   \
-			bpf_program__set_autoload((skel)->progs.owner_existing, false); \
-			bpf_map__set_max_entries((skel)->maps.owned_qps, 1);            \
-			bpf_map__set_max_entries((skel)->maps.owner_pids, 1);           \
-		}                                                                       \
-		if (!(choice)->by) {                                                    \
-			bpf_map__set_max_entries((skel)->maps.owner_numbers, 1);        \
-			bpf_map__set_max_entries((skel)->maps.owner_places, 1);         \
-		}                                                                       \
+#define QP_OWNER_CHOOSE(skel, choice)                                                            \
+	do {                                                                                     \
+		(skel)->rodata->filter_by_owner = (choice)->filter;                              \
+		(skel)->rodata->owner_cgroup = (choice)->places.cgroup.id;                       \
+		(skel)->rodata->owner_cgroup_level = (choice)->places.cgroup.level;              \
+		(skel)->rodata->owner_netns = (choice)->places.netns;                            \
+		(skel)->rodata->owner_pidns = (choice)->pidns;                                   \
+		__builtin_memcpy((void *)(skel)->rodata->owner_processes, (choice)->places.pids, \
+				 sizeof((choice)->places.pids));                                 \
+		(skel)->rodata->owner_by = (choice)->by;                                         \
+		if (!owner_wanted(choice)) {                                                     \
+			bpf_program__set_autoload((skel)->progs.rxe_qp_state, false);            \
+			bpf_program__set_autoload((skel)->progs.owner_existing, false);          \
+			bpf_map__set_max_entries((skel)->maps.owned_qps, 1);                     \
+			bpf_map__set_max_entries((skel)->maps.owner_pids, 1);                    \
+		}                                                                                \
+		if (!(choice)->by) {                                                             \
+			bpf_map__set_max_entries((skel)->maps.owner_numbers, 1);                 \
+			bpf_map__set_max_entries((skel)->maps.owner_places, 1);                  \
+		}                                                                                \
 	} while (0)
 
 /* The same skeleton between two windows, while nothing is attached. 0 or a negative errno. */

@@ -22,6 +22,9 @@ int session_options_take(void *into, int letter, char *value)
 	case 'n':
 		snprintf(o->node, sizeof(o->node), "%s", value);
 		return OPTION_TAKEN;
+	case 'v':
+		msg_verbose = true;
+		return OPTION_TAKEN;
 	case OPT_BPF_STATS:
 		o->bpf_stats = true;
 		return OPTION_TAKEN;

@@ -38,19 +38,9 @@ struct nsproxy {
 	struct net *net_ns;
 } ROCELAB_CORE;
 
-struct upid {
-	int nr;
-} ROCELAB_CORE;
-
-struct pid {
-	unsigned int level;
-	struct upid numbers[];
-} ROCELAB_CORE;
-
 struct task_struct___place {
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
-	struct pid *thread_pid;
 } ROCELAB_CORE;
 
 static __always_inline const struct cgroup *cgroup_of(const void *task)
@@ -89,18 +79,6 @@ static __always_inline bool in_netns(const void *task, __u32 inode)
 	const struct net *net = netns_of(task);
 
 	return BPF_CORE_READ(net, ns.inum) == inode;
-}
-
-/* the task's number (gettid) as the current task's PID namespace has it */
-static __always_inline __u32 task_number(const void *task)
-{
-	const struct task_struct___place *reader = (const void *)bpf_get_current_task();
-	const struct pid *pid = BPF_CORE_READ((const struct task_struct___place *)task, thread_pid);
-	__u32 level = BPF_CORE_READ(reader, thread_pid, level);
-	const void *place = (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
-			    level * bpf_core_type_size(struct upid);
-
-	return BPF_CORE_READ((const struct upid *)place, nr);
 }
 
 #endif /* ROCELAB_TASK_PLACE_BPF_H */

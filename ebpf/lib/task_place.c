@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/nsfs.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,16 +173,68 @@ int netns_has(__u32 inode, __u32 pid)
 	return stat(path, &st) ? -errno : st.st_ino == inode;
 }
 
-int task_places_find(struct task_places *places, const char *cgroup, const char *netns)
+int process_find(__u32 pid)
 {
-	int status = cgroup ? cgroup_find(cgroup, &places->cgroup) : 0;
+	if (kill(pid, 0) && errno == ESRCH)
+		return msg_error(EXIT_MISSING, "it has ended, or is in another PID namespace",
+				 "ps -e", "no process %u", pid);
+	return 0;
+}
 
-	return !status && netns ? netns_find(netns, &places->netns) : status;
+int pidns_find(__u32 *inode)
+{
+	static const char name[] = "/proc/self/ns/pid";
+	struct stat st;
+
+	if (stat(name, &st))
+		return msg_error(EXIT_MISSING, "proc is not mounted", "mount -t proc proc /proc",
+				 "cannot read %s: %s", name, strerror(errno));
+	*inode = st.st_ino;
+	return 0;
+}
+
+/* A task's process and the parent of that; a negative errno. */
+static int process_of(__u32 pid, __u32 *process, __u32 *parent)
+{
+	char path[32], *line = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	*process = *parent = 0;
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (getline(&line, &room, f) > 0) {
+		sscanf(line, "Tgid: %u", process);
+		sscanf(line, "PPid: %u", parent);
+	}
+	free(line);
+	fclose(f);
+	return 0;
+}
+
+int processes_have(const __u32 pids[PLACE_PIDS], __u32 pid)
+{
+	__u32 process;
+	int err;
+
+	for (int i = 0; i < PLACE_ANCESTORS && pid; i++) {
+		err = process_of(pid, &process, &pid);
+		if (err)
+			return err;
+		for (int j = 0; j < PLACE_PIDS && pids[j]; j++)
+			if (pids[j] == process)
+				return 1;
+	}
+	return 0;
 }
 
 int task_places_have(const struct task_places *places, __u32 pid)
 {
 	int has = places->cgroup.id ? cgroup_has(&places->cgroup, pid) : 1;
 
-	return has > 0 && places->netns ? netns_has(places->netns, pid) : has;
+	if (has > 0 && places->netns)
+		has = netns_has(places->netns, pid);
+	return has > 0 && places->pids[0] ? processes_have(places->pids, pid) : has;
 }

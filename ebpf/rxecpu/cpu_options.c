@@ -20,19 +20,6 @@ static const struct command_line line = {
 	.nrows = sizeof(rows) / sizeof(rows[0]),
 };
 
-static int take_pids(struct config *config, char *list)
-{
-	char *save = NULL;
-
-	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		if (config->npids == MAX_PIDS)
-			return option_error("--pid takes 64 at most, not also", word);
-		if (!option_number(word, 0x3fffff, &config->pids[config->npids++]))
-			return option_error("--pid takes process IDs, not", word);
-	}
-	return OPTION_TAKEN;
-}
-
 /* the kernel keeps the first 15 bytes of a name */
 static int take_comms(struct config *config, char *list)
 {
@@ -55,7 +42,7 @@ static int take(void *into, int letter, char *value)
 		config->device = value;
 		return OPTION_TAKEN;
 	case 'p':
-		return take_pids(config, value);
+		return option_take_pids(value, config->pids, &config->npids, MAX_PIDS);
 	case 'C':
 		return take_comms(config, value);
 	case 'G':

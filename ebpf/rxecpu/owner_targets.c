@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <net/if.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,10 +94,7 @@ static int add_all(struct rxecpu_bpf *skel, const struct config *config, pid_t c
 	int status = command > 0 ? add(skel, command) : 0;
 
 	for (unsigned int i = 0; i < config->npids && !status; i++) {
-		if (kill(config->pids[i], 0) && errno == ESRCH)
-			return msg_error(EXIT_MISSING, "it has ended", NULL, "no process %u",
-					 config->pids[i]);
-		status = add(skel, config->pids[i]);
+		status = process_find(config->pids[i]) ?: add(skel, config->pids[i]);
 	}
 	return status;
 }

@@ -92,6 +92,8 @@ static void describe_session(const struct capture *c, struct text *t)
 
 static void describe_filter(const struct config *config, struct text *t)
 {
+	const struct place_options *places = &config->filter.places;
+	char pids[PLACE_PIDS_TEXT];
 	const char *sep = "";
 
 #define AND(...) (add(t, "%s", sep), add(t, __VA_ARGS__), sep = " and ")
@@ -99,10 +101,12 @@ static void describe_filter(const struct config *config, struct text *t)
 		AND("device %s", config->filter.device);
 	if (config->filter.qpn)
 		AND("qpn %u", config->filter.qpn);
-	if (config->filter.cgroup)
-		AND("cgroup %s", config->filter.cgroup);
-	if (config->filter.netns)
-		AND("netns %s", config->filter.netns);
+	if (places->npids)
+		AND("PID %s", place_options_pids(places, pids));
+	if (places->cgroup)
+		AND("cgroup %s", places->cgroup);
+	if (places->netns)
+		AND("netns %s", places->netns);
 	if (config->filter.tx != config->filter.rx)
 		AND("direction %s", config->filter.tx ? "tx" : "rx");
 	if (config->filter.opcodes)

@@ -59,11 +59,17 @@ static void put_packets(struct json *j, const struct report *r, const struct gro
 /* what selects packets, as it was given */
 static void put_filter(struct json *j, const struct packet_filter *f)
 {
+	char pids[PLACE_PIDS_TEXT];
 	const struct {
 		const char *name, *value;
 	} rows[] = {
-		{"device", f->device},	{"cgroup", f->cgroup},
-		{"netns", f->netns},	{"direction", f->tx == f->rx ? NULL : f->tx ? "tx" : "rx"},
+		{"device", f->device},
+		{"pid", place_options_pids(&f->places, pids)},
+		{"cgroup", f->places.cgroup},
+		{"netns", f->places.netns},
+		{"direction", f->tx == f->rx ? NULL
+			      : f->tx	     ? "tx"
+					     : "rx"},
 		{"opcode", f->opcodes},
 	};
 

@@ -281,9 +281,7 @@ static int begin(struct run *run)
 	run->choice.device = run->config.device;
 	/* on the screen, a key can group them */
 	run->choice.named = !run->config.batch || run->config.selection.group != GROUP_NONE;
-	status = status
-			 ?: task_places_find(&run->choice.places, run->config.cgroup,
-					     run->config.netns);
+	status = status ?: place_options_find(&run->config.places, &run->choice.places);
 	return status ?: probes_load(&run->probes, &run->config, &run->report);
 }
 

@@ -110,11 +110,16 @@ static void put_row(struct json *j, const struct report *report, const struct qp
 /* only what was given */
 static void put_places(struct json *j, const struct report *r, const struct config *config)
 {
-	if (config->cgroup)
-		json_string(j, "cgroup", config->cgroup);
-	if (config->netns)
-		json_string(j, "netns", config->netns);
-	if (config->cgroup || config->netns)
+	const struct place_options *places = &config->places;
+	char pids[PLACE_PIDS_TEXT];
+
+	if (places->npids)
+		json_string(j, "pid", place_options_pids(places, pids));
+	if (places->cgroup)
+		json_string(j, "cgroup", places->cgroup);
+	if (places->netns)
+		json_string(j, "netns", places->netns);
+	if (place_options_given(places))
 		json_u64(j, "hidden", r->list.hidden);
 }
 

@@ -73,13 +73,6 @@ static int config_take(void *into, int letter, char *value)
 	case 'd':
 		config->device = value;
 		return OPTION_TAKEN;
-	case 'G':
-		config->cgroup = value;
-		return OPTION_TAKEN;
-	case 'N':
-		config->netns = value;
-		return *value ? OPTION_TAKEN
-			      : option_error("--netns takes a name or a file, not", value);
 	case 'f':
 		snprintf(selection->filter, sizeof(selection->filter), "%s", value);
 		return OPTION_TAKEN;
@@ -93,7 +86,7 @@ static int config_take(void *into, int letter, char *value)
 			       : option_error("--sort takes " SORT_KEYS ", not", value);
 	case 'T':
 		return take_stage(config, value);
-	case 'v':
+	case 'w':
 		return view_find(value, &config->view)
 			       ? OPTION_TAKEN
 			       : option_error("--view takes latency, peer, stage or losses, not",
@@ -138,6 +131,7 @@ int config_parse(struct config *config, int argc, char **argv)
 {
 	const struct option_part parts[] = {
 		{config_take, config},
+		{place_options_take, &config->places},
 		{session_options_take, &config->session},
 		{},
 	};

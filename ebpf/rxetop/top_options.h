@@ -3,6 +3,7 @@
 #ifndef TOP_OPTIONS_H
 #define TOP_OPTIONS_H
 
+#include "place_options.h"
 #include "rxetop.h"
 #include "session_options.h"
 #include "top_columns.h"
@@ -11,8 +12,8 @@ struct config {
 	bool batch, json;
 	__u32 iterations; /* 0: until a signal */
 	__u32 interval_ms;
-	/* NULL: all */
-	const char *device, *cgroup, *netns;
+	const char *device; /* NULL: all */
+	struct place_options places;
 	__u32 one_of;
 	struct stage_choice stage;
 	struct selection selection;

@@ -172,15 +172,16 @@ static void put_place_chosen(struct flow *f, const char *kind, const char *name)
 static void put_selection(struct flow *f, const struct config *config, const struct frame *frame)
 {
 	const struct selection *s = &config->selection;
-	char name[STAGE_NAME], filter[4 * sizeof(s->filter)];
+	char name[STAGE_NAME], filter[4 * sizeof(s->filter)], pids[PLACE_PIDS_TEXT];
 
 	stage_choice_name(config->stage, name);
 	flow_item(f, "by %s%s", sort_key_name(s->sort), s->reverse ? ", reversed" : "");
 	flow_item(f, "stage %s", name);
 	if (s->group != GROUP_NONE)
 		flow_item(f, "a row for each %s", group_key_name(s->group));
-	put_place_chosen(f, "cgroup", config->cgroup);
-	put_place_chosen(f, "netns", config->netns);
+	put_place_chosen(f, "PID", place_options_pids(&config->places, pids));
+	put_place_chosen(f, "cgroup", config->places.cgroup);
+	put_place_chosen(f, "netns", config->places.netns);
 	if (s->filter[0]) {
 		text_escaped(filter, sizeof(filter), s->filter);
 		flow_item(f, "filter '%s'", filter);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Queue pairs chosen and grouped by cgroup and network namespace: rxestat, rxedump, rxetop."""
+"""Queue pairs chosen and grouped by process, cgroup and network namespace."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forged_peer import until
 from prometheus import promtool_check
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
@@ -82,6 +83,38 @@ def test_new_queue_pairs(n1: Node, pair: Pair, tmp_path: Path) -> None:
             expected = {"RDMA_WRITE": messages, "ACKNOWLEDGE": messages}
             assert packets(document, event) == expected, event
     assert len(capture.packets) == 2 * in_both
+
+
+_LAUNCHER = """
+rm -f /tmp/launch
+(
+	until [ -e /tmp/launch ]; do sleep 0.05; done
+	"$@"
+	unshare --fork --pid "$@"
+	rm /tmp/launch
+) >/dev/null 2>&1 </dev/null &
+echo $!
+"""
+
+
+def test_a_process_and_its_children(n1: Node, pair: Pair, tmp_path: Path) -> None:
+    """What a launcher starts later is its own, also in another PID namespace; nothing else is."""
+    pid = n1.run(["sh", "-c", _LAUNCHER, "sh", *loop(1)]).stdout.strip()
+    watch = Watch(n1, "--pid", pid, xmit=False)
+    dump = Dump(n1, "--pid", pid, "--direction", "tx")
+    try:
+        dump.wait_ready()
+        n1.run(loop(2), timeout=180)
+        n1.run(["touch", "/tmp/launch"])
+        until(n1, "! [ -e /tmp/launch ]")
+        document, capture = watch.stop(), dump.stop(tmp_path)
+    finally:
+        for process in (watch.process, dump.process):
+            process.kill()
+    assert document["filter"] == {"pid": pid}
+    expected = {"RDMA_WRITE": 2 * 2 * CHAIN, "ACKNOWLEDGE": 2 * 2 * CHAIN}
+    assert packets(document, "tx") == expected
+    assert len(capture.packets) == 2 * 2 * 2 * CHAIN
 
 
 _FILL = """
@@ -343,6 +376,7 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
         ours = Watch(n1, "--cgroup", GROUP, xmit=False)
         other = Watch(n1, "--netns", NETNS, xmit=False)
         each = Watch(n1, "--group", "cgroup", xmit=False)
+        named = Watch(n1, "--pid", pid, xmit=False)
         try:
             before = settled(pair)
             n1.run(["sh", "-c", f"kill -CONT {pid}"])
@@ -351,19 +385,19 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
             n1.run(["sh", "-c", f"kill -STOP {pid}"])
             moved = settled(pair) - before
             document, nothing, groups = ours.stop(), other.stop(), each.stop()
+            by_pid = named.stop()
         finally:
-            for watch in (ours, other, each):
+            for watch in (ours, other, each, named):
                 watch.process.kill()
-        shown, hidden, grouped = (
-            rxetop(n1, *options)
-            for options in (("--cgroup", GROUP), ("--netns", NETNS), ("--group", "cgroup"))
-        )
-    assert packets(document, "tx").total() == moved
+        chosen = ("--cgroup", GROUP), ("--netns", NETNS), ("--group", "cgroup"), ("--pid", pid)
+        shown, hidden, grouped, process = (rxetop(n1, *options) for options in chosen)
+    assert packets(document, "tx").total() == packets(by_pid, "tx").total() == moved
     assert {name: found.total() for name, found in by_group(groups, "tx").items()} == {
         INNER_PATH: moved
     }
     assert packets(nothing, "tx").total() == 0
     assert [row["pid"] for row in shown["qps"]] == [int(pid)] * 2
+    assert (process["pid"], process["qps"]) == (pid, shown["qps"])
     assert (shown["cgroup"], shown["hidden"], hidden["netns"]) == (GROUP, 0, NETNS)
     assert hidden["qps"] == []
     rows = {row["group"]: row["qps"] for row in grouped["groups"]}
@@ -385,6 +419,8 @@ def rxetop(node: Node, *options: str) -> dict[str, Any]:
         ("rxestat", ("-N", "/proc/self/ns/mnt"), 3, "no network namespace '/proc/self/ns/mnt'"),
         ("rxedump", ("--cgroup", "/proc"), 3, "no cgroup '/proc'"),
         ("rxetop", ("-b", "--cgroup", "/proc"), 3, "no cgroup '/proc'"),
+        ("rxestat", ("--pid", "4194303"), 3, "no process 4194303"),
+        ("rxetop", ("-b", "-p", "1,x"), 2, "--pid takes process IDs, not: 'x'"),
         ("rxestat", ("--group", "pid"), 2, "--group takes cgroup or netns, not: 'pid'"),
     ],
 )

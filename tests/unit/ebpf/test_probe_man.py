@@ -24,11 +24,13 @@ def page(probe: str) -> str:
 def source(probe: str) -> str:
     """The option table, with the shared rows that it includes."""
 
-    def included(line: re.Match[str]) -> str:
-        return (ROOT / "ebpf/lib" / line[1]).read_text()
+    def with_shared(table: Path) -> str:
+        def included(line: re.Match[str]) -> str:
+            return with_shared(ROOT / "ebpf/lib" / line[1])
 
-    own = next((ROOT / f"ebpf/{probe}").glob("*_option_table.h")).read_text()
-    return re.sub(r'^#include "(\w+\.h)"$', included, own, flags=re.MULTILINE)
+        return re.sub(r'^#include "(\w+\.h)"$', included, table.read_text(), flags=re.MULTILINE)
+
+    return with_shared(next((ROOT / f"ebpf/{probe}").glob("*_option_table.h")))
 
 
 class Option(NamedTuple):
