@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import typer.main
+import click
 
 from rocelab.cli.app import app
 
@@ -38,25 +37,28 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """All commands, as typer knows them, so a new one is included automatically."""
-    return list(_walk(typer.main.get_command(app), ()))
+    """All commands, as click knows them, so a new one is included automatically."""
+    return list(_walk(app, ()))
 
 
-def _walk(command: Any, words: tuple[str, ...]) -> Iterator[Command]:
-    if inner := getattr(command, "commands", None):
-        for name, one in inner.items():
-            yield from _walk(one, (*words, name))
+def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[Command]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _walk(inner, (*words, name))
         return
-    yield Command(words, tuple(_parameter(one) for one in command.params if one.name != "help"))
+    yield Command(words, tuple(map(_parameter, command.params)))
 
 
-def _parameter(one: Any) -> Parameter:
-    annotation = str(one.type_descriptor.annotation)
+def _parameter(one: click.Parameter) -> Parameter:
+    takes_path = isinstance(one.type, click.Path)
+    is_flag = isinstance(one, click.Option) and one.is_flag
     return Parameter(
         name=one.name,
-        option=one.opts[0] if one.param_type_name == "option" else None,
+        option=one.opts[0] if isinstance(one, click.Option) else None,
         required=one.required,
-        takes_text=not getattr(one, "is_flag", False)
-        and ("str" in annotation or "Path" in annotation),
-        takes_path="Path" in annotation,
+        takes_text=not is_flag and (takes_path or one.type is click.STRING),
+        takes_path=takes_path,
     )

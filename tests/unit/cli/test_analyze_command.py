@@ -17,8 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, files, frames
 from json_keys import keys
@@ -30,12 +29,9 @@ from rocelab.errors import ExitCode, UsageError
 
 Net = frames.Net
 
-app = typer.Typer()
-app.command()(analyze)
-
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(analyze, [str(word) for word in words])
 
 
 def as_json(*words: str | Path) -> dict[str, Any]:

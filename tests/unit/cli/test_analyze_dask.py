@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, SAMPLES
 from requirements import missing
@@ -27,12 +26,9 @@ pytestmark = pytest.mark.slow
 SKEWED = ["case-skew-requests.pcap", "case-skew-responses.pcap"]
 """Two taps of one connection; the clock of one is wrong."""
 
-app = typer.Typer()
-app.command()(analyze)
-
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(analyze, [str(word) for word in words])
 
 
 def need_distributed() -> None:

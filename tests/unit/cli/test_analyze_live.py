@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from corpus import frames
 from polling import wait_until
@@ -36,9 +35,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
     for packet in sys.argv[1:]:
         udp.sendto(bytes.fromhex(packet), ("127.0.0.1", 4791))
 """
-
-app = typer.Typer()
-app.command()(analyze)
 
 
 def _send_packets(process: subprocess.Popen[bytes], count: int = 20) -> None:
@@ -151,7 +147,7 @@ def test_a_terminal_gets_a_table_that_renews_itself(term: str) -> None:
 
 def test_what_an_interface_cannot_give_is_refused() -> None:
     def error(*words: str) -> BaseException | None:
-        return CliRunner().invoke(app, list(words)).exception
+        return CliRunner().invoke(analyze, list(words)).exception
 
     for words in (
         ("--live", "no-such-if"), ("--live", "lo", "x.pcap"), ("--live", "-"),
@@ -168,8 +164,8 @@ def test_a_capture_program_that_fails_is_quoted(
     program.write_text("#!/bin/sh\necho 'You are not allowed' >&2; exit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    result = CliRunner().invoke(app, ["--live", "lo"])
+    result = CliRunner().invoke(analyze, ["--live", "lo"])
     assert isinstance(result.exception, MissingError)
     assert "not allowed" in result.exception.cause
     monkeypatch.setenv("PATH", str(folder.parent))
-    assert isinstance(CliRunner().invoke(app, ["--live", "lo"]).exception, MissingError)
+    assert isinstance(CliRunner().invoke(analyze, ["--live", "lo"]).exception, MissingError)

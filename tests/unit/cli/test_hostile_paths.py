@@ -100,12 +100,12 @@ def _world(root: Path) -> dict[str, Any]:
             },
             "join": {"where": [capture], "trace": [capture]},
             "annotate": {"capture": [capture], "output": [str(root / "cwd/new.pcapng")]},
-            "study show": {"name": ["gaiser2010"]},
+            "study show": {"study": ["gaiser2010"]},
             "study run": {"study": ["gaiser2010"], "quick": [""]},
             "study report": {"run": runs[:1]},
-            "hosts prepare": {"file": [str(inventory)]},
-            "hosts restore": {"file": [str(inventory)]},
-            "hosts status": {"file": [str(inventory)]},
+            "hosts prepare": {"inventory": [str(inventory)]},
+            "hosts restore": {"inventory": [str(inventory)]},
+            "hosts status": {"inventory": [str(inventory)]},
         },
     }
 
@@ -167,9 +167,9 @@ def _faults(one: dict[str, Any]) -> list[str]:
     if "\x1b[2J" in said:
         faults.append("it lets control characters through")
     failed = one["status"] not in (0, 1)
-    by_typer = said.startswith("Usage:")
+    by_click = said.startswith("Usage:")
     doctor = one["case"].startswith("doctor") and one["status"] == 3
-    if failed and one["shows_errors"] and not by_typer and not doctor:
+    if failed and one["shows_errors"] and not by_click and not doctor:
         faults += [
             f"it does not say: {part}"
             for part in ("rocelab: ", "likely cause: ", "what to do: ")

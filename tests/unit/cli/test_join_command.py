@@ -8,8 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from json_keys import keys
 from rocelab.cli.join import join
@@ -18,13 +17,11 @@ from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import join_tables
 from two_drivers import Lab, schedule
 
-app = typer.Typer()
-app.command()(join)
 ROOT = Path(__file__).parents[3]
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(word) for word in words])
+    return CliRunner(env={"COLUMNS": "80"}).invoke(join, [str(word) for word in words])
 
 
 def cell(folder: Path, lab: Lab, provider: str = "qemu") -> Path:

@@ -7,8 +7,8 @@ import re
 from itertools import chain
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from rocelab.cli.app import app
 
@@ -107,7 +107,7 @@ def test_recipes_name_files_that_exist() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
     """Return the make targets and rocelab commands that a page tells a reader to type."""
-    commands = vars(typer.main.get_command(app))["commands"]
+    commands = app.list_commands(click.Context(app))
     targets = {
         target
         for makefile in (

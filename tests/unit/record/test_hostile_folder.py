@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from rocelab import limits
 from rocelab.cli.app import app

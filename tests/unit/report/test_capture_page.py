@@ -10,8 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import html_tree
 from corpus import CAPTURES, SAMPLES, files, frames
@@ -28,9 +27,6 @@ pytestmark = pytest.mark.slow
 
 _EVIL = "<script>alert(1)<img src=x onerror=alert(2)>\"'&{{7*7}}"
 _MAX = 2_000_000
-
-app = typer.Typer()
-app.command()(command.analyze)
 
 
 def drawn(path: Path, only: str = "") -> tuple[dict[str, object], picture.Picture]:
@@ -224,7 +220,7 @@ def test_what_has_no_page_is_refused(tmp_path: Path) -> None:
         [one, "--html", f"{one}/page.html"], ["--live", "lo", "--html", into],
         [str(tmp_path / "none.pcap"), "--html", into], [one, "--html", str(fifo)],
     ):  # fmt: skip
-        error = CliRunner().invoke(app, words).exception
+        error = CliRunner().invoke(command.analyze, words).exception
         assert isinstance(error, UsageError), (words, error)
     assert not Path(into).exists()
     assert fifo.is_fifo()
@@ -234,7 +230,7 @@ def test_the_command_writes_it_and_prints_the_results(tmp_path: Path) -> None:
     into = tmp_path / "new" / "page.html"
     words = ["--merge", "--html", str(into)]
     names = [str(CAPTURES / name) for name in ("rc-v1.pcap", "rc-v2-ipv4.pcap")]
-    result = CliRunner().invoke(app, [*words, *names])
+    result = CliRunner().invoke(command.analyze, [*words, *names])
     assert result.exit_code == 0, result.exception
     assert "connections" in result.stdout
     assert "rc-v2-ipv4.pcap" in html_tree.parse(into.read_text()).text

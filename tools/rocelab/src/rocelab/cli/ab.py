@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-import typer
+import click
+from click.exceptions import Exit
 
+from rocelab.cli import options
 from rocelab.cli.hosts import hosts_of
-from rocelab.cli.options import ComparisonOut, Icount
 from rocelab.cli.run import Lines
 from rocelab.errors import ExitCode, UsageError
 from rocelab.plans.catalog import Provider
@@ -32,58 +34,58 @@ D = TypeVar("D")
 """A driver that is ready to be loaded."""
 
 
+@click.command()
+@click.argument("base", help="What to compare with.", metavar="BASE")
+@click.argument("change", help="What is judged against it.", metavar="CHANGE")
+@click.option(
+    "--plan", default="ab", help="What to measure: a built-in plan or a TOML file.", metavar="PLAN"
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1, max=99),
+    help="Rounds per side; by default as the plan says: twice where "
+    "instructions are counted, else 15 times.",
+    metavar="N",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Exit with 1 if a stage, or a message in kernel cycles, costs more by more than this.",
+    metavar="PERCENT",
+)
+@click.option(
+    "--inventory",
+    type=options.PATH,
+    help="Measure on the first hosts of this TOML file, not on virtual machines.",
+    metavar="FILE",
+)
+@options.comparison_out
+@options.icount
+@click.option(
+    "--bisect",
+    is_flag=True,
+    help="Find the first patch of CHANGE that goes beyond the threshold (BASE is good, "
+    "CHANGE with all of its patches is bad).",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Run rdma-core's tests on both sides and send them hostile frames: is it right?",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead (docs/formats/ab.md).")
 def ab(
-    base: Annotated[str, typer.Argument(help="What to compare with.", metavar="BASE")],
-    change: Annotated[str, typer.Argument(help="What is judged against it.", metavar="CHANGE")],
-    plan: Annotated[
-        str, typer.Option(help="What to measure: a built-in plan or a TOML file.", metavar="PLAN")
-    ] = "ab",
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            help="Rounds per side; by default as the plan says: twice where "
-            "instructions are counted, else 15 times.",
-            min=1,
-            max=99,
-            metavar="N",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float,
-        typer.Option(
-            help="Exit with 1 if a stage, or a message in kernel cycles, costs more by more "
-            "than this.",
-            min=0,
-            metavar="PERCENT",
-        ),
-    ] = 0.0,
-    inventory: Annotated[
-        Path | None,
-        typer.Option(
-            help="Measure on the first hosts of this TOML file, not on virtual machines.",
-            metavar="FILE",
-        ),
-    ] = None,
-    out: ComparisonOut = Path("runs"),
-    icount: Icount = False,
-    bisect: Annotated[
-        bool,
-        typer.Option(
-            "--bisect",
-            help="Find the first patch of CHANGE that goes beyond the threshold (BASE is good, "
-            "CHANGE with all of its patches is bad).",
-        ),
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="Run rdma-core's tests on both sides and send them hostile frames: is it right?",
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead (docs/formats/ab.md).")
-    ] = False,
+    base: str,
+    change: str,
+    plan: str,
+    rounds: int | None,
+    threshold: float,
+    inventory: Path | None,
+    out: Path,
+    icount: bool,
+    bisect: bool,
+    check: bool,
+    as_json: bool,
 ) -> None:
     """Say whether a change of the driver makes packets costlier, where, and by how much.
 
@@ -110,6 +112,12 @@ def ab(
             "--icount cannot be used with --inventory",
             cause="only emulated machines count their instructions",
             action="Leave out one of them.",
+        )
+    if not math.isfinite(threshold):
+        raise UsageError(
+            f"--threshold {threshold} is no percentage",
+            cause="nothing can be compared with it",
+            action="Give a number.",
         )
     provider = Provider.SSH if inventory else None
     chosen = move_plan(plan_file.load(plan), provider, icount=icount, native=False)
@@ -147,7 +155,7 @@ def ab(
             console.out().print(console.clean(said), markup=False)
         console.out().print(str(comparison.folder), markup=False)
     good = not answer.is_beyond(threshold) and (checked is None or checked.is_good)
-    raise typer.Exit(int(ExitCode.OK if good else ExitCode.FINDINGS))
+    raise Exit(int(ExitCode.OK if good else ExitCode.FINDINGS))
 
 
 def _checked(plan: Plan, sides: tuple[Side, Side]) -> Check:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
+from rocelab.cli import options
 from rocelab.cli.analyze_output import Output, progress, write_page
-from rocelab.cli.options import Port
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
 
@@ -25,93 +27,105 @@ class Profile(StrEnum):
     gbn = "gbn"
 
 
+@click.command()
+@click.argument(
+    "captures",
+    nargs=-1,
+    metavar="[CAPTURE]...",
+    help="pcap or pcapng, plain, gzip, zstd or lz4; - for stdin.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a line with a JSON object for each (docs/formats/analysis.md).",
+)
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print the connections as CSV, a row for each direction."
+)
+@click.option(
+    "--live",
+    metavar="IFACE",
+    help="Capture from this interface, until Ctrl-C; a table shows the connections.",
+)
+@click.option(
+    "--merge", is_flag=True, help="Take the captures for parts of one, and merge them by time."
+)
+@click.option(
+    "--dask",
+    metavar="SCHEDULER",
+    help="Let the workers of this Dask scheduler analyze the captures.",
+)
+@click.option(
+    "--html",
+    type=options.PATH,
+    metavar="FILE",
+    help="Write a page: rates over time, connections, PSNs, latency, congestion, findings.",
+)
+@click.option(
+    "--parquet",
+    type=options.PATH,
+    metavar="DIR",
+    help="Write packets, messages, connections and findings as Parquet.",
+)
+@click.option(
+    "--filter",
+    "only",
+    default="",
+    show_default=False,
+    metavar="TERMS",
+    help="Comma-separated: addr=IP[/PREFIX] or addr=lid:N, time=FROM..TO (s), qpn=…, conn=…, "
+    "opcode=….",
+)
+@click.option("--icrc/--no-icrc", default=True, help="Verify the invariant CRC.")
+@click.option(
+    "--l1", is_flag=True, help="Count Ethernet's preamble, FCS and gap: 24 bytes per frame."
+)
+@options.port
+@click.option(
+    "--profile",
+    type=options.OneOf(Profile),
+    default=Profile.default.value,
+    help="gbn: report breaches of strict Go-Back-N as errors, not notes.",
+)
+@click.option(
+    "--max-findings",
+    type=click.IntRange(min=0, max=10_000_000),
+    default=1000,
+    metavar="N",
+    help="Findings to list; the rest are counted.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1, max=10_000_000),
+    default=16384,
+    metavar="N",
+    help="Connections to list; the rest are counted.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0, max=1024),
+    default=0,
+    metavar="N",
+    help="Worker threads; 0: one per CPU of this process.",
+)
 def analyze(
-    captures: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="CAPTURE...", help="pcap or pcapng, plain, gzip, zstd or lz4; - for stdin."
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print a line with a JSON object for each (docs/formats/analysis.md)."
-        ),
-    ] = False,
-    as_csv: Annotated[
-        bool,
-        typer.Option("--csv", help="Print the connections as CSV, a row for each direction."),
-    ] = False,
-    live: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IFACE",
-            help="Capture from this interface, until Ctrl-C; a table shows the connections.",
-        ),
-    ] = None,
-    merge: Annotated[
-        bool,
-        typer.Option("--merge", help="Take the captures for parts of one, and merge them by time."),
-    ] = False,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCHEDULER",
-            help="Let the workers of this Dask scheduler analyze the captures.",
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page: rates over time, connections, PSNs, latency, congestion, findings.",
-        ),
-    ] = None,
-    parquet: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write packets, messages, connections and findings as Parquet."
-        ),
-    ] = None,
-    only: Annotated[
-        str,
-        typer.Option(
-            "--filter",
-            metavar="TERMS",
-            help="Comma-separated: addr=IP[/PREFIX] or addr=lid:N, time=FROM..TO (s), qpn=…, "
-            "conn=…, opcode=….",
-        ),
-    ] = "",
-    icrc: Annotated[
-        bool, typer.Option("--icrc/--no-icrc", help="Verify the invariant CRC.")
-    ] = True,
-    l1: Annotated[
-        bool,
-        typer.Option("--l1", help="Count Ethernet's preamble, FCS and gap: 24 bytes per frame."),
-    ] = False,
-    port: Port = None,
-    profile: Annotated[
-        Profile,
-        typer.Option(help="gbn: report breaches of strict Go-Back-N as errors, not notes."),
-    ] = Profile.default,
-    max_findings: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=10_000_000, help="Findings to list; the rest are counted."
-        ),
-    ] = 1000,
-    max_connections: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, max=10_000_000, help="Connections to list; the rest are counted."
-        ),
-    ] = 16384,
-    threads: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=1024, help="Worker threads; 0: one per CPU of this process."
-        ),
-    ] = 0,
+    captures: tuple[str, ...],
+    as_json: bool,
+    as_csv: bool,
+    live: str | None,
+    merge: bool,
+    dask: str | None,
+    html: Path | None,
+    parquet: Path | None,
+    only: str,
+    icrc: bool,
+    l1: bool,
+    port: tuple[int, ...],
+    profile: Profile,
+    max_findings: int,
+    max_connections: int,
+    threads: int,
 ) -> None:
     """Decode, verify and follow the RoCE packets in captures.
 
@@ -123,8 +137,8 @@ def analyze(
     """
     from rocelab.capture import Options, parse_filter
 
-    options = Options(
-        ports=port or [],
+    chosen = Options(
+        ports=port,
         icrc=icrc,
         threads=threads,
         go_back_n=profile is Profile.gbn,
@@ -136,29 +150,29 @@ def analyze(
     output = Output(as_json=as_json, as_csv=as_csv)
     if live is not None:
         _refuse_with_live(captures, parquet=parquet, html=html, dask=dask)
-        found = _live(live, options, output)
+        found = _live(live, chosen, output)
         if found.errors:
-            raise typer.Exit(ExitCode.FINDINGS)
+            raise Exit(ExitCode.FINDINGS)
         return
-    captures = _checked(captures, merge=merge, parquet=parquet, html=html)
+    paths = _checked(captures, merge=merge, parquet=parquet, html=html)
     if dask is not None:
-        _refuse_with_dask(captures, parquet=parquet, html=html)
-        _finish(_on_cluster(dask, captures, options, output, merge=merge))
+        _refuse_with_dask(paths, parquet=parquet, html=html)
+        _finish(_on_cluster(dask, paths, chosen, output, merge=merge))
         return
     unusable = None
     code = ExitCode.OK
-    for paths in [captures] if merge else [[path] for path in captures]:
+    for each in [paths] if merge else [[path] for path in paths]:
         try:
-            found = _analyze(paths, options, output, parquet=parquet, html=html)
+            found = _analyze(each, chosen, output, parquet=parquet, html=html)
         except UsageError as error:
-            if len(captures) == 1 or merge:
+            if len(paths) == 1 or merge:
                 raise
             console.show_error(error)
             unusable = error
             continue
         if found.errors or found.result["input"]["errors"]:
             code = ExitCode.FINDINGS
-        if found.interrupted and paths[-1] != captures[-1]:
+        if found.interrupted and each[-1] != paths[-1]:
             raise KeyboardInterrupt
     if unusable is not None:
         code = ExitCode.USAGE
@@ -167,7 +181,7 @@ def analyze(
 
 def _finish(code: ExitCode) -> None:
     if code is not ExitCode.OK:
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _refuse_with_dask(captures: list[str], *, parquet: Path | None, html: Path | None) -> None:
@@ -210,7 +224,7 @@ def _on_cluster(
 
 
 def _checked(
-    captures: list[str] | None, *, merge: bool, parquet: Path | None, html: Path | None
+    captures: Sequence[str], *, merge: bool, parquet: Path | None, html: Path | None
 ) -> list[str]:
     """Return the captures; refuse what they cannot give."""
     if not captures:
@@ -238,11 +252,11 @@ def _checked(
             cause="one of the captures is a stream, or does not exist",
             action="Write it to a file first.",
         )
-    return captures
+    return list(captures)
 
 
 def _refuse_with_live(
-    captures: list[str] | None, *, parquet: Path | None, html: Path | None, dask: str | None
+    captures: Sequence[str], *, parquet: Path | None, html: Path | None, dask: str | None
 ) -> None:
     """Refuse what an interface cannot give."""
     if dask is not None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
+from click.exceptions import Exit
 
+from rocelab.cli import options
 from rocelab.cli.analyze import Profile
-from rocelab.cli.options import Port
 from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
@@ -47,29 +48,50 @@ def _show(found: dict[str, Any], output: Path) -> None:
         say(f"  {row['file']}: {row['error']}")
 
 
+@click.command()
+@click.argument(
+    "capture", type=options.PATH, metavar="CAPTURE", help="pcap or pcapng, plain, gzip or zstd."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=options.PATH,
+    required=True,
+    metavar="OUT.pcapng",
+    help="The new capture.",
+)
+@click.option(
+    "--trace",
+    type=options.PATH,
+    multiple=True,
+    metavar="NODE.pcapng",
+    help="A node's rxedump trace; repeatable.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats/annotate.md)."
+)
+@options.port
+@click.option(
+    "--profile",
+    type=options.OneOf(Profile),
+    default=Profile.default.value,
+    help="gbn: report breaches of strict Go-Back-N as errors, not notes.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1, max=1 << 24),
+    default=1 << 17,
+    metavar="N",
+    help="Packets to hold in memory.",
+)
 def annotate(
-    capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, plain, gzip or zstd.")
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="OUT.pcapng", help="The new capture.")
-    ],
-    trace: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="NODE.pcapng", help="A node's rxedump trace; repeatable."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/formats/annotate.md).")
-    ] = False,
-    port: Port = None,
-    profile: Annotated[
-        Profile,
-        typer.Option(help="gbn: report breaches of strict Go-Back-N as errors, not notes."),
-    ] = Profile.default,
-    window: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=1 << 24, help="Packets to hold in memory."),
-    ] = 1 << 17,
+    capture: Path,
+    output: Path,
+    trace: tuple[Path, ...],
+    as_json: bool,
+    port: tuple[int, ...],
+    profile: Profile,
+    window: int,
 ) -> None:
     """Copy a capture and comment each packet with what is known about it.
 
@@ -83,11 +105,11 @@ def annotate(
     from rocelab.capture.annotate import Options
     from rocelab.capture.annotate import annotate as run
 
-    options = Options(ports=port or (), window=window, go_back_n=profile is Profile.gbn)
-    found = run(capture, trace or (), output, options)
+    chosen = Options(ports=port, window=window, go_back_n=profile is Profile.gbn)
+    found = run(capture, trace, output, chosen)
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")
     else:
         _show(found, output)
     if found["errors"]:
-        raise typer.Exit(ExitCode.FINDINGS)
+        raise Exit(ExitCode.FINDINGS)

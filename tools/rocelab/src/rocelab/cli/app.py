@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import FrameType
-from typing import Annotated
 
-import typer
-from typer.exceptions import Abort, TyperException
+import click
+from click.exceptions import Exit
 
 from rocelab import conditions
 from rocelab.cli import completion
@@ -38,44 +38,37 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(
     f"  {int(code):>3}  {meaning}" for code, meaning in EXIT_CODES.items()
 )
 
-app = typer.Typer(
-    name="rocelab",
+_HELP = """See where every microsecond of a Soft RoCE packet goes.
+
+\b
+Examples:
+  rocelab analyze roce.pcap       what broke in a capture
+  rocelab run demo                RoCE and TCP between two nodes
+  rocelab ab instrumented ./mine  what your patches cost"""
+
+
+@click.group(
+    "rocelab",
     cls=Commands,
-    help="See where every microsecond of a Soft RoCE packet goes.\n\n"
-    "\b\nExamples:\n"
-    "  rocelab analyze roce.pcap       what broke in a capture\n"
-    "  rocelab run demo                RoCE and TCP between two nodes\n"
-    "  rocelab ab instrumented ./mine  what your patches cost",
+    help=_HELP,
     epilog=_EPILOG,
-    rich_markup_mode=None,
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 80,
+        "show_default": True,
+    },
 )
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rocelab {VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    del version
+@click.version_option(VERSION, message="%(prog)s %(version)s", help="Print the version.")
+def app() -> None:
+    """Hold the subcommands."""
 
 
 _PANIC = "PanicException"
 """What PyO3 makes of a panic in Rust: each extension module has another class of this name."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ended_by: list[str] = []
-"""Names of signals that ended this process; typer forgets which it was."""
+"""Names of signals that ended this process; Python forgets which it was."""
 
 
 def _ended(signum: int, frame: FrameType | None) -> None:
@@ -116,18 +109,13 @@ def _run() -> int:
     try:
         conditions.check_descriptors()
         streams.install()
-        completion.prepare()
-        status = app(prog_name=completion.PROGRAM, standalone_mode=False)
-        # typer itself turns Ctrl-C into this status
-        if status == ExitCode.INTERRUPTED:
-            raise KeyboardInterrupt
-        return status if isinstance(status, int) else ExitCode.OK
-    except TyperException as error:
-        # typer's usage errors print themselves
-        show = getattr(error, "show", None)
-        show() if show else console.err().print(f"rocelab: {error}", markup=False)
+        code = completion.answer(app)
+        return _call() if code is None else code
+    except click.ClickException as error:
+        # click's usage errors print themselves
+        error.show()
         return ExitCode.USAGE
-    except (Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return _interrupted(_ended_by.pop() if _ended_by else "Ctrl-C")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
@@ -138,6 +126,16 @@ def _run() -> int:
         if type(error).__name__ != _PANIC:
             raise
         return _failed(error)
+
+
+def _call() -> int:
+    """Call the command that the command line names; return its exit code."""
+    try:
+        with app.make_context(completion.PROGRAM, sys.argv[1:]) as context:
+            app.invoke(context)
+    except Exit as end:
+        return end.exit_code
+    return ExitCode.OK
 
 
 def _interrupted(by: str) -> int:

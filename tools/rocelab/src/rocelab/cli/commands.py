@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
-import typer
-import typer.main
-from typer.core import TyperCommand, TyperGroup
-
-from rocelab.cli import values
-
-if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter
-
-values.install()
+import click
 
 
 @dataclass(frozen=True)
@@ -26,13 +16,9 @@ class _Place:
 
     module: str
     name: str
-    """A function, or a `typer.Typer`."""
+    """Of the command, or the group, in its module."""
     summary: str
     """For `rocelab --help`: the first sentence of its own help, which a test compares."""
-    passes_options_on: bool = False
-    """Options that it does not know belong to the program that it starts."""
-    runs_the_rest: bool = False
-    """All that follows its first word, options as well, belongs to the program that it starts."""
 
 
 _GROUPS = {
@@ -57,14 +43,11 @@ _GROUPS = {
             "testbed", "up", "Bring up nodes with the instrumented driver and leave them up."
         ),
         "down": _Place("testbed", "down", "Stop a testbed's nodes and remove its files."),
-        "ssh": _Place(
-            "testbed", "ssh", "Log in to a node, or run a command there.", passes_options_on=True
-        ),
+        "ssh": _Place("testbed", "ssh", "Log in to a node, or run a command there."),
         "exec": _Place(
             "execute",
             "execute",
             "Run your own command on nodes, with its streams and its exit code.",
-            runs_the_rest=True,
         ),
         "status": _Place(
             "testbed",
@@ -109,67 +92,35 @@ _GROUPS = {
 _PLACES = {name: place for group in _GROUPS.values() for name, place in group.items()}
 
 
-def _load(name: str) -> Command:
-    """Import a command, and have typer build it."""
-    place = _PLACES[name]
-    found = getattr(import_module(f"rocelab.cli.{place.module}"), place.name)
-    if isinstance(found, typer.Typer):
-        return typer.main.get_group(found)
-    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-    settings = {"ignore_unknown_options": True} if place.passes_options_on else None
-    if place.runs_the_rest:
-        settings = {"allow_interspersed_args": False}
-    alone.command(name, context_settings=settings)(found)
-    return typer.main.get_command(alone)
-
-
-class _Commands(Mapping[str, "Command"]):
-    """All commands by name; one is imported when it is first taken."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Command] = {}
-
-    def __getitem__(self, name: str) -> Command:
-        if name not in _PLACES:
-            raise KeyError(name)
-        if name not in self._loaded:
-            self._loaded[name] = _load(name)
-        return self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in _PLACES
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
-
-    def __len__(self) -> int:
-        return len(_PLACES)
-
-
-class Commands(TyperGroup):
+class Commands(click.Group):
     """The group of all commands; its help imports none of them."""
 
-    def __init__(self, *, name: str, **attributes: object) -> None:
-        super().__init__(name=name, **cast("Any", attributes))
-        # typer only reads it
-        self.commands = cast("dict[str, Command]", _Commands())
-
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the help."""
         del ctx
-        return list(self.commands)
+        return list(_PLACES)
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        place = _PLACES.get(cmd_name)
+        if place is None:
+            return None
+        return cast(
+            "click.Command", getattr(import_module(f"rocelab.cli.{place.module}"), place.name)
+        )
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, group by group."""
         del ctx
-        # what typer leaves for the text beside the longest name
-        limit = formatter.width - 6 - max(map(len, _PLACES))
         longest = max(map(len, _PLACES))
+        # what click leaves for the text after the longest name
+        limit = formatter.width - 6 - longest
         for title, places in _GROUPS.items():
             rows = [
                 (
                     name.ljust(longest),
-                    TyperCommand(name, help=place.summary).get_short_help_str(limit),
+                    click.Command(name, help=place.summary).get_short_help_str(limit),
                 )
                 for name, place in places.items()
             ]

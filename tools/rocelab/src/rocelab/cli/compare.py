@@ -5,28 +5,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from click.exceptions import Exit
 
+from rocelab.cli import options
 from rocelab.errors import ExitCode
 from rocelab.metrics import COMPARED
 from rocelab.terminal import console
 from rocelab.units import listing
 
 
+@click.command()
+@click.argument("first", type=options.PATH, help="A run folder.", metavar="A")
+@click.argument("second", type=options.PATH, help="The run folder to judge against A.", metavar="B")
+@click.option(
+    "--metric",
+    multiple=True,
+    help="Metric to compare, by name or by a pattern such as `cpu.*`; repeatable. "
+    f"By default {listing(COMPARED)}.",
+    metavar="NAME",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def compare(
-    first: Annotated[Path, typer.Argument(help="A run folder.", metavar="A")],
-    second: Annotated[Path, typer.Argument(help="The run folder to judge against A.", metavar="B")],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Metric to compare, by name or by a pattern such as `cpu.*`; repeatable. "
-            f"By default {listing(COMPARED)}.",
-            metavar="NAME",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    first: Path,
+    second: Path,
+    metric: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Judge run B against run A, cell by cell.
 
@@ -46,4 +51,4 @@ def compare(
     else:
         console.out().print(comparison_tables.render(found))
     worse = found.count(Verdict.WORSE)
-    raise typer.Exit(int(ExitCode.FINDINGS if worse else ExitCode.OK))
+    raise Exit(int(ExitCode.FINDINGS if worse else ExitCode.OK))

@@ -5,25 +5,26 @@ from __future__ import annotations
 
 import os
 
+import click
+
 PROGRAM = "rocelab"
 VARIABLE = "_ROCELAB_COMPLETE"
 """The scripts set it for the words that they want completed."""
 
 
-def prepare() -> None:
-    """Make typer answer if a completion script asks."""
-    if VARIABLE in os.environ:
-        from typer._completion_classes import completion_init
+def answer(commands: click.Command) -> int | None:
+    """Print what a completion script asks for; return the exit code, None if none asks."""
+    if VARIABLE not in os.environ:
+        return None
+    from click.shell_completion import shell_complete
 
-        completion_init()
+    return shell_complete(commands, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])
 
 
 def script(shell: str) -> str:
     """Return the completion script for bash, zsh or fish."""
-    from typer._completion_shared import get_completion_script
+    from click.shell_completion import get_completion_class
 
-    text = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
-    if shell == "zsh":
-        # the shell loads the file as the function _rocelab when it first completes
-        text += f'\n[[ $funcstack[1] != _{PROGRAM} ]] || _{PROGRAM}_completion "$@"'
-    return text + "\n"
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(click.Command(PROGRAM), {}, PROGRAM, VARIABLE).source().lstrip()

@@ -9,14 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
+from click.exceptions import Exit
 
-from rocelab import kernel_lines
-from rocelab.cli.hosts import File, say_names, select_hosts
-from rocelab.cli.options import AsJson, KernelLine
-from rocelab.cli.testbed import DEFAULT
+from rocelab.cli import options
+from rocelab.cli.hosts import say_names, select_hosts
+from rocelab.cli.options import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.terminal import console
@@ -166,28 +166,27 @@ def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     return failed
 
 
+@click.command()
+@options.kernel_line
+@click.option("--mpi", is_flag=True, help="Check that a running testbed's nodes can run MPI.")
+@click.option("--hosts", is_flag=True, help="Check the hosts of the inventory.")
+@click.option(
+    "--transport",
+    default="rxe-v2",
+    help=f"The transport to try: with --mpi {', '.join(_ON_VIRTUAL_NODES)}, with --hosts any.",
+    metavar="NAME",
+)
+@click.option("--name", default=DEFAULT, help="With --mpi: the testbed's name.", metavar="NAME")
+@options.inventory
+@options.as_json
 def doctor(
-    line: KernelLine = kernel_lines.DEFAULT_LINE,
-    mpi: Annotated[
-        bool,
-        typer.Option("--mpi", help="Check that a running testbed's nodes can run MPI."),
-    ] = False,
-    hosts: Annotated[
-        bool, typer.Option("--hosts", help="Check the hosts of the inventory.")
-    ] = False,
-    transport: Annotated[
-        str,
-        typer.Option(
-            help=f"The transport to try: with --mpi {', '.join(_ON_VIRTUAL_NODES)}, with --hosts "
-            "any.",
-            metavar="NAME",
-        ),
-    ] = "rxe-v2",
-    name: Annotated[
-        str, typer.Option("--name", help="With --mpi: the testbed's name.", metavar="NAME")
-    ] = DEFAULT,
-    file: File = None,
-    as_json: AsJson = False,
+    line: str,
+    mpi: bool,
+    hosts: bool,
+    transport: str,
+    name: str,
+    inventory: Path | None,
+    as_json: bool,
 ) -> None:
     """Check what this machine has and say how to get what it lacks.
 
@@ -213,7 +212,7 @@ def doctor(
     with ExitStack() as opened:
         checks: Iterable[Check]
         if hosts:
-            checks = opened.enter_context(_hosts(file, transport))
+            checks = opened.enter_context(_hosts(inventory, transport))
         else:
             checks = _mpi(name, transport) if mpi else _host(line)
         if as_json:
@@ -223,4 +222,4 @@ def doctor(
         else:
             failed = _show(checks, bad="wrong" if hosts else "missing", causes=hosts or mpi)
     if failed:
-        raise typer.Exit(int(ExitCode.MISSING))
+        raise Exit(int(ExitCode.MISSING))

@@ -7,13 +7,12 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from rocelab.cli import watched_command
-from rocelab.cli.options import known_line
-from rocelab.cli.testbed import DEFAULT, Name
+from rocelab.cli import options, watched_command
 from rocelab.conditions import check_new_file, explain, explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.limits import MAX_DELAY_US, MAX_LOSS_PPM, MAX_RATE_MBIT
@@ -34,122 +33,143 @@ class Over(StrEnum):
     TCP = "tcp"
 
 
+@click.command("exec", context_settings={"allow_interspersed_args": False})
+@click.argument(
+    "command", nargs=-1, required=True, help="The command and its arguments.", metavar="-- COMMAND…"
+)
+@options.testbed_name
+@click.option(
+    "--on",
+    default="n1",
+    help="n1, n2, …: that node; a number: so many nodes; all: all of the testbed.",
+    metavar="WHERE",
+)
+@click.option(
+    "--server",
+    help="Start this on n2 first; COMMAND then runs on n1, as its client.",
+    metavar="COMMAND",
+)
+@click.option(
+    "--ready",
+    help="Start the client at tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS; by default as "
+    "soon as the server listens anywhere.",
+    metavar="WHEN",
+)
+@click.option(
+    "--transport",
+    type=options.OneOf(Over),
+    default=Over.V2.value,
+    help="What the variables name, and rdma_cm uses.",
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(min=1, max=_MOST_SECONDS),
+    help="End the command after so long.",
+    metavar="SECONDS",
+)
+@click.option("--tty", "-t", is_flag=True, help="Give the command a terminal.")
+@click.option("--no-prefix", is_flag=True, help="Put no node's name in front of lines.")
+@click.option(
+    "--folder",
+    type=options.PATH,
+    help="Copy this folder to the node and run in the copy; by default the current one.",
+    metavar="DIR",
+)
+@click.option("--no-folder", is_flag=True, help="Run in an empty folder.")
+@click.option(
+    "--rw", "write_back", is_flag=True, help="Copy what changed in the folder back afterwards."
+)
+@click.option(
+    "--copy",
+    multiple=True,
+    help="Copy this file into the folder first; repeatable.",
+    metavar="FILE[:TO]",
+)
+@click.option(
+    "--get",
+    multiple=True,
+    help="Copy this file of the node here afterwards; repeatable.",
+    metavar="FILE[:TO]",
+)
+@click.option(
+    "--capture",
+    type=options.PATH,
+    help="Capture the link between the nodes meanwhile, for `rocelab analyze`.",
+    metavar="FILE",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Print what it cost and what went wrong: --stages, --cpu and a capture.",
+)
+@click.option("--stages", is_flag=True, help="Watch the driver's stages.")
+@click.option("--cpu", is_flag=True, help="Watch whose work processors do.")
+@click.option(
+    "--loss",
+    type=click.IntRange(min=0, max=MAX_LOSS_PPM),
+    default=0,
+    help="Drop so many of a million packets of each node.",
+    metavar="PPM",
+)
+@click.option(
+    "--delay",
+    type=click.IntRange(min=0, max=MAX_DELAY_US),
+    default=0,
+    help="Delay what each node sends.",
+    metavar="MICROSECONDS",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(min=0, max=MAX_RATE_MBIT),
+    default=0,
+    help="Limit what each node sends.",
+    metavar="MBIT",
+)
+@click.option(
+    "--faults",
+    type=options.PATH,
+    help="Have the faults of this TOML file happen: tables as a plan's [testbed.faults.…].",
+    metavar="FILE",
+)
+@click.option(
+    "--out",
+    type=options.PATH,
+    default=Path("runs"),
+    help="Where to put the run folder of a watched command.",
+    metavar="DIR",
+)
+@click.option("--line", help="Kernel line of the nodes.", metavar="LINE")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Say what is done, even if stderr is no terminal."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but the command's output.")
 def execute(
-    command: Annotated[
-        list[str], typer.Argument(help="The command and its arguments.", metavar="-- COMMAND…")
-    ],
-    name: Name = DEFAULT,
-    on: Annotated[
-        str,
-        typer.Option(
-            help="n1, n2, …: that node; a number: so many nodes; all: all of the testbed.",
-            metavar="WHERE",
-        ),
-    ] = "n1",
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help="Start this on n2 first; COMMAND then runs on n1, as its client.",
-            metavar="COMMAND",
-        ),
-    ] = None,
-    ready: Annotated[
-        str | None,
-        typer.Option(
-            help="Start the client at tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS; by "
-            "default as soon as the server listens anywhere.",
-            metavar="WHEN",
-        ),
-    ] = None,
-    transport: Annotated[
-        Over, typer.Option(help="What the variables name, and rdma_cm uses.")
-    ] = Over.V2,
-    timeout: Annotated[
-        int | None,
-        typer.Option(
-            help="End the command after so long.", min=1, max=_MOST_SECONDS, metavar="SECONDS"
-        ),
-    ] = None,
-    tty: Annotated[bool, typer.Option("--tty", "-t", help="Give the command a terminal.")] = False,
-    no_prefix: Annotated[
-        bool, typer.Option("--no-prefix", help="Put no node's name in front of lines.")
-    ] = False,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            help="Copy this folder to the node and run in the copy; by default the current one.",
-            metavar="DIR",
-        ),
-    ] = None,
-    no_folder: Annotated[bool, typer.Option("--no-folder", help="Run in an empty folder.")] = False,
-    write_back: Annotated[
-        bool, typer.Option("--rw", help="Copy what changed in the folder back afterwards.")
-    ] = False,
-    copy: Annotated[
-        list[str] | None,
-        typer.Option(help="Copy this file into the folder first; repeatable.", metavar="FILE[:TO]"),
-    ] = None,
-    get: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Copy this file of the node here afterwards; repeatable.", metavar="FILE[:TO]"
-        ),
-    ] = None,
-    capture: Annotated[
-        Path | None,
-        typer.Option(
-            help="Capture the link between the nodes meanwhile, for `rocelab analyze`.",
-            metavar="FILE",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch", help="Print what it cost and what went wrong: --stages, --cpu and a capture."
-        ),
-    ] = False,
-    stages: Annotated[bool, typer.Option("--stages", help="Watch the driver's stages.")] = False,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Watch whose work processors do.")] = False,
-    loss: Annotated[
-        int,
-        typer.Option(
-            help="Drop so many of a million packets of each node.",
-            min=0,
-            max=MAX_LOSS_PPM,
-            metavar="PPM",
-        ),
-    ] = 0,
-    delay: Annotated[
-        int,
-        typer.Option(
-            help="Delay what each node sends.", min=0, max=MAX_DELAY_US, metavar="MICROSECONDS"
-        ),
-    ] = 0,
-    rate: Annotated[
-        int,
-        typer.Option(help="Limit what each node sends.", min=0, max=MAX_RATE_MBIT, metavar="MBIT"),
-    ] = 0,
-    faults: Annotated[
-        Path | None,
-        typer.Option(
-            help="Have the faults of this TOML file happen: tables as a plan's [testbed.faults.…].",
-            metavar="FILE",
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Where to put the run folder of a watched command.", metavar="DIR")
-    ] = Path("runs"),
-    line: Annotated[
-        str | None,
-        typer.Option("--line", help="Kernel line of the nodes.", metavar="LINE"),
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Say what is done, even if stderr is no terminal."),
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing but the command's output.")
-    ] = False,
+    command: tuple[str, ...],
+    name: str,
+    on: str,
+    server: str | None,
+    ready: str | None,
+    transport: Over,
+    timeout: int | None,
+    tty: bool,
+    no_prefix: bool,
+    folder: Path | None,
+    no_folder: bool,
+    write_back: bool,
+    copy: tuple[str, ...],
+    get: tuple[str, ...],
+    capture: Path | None,
+    watch: bool,
+    stages: bool,
+    cpu: bool,
+    loss: int,
+    delay: int,
+    rate: int,
+    faults: Path | None,
+    out: Path,
+    line: str | None,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Run your own command on nodes, with its streams and its exit code.
 
@@ -177,7 +197,7 @@ def execute(
     if quiet or not (verbose or sys.stderr.isatty()):
         console.be_quiet()
     if line is not None:
-        known_line(line)
+        options.known_line(line)
     from rocelab.measure.command import conduct, files, nodes
     from rocelab.measure.command.request import On, Request
     from rocelab.plans.catalog import TRANSPORTS, Probe
@@ -221,8 +241,8 @@ def execute(
         files=files.Files(
             None if no_folder else _folder(folder, named=folder is not None or write_back),
             writes_back=write_back,
-            copied=tuple(map(files.copied, copy or ())),
-            fetched=tuple(map(files.fetched, get or ())),
+            copied=tuple(map(files.copied, copy)),
+            fetched=tuple(map(files.fetched, get)),
         ),
         capture=capture,
         alone=watching is not None,
@@ -246,7 +266,7 @@ def execute(
         console.show_error(error)
         own = (ExitCode.TIMED_OUT, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
         code = error.exit_code if error.exit_code in own else ExitCode.NOT_RUN
-    raise typer.Exit(int(code))
+    raise Exit(int(code))
 
 
 def _check_options(

@@ -5,27 +5,39 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from rocelab.cli.options import JoinTraces, JoinWhere, OneClock, Port
+from rocelab.cli import options
 from rocelab.terminal import console
 
 
+@click.command()
+@options.join_where
+@click.option(
+    "--perfetto",
+    type=options.PATH,
+    required=True,
+    metavar="FILE.json",
+    help="Write a trace for ui.perfetto.dev here.",
+)
+@options.join_traces
+@options.one_clock
+@options.port
+@click.option(
+    "--packets",
+    type=click.IntRange(min=1, max=1_000_000),
+    default=2000,
+    metavar="N",
+    help="Packets of each place, at most.",
+)
 def export(
-    where: JoinWhere,
-    perfetto: Annotated[
-        Path,
-        typer.Option(metavar="FILE.json", help="Write a trace for ui.perfetto.dev here."),
-    ],
-    trace: JoinTraces = None,
-    one_clock: OneClock = False,
-    port: Port = None,
-    packets: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=1_000_000, help="Packets of each place, at most."),
-    ] = 2000,
+    where: Path,
+    perfetto: Path,
+    trace: tuple[Path, ...],
+    one_clock: bool,
+    port: tuple[int, ...],
+    packets: int,
 ) -> None:
     """Write the life of each packet across both machines as a trace.
 
@@ -43,11 +55,11 @@ def export(
     check_new_file(
         perfetto, "the trace", action="Name a file with --perfetto.", begins=b"traceEvents"
     )
-    places = correlate.find(where, trace or (), one_clock=one_clock)
+    places = correlate.find(where, trace, one_clock=one_clock)
     converted = []
     for number, place in enumerate(places, 1):
         console.say(f"joining {number}/{len(places)}: {place.name}")
-        joined = correlate.join(place.wire, place.traces, ports=port or ())
+        joined = correlate.join(place.wire, place.traces, ports=port)
         rows = correlate.messages(joined.packets, one_clock=place.one_clock)
         one = trace_events.convert(
             joined.packets,

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
+from rocelab.cli import options
 from rocelab.errors import UsageError
 from rocelab.terminal import console
 
@@ -15,36 +17,25 @@ if TYPE_CHECKING:
     from rocelab.plans.plan import Plan
     from rocelab.testbed.ssh.inventory import Host
 
-app = typer.Typer(
+app = options.Group(
     name="hosts",
     help="Prepare your own hosts for measuring, and restore them.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(help="Hosts of the inventory; all by default.", metavar="NAME"),
-]
-File = Annotated[
-    Path | None,
-    typer.Option(
-        "--inventory",
-        help="TOML file of hosts; ~/.config/rocelab/hosts.toml by default.",
-        metavar="FILE",
-    ),
-]
+_names = click.argument(
+    "names", nargs=-1, metavar="[NAME]...", help="Hosts of the inventory; all by default."
+)
 
 _LOGIN = "logging in to the hosts"
 
 
-def select_hosts(path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
+def select_hosts(path: Path | None, names: Sequence[str] = ()) -> tuple[Host, ...]:
     """Load the inventory's hosts, or only those in `names`. Raises UsageError."""
     from rocelab.testbed.ssh import inventory
 
     hosts = inventory.load(path or inventory.default_path())
     known = [host.name for host in hosts]
-    for name in names or ():
+    for name in names:
         if name not in known:
             raise UsageError(
                 f"the inventory has no host {name!a:.40}",
@@ -60,7 +51,7 @@ def say_names(hosts: tuple[Host, ...]) -> None:
         console.say(", ".join(which))
 
 
-def hosts_of(plan: Plan, path: Path | None, names: list[str] | None = None) -> tuple[Host, ...]:
+def hosts_of(plan: Plan, path: Path | None, names: Sequence[str] = ()) -> tuple[Host, ...]:
     """Load the hosts that a plan runs on, if an inventory lists them. Raises UsageError."""
     from rocelab.plans.catalog import Provider
 
@@ -72,11 +63,9 @@ def hosts_of(plan: Plan, path: Path | None, names: list[str] | None = None) -> t
 
 
 @app.command()
+@click.option("--netdev", help="The data interface of each node; found by default.", metavar="NAME")
 def slurm(
-    netdev: Annotated[
-        str | None,
-        typer.Option(help="The data interface of each node; found by default.", metavar="NAME"),
-    ] = None,
+    netdev: str | None,
 ) -> None:
     """Print an inventory of the nodes of the Slurm allocation that this runs in."""
     from rocelab.testbed.slurm import allocation, slurm_testbed
@@ -88,13 +77,13 @@ def slurm(
 
 
 @app.command()
+@_names
+@options.inventory
+@click.option("--dry-run", is_flag=True, help="Print what would run as root, and change nothing.")
 def prepare(
-    names: Names = None,
-    file: File = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print what would run as root, and change nothing."),
-    ] = False,
+    names: tuple[str, ...],
+    inventory: Path | None,
+    dry_run: bool,
 ) -> None:
     """Build and load the instrumented driver and probes on each host.
 
@@ -109,7 +98,7 @@ def prepare(
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
-    hosts = select_hosts(file, names)
+    hosts = select_hosts(inventory, names)
     say_names(hosts)
     with connected(hosts) as nodes:
         if dry_run:
@@ -124,7 +113,12 @@ def prepare(
 
 
 @app.command()
-def restore(names: Names = None, file: File = None) -> None:
+@_names
+@options.inventory
+def restore(
+    names: tuple[str, ...],
+    inventory: Path | None,
+) -> None:
     """Restore each host's earlier driver, rxe devices and files."""
     console.say(_LOGIN)
     from rocelab.testbed import lease
@@ -132,7 +126,7 @@ def restore(names: Names = None, file: File = None) -> None:
     from rocelab.testbed.node.parallel import at_once
     from rocelab.testbed.ssh.connect import connected
 
-    hosts = select_hosts(file, names)
+    hosts = select_hosts(inventory, names)
     say_names(hosts)
     with connected(hosts) as nodes, lease.held(nodes):
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
@@ -141,7 +135,12 @@ def restore(names: Names = None, file: File = None) -> None:
 
 
 @app.command()
-def status(names: Names = None, file: File = None) -> None:
+@_names
+@options.inventory
+def status(
+    names: tuple[str, ...],
+    inventory: Path | None,
+) -> None:
     """Show what each host runs and whether it is prepared."""
     console.say(_LOGIN)
     from rich.markup import escape
@@ -154,7 +153,7 @@ def status(names: Names = None, file: File = None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "kernel", "rdma_rxe", "rxe devices", "prepared"):
         table.add_column(column)
-    hosts = select_hosts(file, names)
+    hosts = select_hosts(inventory, names)
     say_names(hosts)
     with connected(hosts) as nodes:
         for node, now, was in zip(

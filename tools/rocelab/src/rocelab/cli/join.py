@@ -6,31 +6,41 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from click.exceptions import Exit
 
-from rocelab.cli.options import JoinTraces, JoinWhere, OneClock, Port
+from rocelab.cli import options
 from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
 
+@click.command()
+@options.join_where
+@options.join_traces
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats/join.md)."
+)
+@click.option(
+    "--parquet", type=options.PATH, metavar="DIR", help="Write packets and messages as Parquet."
+)
+@options.one_clock
+@options.port
+@click.option(
+    "--window",
+    type=click.IntRange(min=0, max=1 << 30),
+    default=0,
+    metavar="N",
+    help="Packets to hold in memory; 0: 131072.",
+)
 def join(
-    where: JoinWhere,
-    trace: JoinTraces = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/formats/join.md).")
-    ] = False,
-    parquet: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write packets and messages as Parquet."),
-    ] = None,
-    one_clock: OneClock = False,
-    port: Port = None,
-    window: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=1 << 30, help="Packets to hold in memory; 0: 131072."),
-    ] = 0,
+    where: Path,
+    trace: tuple[Path, ...],
+    as_json: bool,
+    parquet: Path | None,
+    one_clock: bool,
+    port: tuple[int, ...],
+    window: int,
 ) -> None:
     """Match each frame to its sender's and receiver's driver records.
 
@@ -45,12 +55,12 @@ def join(
     from rocelab.correlate.joined import SCHEMA
     from rocelab.terminal import join_output, join_tables
 
-    places = correlate.find(where, trace or (), one_clock=one_clock)
+    places = correlate.find(where, trace, one_clock=one_clock)
     found = []
     for number, place in enumerate(places, 1):
         if len(places) > 1 and sys.stderr.isatty():
             console.err().print(f"\r\x1b[Kjoining {number}/{len(places)}", end="\r", markup=False)
-        found.append(join_output.examine(place, parquet, ports=port or (), window=window))
+        found.append(join_output.examine(place, parquet, ports=port, window=window))
     if len(places) > 1 and sys.stderr.isatty():
         console.err().print("\r\x1b[K", end="")
     if as_json:
@@ -60,4 +70,4 @@ def join(
         join_tables.show(found, console.out())
         join_output.show_fits(where, console.out())
     if any(one.joined.unexplained or one.joined.sums["errors"] for one in found):
-        raise typer.Exit(ExitCode.FINDINGS)
+        raise Exit(ExitCode.FINDINGS)

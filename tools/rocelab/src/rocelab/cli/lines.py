@@ -4,43 +4,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from rocelab.cli.options import ComparisonOut, Icount
+from rocelab.cli import options
 from rocelab.cli.run import Lines
 from rocelab.kernel_lines import LINES
 from rocelab.terminal import console
 
 
+@click.command()
+@click.argument(
+    "sides",
+    nargs=-1,
+    help="Drivers to measure, by default line:LINE of every kernel line; as for "
+    "`rocelab ab`, such as line:7.x+tree:REPOSITORY@COMMIT.",
+    metavar="[SIDE]...",
+)
+@click.option(
+    "--plan",
+    default="lines",
+    help="What to measure: a built-in plan or a TOML file.",
+    metavar="PLAN",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1, max=99),
+    help="Rounds per driver; by default as the plan says: twice where instructions "
+    "are counted, else 15 times.",
+    metavar="N",
+)
+@options.comparison_out
+@options.icount
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead (docs/formats/lines.md).")
 def lines(
-    sides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Drivers to measure, by default line:LINE of every kernel line; as for `rocelab "
-            "ab`, such as line:7.x+tree:REPOSITORY@COMMIT.",
-            metavar="SIDE",
-        ),
-    ] = None,
-    plan: Annotated[
-        str, typer.Option(help="What to measure: a built-in plan or a TOML file.", metavar="PLAN")
-    ] = "lines",
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            help="Rounds per driver; by default as the plan says: twice where "
-            "instructions are counted, else 15 times.",
-            min=1,
-            max=99,
-            metavar="N",
-        ),
-    ] = None,
-    out: ComparisonOut = Path("runs"),
-    icount: Icount = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead (docs/formats/lines.md).")
-    ] = False,
+    sides: tuple[str, ...],
+    plan: str,
+    rounds: int | None,
+    out: Path,
+    icount: bool,
+    as_json: bool,
 ) -> None:
     """Say what a packet costs in each stage, kernel line by kernel line.
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-import typer.main
+import click
 
 _HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # rocelab(1)
@@ -21,7 +21,7 @@ rocelab \N{EN DASH} {summary}
 
 
 def _help(*words: str) -> str:
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from rocelab.cli.app import app
 
@@ -30,9 +30,14 @@ def _help(*words: str) -> str:
     return result.output.strip()
 
 
-def _commands(command: object) -> Iterator[list[str]]:
-    for name, inner in getattr(command, "commands", {}).items():
+def _commands(command: click.Command) -> Iterator[list[str]]:
+    if not isinstance(command, click.Group):
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
         yield [name]
+        inner = command.get_command(context, name)
+        assert inner is not None
         yield from ([name, *words] for words in _commands(inner))
 
 
@@ -42,10 +47,10 @@ def page() -> str:
 
     # several commands read the width of the terminal
     os.environ["COLUMNS"] = "80"
-    summary = str(app.info.help).partition("\n")[0].rstrip(".")
+    summary = str(app.help).partition("\n")[0].rstrip(".")
     summary = summary[0].lower() + summary[1:]
     parts = [_HEAD.format(summary=summary), f"```text\n{_help()}\n```\n"]
-    commands = _commands(typer.main.get_command(app))
+    commands = _commands(app)
     parts += [
         f"## rocelab {' '.join(words)}\n\n```text\n{_help(*words)}\n```\n" for words in commands
     ]

@@ -1,53 +1,93 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that several commands share."""
+"""Types of parameters, and options that several commands share."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
 from rocelab.strict import shown
 
-Port = Annotated[
-    list[int] | None,
-    typer.Option(
-        metavar="PORT",
-        min=1,
-        max=65535,
-        help="Another UDP port of RoCE v2, besides 4791; repeatable.",
-    ),
-]
+DEFAULT = "default"
+"""The testbed of who names none."""
 
-JoinWhere = Annotated[
-    Path,
-    typer.Argument(
-        metavar="WHERE", help="A run folder, one of its cells, or a capture between nodes."
-    ),
-]
-JoinTraces = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--trace", metavar="NODE.pcapng", help="For a capture: a node's rxedump trace; repeatable."
-    ),
-]
-OneClock = Annotated[
-    bool,
-    typer.Option("--one-clock", help="One machine wrote all files (already known for runs)."),
-]
+PATH = click.Path(path_type=Path)
 
-Icount = Annotated[
-    bool,
-    typer.Option("--icount", help="Emulate and count instructions, even where KVM works."),
-]
-ComparisonOut = Annotated[
-    Path, typer.Option(help="Where to put the comparison's folder.", metavar="DIR")
-]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead (docs/formats/json.md).")]
+class OneOf(click.Choice[StrEnum]):
+    """A member of an enumeration, by its value; click itself takes names."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return what a user types."""
+        del ctx
+        return str(choice)
+
+
+class Group(click.Group):
+    """Commands in the order in which a module defines them."""
+
+    def __init__(self, *, name: str, help: str) -> None:  # noqa: A002 - click's name
+        super().__init__(name, help=help, no_args_is_help=True)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        del ctx
+        return list(self.commands)
+
+
+port = click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    metavar="PORT",
+    help="Another UDP port of RoCE v2, besides 4791; repeatable.",
+)
+
+join_where = click.argument(
+    "where",
+    type=PATH,
+    metavar="WHERE",
+    help="A run folder, one of its cells, or a capture between nodes.",
+)
+join_traces = click.option(
+    "--trace",
+    type=PATH,
+    multiple=True,
+    metavar="NODE.pcapng",
+    help="For a capture: a node's rxedump trace; repeatable.",
+)
+one_clock = click.option(
+    "--one-clock", is_flag=True, help="One machine wrote all files (already known for runs)."
+)
+
+icount = click.option(
+    "--icount", is_flag=True, help="Emulate and count instructions, even where KVM works."
+)
+comparison_out = click.option(
+    "--out",
+    type=PATH,
+    default=Path("runs"),
+    metavar="DIR",
+    help="Where to put the comparison's folder.",
+)
+run_out = click.option(
+    "--out", type=PATH, default=Path("runs"), metavar="DIR", help="Where to put the run folder."
+)
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON instead (docs/formats/json.md)."
+)
+testbed_name = click.option("--name", default=DEFAULT, metavar="NAME", help="The testbed's name.")
+inventory = click.option(
+    "--inventory",
+    type=PATH,
+    metavar="FILE",
+    help="TOML file of hosts; ~/.config/rocelab/hosts.toml by default.",
+)
 
 
 def known_line(line: str) -> str:
@@ -60,6 +100,10 @@ def known_line(line: str) -> str:
     return line
 
 
-KernelLine = Annotated[
-    str, typer.Option("--line", help="Kernel line.", metavar="LINE", callback=known_line)
-]
+kernel_line = click.option(
+    "--line",
+    default=kernel_lines.DEFAULT_LINE,
+    metavar="LINE",
+    callback=lambda _context, _parameter, line: known_line(line),
+    help="Kernel line.",
+)

@@ -4,35 +4,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from rocelab.cli import options
 from rocelab.terminal import console
 
 
+@click.command()
+@click.argument(
+    "run",
+    type=options.PATH,
+    help="A run folder, such as `runs/20261121T031500Z-demo`.",
+    metavar="RUN",
+)
+@click.option(
+    "--export",
+    "into",
+    type=options.PATH,
+    help="Also write results.csv, results.parquet, figures (SVG, PDF) and tables (CSV, "
+    "LaTeX) here.",
+    metavar="DIR",
+)
+@click.option(
+    "--share",
+    type=options.PATH,
+    help="Write only a report that may be shared here: without host names, addresses, "
+    "paths and keys.",
+    metavar="DIR",
+)
 def report(
-    run: Annotated[
-        Path,
-        typer.Argument(help="A run folder, such as `runs/20261121T031500Z-demo`.", metavar="RUN"),
-    ],
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            help="Also write results.csv, results.parquet, figures (SVG, PDF) and tables (CSV, "
-            "LaTeX) here.",
-            metavar="DIR",
-        ),
-    ] = None,
-    share: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write only a report that may be shared here: without host names, addresses, "
-            "paths and keys.",
-            metavar="DIR",
-        ),
-    ] = None,
+    run: Path,
+    into: Path | None,
+    share: Path | None,
 ) -> None:
     """Write a run's report again.
 

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
+from click.exceptions import Exit
 
-from rocelab.cli.hosts import File, hosts_of
-from rocelab.cli.options import AsJson, Icount
-from rocelab.cli.testbed import DEFAULT
+from rocelab.cli import options
+from rocelab.cli.hosts import hosts_of
+from rocelab.cli.options import DEFAULT
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.terminal import console
@@ -67,7 +68,7 @@ def carry_out(
     out: Path,
     name: str,
     inventory: Path | None,
-    nodes: list[str] | None = None,
+    nodes: Sequence[str] = (),
     resume: Path | None = None,
     each_step: bool = False,
     tables: bool = True,
@@ -114,7 +115,7 @@ def carry_out(
     if (outcome.missing or outcome.failed) and not outcome.ended_by:
         console.say(f"to continue: rocelab run --resume {outcome.path}")
     if not reported:
-        raise typer.Exit(int(outcome.exit_code))
+        raise Exit(int(outcome.exit_code))
     return outcome
 
 
@@ -222,55 +223,61 @@ def _submit(
         console.out().print(console.clean(line), markup=False)
 
 
+@click.command()
+@click.argument(
+    "plan", required=False, help="A built-in plan such as `demo`, or a TOML file.", metavar="[PLAN]"
+)
+@click.option(
+    "--resume",
+    type=options.PATH,
+    help="Continue this run with its own plan; keep its finished cells.",
+    metavar="RUN",
+)
+@options.run_out
+@click.option(
+    "--name",
+    default=DEFAULT,
+    help="Use this testbed if it is up and fits the plan.",
+    metavar="NAME",
+)
+@click.option(
+    "--provider", type=options.OneOf(Provider), help="Where to run, instead of the plan's provider."
+)
+@options.icount
+@options.inventory
+@click.option(
+    "--native",
+    "on_this_machine",
+    is_flag=True,
+    help="Run provider veth on this machine, without a VM; needs root.",
+)
+@click.option(
+    "--commands",
+    is_flag=True,
+    help="Let the plan's own commands run on your hosts, or here (--native).",
+)
+@click.option(
+    "--submit", "as_a_job", is_flag=True, help="With provider slurm: submit the run as a batch job."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would run, how much it sends and how long.")
+@click.option("--verbose", "-v", is_flag=True, help="Print a line for each message size.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors and the report's path.")
+@options.as_json
 def run(
-    plan: Annotated[
-        str | None,
-        typer.Argument(help="A built-in plan such as `demo`, or a TOML file.", metavar="PLAN"),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Continue this run with its own plan; keep its finished cells.", metavar="RUN"
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Where to put the run folder.", metavar="DIR")] = Path(
-        "runs"
-    ),
-    name: Annotated[
-        str, typer.Option(help="Use this testbed if it is up and fits the plan.", metavar="NAME")
-    ] = DEFAULT,
-    provider: Annotated[
-        Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
-    ] = None,
-    icount: Icount = False,
-    inventory: File = None,
-    on_this_machine: Annotated[
-        bool,
-        typer.Option(
-            "--native", help="Run provider veth on this machine, without a VM; needs root."
-        ),
-    ] = False,
-    commands: Annotated[
-        bool,
-        typer.Option(
-            "--commands", help="Let the plan's own commands run on your hosts, or here (--native)."
-        ),
-    ] = False,
-    as_a_job: Annotated[
-        bool,
-        typer.Option("--submit", help="With provider slurm: submit the run as a batch job."),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Say what would run, how much it sends and how long."),
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print a line for each message size.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only errors and the report's path.")
-    ] = False,
-    as_json: AsJson = False,
+    plan: str | None,
+    resume: Path | None,
+    out: Path,
+    name: str,
+    provider: Provider | None,
+    icount: bool,
+    inventory: Path | None,
+    on_this_machine: bool,
+    commands: bool,
+    as_a_job: bool,
+    dry_run: bool,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Carry out a plan and report.
 
@@ -326,6 +333,6 @@ def run(
     )
     if as_json:
         console.print_json(_ended(outcome))
-        raise typer.Exit(int(outcome.exit_code))
+        raise Exit(int(outcome.exit_code))
     console.out().print(str(outcome.path / "report.html"), markup=False)
-    raise typer.Exit(int(outcome.exit_code))
+    raise Exit(int(outcome.exit_code))

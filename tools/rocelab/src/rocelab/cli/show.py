@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from rocelab.cli.options import AsJson
+from rocelab.cli import options
 from rocelab.terminal import console
 
 
+@click.command()
+@click.argument(
+    "run",
+    type=options.PATH,
+    help="A run folder, such as `runs/20261121T031500Z-demo`.",
+    metavar="RUN",
+)
+@options.as_json
 def show(
-    run: Annotated[
-        Path,
-        typer.Argument(help="A run folder, such as `runs/20261121T031500Z-demo`.", metavar="RUN"),
-    ],
-    as_json: AsJson = False,
+    run: Path,
+    as_json: bool,
 ) -> None:
     """Print a run's tables again, as `rocelab run` does when it ends.
 

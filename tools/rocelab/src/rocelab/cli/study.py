@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from rocelab.cli.hosts import File, hosts_of, select_hosts
+from rocelab.cli import options
+from rocelab.cli.hosts import hosts_of, select_hosts
+from rocelab.cli.options import DEFAULT
 from rocelab.cli.run import carry_out
-from rocelab.cli.testbed import DEFAULT
 from rocelab.errors import UsageError
 from rocelab.limits import MAX_MTU, MAX_REPETITIONS, MAX_SWITCHES, MIN_MTU
 from rocelab.plans.catalog import TRANSPORTS, Provider
@@ -21,14 +23,12 @@ if TYPE_CHECKING:
     from rocelab.plans.plan import Plan
     from rocelab.record.read import Run
 
-app = typer.Typer(
+app = options.Group(
     name="study",
     help="Published studies: run their plans and check their claims.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(help="A study, such as `gaiser2010`.", metavar="NAME")]
+_study = click.argument("study", metavar="NAME", help="A study, such as `gaiser2010`.")
 
 
 @app.command("list")
@@ -41,69 +41,68 @@ def list_() -> None:
 
 
 @app.command()
-def show(name: Name) -> None:
+@_study
+def show(
+    study: str,
+) -> None:
     """Print a study: question, setting, figures, plans, claims, checks."""
     from rocelab.studies import library
     from rocelab.terminal import study_answers
 
-    plans = [library.plan(name, quick=quick) for quick in (False, True)]
-    console.out().print(study_answers.whole(library.study(name), plans))
+    plans = [library.plan(study, quick=quick) for quick in (False, True)]
+    console.out().print(study_answers.whole(library.study(study), plans))
 
 
 @app.command()
+@_study
+@click.option("--quick", is_flag=True, help="Small: 2 ranks, up to 16 KiB, two emulated nodes.")
+@click.option(
+    "--nodes",
+    help="Hosts of the inventory, such as `a,b`; by ssh unless --provider is slurm.",
+    metavar="NAMES",
+)
+@click.option("--transports", help="Only these of the plan, such as `tcp,rxe-v1`.", metavar="NAMES")
+@click.option(
+    "--switches",
+    type=click.IntRange(min=0, max=MAX_SWITCHES),
+    help="Switches between the nodes: created, or for your own hosts those in place.",
+    metavar="N",
+)
+@click.option(
+    "--mtu",
+    type=click.IntRange(min=MIN_MTU, max=MAX_MTU),
+    help="MTU of the link, instead of the study's own.",
+    metavar="BYTES",
+)
+@click.option(
+    "--boots",
+    type=click.IntRange(min=2, max=MAX_REPETITIONS),
+    help="Repetitions, each on virtual machines booted for it.",
+    metavar="N",
+)
+@options.inventory
+@click.option(
+    "--provider", type=options.OneOf(Provider), help="Where to run, instead of the plan's provider."
+)
+@options.run_out
+@click.option(
+    "--testbed",
+    default=DEFAULT,
+    help="Use this testbed if it is up and fits the plan.",
+    metavar="NAME",
+)
 def run(
-    study: Name,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small: 2 ranks, up to 16 KiB, two emulated nodes.")
-    ] = False,
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            help="Hosts of the inventory, such as `a,b`; by ssh unless --provider is slurm.",
-            metavar="NAMES",
-        ),
-    ] = None,
-    transports: Annotated[
-        str | None,
-        typer.Option(help="Only these of the plan, such as `tcp,rxe-v1`.", metavar="NAMES"),
-    ] = None,
-    switches: Annotated[
-        int | None,
-        typer.Option(
-            help="Switches between the nodes: created, or for your own hosts those in place.",
-            min=0,
-            max=MAX_SWITCHES,
-            metavar="N",
-        ),
-    ] = None,
-    mtu: Annotated[
-        int | None,
-        typer.Option(
-            help="MTU of the link, instead of the study's own.",
-            min=MIN_MTU,
-            max=MAX_MTU,
-            metavar="BYTES",
-        ),
-    ] = None,
-    boots: Annotated[
-        int | None,
-        typer.Option(
-            help="Repetitions, each on virtual machines booted for it.",
-            min=2,
-            max=MAX_REPETITIONS,
-            metavar="N",
-        ),
-    ] = None,
-    inventory: File = None,
-    provider: Annotated[
-        Provider | None, typer.Option(help="Where to run, instead of the plan's provider.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Where to put the run folder.", metavar="DIR")] = Path(
-        "runs"
-    ),
-    testbed: Annotated[
-        str, typer.Option(help="Use this testbed if it is up and fits the plan.", metavar="NAME")
-    ] = DEFAULT,
+    study: str,
+    quick: bool,
+    nodes: str | None,
+    transports: str | None,
+    switches: int | None,
+    mtu: int | None,
+    boots: int | None,
+    inventory: Path | None,
+    provider: Provider | None,
+    out: Path,
+    testbed: str,
 ) -> None:
     """Carry out a study's plan, report, and check its claims.
 
@@ -143,8 +142,8 @@ def run(
         plan = other_mtu.at(plan, mtu)
     if switches is not None:
         plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
-    names = None if nodes is None else nodes.split(",")
-    if names is not None:
+    names = nodes.split(",") if nodes is not None else []
+    if names:
         plan = more_nodes.extend(plan, library.study(study), len(select_hosts(inventory, names)))
     if transports is not None:
         plan = _only(plan, transports.split(","))
@@ -157,19 +156,20 @@ def run(
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
     _answer(*_loaded(outcome.path))
     console.out().print(str(outcome.path / "report.html"), markup=False)
-    raise typer.Exit(int(outcome.exit_code))
+    raise Exit(int(outcome.exit_code))
 
 
 @app.command()
+@click.argument("run", type=options.PATH, help="A run folder.", metavar="RUN")
+@click.option(
+    "--beside",
+    type=options.PATH,
+    help="The study's run through more or fewer switches, to see what one adds.",
+    metavar="RUN",
+)
 def report(
-    run: Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")],
-    beside: Annotated[
-        Path | None,
-        typer.Option(
-            help="The study's run through more or fewer switches, to see what one adds.",
-            metavar="RUN",
-        ),
-    ] = None,
+    run: Path,
+    beside: Path | None,
 ) -> None:
     """Check a study's claims against a run, and write its report again.
 

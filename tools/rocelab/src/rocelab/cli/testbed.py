@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from rocelab import kernel_lines, units
-from rocelab.cli.options import AsJson, Icount, KernelLine
+from rocelab import units
+from rocelab.cli import options
 from rocelab.errors import TestbedError, UsageError
 from rocelab.limits import MAX_NODES, MAX_SWITCHES
 from rocelab.plans.catalog import Provider
@@ -22,52 +22,63 @@ from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 if TYPE_CHECKING:
     from rocelab.testbed.qemu.snapshot_cache import Snapshot
 
-DEFAULT = "default"
 
-Name = Annotated[str, typer.Option("--name", help="The testbed's name.", metavar="NAME")]
-
-
+@click.command()
+@options.testbed_name
+@click.option(
+    "--provider",
+    type=options.OneOf(Provider),
+    default=Provider.QEMU.value,
+    help="qemu: a VM per node; veth: one VM, its nodes joined by veth pairs.",
+)
+@options.icount
+@options.kernel_line
+@click.option(
+    "--mtu",
+    type=click.IntRange(min=1280, max=9000),
+    default=4200,
+    help="MTU of the data link.",
+    metavar="BYTES",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=2, max=MAX_NODES),
+    default=2,
+    help="Number of nodes; more than two need a switch.",
+    metavar="N",
+)
+@click.option(
+    "--switches",
+    type=click.IntRange(min=0, max=MAX_SWITCHES),
+    default=0,
+    help="Number of bridges in a row between the first node and the others.",
+    metavar="N",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=512),
+    default=MEMORY_MB,
+    help="Memory per node.",
+    metavar="MIB",
+)
+@click.option(
+    "--ssh-port",
+    type=click.IntRange(min=1024, max=65000),
+    help="First SSH port on 127.0.0.1; any free ones by default.",
+    metavar="PORT",
+)
+@click.option("--bare", is_flag=True, help="Boot only: no driver, no probes, no rxe device.")
 def up(
-    name: Name = DEFAULT,
-    provider: Annotated[
-        Provider,
-        typer.Option(help="qemu: a VM per node; veth: one VM, its nodes joined by veth pairs."),
-    ] = Provider.QEMU,
-    icount: Icount = False,
-    line: KernelLine = kernel_lines.DEFAULT_LINE,
-    mtu: Annotated[
-        int, typer.Option(help="MTU of the data link.", min=1280, max=9000, metavar="BYTES")
-    ] = 4200,
-    nodes: Annotated[
-        int,
-        typer.Option(
-            help="Number of nodes; more than two need a switch.", min=2, max=MAX_NODES, metavar="N"
-        ),
-    ] = 2,
-    switches: Annotated[
-        int,
-        typer.Option(
-            help="Number of bridges in a row between the first node and the others.",
-            min=0,
-            max=MAX_SWITCHES,
-            metavar="N",
-        ),
-    ] = 0,
-    memory: Annotated[
-        int, typer.Option(help="Memory per node.", min=512, metavar="MIB")
-    ] = MEMORY_MB,
-    ssh_port: Annotated[
-        int | None,
-        typer.Option(
-            help="First SSH port on 127.0.0.1; any free ones by default.",
-            min=1024,
-            max=65000,
-            metavar="PORT",
-        ),
-    ] = None,
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Boot only: no driver, no probes, no rxe device.")
-    ] = False,
+    name: str,
+    provider: Provider,
+    icount: bool,
+    line: str,
+    mtu: int,
+    nodes: int,
+    switches: int,
+    memory: int,
+    ssh_port: int | None,
+    bare: bool,
 ) -> None:
     """Bring up nodes with the instrumented driver and leave them up.
 
@@ -108,13 +119,16 @@ def up(
             payload=None if bare else Payload.of_line(line),
             say=console.say,
         )
-    named = "" if name == DEFAULT else f"--name {name} "
+    named = "" if name == options.DEFAULT else f"--name {name} "
     console.out().print(f"testbed {name} is up: try `rocelab ssh {named}n1`")
 
 
+@click.command()
+@options.testbed_name
+@click.option("--all", "everything", is_flag=True, help="All your testbeds.")
 def down(
-    name: Name = DEFAULT,
-    everything: Annotated[bool, typer.Option("--all", help="All your testbeds.")] = False,
+    name: str,
+    everything: bool,
 ) -> None:
     """Stop a testbed's nodes and remove its files."""
     from rocelab.testbed import by_name
@@ -138,12 +152,14 @@ def down(
         console.out().print(f"testbed {state.name} is down")
 
 
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("node", help="n1, n2, …", metavar="NODE")
+@click.argument("command", nargs=-1, help="Run this instead of a shell.", metavar="[COMMAND]...")
+@options.testbed_name
 def ssh(
-    node: Annotated[str, typer.Argument(help="n1, n2, …", metavar="NODE")],
-    command: Annotated[
-        list[str] | None, typer.Argument(help="Run this instead of a shell.", metavar="COMMAND")
-    ] = None,
-    name: Name = DEFAULT,
+    node: str,
+    command: tuple[str, ...],
+    name: str,
 ) -> None:
     """Log in to a node, or run a command there.
 
@@ -169,6 +185,7 @@ def ssh(
     os.execvp("ssh", argv)  # noqa: S606
 
 
+@click.command()
 def clean() -> None:
     """Remove the saved machines: the next testbed boots again.
 
@@ -181,7 +198,11 @@ def clean() -> None:
     console.out().print(f"removed {count} saved machines ({_megabytes(size)})")
 
 
-def status(as_json: AsJson = False) -> None:
+@click.command()
+@options.as_json
+def status(
+    as_json: bool,
+) -> None:
     """List running testbeds, the state of their nodes, and the saved machines."""
     from rocelab.terminal import grid
     from rocelab.testbed import by_name

@@ -6,20 +6,19 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
+from rocelab.cli import options
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.wireshark.folders import Folders
 
-app = typer.Typer(
+app = options.Group(
     name="wireshark",
     help="Install rocelab's plugin, profile and extcap into Wireshark.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -37,13 +36,11 @@ def _loaded() -> bool:
 
 
 @app.command()
+@click.option(
+    "--force", is_flag=True, help="Overwrite files that rocelab did not write or that were changed."
+)
 def install(
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Overwrite files that rocelab did not write or that were changed."
-        ),
-    ] = False,
+    force: bool,
 ) -> None:
     """Install the plugin, the profile and the live interfaces.
 
