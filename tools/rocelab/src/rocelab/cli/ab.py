@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
@@ -20,18 +18,9 @@ from rocelab.plans.catalog import Provider
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
-    from rocelab.compare.difference import Difference
-    from rocelab.compare.driver_change import Answer
-    from rocelab.measure.driver_turns import Sides, Turns
-    from rocelab.measure.host_turns import OnHosts
     from rocelab.plans.plan import Plan
     from rocelab.plans.side import Side
     from rocelab.record.driver_check import Check
-    from rocelab.testbed.artifacts import Driver
-    from rocelab.testbed.ssh.inventory import Host
-
-D = TypeVar("D")
-"""A driver that is ready to be loaded."""
 
 
 @click.command()
@@ -101,10 +90,13 @@ def ab(
     complaint of the kernel or a dead node.
     """
     console.say("reading the plan")
+    from rocelab.compare.driver_change import judge
+    from rocelab.measure import comparison
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
     from rocelab.record import drivers_folder
     from rocelab.record.folder import check_out_dir
+    from rocelab.report import ab_figure
     from rocelab.terminal import ab_tables
 
     if inventory and icount:
@@ -129,23 +121,31 @@ def ab(
         from rocelab.measure import driver_check
 
         driver_check.require_programs(chosen, (first, second))  # not after minutes of measuring
-    with _comparison(chosen, first, hosts, out, rounds, threshold) as comparison:
+    with comparison.against(
+        *(first, chosen, hosts, console.say),
+        judge=judge,
+        out=out,
+        rounds=rounds,
+        progress=Lines(),
+    ) as compared:
         if bisect:
-            second, patch = _first_beyond(comparison, second)
-        answer = comparison.answer(second)
+            second, patch = comparison.first_beyond(
+                lambda step: compared.answer(step).is_beyond(threshold), second
+            )
+        answer = compared.answer(second)
     # its machines are down now, and leave their memory to those of the check
     checked = _checked(chosen, (first, second)) if check else None
     sentence = ab_tables.sentence(answer, checked)
     beyond = answer.beyond(threshold)
     document = {
-        **ab_tables.document(answer, first.text, second.text, comparison.runs),
+        **ab_tables.document(answer, first.text, second.text, compared.runs),
         "sentence": sentence,
         **({"check": checked.document()} if checked else {}),
         "threshold_percent": threshold,
         "beyond": len(beyond),
         **({"first": patch} if bisect else {}),
     }
-    drivers_folder.write(comparison.folder, "ab", document, _figure(answer, sentence))
+    drivers_folder.write(compared.folder, "ab", document, ab_figure.of(answer, sentence))
     if as_json:
         console.print_json(document)
     else:
@@ -153,7 +153,7 @@ def ab(
         if bisect:
             said = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
             console.out().print(console.clean(said), markup=False)
-        console.out().print(str(comparison.folder), markup=False)
+        console.out().print(str(compared.folder), markup=False)
     good = not answer.is_beyond(threshold) and (checked is None or checked.is_good)
     raise Exit(int(ExitCode.OK if good else ExitCode.FINDINGS))
 
@@ -179,143 +179,3 @@ def _check_sides(plan: Plan, sides: tuple[Side, Side], *, check: bool) -> None:
             cause="hostile frames, and a wrong driver, can crash them",
             action="Check the sides on virtual machines: leave out --inventory.",
         )
-
-
-def _comparison(
-    plan: Plan,
-    base: Side,
-    hosts: Sequence[Host],
-    out: Path,
-    rounds: int | None,
-    threshold: float,
-) -> _Comparison[Driver] | _Comparison[OnHosts]:
-    from rocelab.measure.driver_turns import Machines
-    from rocelab.measure.host_turns import Hosts
-
-    rest = (plan, base, out, rounds, threshold)
-    if plan.testbed.provider.own_hosts:
-        return _Comparison(Hosts(plan, hosts, console.say), *rest)
-    return _Comparison(Machines(plan, console.say), *rest)
-
-
-class _Comparison(Generic[D]):
-    """A base, its machines, and the changes that were measured against it, each once."""
-
-    def __init__(
-        self,
-        machines: Turns[D],
-        plan: Plan,
-        base: Side,
-        out: Path,
-        rounds: int | None,
-        threshold: float,
-    ) -> None:
-        self._plan, self._base, self._out = plan, base, out
-        self._rounds, self._threshold = rounds, threshold
-        self._machines = machines
-        self._answers: dict[Side, tuple[Answer, Sides]] = {}
-        self.folder = out
-        self.runs: dict[str, list[str]] = {}
-        """The runs behind the last answer, by side."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._machines.down()
-
-    def answer(self, change: Side) -> Answer:
-        """Return what a change does to the base."""
-        from rocelab import accelerators
-        from rocelab.compare.driver_change import judge
-        from rocelab.measure import driver_turns
-        from rocelab.record import drivers_folder
-
-        if change not in self._answers:
-            sides = (self._base, change)
-            built = self._machines.drivers(sides)
-            if not self._answers:
-                self._machines.begin(self._base)  # machines that cannot boot leave nothing
-                self.folder = drivers_folder.create(self._out, "ab")
-            known = next(
-                (
-                    found.base
-                    for earlier, found in self._answers.values()
-                    if accelerators.of(earlier.accelerator).counts_instructions
-                ),
-                (),
-            )
-            found = driver_turns.measure(
-                *(self._plan, sides, built, self._machines),
-                out=self.folder,
-                rounds=self._rounds,
-                progress=Lines(),
-                known=known,
-            )
-            self._answers[change] = judge(found.base, found.change), found
-        answer, found = self._answers[change]
-        self.runs = {
-            "base": [path.name for path in found.base],
-            "change": [path.name for path in found.change],
-        }
-        return answer
-
-    def is_beyond(self, change: Side) -> bool:
-        """Say whether a change is worse than the threshold allows."""
-        return self.answer(change).is_beyond(self._threshold)
-
-
-def _first_beyond(
-    comparison: _Comparison[Driver] | _Comparison[OnHosts], bad: Side
-) -> tuple[Side, str]:
-    """Return the side with the fewest of the patches that is beyond the threshold, and the last.
-
-    Where all patches together are not, or none are enough, that side and the empty text.
-    """
-    from rocelab.stats import bisect
-    from rocelab.testbed.changed_driver import files
-
-    patches = files(bad.patches)
-    if not patches:
-        raise UsageError(
-            "--bisect needs patches",
-            cause=f"{bad.text!a} names none",
-            action="Give a folder with the patches of the series as CHANGE.",
-        )
-    steps = [
-        replace(bad, patches=tuple(patches[:count]), text=f"{bad.text}, {count} of {len(patches)}")
-        for count in range(len(patches) + 1)
-    ]
-    for end in (steps[-1], steps[0]):
-        if comparison.is_beyond(end) is not (end is steps[-1]):
-            return end, ""
-    count = bisect.first(len(patches), lambda number: comparison.is_beyond(steps[number]))
-    return steps[count], patches[count - 1].name
-
-
-_MAX_BARS = 40
-
-
-def _figure(answer: Answer, sentence: str) -> str:
-    from rocelab.report import ab_figure
-    from rocelab.units import size
-
-    def bar(label: str, moved: Difference, per: str) -> ab_figure.Moved:
-        between = moved.interval
-        low, high = (between.low, between.high) if between else (moved.difference,) * 2
-        return ab_figure.Moved(label, moved.difference, low, high, moved.unit, per)
-
-    bars = [
-        bar(
-            f"{stage.direction} {stage.stage}, {stage.opcode} {size(stage.size)} "
-            f"{stage.transport} {stage.node}",
-            stage,
-            "packet",
-        )
-        for stage in answer.moved[:_MAX_BARS]
-    ]
-    bars += [
-        bar(f"kernel, {each.test} {size(each.size)} {each.transport} {each.node}", each, each.per)
-        for each in answer.moved_cycles[:_MAX_BARS]
-    ]
-    return ab_figure.draw(bars, sentence=sentence, accelerator=answer.accelerator)

@@ -10,11 +10,15 @@ import altair as alt
 import polars as pl
 
 from rocelab import metrics, units
+from rocelab.compare.difference import Difference
+from rocelab.compare.driver_change import Answer
 from rocelab.report import charts, palette, render
 from rocelab.report.figure import Figure, Panel
 
 _STEP = 22
 _WIDTH = 380
+_MAX_BARS = 40
+"""Of stages, and of kernel cycles."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,34 @@ class Moved:
     high: float
     unit: str
     per: str = "packet"
+
+
+def of(answer: Answer, sentence: str) -> str:
+    """Return the figure of an answer as SVG, the empty text if nothing moved."""
+    bars = [
+        _bar(
+            f"{stage.direction} {stage.stage}, {stage.opcode} {units.size(stage.size)} "
+            f"{stage.transport} {stage.node}",
+            stage,
+            "packet",
+        )
+        for stage in answer.moved[:_MAX_BARS]
+    ]
+    bars += [
+        _bar(
+            f"kernel, {each.test} {units.size(each.size)} {each.transport} {each.node}",
+            each,
+            each.per,
+        )
+        for each in answer.moved_cycles[:_MAX_BARS]
+    ]
+    return draw(bars, sentence=sentence, accelerator=answer.accelerator)
+
+
+def _bar(label: str, moved: Difference, per: str) -> Moved:
+    between = moved.interval
+    low, high = (between.low, between.high) if between else (moved.difference,) * 2
+    return Moved(label, moved.difference, low, high, moved.unit, per)
 
 
 def draw(moved: Sequence[Moved], *, sentence: str, accelerator: str) -> str:
