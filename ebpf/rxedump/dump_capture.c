@@ -115,8 +115,6 @@ static void describe_filter(const struct config *config, struct text *t)
 		AND("message with PSN %u", config->follow.psn);
 	if (config->follow.qpn && !config->follow.by_psn)
 		AND("message %u", config->follow.number);
-	if (config->display_text)
-		AND("display %s", config->display_text);
 	if (config->sample > 1)
 		AND("sample 1 in %u", config->sample);
 #undef AND
@@ -321,31 +319,6 @@ static bool make_room(struct capture *c, size_t block)
 	return pcapng_room(&c->out.buffer, block);
 }
 
-/* the headers, as the file has them */
-static bool passes_display(const struct capture *c, const struct packet *p, const __u8 *link)
-{
-	const struct dump_record *rec = p->rec;
-	int before = link ? LINK_LEN : 0, captured = rec->captured;
-	struct frame_headers headers;
-	__u8 front[256];
-
-	if (captured > (int)sizeof(front) - before)
-		captured = sizeof(front) - before;
-	if (link)
-		memcpy(front, link, LINK_LEN);
-	memcpy(front + before, rec->frame, captured);
-	frame_headers_find(&headers, front, before + captured, before + rec->length, true,
-			   rec->protocol);
-	return display_filter_passes(&c->config->display, &headers);
-}
-
-static bool chosen(struct capture *c, const struct packet *p, const __u8 *link)
-{
-	if (c->config->follow.qpn && !follow_takes(&c->follow, p))
-		return false;
-	return !c->config->display_text || passes_display(c, p, link);
-}
-
 bool capture_packet(struct capture *c, struct packet *p)
 {
 	bool sent = packet_is_tx(p);
@@ -362,7 +335,7 @@ bool capture_packet(struct capture *c, struct packet *p)
 	number = interfaces_get(&c->interfaces, p->rec->id.dev);
 	interface = &c->interfaces.at[number];
 	with_link = find_link(c, interface, p, link);
-	if (!chosen(c, p, with_link ? link : NULL))
+	if (c->config->follow.qpn && !follow_takes(&c->follow, p))
 		return true;
 	memcpy(text, interface->prefix, interface->prefix_length);
 	length = packet_text(text + interface->prefix_length, p) - text;

@@ -5,7 +5,6 @@
  */
 OPTION('w', "write", "FILE", "write pcapng to FILE, - for standard output")
 #include "packet_filter_table.h"
-OPTION('Y', "display-filter", "FILTER", "only packets that pass, in Wireshark's names")
 OPTION('F', "follow", "MESSAGE", "only one message: QPN:PSN, or QPN:#N: the Nth sent")
 OPTION('s', "snapshot-length", "N", "keep only the first N bytes of each frame; 0: all")
 OPTION('S', "sample", "N", "only one packet in N, the same at both ends")

@@ -31,18 +31,6 @@ static int take_snap_length(struct config *config, const char *value)
 						  "--snapshot-length takes 0 to 65549, not");
 }
 
-static int take_display_filter(struct config *config, const char *value)
-{
-	config->display_text = value;
-	return display_filter_parse(&config->display, value)
-		       ? OPTION_TAKEN
-		       : msg_error(
-				 EXIT_USAGE, config->display.error,
-				 "rxedump(8), DISPLAY FILTERS, lists what it knows; Wireshark reads "
-				 "the rest from a file",
-				 "--display-filter cannot be read: '%s'", value);
-}
-
 static int check_follow(struct config *config)
 {
 	if (!config->follow.qpn)
@@ -63,8 +51,6 @@ static int take(void *into, int letter, char *value)
 		config->output = value;
 		return value[0] ? OPTION_TAKEN
 				: option_error("--write takes a file name, not", value);
-	case 'Y':
-		return take_display_filter(config, value);
 	case 'F':
 		return follow_parse(&config->follow, value)
 			       ? OPTION_TAKEN
@@ -133,7 +119,6 @@ int config_parse(struct config *config, int argc, char **argv)
 	session_options_init(&config->session);
 	config->snap_length = DUMP_MAX_FRAME;
 	config->whole = true;
-	config->display.root = -1;
 	config->sample = 1;
 	config->buffer_kib = 8192;
 	config->hold_ms = 1000;

@@ -3,7 +3,6 @@
 #ifndef DUMP_OPTIONS_H
 #define DUMP_OPTIONS_H
 
-#include "display_filter.h"
 #include "message_follow.h"
 #include "packet_filter.h"
 #include "session_options.h"
@@ -11,8 +10,6 @@
 struct config {
 	struct packet_filter filter;
 	struct session_options session;
-	struct display_filter display;
-	const char *display_text; /* NULL: all packets */
 	struct follow follow;
 	__u32 snap_length;  /* bytes of a frame, from its Ethernet header on */
 	bool whole;	    /* no limit was wanted */

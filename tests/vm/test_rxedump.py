@@ -383,7 +383,6 @@ def test_errors(n1: Node) -> None:
         ("--qpn", "x"): (2, "--qpn takes", "rxedump --help"),
         ("--opcode", "RC_NOTHING"): (2, "no such BTH opcode or class: 'RC_NOTHING'", "--help"),
         ("--snapshot-length", "70000"): (2, "--snapshot-length takes", "rxedump --help"),
-        ("-Y", "tcp.port == 1"): (2, "'tcp.port' is no field", "DISPLAY FILTERS"),
         ("--follow", "17"): (2, "--follow takes QPN:PSN", "rxedump --help"),
         ("--follow", "17:5", "-q", "18"): (2, "different queue pairs", "leave out"),
         ("--file-size", "1"): (2, "--file-size needs --write", "--write FILE"),

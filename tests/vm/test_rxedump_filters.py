@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rxedump shows one message, and what a display filter lets through."""
+"""rxedump shows one message."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import traffic
 from rocelab.testbed.node.prepare_node import DEVICE
@@ -14,36 +13,6 @@ from rxedump_watch import HOLD
 MESSAGES = 12
 PACKETS = 3
 SIZE = PACKETS * traffic.MTU
-
-
-def test_one_message_and_one_kind(testbed: QemuTestbed) -> None:
-    """Of twelve WRITEs of three packets: the fifth, with its acknowledgment, at either end."""
-    n1, n2 = testbed.nodes
-    everything = ["rxedump", *HOLD, "-O", "RC_RDMA_WRITE,RC_ACKNOWLEDGE"]
-    lasts = "infiniband.bth.opcode == 8 && ip.src == " + n1.link.ipv4
-    running = {
-        "all": n1.start(everything),
-        "lasts": n1.start(["rxedump", *HOLD, "--display-filter", lasts]),
-        "acks": n2.start(["rxedump", *HOLD, "-Y", "infiniband.aeth && !(infiniband.reth)"]),
-    }
-    try:
-        for process in running.values():
-            process.wait_for_line("rxedump: ready", timeout=180)
-        traffic.perftest("ib_write_bw", n1, n2, size=SIZE, iterations=MESSAGES)
-        lines = {}
-        for name, process in running.items():
-            process.interrupt()
-            done = process.wait(timeout=120)
-            assert done.returncode == 0, done.stderr
-            lines[name] = done.stdout.splitlines()
-    finally:
-        for process in running.values():
-            process.kill()
-    found = Counter(re.findall(r"dir=(\w+) net=\S+ op=(\w+)", "\n".join(lines["all"])))
-    assert found["tx", "RC_RDMA_WRITE_LAST"] == len(lines["lasts"]) == MESSAGES
-    assert all("dir=tx" in line and "WRITE_LAST" in line for line in lines["lasts"])
-    assert found["rx", "RC_ACKNOWLEDGE"] == len(lines["acks"]) > 0
-    assert all("dir=tx" in line and "op=RC_ACKNOWLEDGE" in line for line in lines["acks"])
 
 
 def test_follow(testbed: QemuTestbed) -> None:
