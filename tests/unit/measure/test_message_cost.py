@@ -12,6 +12,7 @@ from rocelab.errors import UsageError
 from rocelab.measure import machine_work, message_cost
 from rocelab.measure.message_cost import Point, Watched
 from rocelab.plans import plan_file
+from rocelab.plans.plan import Cell
 from rocelab.record.rxecpu_document import Account, Split
 
 FEW, MANY, HALF = 200, 1600, 800
@@ -178,20 +179,22 @@ sizes = [64]
 """
 
 
+def cells(tool: str, test: str, more: str, probes: str) -> list[Cell]:
+    plan = plan_file.from_toml(PLAN.format(tool=tool, test=test, more=more, probes=probes), "p")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    return [cell for cell in plan.cells() if cell.repetition == 1]
+
+
 def has_cost(
     tool: str = "pingpong", test: str = "latency", more: str = "", probes: str = '["rxecpu"]'
 ) -> list[bool]:
-    plan = plan_file.from_toml(PLAN.format(tool=tool, test=test, more=more, probes=probes), "p")
-    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
-    return [cell.has_message_cost for cell in plan.cells() if cell.repetition == 1]
+    return [cell.has_message_cost for cell in cells(tool, test, more, probes)]
 
 
 def test_where_it_is_measured() -> None:
     assert has_cost() == [True, True]
-    assert sorted(has_cost("perftest", "send_lat", "events = true")) == [
-        False,
-        True,
-    ]  # qperf has no count
+    by_events = "events = true"
+    assert sorted(has_cost("perftest", "send_lat", by_events)) == [False, True]
     assert has_cost("perftest", "send_lat") == [False, False]  # polls
     assert has_cost(more="message_cost = false") == [False, False]
     assert has_cost(more="iterations = 100") == [False, False]
@@ -202,6 +205,25 @@ def test_where_it_is_measured() -> None:
     assert has_cost("mpibench", "latency", polls) == [True, True]
 
 
+def test_tools_that_send_for_a_time() -> None:
+    """What qperf sends in an eighth of the time is fewer messages, if that is a second."""
+    assert has_cost("perftest", "send_lat", "events = true\nseconds = 4") == [True, True]
+    only_tcp = 'transports = ["tcp"]\n'
+    assert has_cost("qperf", "tcp_lat", f"{only_tcp}seconds = 4") == [True]
+    assert has_cost("qperf", "tcp_lat", only_tcp) == [False]
+    assert has_cost("iperf3", "tcp_bw", only_tcp) == [False]  # by count only if asked
+    assert has_cost("iperf3", "tcp_bw", f"{only_tcp}message_cost = true", "[]") == [True]
+
+
+def test_parts_of_a_time() -> None:
+    text = 'transports = ["tcp"]\nmessage_cost = true\nseconds = 12'
+    (cell,) = cells("qperf", "tcp_lat", text, "[]")
+    assert [cell.with_part(part).benchmark.seconds for part in (1, 2, 8)] == [12, 6, 1]
+    assert cell.is_timed
+    (counted,) = cells("iperf3", "tcp_bw", text, "[]")
+    assert not counted.is_timed
+
+
 @pytest.mark.parametrize(
     ("tool", "test", "more"),
     [
@@ -209,6 +231,7 @@ def test_where_it_is_measured() -> None:
         ("perftest", "send_lat", "PROBES []"),
         ("pingpong", "polled_latency", "PROBES []"),
         ("pingpong", "latency", "iterations = 100"),
+        ("qperf", "tcp_lat", 'transports = ["tcp"]\nseconds = 3'),
     ],
 )
 def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def test_qperf_latency() -> None:
     found = read("qperf", "tcp_lat", 64, LAT)
     assert figures(found) == {"latency.mean": ("one_way_half_rtt", 8778.32106, "ns")}
     assert found.payload_bytes == 3645376 * 2
+    assert found.sent == 56959 + 56959
 
 
 def test_qperf_bandwidth() -> None:
@@ -131,6 +133,20 @@ def test_iperf3_values_that_are_not_numbers(value: str) -> None:
     document["end"]["sum_received"]["seconds"] = "HERE"
     with pytest.raises(CellError, match="seconds is"):
         read("iperf3", "tcp_bw", 4096, json.dumps(document).replace('"HERE"', value))
+
+
+def test_iperf3_by_count() -> None:
+    """It sends that many blocks, in no other second before them, and says that it did."""
+    sent = json.loads(IPERF)["end"]["sum_sent"]["bytes"] // 4096
+    counted = dataclasses.replace(job("iperf3", "tcp_bw", 4096), by_count=True, iterations=sent)
+    argv = TOOLS["iperf3"].client(counted)
+    assert argv[argv.index("--blockcount") + 1] == str(sent)
+    assert not {"--time", "--omit"} & set(argv)
+    assert TOOLS["iperf3"].parse(counted, IPERF).sent == sent
+    assert read("iperf3", "tcp_bw", 4096, IPERF).sent == 0
+    more = dataclasses.replace(counted, iterations=sent + 1)
+    with pytest.raises(CellError, match=f"sent {sent} messages of {sent + 1}"):
+        TOOLS["iperf3"].parse(more, IPERF)
 
 
 def test_commands_are_lists_that_name_the_size() -> None:

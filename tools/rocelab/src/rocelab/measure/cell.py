@@ -26,7 +26,6 @@ from rocelab.measure.pair_step import ProofError
 from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.measure.rig import Rig
 from rocelab.plans.catalog import Probe
-from rocelab.plans.forecast import TIMED_TOOLS
 from rocelab.plans.plan import Cell
 from rocelab.plans.steps import steps_of
 from rocelab.record import layout
@@ -145,8 +144,7 @@ def _passes(
     faults is asked, when each packet was sent again, is in its records.
     """
     watched = observe if cell.transport.is_rxe else [p for p in observe if p == Probe.RXECPU]
-    sleeps = cell.benchmark.sleeps
-    if cell.has_message_cost and sleeps:
+    if cell.has_message_cost and cell.sleeps:
         return layout.PASSES if watched else (layout.EIGHTH, layout.HALF)
     if timing_pass is None:
         timing_pass = accelerators.of(rig.testbed.accelerator).is_real_time
@@ -184,12 +182,11 @@ def _pair_step(
     ends = rig.ends(cell.transport)
     if warm:
         pace.learn(cell.benchmark.sizes[0], pair_step.warm_up(cell, rig, ends))
-    by_time = cell.test.tool in TIMED_TOOLS or cell.benchmark.cpu_util
 
     def one(
         sizes: tuple[int, ...], into: Path, observe: Sequence[str], part: int
     ) -> pair_step.Step:
-        limit = pace.limit(cell.benchmark, sizes, by_time=by_time)
+        limit = pace.limit(cell.benchmark, sizes, by_time=cell.is_timed)
         return pair_step.measure(
             *(cell.with_part(part), sizes[0], rig, ends),
             into=into,

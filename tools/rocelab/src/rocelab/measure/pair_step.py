@@ -133,6 +133,8 @@ def measure(
     nodes = _pair(tool, cell, rig)
     capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
+    # a pass of a part of the seconds, too, which are too few for parts of their own
+    counts = cell.benchmark.message_cost
 
     def keep(end: str, done: Completed) -> None:
         (into / layout.output(end)).write_text(done.stdout, "utf-8")
@@ -168,7 +170,7 @@ def measure(
                     keep=keep,
                     must_fail=must_fail,
                     environment=environment,
-                    around=machine_work.counted(rig.nodes, work) if cell.has_message_cost else None,
+                    around=machine_work.counted(rig.nodes, work) if counts else None,
                 )
             fault_step.drained(link, rig)
             moved = rig.settled(before)
@@ -225,6 +227,7 @@ def job_of(
         events=cell.benchmark.events,
         traffic_class=cell.benchmark.traffic_class,
         service_level=cell.benchmark.service_level,
+        by_count=not cell.is_timed,
         depth=cell.benchmark.depth or 1,
         retry_count=cell.benchmark.retry_count,
         rx_depth=cell.benchmark.rx_depth,

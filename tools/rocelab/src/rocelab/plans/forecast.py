@@ -10,8 +10,6 @@ from rocelab.plans.catalog import Kind
 from rocelab.plans.plan import Cell, Plan
 from rocelab.plans.steps import steps_of
 
-TIMED_TOOLS = frozenset({"qperf", "iperf3"})
-"""Tools that send for a time, as many messages as fit."""
 _MANY = frozenset({Kind.APPLICATION})
 """Kinds that choose their own messages."""
 
@@ -60,7 +58,7 @@ class Forecast:
 def _message_bytes(cell: Cell) -> int | None:
     """Bytes of the messages of all sizes; None if their number is not known."""
     test, benchmark = cell.test, cell.benchmark
-    if test.tool in TIMED_TOOLS or benchmark.cpu_util or test.kind in _MANY or benchmark.command:
+    if cell.is_timed or test.kind in _MANY or benchmark.command:
         return None
     ways = 2 if test.kind in (Kind.ONE_WAY_HALF_RTT, Kind.BOTH_WAYS) else 1
     return ways * sum(benchmark.iterations_of(size) * size for size in benchmark.sizes)

@@ -19,10 +19,15 @@ LARGE_MESSAGE = 8192
 FEWEST_ITERATIONS = 10
 """Of any size."""
 
-COUNTED_TOOLS = frozenset({"perftest", "pingpong", "mpibench"})
-"""Tools that send as many messages as they are told, and whose other work does not depend on it."""
+COUNTED_TOOLS = frozenset({"perftest", "pingpong", "mpibench", "iperf3"})
+"""Tools that can send as many messages as they are told, and whose other work does not depend on
+it."""
+TIMED_TOOLS = frozenset({"qperf"})
+"""Tools that send for a time, and say how many messages fitted."""
 FEWEST_COUNTED = 200
 """Iterations from which the cost of a message is measured."""
+FEWEST_SECONDS = 4
+"""The same for tools that send for a time: an eighth of it is a second at least."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,7 @@ class Benchmark:
         return replace(
             self,
             iterations=self.iterations // divisor,
+            seconds=max(1, self.seconds // divisor),
             large_iterations=None if large is None else large // divisor,
             volume=None if self.volume is None else self.volume // divisor,
         )
@@ -253,8 +259,24 @@ class Cell:
     @property
     def has_message_cost(self) -> bool:
         """Whether its steps are measured at several counts of messages."""
-        counted = self.test.tool in COUNTED_TOOLS and not self.benchmark.cpu_util
-        return counted and self.benchmark.message_cost
+        if not self.benchmark.message_cost or self.benchmark.cpu_util:
+            return False
+        if self.test.tool in TIMED_TOOLS:
+            return self.benchmark.seconds >= FEWEST_SECONDS
+        return self.test.tool in COUNTED_TOOLS
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its program sends for the plan's `seconds`, as many messages as fit."""
+        if self.test.tool == "iperf3":
+            return not self.benchmark.message_cost
+        return self.test.tool in TIMED_TOOLS or self.benchmark.cpu_util
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether both ends sleep until a message comes; over TCP every pair of programs but the
+        polling ping-pong does."""
+        return self.test.tool in (*TIMED_TOOLS, "iperf3") or self.benchmark.sleeps
 
     def with_part(self, divisor: int) -> Cell:
         """Return the cell with one message in `divisor`."""

@@ -42,6 +42,8 @@ from rocelab.plans.plan import (
     COUNTED_TOOLS,
     FEWEST_COUNTED,
     FEWEST_ITERATIONS,
+    FEWEST_SECONDS,
+    TIMED_TOOLS,
     Benchmark,
     LinkPlan,
     MpiPlan,
@@ -259,12 +261,17 @@ def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -
     """
     counts = (benchmark.iterations, benchmark.counted_iterations, benchmark.large_iterations)
     fewest = min(count for count in counts if count is not None)
-    counted = benchmark.tool in COUNTED_TOOLS and not benchmark.cpu_util and not benchmark.faults
+    timed = benchmark.tool in TIMED_TOOLS
+    counted = timed or benchmark.tool in COUNTED_TOOLS
+    counted = counted and not benchmark.cpu_util and not benchmark.faults
+    sleeps = benchmark.sleeps or TESTS[benchmark.tool, benchmark.test].family == "tcp"
+    enough = benchmark.seconds >= FEWEST_SECONDS if timed else fewest >= FEWEST_COUNTED
     if not table.has("message_cost"):
-        can = counted and benchmark.sleeps and Probe.RXECPU in probes
-        return can and fewest >= FEWEST_COUNTED
+        # iperf3 then sends a count instead of for a time, which has to be asked for
+        can = counted and sleeps and benchmark.tool != "iperf3" and Probe.RXECPU in probes
+        return can and enough
     asked = table.flag("message_cost")
-    if asked and counted and not benchmark.sleeps and Probe.RXECPU not in probes:
+    if asked and counted and not sleeps and Probe.RXECPU not in probes:
         table.fail(
             "message_cost",
             f"{benchmark.tool} {benchmark.test} polls: only rxecpu tells its work from its wait",
@@ -279,10 +286,17 @@ def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -
     if asked and not counted:
         table.fail(
             "message_cost",
-            "it takes a tool that sends a given number of messages, without faults",
-            action=f"Use {' or '.join(sorted(COUNTED_TOOLS))}, without cpu_util and faults.",
+            "it takes a tool that counts its messages, without faults",
+            action=f"Use {listed(sorted(COUNTED_TOOLS | TIMED_TOOLS))}, without cpu_util and "
+            "faults.",
         )
-    if asked and fewest < FEWEST_COUNTED:
+    if asked and not enough and timed:
+        table.fail(
+            "message_cost",
+            f"{benchmark.seconds} seconds are too few to tell a message from the program's start",
+            action=f"Set seconds to {FEWEST_SECONDS} or more.",
+        )
+    if asked and not enough:
         table.fail(
             "message_cost",
             f"{fewest} iterations are too few to tell a message from the program's start",

@@ -25,9 +25,14 @@ def server(job: Job) -> tuple[str, ...]:
 
 def client(job: Job) -> tuple[str, ...]:
     """Return the client's command line; it sends and measures."""
+    length = (
+        ("--blockcount", str(job.iterations))
+        if job.by_count
+        else ("--time", str(job.seconds), "--omit", _OMITTED_SECONDS)
+    )
     return (
         *("iperf3", "--client", job.server.ipv4, "--port", str(job.tcp_port), "--json"),
-        *("--time", str(job.seconds), "--omit", _OMITTED_SECONDS, "--length", str(job.size)),
+        *(*length, "--length", str(job.size)),
     )
 
 
@@ -46,9 +51,15 @@ def parse(job: Job, stdout: str) -> Measurement:
     seconds = _at(job, document, "end", "sum_received", "seconds")
     carried = positive(job, "received bytes", received)
     bandwidth = carried / positive(job, "seconds", seconds)
-    # no message rate: TCP is a stream, and iperf3 counts bytes, not writes
+    sent = 0  # by time it counts bytes, not writes, and leaves out those of the first second
+    if job.by_count:
+        written = _at(job, document, "end", "sum_sent", "bytes")
+        sent = round(positive(job, "sent bytes", written) / job.size)
+        if sent < job.iterations:
+            bad_output(job, f"it sent {sent} messages of {job.iterations}")
+    # no message rate: TCP is a stream
     return Measurement(
-        (Value(metrics.BANDWIDTH, job.test.kind, bandwidth, "bytes/s"),), int(carried)
+        (Value(metrics.BANDWIDTH, job.test.kind, bandwidth, "bytes/s"),), int(carried), sent=sent
     )
 
 

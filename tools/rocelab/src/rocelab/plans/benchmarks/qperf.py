@@ -57,7 +57,9 @@ def parse(job: Job, stdout: str) -> Measurement:
         messages = sum(_count(job, fields, f"{end}_recv_msgs") for end in ("loc", "rem"))
         _check_duration(job, latency * messages / 1e9)
         carried = sum(_scaled(job, fields, f"{end}_send_bytes", "bytes") for end in ("loc", "rem"))
-        return Measurement((Value(metrics.LATENCY, kind, latency, "ns"),), int(carried))
+        sent = sum(_count(job, fields, f"{end}_send_msgs") for end in ("loc", "rem"))
+        values = (Value(metrics.LATENCY, kind, latency, "ns"),)
+        return Measurement(values, int(carried), sent=int(sent))
     bandwidth = _scaled(job, fields, "bw", "bandwidth")
     received = _scaled(job, fields, "recv_bytes", "bytes")
     _check_duration(job, received / bandwidth)
@@ -68,6 +70,7 @@ def parse(job: Job, stdout: str) -> Measurement:
             Value(metrics.MESSAGE_RATE, kind, bandwidth / job.size, "1/s"),
         ),
         int(received),
+        sent=int(_count(job, fields, "send_msgs")),
     )
 
 

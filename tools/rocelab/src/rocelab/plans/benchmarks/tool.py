@@ -52,6 +52,8 @@ class Job:
     traffic_class: int | None = None
     """Of RoCE and InfiniBand packets; None: the tool's choice."""
     service_level: int | None = None
+    by_count: bool = False
+    """Whether iperf3 sends `iterations` messages; otherwise it sends for `seconds`."""
     depth: int = 1
     """Requests that fio keeps in flight."""
     retry_count: int | None = None
