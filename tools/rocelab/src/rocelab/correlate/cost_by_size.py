@@ -32,6 +32,8 @@ class CostBySize:
     several: Fit | None
     carried: float
     """Bytes that a packet of a message of several carries; 0 if there is none."""
+    points: tuple[Point, ...]
+    """The cost at each size in each repetition."""
 
     @property
     def packet(self) -> float | None:
@@ -66,7 +68,11 @@ def lines(table: pl.DataFrame) -> list[CostBySize]:
                 (size / packets[size] for size in packets if packets[size] > _SEVERAL), default=0.0
             )
             one, several = by_regime.get(Regime.ONE), by_regime.get(Regime.SEVERAL)
-            found.append(CostBySize(str(tool), str(test), str(transport), one, several, carried))
+            found.append(
+                CostBySize(
+                    *(str(tool), str(test), str(transport)), one, several, carried, tuple(points)
+                )
+            )
     return found
 
 

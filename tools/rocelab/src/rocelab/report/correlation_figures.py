@@ -198,7 +198,7 @@ def _times(members: Sequence[Subject], factor: float, unit: str) -> Table:
                     units.size(size),
                     units.number(measured / factor, 4),
                     units.number(stages / factor, 4) if one.staged else units.ABSENT,
-                    *_cells(rest, factor),
+                    *estimate_cells(rest, factor),
                     *(() if emulated else (share,)),
                     units.number(packets[size]) if size in packets else units.ABSENT,
                     units.number(headers[size]) if size in headers else units.ABSENT,
@@ -231,8 +231,8 @@ def _lines(fits: _Fitted, factor: float, unit: str) -> Table:
             one.transport,
             str(line.regime),
             line.amount,
-            *_cells(line.base, factor),
-            *_cells(line.factor, 1.0),
+            *estimate_cells(line.base, factor),
+            *estimate_cells(line.factor, 1.0),
             f"{line.r_squared:.3f}",
             str(line.sizes),
             str(line.points),
@@ -252,7 +252,8 @@ def _lines(fits: _Fitted, factor: float, unit: str) -> Table:
     )
 
 
-def _cells(estimate: Estimate, factor: float) -> tuple[str, str]:
+def estimate_cells(estimate: Estimate, factor: float) -> tuple[str, str]:
+    """Return an estimate, divided by `factor`, and its interval as texts."""
     value = units.number(estimate.value / factor, 4)
     if estimate.low is None or estimate.high is None:
         return value, "none"

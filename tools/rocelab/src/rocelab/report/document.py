@@ -16,6 +16,7 @@ from rocelab.report import (
     application_tables,
     benchmark_figures,
     correlation_figures,
+    cost_by_size_figure,
     cost_table,
     coverage_figures,
     cpu_split,
@@ -90,10 +91,11 @@ def _measured_sections(run: Run) -> tuple[Section | None, ...]:
         correlation_figures.section(run),
     )
     inside, costs, cpu = stage_figures.section(run), cost_table.section(run), cpu_split.section(run)
+    growth = cost_by_size_figure.section(run)
     if any(accelerators.of(name).counts_instructions for name in facts.accelerators(run)):
         unreal = (part and replace(part, folded=True) for part in (*times, *parts))
-        return (cpu, inside, costs, *unreal)
-    return (*times, costs, inside, *parts, cpu)
+        return (growth, cpu, inside, costs, *unreal)
+    return (*times, growth, costs, inside, *parts, cpu)
 
 
 def _with_unique_slugs(*some: Section | None) -> tuple[Section, ...]:
