@@ -188,10 +188,33 @@ def test_amounts_are_per_message_and_cpu_time_by_owner() -> None:
         "bytes": 64.0,
         "packets": 1.0,
         "header bytes": 74.0,
-        "kernel CPU": 10.0,
-        "kernel CPU benchmark": 3.0,
-        "kernel CPU network": 7.0,
+        "kernel CPU with start": 10.0,
+        "kernel CPU with start benchmark": 3.0,
+        "kernel CPU with start network": 7.0,
     }
+
+
+@pytest.mark.parametrize("tool", ["perftest", "mpibench"])
+@pytest.mark.parametrize("kind", ["marginal", "marginal_kernel"])
+def test_cpu_time_is_that_of_one_more_message(tool: str, kind: str) -> None:
+    """Neither the start of the programs nor mpirun's is in it, so MPI has it, too."""
+
+    def one(node: str, name: str, of: str, value: float) -> Value:
+        return Value("tcg", tool, "t", "rxe-v2", 64, 1, node, name, of, value)
+
+    every = values("latency.mean", "one_way_half_rtt", 900.0, tool=tool)
+    (found,) = subjects(
+        [
+            *every,
+            one("n1", "benchmark.messages", "counter", 100.0),
+            *(one(node, "cpu.syscall.benchmark", kind, 2.0) for node in ("n1", "n2")),
+            one("n1", "cpu.kthread.rxe", kind, 5.0),
+            one("n1", "cpu.user.benchmark", kind, 70.0),
+            one("n1", "cpu.idle.other", kind, 70.0),
+        ]
+    )
+    amounts = {k: v for k, v in found.points[0].amounts.items() if "CPU" in k}
+    assert amounts == {"kernel CPU": 9.0, "kernel CPU benchmark": 4.0, "kernel CPU rxe": 5.0}
 
 
 def test_messages_are_those_that_the_benchmark_counted() -> None:
@@ -230,7 +253,7 @@ def test_an_adapter_s_packets_are_what_it_counts() -> None:
     (point,) = found.points
     assert point.regime is Regime.SEVERAL
     assert point.amounts["packets and answers"] == 5.0
-    assert point.amounts["kernel CPU"] == 1.5
+    assert point.amounts["kernel CPU with start"] == 1.5
 
 
 def test_rxe_without_stages_is_left_out() -> None:

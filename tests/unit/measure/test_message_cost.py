@@ -147,6 +147,17 @@ def test_a_program_that_polls_has_its_kernel_s_part(by_calls: bool) -> None:
     }
 
 
+@pytest.mark.parametrize("size", [0, 500])
+def test_the_kernel_s_part_of_a_message_and_of_a_mb(size: int) -> None:
+    """Of whoever works for messages; not the program itself, nor the idle loop."""
+    values = list(message_cost.parts(watched(FEW), watched(MANY), COST))
+    kernel = {value.metric: value.value for value in message_cost.of_kernel(values, size)}
+    each = pytest.approx(sum(PARTS.values()))
+    assert kernel.pop("cpu.per_message") == each
+    assert kernel == ({"cpu.per_mb": pytest.approx(sum(PARTS.values()) * 2000)} if size else {})
+    assert not list(message_cost.of_kernel([], size))
+
+
 TIMER_LIST = """now at 16408262961 nsecs
   .idle_sleeptime : 14000000000 nsecs
   .iowait_sleeptime: 25000000 nsecs

@@ -50,10 +50,13 @@ def test_the_lines_go_through_the_points() -> None:
     """Costs are linear here, so each end of a line is a point."""
     some = run("rxe-v2")
     drawn: list[tuple[list[plots.Dot], list[plots.Line]]] = []
+
+    def scatter(dots: list[plots.Dot], *, lines: list[plots.Line], **_: str) -> dict[str, str]:
+        drawn.append((dots, lines))
+        return {}
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            plots, "scatter", lambda dots, *, lines, **_: drawn.append((dots, lines)) or {}
-        )
+        patch.setattr(plots, "scatter", scatter)
         figure(some)
     ((dots, lines),) = drawn
     costs = {dot.x: dot.y for dot in dots}

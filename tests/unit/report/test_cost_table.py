@@ -60,14 +60,33 @@ def test_each_cost(folder: Path) -> None:
         assert row["time per message"] == units.number(time)
         assert row["time per byte"] == units.number(time / size)
         kernel = sum(medians(results, metric="cpu.per_message", kind="kernel", **here))
-        assert row["kernel CPU per message"] == units.number(kernel)
-        assert row["kernel CPU per byte"] == units.number(kernel / size)
+        assert row["kernel CPU per message with start"] == units.number(kernel)
+        assert row["kernel CPU per byte with start"] == units.number(kernel / size)
         every = sum(medians(results, metric="cpu.per_message", kind="communication", **here))
-        assert row["all CPU per message"] == units.number(every)
+        assert row["all CPU per message with start"] == units.number(every)
         [header] = medians(results, metric="wire.header_bytes", **here)
         assert row["header bytes per frame"] == units.number(header)
         if transport == "tcp":
             assert row["mean encapsulation per packet"] == units.ABSENT
+
+
+def test_cpu_of_one_more_message(tmp_path: Path) -> None:
+    """Where it is known it takes the place of what contains the start; of all nodes together."""
+    costs = (("cpu.per_message", "marginal_kernel", 700.0), ("cost.message", "marginal", 900.0))
+    lines = [
+        Line("latency", "rxe-v2", "latency.mean", {64: 8000.0}, exact=True),
+        Line("latency", "rxe-v2", "cpu.per_message", {64: 9e6}, kind="kernel", exact=True),
+        *(
+            Line("latency", "rxe-v2", metric, {64: value}, kind=kind, exact=True)
+            for metric, kind, value in costs
+        ),
+    ]
+    found = rows(write_run(tmp_path / "run", table(lines)))
+    row = found["mpibench latency", units.size(64), "rxe-v2"]
+    assert row["kernel CPU per message"] == units.number(700)
+    assert row["kernel CPU per byte"] == units.number(700 / 64)
+    assert row["all CPU per message"] == units.number(900)
+    assert not [name for name in row if name.endswith("message with start")]
 
 
 def test_encapsulation_is_weighted_by_packets(folder: Path) -> None:
@@ -89,7 +108,11 @@ def test_a_column_of_dashes_is_left_out(tmp_path: Path) -> None:
     row = rows(folder)["mpibench latency", units.size(1024), "rxe-v2"]
     assert row["time per message"] == units.number(9000)
     assert (
-        not {"kernel CPU per message", "frames per message", "mean encapsulation per packet"}
+        not {
+            "kernel CPU per message with start",
+            "frames per message",
+            "mean encapsulation per packet",
+        }
         & row.keys()
     )
 
@@ -118,7 +141,7 @@ def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
     [header] = medians(here, metric="wire.header_bytes")
     assert whole["header bytes per frame"] == units.number(header)
     packet = medians(here, metric="cpu.per_packet", kind="kernel")
-    assert whole["kernel CPU per packet"] == units.number(statistics.fmean(packet))
+    assert whole["kernel CPU per packet with start"] == units.number(statistics.fmean(packet))
     page = report_page.page(folder, "stages", "cpu", "headers")
     for section in ("stages", "cpu", "headers"):
         [part] = page.all("section", id=section)

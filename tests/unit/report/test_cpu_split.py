@@ -72,9 +72,9 @@ def test_no_share_of_emulated_time(tmp_path: Path) -> None:
 def test_beside_the_correlation(tmp_path: Path) -> None:
     """The table of the rest has kernel time per message, but not without the probe."""
     page = report(tmp_path / "timed", "native")
-    assert "kernel CPU per message" in page.text
+    assert "kernel CPU with start per message" in page.text
     bare = report(tmp_path / "bare", "native", timed=False)
-    assert "kernel CPU per message" not in bare.text
+    assert "kernel CPU with start per message" not in bare.text
     assert "CPU split" not in bare.text
 
 

@@ -279,7 +279,7 @@ def test_counted_instructions_are_no_time() -> None:
         lines = [
             Line("send_lat", "rxe-v1", metric, {64: value}, kind, unit, tool="perftest")
             for metric, kind, value in (
-                ("cpu.per_message", "kernel", 10_000.0),
+                ("cpu.per_message", "marginal_kernel", 10_000.0),
                 ("encapsulation.mean", "SEND", marginal),
             )
         ]

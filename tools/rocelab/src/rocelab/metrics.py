@@ -44,7 +44,8 @@ WATCHING_COST = "cost.watching"
 """What the probes add to it; kind: `marginal`."""
 MARGINAL, START, RESIDUAL = "marginal", "start", "residual"
 KERNEL_MARGINAL = "marginal_kernel"
-"""Kind of the kernel's work for one more message of a program that polls."""
+"""Kind of the kernel's work for one more message: by account where the program polls, and in sum
+(`CpuPer`) of all programs."""
 
 CPU_AMOUNTS = ("packet", "message", "mb")
 
@@ -188,7 +189,8 @@ class Account(NamedTuple):
 
 
 class CpuPer(NamedTuple):
-    """CPU time divided by what moved, ns; kind: `communication` or `kernel`."""
+    """CPU time divided by what moved, ns; kind: `communication` or `kernel`, which contain the
+    start of the programs and the probes, or `marginal_kernel`, which does not."""
 
     amount: str
     """One of `CPU_AMOUNTS`."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocelab import metrics, stage_table
@@ -21,8 +21,13 @@ BYTES, PACKETS, HEADERS = "bytes", "packets", "header bytes"
 ADAPTER_PACKETS = "packets and answers"
 """As an adapter counts them: acknowledgements are among them."""
 CPU = "kernel CPU"
-"""Without user mode: there one benchmark polls and another waits."""
+"""Of one more message (docs/numbers.md), without user mode: there one benchmark polls and another
+waits."""
+CPU_WITH_START = f"{CPU} with start"
+"""The same of runs with one count of messages: the start of the programs and the probes are in
+it."""
 OWNERS = ("benchmark", "rxe", "network")
+_MARGINAL = (metrics.MARGINAL, metrics.KERNEL_MARGINAL)
 _SEVERAL = 1.5
 _SEVERAL_ANSWERED = 2.5
 _LATENCIES = ("one_way_half_rtt", "round_trip")
@@ -179,20 +184,28 @@ def _amounts(values: list[Value], messages: float) -> Iterator[tuple[str, float]
             yield HEADERS, headers * frames / messages
     if (packets := _adapter_packets(values)) > 0:
         yield ADAPTER_PACKETS, packets / messages
-    if values[0].tool in MPI_TOOLS:
-        return  # starting mpirun takes far more CPU time than its messages do
+    name, spent = CPU, _spent(values, _MARGINAL)
+    # starting mpirun takes far more CPU time than its messages do
+    if not spent and values[0].tool not in MPI_TOOLS:
+        name = CPU_WITH_START
+        spent = {owner: ns / messages for owner, ns in _spent(values, ("time",)).items()}
+    if spent:
+        yield name, sum(spent.values())
+        for owner in OWNERS:
+            if spent.get(owner):
+                yield f"{name} {owner}", spent[owner]
+
+
+def _spent(values: list[Value], kinds: Container[str]) -> dict[str, float]:
+    """CPU time in the kernel, both nodes together, by owner."""
     spent: defaultdict[str, float] = defaultdict(float)
     for value in values:
         account = metrics.Account.parse(value.metric)
-        if account is None or value.kind != "time" or not 0 <= value.value <= _LONGEST:
+        if account is None or value.kind not in kinds or not 0 <= value.value <= _LONGEST:
             continue
         if account.context != "user" and "." not in account.context and account.owner in OWNERS:
             spent[account.owner] += value.value
-    if spent:
-        yield CPU, sum(spent.values()) / messages
-        for owner in OWNERS:
-            if spent[owner]:
-                yield f"{CPU} {owner}", spent[owner] / messages
+    return dict(spent)
 
 
 def _adapter_packets(values: list[Value]) -> float:

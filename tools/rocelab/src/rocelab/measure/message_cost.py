@@ -11,13 +11,15 @@ stretches of time they end, rxestat's programs into the driver's. docs/numbers.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocelab import metrics
 from rocelab.plans.benchmarks.tool import Value
 from rocelab.record.rxecpu_document import Account, Split
 
+KERNEL_OWNERS = ("benchmark", "network", "rxe")
+"""Who works in the kernel for messages; the program itself by system calls and faults."""
 IDLE_LOOP: Account = ("idle", "other")
 """The account of what the idle loop does before and after a processor is halted."""
 
@@ -97,6 +99,21 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
     yield from _net(gross, _shares(own, gross, watching), metrics.MARGINAL)
 
 
+def of_kernel(parts: Iterable[Value], size: int) -> Iterator[Value]:
+    """What the kernel does for one more message, and for one more MB of messages of this size.
+
+    It is the sum of `parts`: the benchmark's system calls, the stack and the driver.
+    """
+    accounts = [(metrics.Account.parse(part.metric), part.value) for part in parts]
+    kernel = [ns for a, ns in accounts if a and a.owner in KERNEL_OWNERS and a.context != "user"]
+    if not kernel:
+        return
+    each = sum(kernel)
+    yield Value(metrics.CpuPer("message").name, metrics.KERNEL_MARGINAL, each, "ns")
+    if size:
+        yield Value(metrics.CpuPer("mb").name, metrics.KERNEL_MARGINAL, each / size * 1e6, "ns")
+
+
 def in_kernel(
     few: Split, many: Split, more: int, rxestat_ns: float, *, polls_by_calls: bool
 ) -> Iterator[Value]:
@@ -106,7 +123,7 @@ def in_kernel(
     calls, and what belongs to nobody in particular. It is net of what the probes state of
     themselves, of which `rxestat_ns` is rxestat's, by message.
     """
-    owners = {"network", "rxe"} if polls_by_calls else {"benchmark", "network", "rxe"}
+    owners = {"network", "rxe"} if polls_by_calls else set(KERNEL_OWNERS)
     gross = {
         account: ns
         for account, ns in _slopes(few.busy, many.busy, more).items()

@@ -135,8 +135,9 @@ def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[st
             first = _watched_point(step[layout.EIGHTH_WATCHED], apart, machine)
         last = _watched_point(step, raw, machine)
         if first and last:
-            split = message_cost.parts(first, last, total[0].value)
-            yield from ((machine, value) for value in split)
+            split = list(message_cost.parts(first, last, total[0].value))
+            kernel = message_cost.of_kernel(split, int(step["size"] or 0))
+            yield from ((machine, value) for value in (*split, *kernel))
 
 
 def _kernel_costs(
@@ -159,8 +160,9 @@ def _kernel_costs(
             stated = (_rxestat_ns(raw, machine) - own) / more
             # MPI yields its processor, or asks epoll, while it waits
             by_calls = cell.benchmark.mpi is not None
-            parts = message_cost.in_kernel(split, many, more, stated, polls_by_calls=by_calls)
-            yield from ((machine, value) for value in parts)
+            parts = list(message_cost.in_kernel(split, many, more, stated, polls_by_calls=by_calls))
+            kernel = message_cost.of_kernel(parts, int(step["size"] or 0))
+            yield from ((machine, value) for value in (*parts, *kernel))
 
 
 def _rxestat_ns(raw: Directory, machine: str) -> float:

@@ -12,6 +12,7 @@ from rocelab.correlate.fit import FEWEST_SIZES, RESAMPLES, Estimate, Fit, Regime
 from rocelab.correlate.fit_subjects import (
     BYTES,
     CPU,
+    CPU_WITH_START,
     HEADERS,
     PACKETS,
     Subject,
@@ -182,10 +183,11 @@ def _panel(one: Subject, lines: Sequence[Fit], factor: float, unit: str) -> Pane
 
 def _times(members: Sequence[Subject], factor: float, unit: str) -> Table:
     emulated = any(is_emulated(one.accelerator) for one in members)
-    timed = any(one.mean(CPU) for one in members)
+    amount = CPU if any(one.mean(CPU) for one in members) else CPU_WITH_START
+    timed = any(one.mean(amount) for one in members)
     rows = []
     for one in members:
-        headers, packets, cpu = (one.mean(amount) for amount in (HEADERS, PACKETS, CPU))
+        headers, packets, cpu = (one.mean(each) for each in (HEADERS, PACKETS, amount))
         for size, rest in one.rest().items():
             some = [point for point in one.points if point.size == size]
             measured = statistics.fmean(point.measured for point in some)
@@ -207,7 +209,7 @@ def _times(members: Sequence[Subject], factor: float, unit: str) -> Table:
             )
     labels = [
         "size", "measured", "stages", "rest", "its 95 % CI", *([] if emulated else ["explained"]),
-        "packets", "header bytes", *(["kernel CPU per message"] if timed else []),
+        "packets", "header bytes", *([f"{amount} per message"] if timed else []),
     ]  # fmt: skip
     return Table(
         f"Measured, stages and rest, in {unit} per message; packets and header bytes of a message",

@@ -27,19 +27,21 @@ _COUNTED = {
 _MEANING = (
     "Medians over the repetitions, both nodes together. The time of a message is its latency or "
     "the inverse of the message rate. Encapsulation and decapsulation are of all packets, answers "
-    "too, each by its number. A dash: not measured, or measured only for all sizes of an mpirun "
-    "together (including its start), which is a row of its own."
+    "too, each by its number. CPU of a message is marginal: what one more message costs, without "
+    "the start of the programs and the probes; all CPU is only known of programs that sleep. "
+    "Columns with start divide all work by the messages. A dash: not measured, or measured only "
+    "for all sizes of an mpirun together (including its start), which is a row of its own."
 )
 _TIMES = ("time per message", "time per byte")
 
 
-def _columns(figure: str) -> tuple[str, ...]:
+def _columns(figure: str, start: str) -> tuple[str, ...]:
     return (
         *_TIMES,
         *("frames per message", "header bytes per frame"),
         *(f"{figure} {whole} per packet" for whole in _COUNTED),
-        *("kernel CPU per message", "all CPU per message"),
-        *("kernel CPU per byte", "kernel CPU per packet"),
+        *(f"kernel CPU per message{start}", f"all CPU per message{start}"),
+        *(f"kernel CPU per byte{start}", "kernel CPU per packet with start"),
     )
 
 
@@ -60,8 +62,14 @@ def section(run: Run) -> Section | None:
         if not _medians(series, _TIME):
             continue
         figure = figure_of(series)
+        marginal = any(item.kind == metrics.KERNEL_MARGINAL for item in series) or any(
+            item.metric == metrics.MESSAGE_COST for item in series
+        )
         rows = group_by(series, lambda i: _Place(i.transport, i.size))
-        cells = ((place, tuple(_cells(place, some, figure))) for place, some in rows.items())
+        cells = (
+            (place, tuple(_cells(place, some, figure, marginal=marginal)))
+            for place, some in rows.items()
+        )
         shown = [(place, row) for place, row in cells if any(map(_is, row))]
         shown.sort(
             key=lambda row: (
@@ -70,7 +78,8 @@ def section(run: Run) -> Section | None:
             )
         )
         if shown:
-            tables.append(_table(accelerator, benchmark, figure, shown))
+            columns = _columns(figure, "" if marginal else " with start")
+            tables.append(_table(accelerator, benchmark, columns, shown))
     if not tables:
         return None
     return Section(
@@ -79,13 +88,14 @@ def section(run: Run) -> Section | None:
 
 
 def _table(
-    accelerator: str, benchmark: str, figure: str, rows: Sequence[tuple[_Place, Sequence[str]]]
+    accelerator: str,
+    benchmark: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[_Place, Sequence[str]]],
 ) -> Table:
     time = wording.time_unit("ns", accelerator)
     counts = accelerators.of(accelerator).counts_instructions
-    labels = (
-        f"{name} ({time})" if counts and name in _TIMES else name for name in _columns(figure)
-    )
+    labels = (f"{name} ({time})" if counts and name in _TIMES else name for name in columns)
     filled = [any(map(_is, column)) for column in zip(*(row for _, row in rows), strict=True)]
     return Table(
         f"{benchmark}, in {accelerators.INSTRUCTIONS if counts else time}",
@@ -100,7 +110,9 @@ def _table(
     )
 
 
-def _cells(place: _Place, series: Sequence[Series], figure: str) -> Iterator[str]:
+def _cells(
+    place: _Place, series: Sequence[Series], figure: str, *, marginal: bool
+) -> Iterator[str]:
     message = _time(series)
     yield _text(message)
     yield _text(_per_byte(message, place))
@@ -108,9 +120,11 @@ def _cells(place: _Place, series: Sequence[Series], figure: str) -> Iterator[str
     yield _text(_first(_medians(series, (metrics.HEADER_BYTES,))))
     for whole, counted in _COUNTED.items():
         yield _text(_per_packet(series, Capsule(whole, figure).name, counted.name))
-    kernel = sum(_cpu(series, "message", "kernel")) or None
+    of = metrics.KERNEL_MARGINAL if marginal else "kernel"
+    kernel = sum(_cpu(series, "message", of)) or None
     yield _text(kernel)
-    yield _text(sum(_cpu(series, "message", "communication")) or None)
+    every = _total(series) if marginal else sum(_cpu(series, "message", "communication"))
+    yield _text(every or None)
     yield _text(_per_byte(kernel, place))
     packet = _cpu(series, "packet", "kernel")
     yield _text(statistics.fmean(packet) if packet else None)
@@ -146,6 +160,12 @@ def _cpu(series: Sequence[Series], amount: str, kind: str) -> list[float]:
     return [
         i.spread.median for i in series if (i.metric, i.kind) == (metrics.CpuPer(amount).name, kind)
     ]
+
+
+def _total(series: Sequence[Series]) -> float:
+    """What one more message costs all nodes."""
+    costs = [i for i in series if (i.metric, i.kind) == (metrics.MESSAGE_COST, metrics.MARGINAL)]
+    return sum(item.spread.median for item in costs)
 
 
 def _medians(series: Iterable[Series], metrics: Sequence[str]) -> list[float]:

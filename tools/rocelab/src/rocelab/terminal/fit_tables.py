@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rocelab.accelerators import is_emulated
 from rocelab.correlate.fit import FEWEST_SIZES, Estimate
-from rocelab.correlate.fit_subjects import CPU, PACKETS, Subject, Value, subjects
+from rocelab.correlate.fit_subjects import CPU, CPU_WITH_START, PACKETS, Subject, Value, subjects
 from rocelab.plans.plan import ENOUGH_REPETITIONS
 from rocelab.record import read
 from rocelab.terminal.printable import printable
@@ -31,7 +31,8 @@ def show(run: Path, console: Console) -> None:
     if not found:
         return
     times = _table("Time per message, µs; rest: what no stage covers", "benchmark")
-    for name in ("bytes", "packets", "measured", "stages", "rest", "kernel CPU"):
+    amount = CPU if any(one.mean(CPU) for one in found) else CPU_WITH_START
+    for name in ("bytes", "packets", "measured", "stages", "rest", amount):
         times.add_column(name, justify="right", no_wrap=True)
     lines = _table("rest = base + factor x amount, relative weights", "benchmark", "message of")
     lines.add_column("amount", overflow="fold")
@@ -40,7 +41,7 @@ def show(run: Path, console: Console) -> None:
     for subject in found:
         tools = {other.tool for other in found if other.test == subject.test}
         name = subject.benchmark if len(tools) > 1 else subject.test
-        _times(subject, printable(f"{name} {subject.transport}"), times)
+        _times(subject, printable(f"{name} {subject.transport}"), times, amount)
         _lines(subject, printable(f"{name} {subject.transport}"), lines)
     console.print()
     console.print(times)
@@ -67,8 +68,8 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _times(subject: Subject, name: str, table: Table) -> None:
-    packets, cpu = subject.mean(PACKETS), subject.mean(CPU)
+def _times(subject: Subject, name: str, table: Table, amount: str) -> None:
+    packets, cpu = subject.mean(PACKETS), subject.mean(amount)
     for size, rest in subject.rest().items():
         some = [point for point in subject.points if point.size == size]
         measured = sum(point.measured for point in some) / len(some)
