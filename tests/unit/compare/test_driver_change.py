@@ -301,6 +301,16 @@ def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
     assert written["percent"] == pytest.approx(3.1, abs=0.05)
 
 
+def test_cycles_of_one_more_message_come_first(tmp_path: Path) -> None:
+    """Where they are known, the start of the programs says nothing."""
+    with_start = [value + 1e6 * (number % 3) for number, value in enumerate(STEADY)]
+    base = cycled(tmp_path / "base", {"marginal": STEADY, "per_message": with_start})
+    more = [value + 300 + number % 3 for number, value in enumerate(STEADY)]
+    change = cycled(tmp_path / "change", {"marginal": more, "per_message": with_start})
+    (cycles,) = judge(base, change).cycles
+    assert (cycles.per, cycles.base, cycles.moved) == ("message", tuple(STEADY), True)
+
+
 def test_cycles_on_a_narrow_terminal(tmp_path: Path) -> None:
     """60 columns: no figure is cut, and the benchmark is named."""
     base = cycled(tmp_path / "base", {"per_message": STEADY})

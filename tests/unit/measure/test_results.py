@@ -146,6 +146,30 @@ def test_cycles_are_of_a_machine(tmp_path: Path) -> None:
     }
 
 
+def test_cycles_of_one_more_message(tmp_path: Path) -> None:
+    """20 round trips against two; what both counts have in common is the start."""
+    where = run(tmp_path, "pingpong", "latency", "hw-v2", (WRITE_LAT, "client.out"))
+    cell = where / layout.CELLS / "pingpong-latency.hw-v2.r01"
+    eighth = cell / "64" / layout.EIGHTH_WATCHED
+    eighth.mkdir()
+    start, each = 5_000_000, 7_000
+    for folder, count in ((cell / "64", 20), (eighth, 2)):
+        said = {"schema": "rocelab.pingpong/1", "size": 64, "elapsed_ns": 9, "path_mtu": 1024}
+        said |= {"sent": count, "received": count}
+        (folder / "client.out").write_text(json.dumps(said), "utf-8")
+        seen = rxestat("n1+n2", COUNTED | {"count": start + 2 * count * each})
+        for node in NODES:
+            (folder / f"rxestat.{node}.json").write_text(json.dumps(seen), "utf-8")
+    record = json.loads((cell / layout.CELL).read_text())
+    (step,) = record["steps"]
+    step[layout.EIGHTH_WATCHED] = dict(step)
+    (cell / layout.CELL).write_text(json.dumps(record), "utf-8")
+    results.rebuild(where)
+    found = results_table.load(where).filter(metric="cycles.kernel", kind="marginal")
+    assert found["node"].item() == "n1+n2"
+    assert found["value"].item() == each
+
+
 @pytest.mark.parametrize(
     "without",
     [

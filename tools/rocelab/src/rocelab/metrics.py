@@ -50,8 +50,8 @@ KERNEL_MARGINAL = "marginal_kernel"
 CPU_AMOUNTS = ("packet", "message", "mb")
 
 KERNEL_CYCLES = "cycles.kernel"
-"""Cycles of all processors of a machine in kernel mode; kind: `counter`, `per_packet` or
-`per_message`."""
+"""Cycles of all processors of a machine in kernel mode; kind: `counter`, `per_packet`,
+`per_message`, or `marginal`, of one more message."""
 CYCLES = "cycles"
 """Their unit."""
 

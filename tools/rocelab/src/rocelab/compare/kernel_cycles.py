@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cycles in kernel mode of two drivers, for each message: what no stage covers is in it, too.
 
-The processors count them from the start of the probe to its end. So those of starting and ending
-the benchmark are in them, on both sides, and all else that the kernel does meanwhile.
+They are those of one more message where the plan measures it (docs/numbers.md). Elsewhere all are
+divided by the messages, from the start of the probe to its end: those of starting and ending the
+benchmark are in them, on both sides. All else that the kernel does meanwhile is in them, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rocelab.compare.difference import Difference, of_pairs, percents
 from rocelab.record import read
 
 _PLACE = ("tool", "test", "transport", "size", "node")
-_PER = {"per_message": "message", "per_packet": "packet"}
+_PER = {metrics.MARGINAL: "message", "per_message": "message", "per_packet": "packet"}
 """By kind. A driver that sends fewer packets does not cost more by that, so messages come first."""
 
 
@@ -93,7 +94,7 @@ def sentence(cycles: Sequence[Cycles]) -> str:
     if not cycles:
         return ""
     parts = []
-    for per in _PER.values():
+    for per in dict.fromkeys(_PER.values()):
         moved = [each for each in cycles if each.moved and each.per == per]
         if moved:
             parts.append(f"kernel cycles per {per} {percents(moved)}")

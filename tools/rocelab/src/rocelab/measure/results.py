@@ -113,7 +113,12 @@ def _step_values(
                 yield from ((of, record["client"], _while_watched(value)) for value in values)
         for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
-        for node, value in (*_message_costs(step, raw), *_kernel_costs(cell, step, raw, sent)):
+        few = _few(cell, step, raw)
+        for node, value in (
+            *_message_costs(step, raw),
+            *_kernel_costs(cell, step, raw, sent, few),
+            *_more_cycles(step, raw, sent - few),
+        ):
             yield size, node, value
 
 
@@ -140,15 +145,35 @@ def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[st
             yield from ((machine, value) for value in (*split, *kernel))
 
 
+def _few(cell: Cell, step: Mapping[str, Any], raw: Directory) -> int:
+    """How many messages an eighth is, that probes watched; 0 if there is no such pass."""
+    if layout.EIGHTH_WATCHED not in step:
+        return 0
+    part = cell.with_part(layout.PARTS[layout.EIGHTH_WATCHED])
+    with raw.folder(layout.EIGHTH_WATCHED) as apart:
+        return _measured(part, step[layout.EIGHTH_WATCHED], apart)[1]
+
+
+def _more_cycles(step: Mapping[str, Any], raw: Directory, more: int) -> Iterator[tuple[str, Value]]:
+    """(machine, value) of its kernel's cycles for one more message."""
+    if layout.EIGHTH_WATCHED not in step or more <= 0:
+        return
+    with raw.folder(layout.EIGHTH_WATCHED) as apart:
+        few = _cycles_seen(_seen(step, apart))
+    for machine, cycles in _cycles_seen(_seen(step, raw)).items():
+        if machine in few:
+            each = (cycles - few[machine]) / more
+            yield machine, Value(metrics.KERNEL_CYCLES, metrics.MARGINAL, each, metrics.CYCLES)
+
+
 def _kernel_costs(
-    cell: Cell, step: Mapping[str, Any], raw: Directory, sent: int
+    cell: Cell, step: Mapping[str, Any], raw: Directory, sent: int, few: int
 ) -> Iterator[tuple[str, Value]]:
     """(machine, value) of what one more message costs the kernel, where the program polls."""
     if layout.EIGHTH in step or layout.EIGHTH_WATCHED not in step:
         return
     eighth = step[layout.EIGHTH_WATCHED]
     with raw.folder(layout.EIGHTH_WATCHED) as apart:
-        _, few = _measured(cell.with_part(layout.PARTS[layout.EIGHTH_WATCHED]), eighth, apart)
         first = {
             machine: (split, _rxestat_ns(apart, machine))
             for machine, _, split in rxecpu_document.found(apart, tuple(eighth["counters"]))
@@ -224,11 +249,7 @@ def _watched_values(
     if step["frames"] is not None:
         for value in _wire_values(step["frames"], cell.transport.family):
             yield results_table.WIRE, value
-    seen = {
-        node: rxestat_document.read(raw, node)
-        for node in step["counters"]
-        if raw.exists(rxestat_document.file_name(node))
-    }
+    seen = _seen(step, raw)
     for node, found in seen.items():
         yield from ((node, value) for value in found.values())
     yield from _cycles(seen, sent)
@@ -315,20 +336,32 @@ def _carried(cell: Cell, payload: int, size: int) -> float:
     return payload / size if size and cell.benchmark.mpi is None else 0
 
 
-def _cycles(seen: Mapping[str, Stages], sent: int) -> Iterator[tuple[str, Value]]:
-    """(machine, value) of its kernel's cycles while rxestat saw these packets."""
+def _seen(step: Mapping[str, Any], raw: Directory) -> dict[str, Stages]:
+    """What rxestat saw at each node."""
+    return {
+        node: rxestat_document.read(raw, node)
+        for node in step["counters"]
+        if raw.exists(rxestat_document.file_name(node))
+    }
+
+
+def _cycles_seen(seen: Mapping[str, Stages]) -> dict[str, int]:
+    """The cycles of each machine's kernel, named by its nodes, where they were counted."""
     sharing: dict[str, list[str]] = {}
     for node, found in seen.items():
         sharing.setdefault(found.machine or node, []).append(node)
-    for nodes in sharing.values():
-        cycles = seen[nodes[0]].cycles
-        if cycles is None:
-            continue
-        packets = sum(seen[node].moved for node in nodes)
+    counted = {"+".join(nodes): seen[nodes[0]].cycles for nodes in sharing.values()}
+    return {machine: cycles for machine, cycles in counted.items() if cycles is not None}
+
+
+def _cycles(seen: Mapping[str, Stages], sent: int) -> Iterator[tuple[str, Value]]:
+    """(machine, value) of its kernel's cycles while rxestat saw these packets."""
+    for machine, cycles in _cycles_seen(seen).items():
+        packets = sum(seen[node].moved for node in machine.split("+"))
         for kind, amount in (("counter", 1), ("per_message", sent), ("per_packet", packets)):
             if amount:
                 value = Value(metrics.KERNEL_CYCLES, kind, cycles / amount, metrics.CYCLES)
-                yield "+".join(nodes), value
+                yield machine, value
 
 
 def _coverage(
