@@ -75,6 +75,12 @@ local field = {
     finding_severity = ProtoField.string("rocelab.finding.severity", "Severity"),
     finding_ambiguous = ProtoField.bool("rocelab.finding.ambiguous", "Ambiguous"),
     finding_detail = ProtoField.string("rocelab.finding.detail", "Detail"),
+    verdict = ProtoField.uint32("rocelab.verdict", "Verdict, line", base.DEC, nil, nil,
+        "1: the failure, or what costs most"),
+    verdict_kind = ProtoField.string("rocelab.verdict.kind", "Kind"),
+    verdict_cause = ProtoField.string("rocelab.verdict.cause", "Cause"),
+    verdict_certainty = ProtoField.string("rocelab.verdict.certainty", "Certainty"),
+    verdict_detail = ProtoField.string("rocelab.verdict.detail", "Detail"),
 }
 for _, stage in ipairs(STAGES) do
     local name, meaning = stage[1], stage[2]
@@ -97,8 +103,19 @@ local expert_of = {
     note = ProtoExpert.new("rocelab.finding.note", "Finding",
         expert.group.SEQUENCE, expert.severity.NOTE),
 }
+local verdict_expert = {
+    failure = ProtoExpert.new("rocelab.verdict.failure", "Verdict: a connection failed",
+        expert.group.SEQUENCE, expert.severity.ERROR),
+    fault = ProtoExpert.new("rocelab.verdict.fault", "Verdict: this costs time",
+        expert.group.SEQUENCE, expert.severity.WARN),
+    limit = ProtoExpert.new("rocelab.verdict.limit", "Verdict: this limits the connection",
+        expert.group.SEQUENCE, expert.severity.NOTE),
+    capture = ProtoExpert.new("rocelab.verdict.capture", "Verdict: on the capture itself",
+        expert.group.SEQUENCE, expert.severity.NOTE),
+}
 rocelab.experts = {
     bad_icrc, bad_comment, dropped, expert_of.error, expert_of.warning, expert_of.note,
+    verdict_expert.failure, verdict_expert.fault, verdict_expert.limit, verdict_expert.capture,
 }
 
 rocelab.prefs.check_icrc = Pref.bool("Verify the ICRC", true,
@@ -462,12 +479,20 @@ local FRAMES = 0xffffffff
 
 local LONGEST_HEAD = 100
 
+-- The words before the first ": ", and the rest; nil if those words are too long.
+local function head_and_detail(value)
+    local head, detail = readable(value):match("^([^:]*): (.*)$")
+    -- the patterns that divide it try all ways, and the text may be anybody's
+    if not head or #head > LONGEST_HEAD then
+        return nil
+    end
+    return head, detail
+end
+
 -- "severity rule: detail" or "severity rule ambiguous: detail", as `rocelab analyze` prints it
 local function add_finding(item, value)
-    local text = readable(value)
-    local head, detail = text:match("^([^:]*): (.*)$")
-    -- the second pattern tries all ways to divide its text, which may be anybody's
-    if not head or #head > LONGEST_HEAD then
+    local head, detail = head_and_detail(value)
+    if not head then
         return false
     end
     local severity, rule, doubt = head:match("^(%a+) ([%w-]+)( ?%a*)$")
@@ -481,6 +506,28 @@ local function add_finding(item, value)
     made:add(field.finding_ambiguous, doubt ~= ""):set_generated()
     made:add(field.finding_detail, detail):set_generated()
     made:add_proto_expert_info(level, rule .. doubt .. ": " .. detail)
+    return true
+end
+
+-- "line kind cause certainty: detail"
+local function add_verdict(item, value)
+    local head, detail = head_and_detail(value)
+    if not head then
+        return false
+    end
+    local line, kind, cause, certainty = head:match("^(%d+) (%a+) ([%w_]+) (%a+)$")
+    local number = line and number_of(line, 0xffffffff)
+    local level = number and verdict_expert[kind]
+    if not level then
+        return false
+    end
+    local made = item:add(field.verdict, number)
+    made:set_generated()
+    made:add(field.verdict_kind, kind):set_generated()
+    made:add(field.verdict_cause, cause):set_generated()
+    made:add(field.verdict_certainty, certainty):set_generated()
+    made:add(field.verdict_detail, detail):set_generated()
+    made:add_proto_expert_info(level, cause .. " (" .. certainty .. "): " .. detail)
     return true
 end
 
@@ -527,6 +574,7 @@ local READERS = {
     response_ns = add_response_time,
     message = add_message,
     finding = add_finding,
+    verdict = add_verdict,
 }
 for _, stage in ipairs(STAGES) do
     READERS[stage[1] .. "_ns"] = add_ns("stage_" .. stage[1])
@@ -611,6 +659,7 @@ end
 -- searched for words with a rare first letter, which is faster than searching for the space before.
 local function may_have_finding(text)
     return string_find(text, "finding=", 1, true) or string_find(text, "drop=", 1, true)
+        or string_find(text, "verdict=", 1, true)
 end
 
 -- Comments one by one, as Wireshark returns them, without building a table.

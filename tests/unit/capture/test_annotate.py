@@ -17,6 +17,7 @@ from corpus import CAPTURES, SAMPLES, files, frames, schedule
 from pcapng_blocks import ENHANCED, SECTION, SIMPLE, Block, blocks, packets
 from rocelab import capture
 from rocelab.capture.annotate import Options, annotate
+from rocelab.capture.verdict import comments
 from two_drivers import schedule as two_drivers
 
 RETRANSMISSIONS = (
@@ -146,6 +147,54 @@ def test_a_response_names_its_request(tmp_path: Path) -> None:
     assert links > 200
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_frames_of_the_verdict_have_its_lines(name: str, tmp_path: Path) -> None:
+    """Each frame that a line names has it, and the section header has the whole verdict."""
+    made = tmp_path / "made.pcapng"
+    report = annotate(CAPTURES / name, [], made)
+    lines = capture.analyze([str(CAPTURES / name)]).result["verdict"]
+    expected = {
+        (frame["packet"], f"{number} {line['kind']} {line['cause']} {line['certainty']}")
+        for number, line in enumerate(lines, 1)
+        for frame in line["frames"]
+    }
+    written = [
+        (number, value)
+        for number, pairs in verdicts(made).items()
+        for key, value in pairs
+        if key == "verdict"
+    ]
+    assert {(number, value.partition(": ")[0]) for number, value in written} == expected
+    assert report["verdict"] == len(written) == len(expected)
+    head = next(blocks(made.read_bytes())).body.decode(errors="replace")
+    assert all(f"{number}. {line['what']}" in head for number, line in enumerate(lines, 1))
+
+
+def test_the_verdict_on_a_wait_for_the_receiver(tmp_path: Path) -> None:
+    made = tmp_path / "made.pcapng"
+    annotate(CAPTURES / "fault-rnr.pcap", [], made)
+    told = value_of(verdicts(made), "verdict")
+    assert set(told) == {30, 31}
+    for text in told.values():
+        assert text.startswith("1 fault receiver_not_ready certain: 10.0.0.2 had no receive buffer")
+        assert "Cost: 657" in text
+
+
+def test_the_comments_of_a_verdict_are_bounded_and_clean() -> None:
+    line = {
+        "kind": "fault", "cause": "loss", "certainty": "likely", "what": "\x1b[2J\n" + "x" * 9999,
+        "cost": "", "advice": "\u202eLook.", "filter": None, "frames": [{"packet": 7}],
+    }  # fmt: skip
+    text = comments.of_capture([line] * 5)
+    assert text is not None
+    assert len(text) < 8000
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert text.count("\n") == 10
+    assert [number for number, _ in comments.of_packets([line])] == [7]
+    assert comments.of_capture([]) is None
+
+
 def test_costs_of_both_drivers(tmp_path: Path) -> None:
     """A matched frame has exactly its sender's and receiver's comments; other frames have none."""
     for seed, kind in ((1, "v2_ipv4"), (2, "v2_ipv6"), (3, "v2_ipv4")):
@@ -235,6 +284,27 @@ def random_block(draw: random.Random, order: str, data: bytes) -> bytes:
     return whole
 
 
+def without_verdict(block: Block) -> bytes:
+    """The body of a section header without the comment of `rocelab annotate`."""
+    if block.kind != SECTION:
+        return block.body
+    made = block.body[:16]
+    at = 16
+    kept = ended = False
+    while at < len(block.body):
+        code, size = struct.unpack_from(block.order + "HH", block.body, at)
+        option = block.body[at : at + 4 + size + -size % 4]
+        at += len(option)
+        if option[4:].startswith(b"rocelab annotate: verdict"):
+            continue
+        kept = kept or code != 0
+        ended = code == 0
+        if kept:
+            made += option
+    assert not kept or ended
+    return made
+
+
 def without_ours(block: Block) -> list[tuple[int, bytes]]:
     return [(code, value) for code, value in block.options if not value.startswith(b"rocelab/1 ")]
 
@@ -251,7 +321,7 @@ def test_everything_of_the_input_survives(seed: int, tmp_path: Path) -> None:
     for old, new in zip(before, after, strict=True):
         assert (old.order, old.kind) == (new.order, new.kind)
         if not old.is_packet or old.kind == SIMPLE:
-            assert old.body == new.body
+            assert old.body == without_verdict(new)
             bare += old.kind == SIMPLE
             continue
         assert old.packet == new.packet

@@ -23,14 +23,16 @@ RX = ("rocelab/1 node=n2 dev=rxe0 dir=rx net=v2 op=RC_RDMA_WRITE_ONLY qpn=18 dqp
       "switched=1 loopback=1 link=made drop=icrc")  # fmt: skip
 FOUND = (
     "rocelab/1 psn_status=retransmission response_to=3 response_ns=1234567890 message=3..12 "
-    "finding=warning%20loss%20ambiguous:%20PSN%207%20%3e%206 finding=error%20icrc-bad:%20x"
+    "finding=warning%20loss%20ambiguous:%20PSN%207%20%3e%206 finding=error%20icrc-bad:%20x "
+    "verdict=2%20limit%20one_in_flight%20likely:%20Each%20waits:%20y."
 )
 FIELDS = [
     *(f"rocelab.{name}" for name in (
         "node", "dev", "dir", "net", "op", "qpn", "dqpn", "psn", "encapsulation", "decapsulation",
         "gap", "switched", "loopback", "link", "drop", "other", "psn.status", "response_time",
         "response_to", "message", "message.first", "message.last", "finding", "finding.severity",
-        "finding.ambiguous", "finding.detail")),
+        "finding.ambiguous", "finding.detail", "verdict", "verdict.kind", "verdict.cause",
+        "verdict.certainty", "verdict.detail")),
     *(f"rocelab.stage.{name}" for name in dict.fromkeys((*stage_table.TX, *stage_table.RX))),
     "rocelab", "_ws.expert.message",
 ]  # fmt: skip
@@ -71,6 +73,8 @@ def test_every_number_comes_back(tshark: Tshark, tmp_path: Path) -> None:
         "response_time": "1.234567890", "response_to": "3", "message": "3..12",
         "message.first": "3", "message.last": "12", "finding": "loss,icrc-bad",
         "finding.severity": "warning,error", "finding.detail": "PSN 7 > 6,x",
+        "verdict": "2", "verdict.kind": "limit", "verdict.cause": "one_in_flight",
+        "verdict.certainty": "likely", "verdict.detail": "Each waits: y.",
         "stage.wqe": "41", "stage.alloc": "210", "stage.bth": "38", "stage.route": "12",
         "stage.net": "95", "stage.copy": "160,120", "stage.icrc": "88,90", "stage.xmit": "640",
         "stage.parse": "55", "stage.queue": "2100", "stage.exec": "310", "stage.cqe": "60",
@@ -86,6 +90,7 @@ def test_every_number_comes_back(tshark: Tshark, tmp_path: Path) -> None:
     notes = row["_ws.expert.message"]
     assert "loss ambiguous: PSN 7 > 6" in notes
     assert "icrc-bad: x" in notes
+    assert "one_in_flight (likely): Each waits: y." in notes
     assert "Dropped by the driver: icrc" in notes
     assert UNKNOWN not in notes
     assert not any(rows[2][f"rocelab.{name}"] for name in expected)
@@ -100,6 +105,8 @@ def test_display_filters(tshark: Tshark, tmp_path: Path) -> None:
         ("rocelab.encapsulation == 233", ["1"]),
         ("rocelab.response_time > 1.2", ["3"]),
         ('rocelab.finding == "loss"', ["3"]),
+        ("rocelab.verdict", ["3"]),
+        ('rocelab.verdict.cause == "one_in_flight"', ["3"]),
         ('rocelab.psn.status contains "retrans"', ["3"]),
         ("rocelab.message.first <= 5 && rocelab.message.last >= 5", ["3"]),
     ):
@@ -108,11 +115,14 @@ def test_display_filters(tshark: Tshark, tmp_path: Path) -> None:
 
 
 def test_findings_reach_the_expert_statistics(tshark: Tshark, tmp_path: Path) -> None:
-    shown(tshark, tmp_path, [FOUND.encode()])
+    failed = b"rocelab/1 verdict=1%20failure%20given_up%20certain:%20No%20answer."
+    shown(tshark, tmp_path, [FOUND.encode()], [failed])
     path = tmp_path / "commented.pcapng"
     table = tshark.run("-r", path, "-q", "-z", "expert")
-    assert "Errors (1)" in table
+    assert "Errors (2)" in table
+    assert "given_up (certain): No answer." in table
     assert "Warns (1)" in table
+    assert "Notes (1)" in table
 
 
 HOSTILE = [
@@ -140,6 +150,10 @@ HOSTILE = [
     b"rocelab/1 node=" + b"%41" * 8000,
     b"rocelab/1 future_key=7 qpn=3",
     b"rocelab/1\tnode=tab\nnode=newline",
+    b"rocelab/1 verdict=",
+    b"rocelab/1 verdict=99999999999%20fault%20loss%20likely:%20x",
+    b"rocelab/1 verdict=1%20doom%20loss%20likely:%20x",
+    b"rocelab/1 verdict=1%20fault%20loss:%20x",
 ]
 
 
@@ -162,6 +176,9 @@ def test_hostile_comments(tshark: Tshark, tmp_path: Path, seed: int) -> None:
         assert row["rocelab.stage.xmit"].endswith("640")
     for number in range(3, 13):
         assert UNKNOWN in rows[number]["_ws.expert.message"], HOSTILE[number - 1]
+    for number in range(25, 29):
+        assert UNKNOWN in rows[number]["_ws.expert.message"], HOSTILE[number - 1]
+        assert not rows[number]["rocelab.verdict"]
     assert r"\x00" in rows[13]["rocelab.node"]
     assert rows[23]["rocelab.other"] == "future_key=7"
     assert UNKNOWN not in rows[23]["_ws.expert.message"]

@@ -25,6 +25,8 @@ fn options() -> Options {
         absence: None,
         follow_corrupt: false,
         sampled: false,
+        verdict: Vec::new(),
+        comment: None,
     }
 }
 

@@ -39,7 +39,8 @@ impl Annotation {
     /// is truncated. OSError if one cannot be opened.
     #[new]
     #[pyo3(signature = (wire, traces, output, *, ports=Vec::new(), window=1 << 17, threads=1,
-        go_back_n=false, looks=Vec::new(), follow_corrupt=false, without_icrc=None, sampled=false))]
+        go_back_n=false, looks=Vec::new(), follow_corrupt=false, without_icrc=None, sampled=false,
+        verdict=Vec::new(), comment=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         wire: PathBuf,
@@ -53,6 +54,8 @@ impl Annotation {
         follow_corrupt: bool,
         without_icrc: Option<&str>,
         sampled: bool,
+        verdict: Vec<(u64, String)>,
+        comment: Option<String>,
     ) -> PyResult<Self> {
         if traces.len() > 1024 {
             return Err(PyValueError::new_err("up to 1024 traces"));
@@ -69,8 +72,18 @@ impl Annotation {
         };
         let file = OpenOptions::new().write(true).truncate(true).open(&output)?;
         let absence = without_icrc.and_then(roce::icrc::Absence::of_name);
-        let options =
-            Options { ports, threads, go_back_n, window, looks, absence, follow_corrupt, sampled };
+        let options = Options {
+            ports,
+            threads,
+            go_back_n,
+            window,
+            looks,
+            absence,
+            follow_corrupt,
+            sampled,
+            verdict,
+            comment,
+        };
         let output = BufWriter::with_capacity(1 << 18, file);
         let work = Annotator::new(open(&wire)?, open(&wire)?, output, join, &options);
         Ok(Self { work, lost })
@@ -108,6 +121,7 @@ impl Annotation {
         result.set_item("responses", written.responses)?;
         result.set_item("messages", written.messages)?;
         result.set_item("findings", written.findings)?;
+        result.set_item("verdict", written.verdict)?;
         let kept = written.findings + notes.unplaced;
         let all = analyzer.tracker.findings.total();
         result.set_item("findings_unplaced", notes.unplaced + all.saturating_sub(kept))?;

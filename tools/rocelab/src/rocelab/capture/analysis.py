@@ -187,7 +187,10 @@ def _lists(connection: dict[str, Any], select: Select) -> bool:
 def finished(
     raw: dict[str, Any], paths: Sequence[str], options: Options, plan: Plan
 ) -> dict[str, Any]:
-    """The `--json` object: file names instead of indexes, and only what the filter selects."""
+    """The `--json` object: file names instead of indexes, and only what the filter selects.
+
+    Raises UsageError if nothing could be read.
+    """
     names = [str(path) for path in paths]
     problems = raw["input"]["errors"]
     if problems and raw["input"]["packets"] == 0:
@@ -198,6 +201,12 @@ def finished(
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     _refuse_if_nothing_is_read(raw["input"], names)
+    return _judged(raw, names, options, plan)
+
+
+def _judged(
+    raw: dict[str, Any], names: Sequence[str], options: Options, plan: Plan
+) -> dict[str, Any]:
     raw["conditions"] = conditions(
         raw,
         names,
@@ -212,7 +221,12 @@ def finished(
     raw["findings_unfiltered"] = None
     if select.connections or select.qpns:
         _filter(raw, select, options.max_findings)
-    located = (problems, raw["icrc"]["bad_packets"], raw["congestion"]["pauses"], raw["findings"])
+    located = (
+        raw["input"]["errors"],
+        raw["icrc"]["bad_packets"],
+        raw["congestion"]["pauses"],
+        raw["findings"],
+    )
     for row in chain.from_iterable((*located, raw["cm"])):
         row["file"] = names[row["file"]]
     for way in chain.from_iterable(row["directions"] for row in raw["connections"]):
@@ -222,7 +236,7 @@ def finished(
             episode["file"] = names[episode["file"]]
     if options.l1:
         _count_l1(raw["overhead"])
-    raw["input"]["files"] = names
+    raw["input"]["files"] = list(names)
     return {"schema": SCHEMA, "verdict": verdict.judge(raw), **raw}
 
 
@@ -374,16 +388,19 @@ class Whole:
     """How it must be read."""
     sampled: bool
     """It has a sample of the packets."""
+    verdict: list[dict[str, Any]]
+    """What costs time in it, as in `--json`."""
 
 
-def read_whole(path: str, *, ports: Sequence[int], threads: int) -> Whole:
-    """Read a capture for what decides how its packets are judged.
+def read_whole(path: str, options: Options) -> Whole:
+    """Read a capture for its verdict, and for what decides how its packets are judged.
 
     Raises UsageError if the capture cannot be opened.
     """
-    options = Options(ports=ports, threads=threads, max_connections=0)
     done = _passes([path], options, rows=False)
-    return Whole(done.plan, done.raw["evidence"]["sampled"] is not None)
+    sampled = done.raw["evidence"]["sampled"] is not None
+    result = _judged(done.raw, [path], options, done.plan)
+    return Whole(done.plan, sampled, result["verdict"])
 
 
 def read(

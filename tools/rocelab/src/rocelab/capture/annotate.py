@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rocelab._core import Annotation
+from rocelab.capture import analysis
 from rocelab.capture.analysis import read_whole
+from rocelab.capture.verdict import comments
 from rocelab.conditions import check_are_captures, check_new_file, explained, shrunk, sizes
 from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
@@ -96,7 +98,10 @@ def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) ->
             raise _failed(error, path) from error
     before = sizes((wire, *traces))
     # what only the whole capture shows decides how its packets are judged
-    whole = read_whole(str(wire), ports=options.ports, threads=options.threads)
+    whole = read_whole(
+        str(wire),
+        analysis.Options(ports=options.ports, threads=options.threads, go_back_n=options.go_back_n),
+    )
     try:
         core = Annotation(
             str(wire),
@@ -110,6 +115,8 @@ def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) ->
             follow_corrupt=whole.plan.follow_corrupt,
             without_icrc=whole.plan.without_icrc,
             sampled=whole.sampled,
+            verdict=comments.of_packets(whole.verdict),
+            comment=comments.of_capture(whole.verdict),
         )
         while core.step():
             pass

@@ -32,7 +32,8 @@ def _show(found: dict[str, Any], output: Path) -> None:
     say(f"  PSN status: {_counts(found['psn_status'])}")
     say(
         f"  {found['responses']} responses linked to their requests, {found['messages']} packets "
-        f"in complete messages; findings: {found['findings']}"
+        f"in complete messages; findings: {found['findings']}, "
+        f"lines of the verdict: {found['verdict']}"
     )
     if driver := found["driver"]:
         say(f"  sender's driver: {driver['tx']} packets ({_counts(driver['sent'])})")
@@ -96,10 +97,10 @@ def annotate(
     """Copy a capture and comment each packet with what is known about it.
 
     For any capture, a comment gives the PSN's status, the request that a response answers, the
-    packet's message, and findings. With traces it also gives what the packet cost in the sender's
-    and the receiver's driver. Wireshark shows these as fields after `rocelab wireshark install`.
-    Packets and existing comments are kept; the output is always pcapng. Exits with 1 if a file ends
-    early: the packets before that are there.
+    packet's message, findings, and lines of the verdict that name it. With traces it also gives
+    what the packet cost in the sender's and the receiver's driver. Wireshark shows these as fields
+    after `rocelab wireshark install`. Packets and existing comments are kept; the output is always
+    pcapng. Exits with 1 if a file ends early: the packets before that are there.
     """
     console.say(f"reading {capture}")
     from rocelab.capture.annotate import Options

@@ -38,6 +38,10 @@ pub struct Options {
     pub follow_corrupt: bool,
     /// The capture has a sample of the packets: leave out findings that compare packets.
     pub sampled: bool,
+    /// Lines of the verdict on the whole capture, by packet.
+    pub verdict: Vec<(u64, String)>,
+    /// The comment on the whole capture.
+    pub comment: Option<String>,
 }
 
 /// An annotation in progress. The analysis, the join and the copy each read the capture through a
@@ -92,8 +96,8 @@ impl<W: Write> Annotator<W> {
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),
             join,
-            notes: Notes::default(),
-            copier: Copier::new(copied, output),
+            notes: Notes::new(&options.verdict),
+            copier: Copier::new(copied, output, options.comment.clone()),
             window: options.window as u64,
             sampled: options.sampled,
             error: None,

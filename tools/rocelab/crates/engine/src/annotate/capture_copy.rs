@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 
-use super::packet_block::{Order, with_comments};
+use super::packet_block::{Order, section_with_comment, with_comments};
 use crate::read::Input;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -15,6 +15,7 @@ const PACKET_OBSOLETE: u32 = 2;
 const PACKET_SIMPLE: u32 = 3;
 const PACKET_ENHANCED: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const OPT_COMMENT: u16 = 1;
 const OPT_USERAPPL: u16 = 4;
 const OPT_TSRESOL: u16 = 9;
 const OPT_FCSLEN: u16 = 13;
@@ -75,6 +76,8 @@ pub struct Copier<W> {
     input: BufReader<Input>,
     output: W,
     format: Format,
+    /// The comment on the whole capture, until the first section header has it.
+    comment: Option<String>,
     ended: bool,
     /// Packets copied.
     pub packets: u64,
@@ -88,13 +91,14 @@ pub struct Copier<W> {
 pub(super) type Comments<'a> = &'a mut dyn FnMut(u64) -> Vec<String>;
 
 impl<W: Write> Copier<W> {
-    /// Copies plain (decompressed) bytes.
+    /// Copies plain (decompressed) bytes, with `comment` in the first section header.
     #[must_use]
-    pub fn new(input: Input, output: W) -> Self {
+    pub fn new(input: Input, output: W, comment: Option<String>) -> Self {
         Self {
             input: BufReader::with_capacity(BUFFER, input),
             output,
             format: Format::Unknown,
+            comment,
             ended: false,
             packets: 0,
             commented: 0,
@@ -198,6 +202,9 @@ impl<W: Write> Copier<W> {
         order.put16(&mut section, 1);
         order.put16(&mut section, 0);
         section.extend([0xff; 8]);
+        if let Some(comment) = self.comment.take() {
+            order.put_option(&mut section, OPT_COMMENT, comment.as_bytes());
+        }
         let program = concat!("rocelab annotate ", env!("CARGO_PKG_VERSION"));
         order.put_option(&mut section, OPT_USERAPPL, program.as_bytes());
         order.put_end(&mut section);
@@ -344,7 +351,15 @@ impl<W: Write> Copier<W> {
                 section_length.fill(0xff);
             }
         }
-        self.pass(&head, len)
+        let Some(comment) =
+            self.comment.take().filter(|_| (SECTION_FIXED..BUFFER).contains(&(len as usize)))
+        else {
+            return self.pass(&head, len);
+        };
+        self.need(len as usize - head.len(), &mut head)?;
+        let made = section_with_comment(&head, order, comment);
+        self.write(&made.unwrap_or(head))?;
+        Ok(true)
     }
 
     /// Copies the rest of the block that starts with `head`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Adds comments to a packet block of pcapng.
+//! Adds comments to a block of pcapng.
 
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
@@ -8,6 +8,8 @@ const HEAD: usize = 8;
 const TAIL: usize = 4;
 /// The fields of an enhanced (or obsolete) packet block before the packet.
 const FIXED: usize = 20;
+/// The offset of a section header's options: after the magic, the version and the section length.
+const SECTION_OPTIONS: usize = HEAD + 16;
 
 /// A section's byte order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,11 +59,14 @@ struct End {
     marked: bool,
 }
 
-/// Walks the options and collects the comments; `None` if the options are malformed.
-fn find_end<'a>(block: &'a [u8], order: Order, comments: &mut Vec<&'a [u8]>) -> Option<End> {
+/// Walks the options from `at` on and collects the comments; `None` if the options are malformed.
+fn find_end<'a>(
+    block: &'a [u8],
+    order: Order,
+    mut at: usize,
+    comments: &mut Vec<&'a [u8]>,
+) -> Option<End> {
     let stop = block.len().checked_sub(TAIL)?;
-    let captured = order.u32(block, HEAD + 12)? as usize;
-    let mut at = captured.checked_next_multiple_of(4)?.checked_add(HEAD + FIXED)?;
     if at > stop {
         return None;
     }
@@ -82,11 +87,22 @@ fn find_end<'a>(block: &'a [u8], order: Order, comments: &mut Vec<&'a [u8]>) -> 
     Some(End { at, marked: false })
 }
 
-/// The block with `comments` after its options, except those that it already has; `None` if its
-/// options are malformed.
+/// The packet block with `comments` after its options, except those that it already has; `None` if
+/// its options are malformed.
 pub(super) fn with_comments(block: &[u8], order: Order, comments: &[String]) -> Option<Vec<u8>> {
+    let captured = order.u32(block, HEAD + 12)? as usize;
+    let options = captured.checked_next_multiple_of(4)?.checked_add(HEAD + FIXED)?;
+    with_options(block, order, options, comments)
+}
+
+/// The section header with `comment`, as in `with_comments`.
+pub(super) fn section_with_comment(block: &[u8], order: Order, comment: String) -> Option<Vec<u8>> {
+    with_options(block, order, SECTION_OPTIONS, &[comment])
+}
+
+fn with_options(block: &[u8], order: Order, at: usize, comments: &[String]) -> Option<Vec<u8>> {
     let mut there = Vec::new();
-    let end = find_end(block, order, &mut there)?;
+    let end = find_end(block, order, at, &mut there)?;
     let mut made = block.get(..end.at)?.to_vec();
     for comment in comments.iter().filter(|comment| !there.contains(&comment.as_bytes())) {
         order.put_option(&mut made, OPT_COMMENT, comment.as_bytes());

@@ -10,7 +10,7 @@ use roce::join::{Dir, escape};
 
 /// Findings kept per packet; more are counted.
 const MAX_FINDINGS: usize = 32;
-/// Characters written of a finding.
+/// Characters written of a finding, or of a line of the verdict.
 const MAX_DETAIL: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,8 @@ pub struct Written {
     pub messages: u64,
     /// Findings.
     pub findings: u64,
+    /// Lines of the verdict.
+    pub verdict: u64,
     /// Comments of the sending and of the receiving driver.
     pub driver: [u64; 2],
 }
@@ -80,6 +82,8 @@ pub struct Notes {
     base: u64,
     retransmissions: ByFirst<PsnStatus>,
     messages: ByFirst<u64>,
+    /// Lines of the verdict, by packet. They are known before the first packet is copied.
+    verdict: HashMap<u64, Vec<String>>,
     /// Counts of what was written.
     pub written: Written,
     /// Verdicts that came after their packet was copied.
@@ -88,7 +92,22 @@ pub struct Notes {
     pub unplaced: u64,
 }
 
+/// As much of a text as is written.
+fn bounded(text: &str) -> String {
+    text.chars().take(MAX_DETAIL).collect()
+}
+
 impl Notes {
+    /// Starts with the lines of the verdict on the whole capture, by packet.
+    #[must_use]
+    pub fn new(verdict: &[(u64, String)]) -> Self {
+        let mut notes = Self::default();
+        for (packet, line) in verdict {
+            notes.verdict.entry(*packet).or_default().push(bounded(line));
+        }
+        notes
+    }
+
     fn at(&mut self, packet: u64) -> Option<&mut Note> {
         let Some(index) = packet.checked_sub(self.base.max(1)) else {
             self.late += 1;
@@ -143,8 +162,7 @@ impl Notes {
         }
         let doubt = if finding.ambiguous { " ambiguous" } else { "" };
         let (severity, rule) = (finding.severity.name(), finding.rule.name());
-        let text: String = finding.detail.chars().take(MAX_DETAIL).collect();
-        let text = format!("{severity} {rule}{doubt}: {text}");
+        let text = format!("{severity} {rule}{doubt}: {}", bounded(&finding.detail));
         let Some(note) = self.at(finding.at.packet) else { return };
         if note.findings.len() < MAX_FINDINGS {
             note.findings.push(text);
@@ -163,7 +181,12 @@ impl Notes {
     /// The comments of the next packet, which is being copied.
     pub fn take(&mut self, packet: u64) -> Vec<String> {
         self.base = packet + 1;
-        let Some(note) = self.ring.pop_front() else { return Vec::new() };
+        let lines = self.verdict.remove(&packet).unwrap_or_default();
+        let note = self.ring.pop_front();
+        if note.is_none() && lines.is_empty() {
+            return Vec::new();
+        }
+        let note = note.unwrap_or_default();
         let mut comments = Vec::new();
         for (count, text) in self.written.driver.iter_mut().zip(note.driver) {
             *count += u64::from(text.is_some());
@@ -199,6 +222,10 @@ impl Notes {
         for finding in &note.findings {
             self.written.findings += 1;
             let _ = write!(text, " finding={}", escape(finding));
+        }
+        for line in &lines {
+            self.written.verdict += 1;
+            let _ = write!(text, " verdict={}", escape(line));
         }
         if text.len() > bare {
             comments.push(text);
