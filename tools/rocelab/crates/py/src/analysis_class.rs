@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use roce::flow::{Config, Connection};
 use roce::icrc::Absence;
 
-use crate::analysis_result::result_dict;
+use crate::analysis_result::{Detail, result_dict};
 use crate::arrow_table::{Table, bug};
 
 /// Between two steps Python looks at its signals, at progress, and at full tables.
@@ -185,17 +185,21 @@ impl Analysis {
 
     /// What `finish` would return if the captures ended here; the analysis goes on.
     fn snapshot<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.analyzer.snapshot(|analyzer, connections| result_dict(py, analyzer, connections))
+        self.analyzer
+            .snapshot(|analyzer, connections| result_dict(py, analyzer, connections, Detail::Full))
     }
 
     /// Ends all connections and returns the result, as documented in docs/formats/analysis.md
-    /// (without `schema`, and `file` as an index).
-    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// (without `schema`, and `file` as an index). With `for_verdict`, connections have only what a verdict is
+    /// judged by.
+    #[pyo3(signature = (*, for_verdict=false))]
+    fn finish<'py>(&mut self, py: Python<'py>, for_verdict: bool) -> PyResult<Bound<'py, PyDict>> {
         self.connections = self.analyzer.finish();
         for message in self.analyzer.take_messages() {
             self.messages.push(&message);
         }
-        result_dict(py, &self.analyzer, &self.connections)
+        let detail = if for_verdict { Detail::Verdict } else { Detail::Full };
+        result_dict(py, &self.analyzer, &self.connections, detail)
     }
 
     /// The connection table; after `finish`.

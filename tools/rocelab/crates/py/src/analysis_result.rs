@@ -2,8 +2,9 @@
 //! The result of an analysis as Python dictionaries (docs/formats/analysis.md).
 
 use engine::{Analyzer, Changed, Common, ETHERNET_EXTRA, mac_text};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use roce::finding::Finding;
 use roce::flow::{Connection, Episode, Stats};
 use roce::icrc::Absence;
@@ -14,10 +15,20 @@ use crate::cm_result::exchange_rows;
 /// Layers that are listed; hostile captures have thousands.
 const MAX_LAYERS: usize = 64;
 
+/// How much of each connection is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// All that `--json` has.
+    Full,
+    /// What its verdict is judged by: a small part, which thousands of connections make much cheaper.
+    Verdict,
+}
+
 pub(crate) fn result_dict<'py>(
     py: Python<'py>,
     analyzer: &Analyzer,
     connections: &[Connection],
+    detail: Detail,
 ) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("input", input(py, analyzer)?)?;
@@ -30,7 +41,10 @@ pub(crate) fn result_dict<'py>(
     result.set_item("series", series(py, &analyzer.series)?)?;
     let rows = PyList::empty(py);
     for connection in connections {
-        rows.append(connection_row(py, connection)?)?;
+        rows.append(match detail {
+            Detail::Full => connection_row(py, connection)?,
+            Detail::Verdict => judged_row(py, connection)?,
+        })?;
     }
     result.set_item("connections", rows)?;
     let tracker = &analyzer.tracker;
@@ -339,6 +353,61 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
     Ok(row)
 }
 
+/// What a verdict is judged by, with the names that [`connection_row`] gives it.
+fn judged_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item(intern!(py, "id"), one.id)?;
+    for (name, end) in [(intern!(py, "a"), one.a), (intern!(py, "b"), one.b)] {
+        let side = PyDict::new(py);
+        side.set_item(intern!(py, "address"), address(end.address).to_string())?;
+        row.set_item(name, side)?;
+    }
+    row.set_item(intern!(py, "first_ns"), one.first_ns)?;
+    row.set_item(intern!(py, "last_ns"), one.last_ns)?;
+    let directions = PyList::empty(py);
+    let congested = one.directions.iter().flatten().any(|stats| stats.cnp > 0);
+    for (from, stats) in [intern!(py, "a"), intern!(py, "b")].into_iter().zip(&one.directions) {
+        let Some(stats) = stats else { continue };
+        let direction = judged_direction(py, from, stats)?;
+        if congested {
+            direction.set_item(intern!(py, "series"), series(py, &stats.series)?)?;
+        }
+        directions.append(direction)?;
+    }
+    row.set_item(intern!(py, "directions"), directions)?;
+    Ok(row)
+}
+
+fn judged_direction<'py>(
+    py: Python<'py>,
+    from: &Bound<'py, PyString>,
+    stats: &Stats,
+) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item(intern!(py, "from"), from)?;
+    for (name, value) in [
+        (intern!(py, "packets"), stats.packets),
+        (intern!(py, "wire_bytes"), stats.wire_bytes),
+        (intern!(py, "payload_bytes"), stats.payload_bytes),
+        (intern!(py, "goodput_bytes"), stats.goodput_bytes),
+        (intern!(py, "messages"), stats.messages),
+        (intern!(py, "missed_by_capture"), stats.missed),
+        (intern!(py, "out_of_order"), stats.out_of_order),
+        (intern!(py, "acks"), stats.acks),
+        (intern!(py, "cnp"), stats.cnp),
+        (intern!(py, "ce"), stats.ecn[3]),
+        (intern!(py, "path_mtu"), u64::from(stats.pmtu)),
+    ] {
+        row.set_item(name, value)?;
+    }
+    row.set_item(intern!(py, "naks"), naks(py, stats)?)?;
+    row.set_item(intern!(py, "rnr_timer_ns"), rnr_timer(stats))?;
+    row.set_item(intern!(py, "latency_ns"), latency(py, stats)?)?;
+    row.set_item(intern!(py, "pace"), pace(py, stats)?)?;
+    row.set_item(intern!(py, "costs"), costs(py, stats)?)?;
+    Ok(row)
+}
+
 /// The LIDs of native InfiniBand whose addresses are GIDs, from end `a` to end `b`.
 fn lids(one: &Connection) -> Option<[String; 2]> {
     let (from, to) = one.outer.filter(|_| one.net == Net::Infiniband)?;
@@ -399,31 +468,45 @@ fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bo
         causes.set_item(name, value)?;
     }
     row.set_item("retransmissions", causes)?;
+    row.set_item("naks", naks(py, stats)?)?;
+    row.set_item("rnr_timer_ns", rnr_timer(stats))?;
+    row.set_item("credit_codes", stats.credits.map(|(min, max)| [u32::from(min), u32::from(max)]))?;
+    row.set_item("ce", stats.ecn[3])?;
+    row.set_item("cnp_min_gap_ns", stats.cnp_min_gap_ns)?;
+    let latency = latency(py, stats)?;
+    latency.set_item("buckets", stats.latency.buckets().collect::<Vec<_>>())?;
+    row.set_item("latency_ns", latency)?;
+    row.set_item("series", series(py, &stats.series)?)?;
+    row.set_item("pace", pace(py, stats)?)?;
+    row.set_item("costs", costs(py, stats)?)?;
+    Ok(row)
+}
+
+fn naks<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let naks = PyDict::new(py);
     for (name, &count) in NAK_NAMES.iter().zip(&stats.naks) {
         if count > 0 {
             naks.set_item(name, count)?;
         }
     }
-    row.set_item("naks", naks)?;
-    row.set_item("rnr_timer_ns", stats.rnr_timer_ns.map(|(min, max)| [min, max]))?;
-    row.set_item("credit_codes", stats.credits.map(|(min, max)| [u32::from(min), u32::from(max)]))?;
-    row.set_item("ce", stats.ecn[3])?;
-    row.set_item("cnp_min_gap_ns", stats.cnp_min_gap_ns)?;
-    let latency = PyDict::new(py);
+    Ok(naks)
+}
+
+fn rnr_timer(stats: &Stats) -> Option<[u64; 2]> {
+    stats.rnr_timer_ns.map(|(min, max)| [min, max])
+}
+
+/// The times from requests to their responses, without the buckets.
+fn latency<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let histogram = &stats.latency;
     let some = |value: u64| (histogram.count() > 0).then_some(value);
-    latency.set_item("count", histogram.count())?;
-    latency.set_item("mean", some(histogram.mean()))?;
-    latency.set_item("p50", some(histogram.quantile(0.5)))?;
-    latency.set_item("p99", some(histogram.quantile(0.99)))?;
-    latency.set_item("max", some(histogram.max()))?;
-    latency.set_item("buckets", histogram.buckets().collect::<Vec<_>>())?;
-    row.set_item("latency_ns", latency)?;
-    row.set_item("series", series(py, &stats.series)?)?;
-    row.set_item("pace", pace(py, stats)?)?;
-    row.set_item("costs", costs(py, stats)?)?;
-    Ok(row)
+    let latency = PyDict::new(py);
+    latency.set_item(intern!(py, "count"), histogram.count())?;
+    latency.set_item(intern!(py, "mean"), some(histogram.mean()))?;
+    latency.set_item(intern!(py, "p50"), some(histogram.quantile(0.5)))?;
+    latency.set_item(intern!(py, "p99"), some(histogram.quantile(0.99)))?;
+    latency.set_item(intern!(py, "max"), some(histogram.max()))?;
+    Ok(latency)
 }
 
 /// How the time of a direction's requests passed; nothing if none was answered.

@@ -349,12 +349,14 @@ def _passes(
     rows: bool,
     names: Sequence[str] | None = None,
     excerpts: bool = False,
+    for_verdict: bool = False,
 ) -> _Done:
     """Read the captures; once more with clocks corrected, without copies, or with packets
     of wrong ICRCs, where that is needed.
 
     What cannot be read twice (a pipe) is read once. There a signal ends the reading, and the
     analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt.
+    With `for_verdict`, the result has of each connection only what its verdict needs.
     """
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
@@ -372,7 +374,7 @@ def _passes(
                     raise
                 interrupted = True
                 core.stop()
-        raw: dict[str, Any] = core.finish()
+        raw: dict[str, Any] = core.finish(for_verdict=for_verdict)
         wanted = plan.next(raw["evidence"])
         if wanted == plan or not again or not left or interrupted:
             break
@@ -397,7 +399,7 @@ def read_whole(path: str, options: Options) -> Whole:
 
     Raises UsageError if the capture cannot be opened.
     """
-    done = _passes([path], options, rows=False)
+    done = _passes([path], options, rows=False, for_verdict=True)
     sampled = done.raw["evidence"]["sampled"] is not None
     result = _judged(done.raw, [path], options, done.plan)
     return Whole(done.plan, sampled, result["verdict"])
