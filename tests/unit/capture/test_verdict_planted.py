@@ -3,58 +3,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corpus import CAPTURES
-from requirements import need_program
+from planted_causes import planted
 from rocelab import capture
 
 pytestmark = pytest.mark.slow
 
-MANIFEST = CAPTURES.parent / "tools/rocelab/Cargo.toml"
 REQUESTER, RESPONDER = "10.0.0.1", "10.0.0.2"
 LEAST_NS = 2000
 """What a cause costs at least, to be looked for."""
-BATCH = 500
 CLEAN = 3
 """One seed in so many has nothing planted."""
 SHARES = {"one cause": 0.95, "two causes": 0.9}
 """Of the verdicts, in which the most costly cause has to come first."""
-
-
-@dataclass
-class Planted:
-    """A capture, and what the causes in it cost, ns."""
-
-    seed: int
-    path: Path
-    costs: dict[str, int]
-
-
-def planted(count: int) -> Iterator[Planted]:
-    """Simulate captures; a third of them is clean."""
-    need_program("cargo")
-    run = ["cargo", "run", "-q", "--release", "--manifest-path", str(MANIFEST), "-p",
-           "rc-simulator", "--example", "planted", "--"]  # fmt: skip
-    for first in range(0, count, BATCH):
-        with tempfile.TemporaryDirectory() as folder:
-            words = [*run, folder, str(first), str(min(BATCH, count - first))]
-            text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-            for line in text.splitlines():
-                seed, *causes = line.split()
-                costs: Counter[str] = Counter()
-                for cause in causes:
-                    name, _, ns = cause.partition("=")
-                    costs[name] += int(ns)
-                yield Planted(int(seed), Path(folder) / f"{seed}.pcap", costs)
 
 
 def first_fault(path: Path) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from rocelab.cli import options
+from rocelab.cli import analyze_against, options
 from rocelab.cli.analyze_output import Output, progress, write_page
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
@@ -55,6 +55,19 @@ class Profile(StrEnum):
     "--dask",
     metavar="SCHEDULER",
     help="Let the workers of this Dask scheduler analyze the captures.",
+)
+@click.option(
+    "--against",
+    metavar="BEFORE",
+    help="Compare with this capture of the same traffic: what each cause costs in both.",
+)
+@click.option(
+    "--fail-on",
+    default="",
+    show_default=False,
+    metavar="CAUSES",
+    help="Comma-separated, such as loss,timeout, or any: exit with 1 if there is one; with "
+    "--against, if it costs more than before.",
 )
 @click.option(
     "--html",
@@ -116,6 +129,8 @@ def analyze(
     live: str | None,
     merge: bool,
     dask: str | None,
+    against: str | None,
+    fail_on: str,
     html: Path | None,
     parquet: Path | None,
     only: str,
@@ -129,11 +144,20 @@ def analyze(
 ) -> None:
     """Decode, verify and follow the RoCE packets in captures.
 
+    \b
+    Examples:
+      rocelab analyze a.pcap                    what is wrong, and what it costs
+      rocelab analyze a.pcap --html page.html   the same as a page with charts
+      rocelab analyze a.pcap --filter conn=3    one connection
+      rocelab analyze --live eth0               what an interface sees now
+      rocelab analyze b.pcap --against a.pcap   what changed
+
     Several captures are analysed one by one, unless --merge is given. SIGINT ends a stream, and the
     results of what was read are printed; of a file, nothing is.
 
-    Exit code 0: no errors found; 1: findings of severity error, or a capture that is cut or
-    corrupt; 2: a capture cannot be used.
+    Exit code 0: no errors found; 1: findings of severity error, a cause of --fail-on, or a capture
+    that is cut or corrupt; with --against, a cause that costs more, of --fail-on or any; 2: a
+    capture cannot be used.
     """
     from rocelab.capture import Options, parse_filter
 
@@ -147,12 +171,17 @@ def analyze(
         select=parse_filter(only),
         l1=l1,
     )
-    output = Output(as_json=as_json, as_csv=as_csv)
+    output = Output(as_json=as_json, as_csv=as_csv, fail_on=fail_on)
+    if against is not None:
+        others = {"--csv": as_csv, "--live": live, "--dask": dask}
+        analyze_against.refuse({**others, "--parquet": parquet, "--html": html})
+        compared = _checked([against, *captures] if captures else [], merge=merge)
+        _finish(analyze_against.compare(compared, chosen, output, merge=merge))
+        return
     if live is not None:
         _refuse_with_live(captures, parquet=parquet, html=html, dask=dask)
-        found = _live(live, chosen, output)
-        if found.errors:
-            raise Exit(ExitCode.FINDINGS)
+        _live(live, chosen, output)
+        _finish(output.code)
         return
     paths = _checked(captures, merge=merge, parquet=parquet, html=html)
     if dask is not None:
@@ -160,7 +189,6 @@ def analyze(
         _finish(_on_cluster(dask, paths, chosen, output, merge=merge))
         return
     unusable = None
-    code = ExitCode.OK
     for each in [paths] if merge else [[path] for path in paths]:
         try:
             found = _analyze(each, chosen, output, parquet=parquet, html=html)
@@ -170,13 +198,9 @@ def analyze(
             console.show_error(error)
             unusable = error
             continue
-        if found.errors or found.result["input"]["errors"]:
-            code = ExitCode.FINDINGS
         if found.interrupted and each[-1] != paths[-1]:
             raise KeyboardInterrupt
-    if unusable is not None:
-        code = ExitCode.USAGE
-    _finish(code)
+    _finish(output.code if unusable is None else ExitCode.USAGE)
 
 
 def _finish(code: ExitCode) -> None:
@@ -205,10 +229,8 @@ def _on_cluster(
 ) -> ExitCode:
     """Print what the workers found, in the order of the captures; return the exit code."""
     from rocelab.capture import cluster
-    from rocelab.capture.analysis import errors_in
 
     unusable = False
-    code = ExitCode.OK
     with cluster.connected(scheduler) as client:
         for found in cluster.results(client, captures, options, merge=merge):
             if isinstance(found, UsageError):
@@ -218,13 +240,15 @@ def _on_cluster(
                 unusable = True
                 continue
             output.add(found)
-            if errors_in(found) or found["input"]["errors"]:
-                code = ExitCode.FINDINGS
-    return ExitCode.USAGE if unusable else code
+    return ExitCode.USAGE if unusable else output.code
 
 
 def _checked(
-    captures: Sequence[str], *, merge: bool, parquet: Path | None, html: Path | None
+    captures: Sequence[str],
+    *,
+    merge: bool,
+    parquet: Path | None = None,
+    html: Path | None = None,
 ) -> list[str]:
     """Return the captures; refuse what they cannot give."""
     if not captures:
@@ -279,7 +303,7 @@ def _refuse_with_live(
         )
 
 
-def _live(interface: str, options: Options, output: Output) -> Analysis:
+def _live(interface: str, options: Options, output: Output) -> None:
     """Analyse what an interface sees until Ctrl-C, and print the result."""
     from rocelab.capture.live import follow
     from rocelab.terminal.live_table import LiveTable
@@ -288,7 +312,6 @@ def _live(interface: str, options: Options, output: Output) -> Analysis:
     with LiveTable(console.out() if output.is_text else console.err()) as table:
         found = follow(interface, options, table.show)
     output.add(found.result)
-    return found
 
 
 def _analyze(

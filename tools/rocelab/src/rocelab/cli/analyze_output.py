@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocelab.errors import UsageError
+from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -52,16 +52,23 @@ def progress(paths: list[str]) -> Iterator[Callable[[int], None] | None]:
 
 
 class Output:
-    """Prints results in one of three forms."""
+    """Prints results in one of three forms, and keeps the exit code."""
 
-    def __init__(self, *, as_json: bool, as_csv: bool) -> None:
+    def __init__(self, *, as_json: bool, as_csv: bool, fail_on: str = "") -> None:
         if as_json and as_csv:
             raise UsageError(
                 "--json and --csv are two forms of one output",
                 cause="both are given",
                 action="Give one of them.",
             )
-        self._as_json = as_json
+        self.as_json = as_json
+        self.code = ExitCode.OK
+        self.fail_on: frozenset[str] | None = None
+        """Causes that are errors; None: none was named."""
+        if fail_on:
+            from rocelab.capture.verdict import causes
+
+            self.fail_on = causes.chosen(fail_on)
         self._csv: ConnectionCsv | None = None
         if as_csv:
             from rocelab.terminal.connection_csv import ConnectionCsv
@@ -72,13 +79,14 @@ class Output:
     @property
     def is_text(self) -> bool:
         """Whether people read it."""
-        return not (self._as_json or self._csv)
+        return not (self.as_json or self._csv)
 
     def add(self, result: dict[str, Any]) -> None:
         """Print the result of one analysis."""
+        self._judge(result)
         if self._csv:
             self._csv.add(result)
-        elif self._as_json:
+        elif self.as_json:
             # dump() encodes in Python, ten times slower
             sys.stdout.write(json.dumps(result) + "\n")
         else:
@@ -89,6 +97,17 @@ class Output:
                 console.out().print()
             capture_tables.show(result, console.out())
         self._begun = True
+
+    def _judge(self, result: dict[str, Any]) -> None:
+        from rocelab.capture.analysis import errors_in
+
+        if errors_in(result) or result["input"]["errors"]:
+            self.code = ExitCode.FINDINGS
+        if self.fail_on:
+            from rocelab.capture.verdict import causes
+
+            if causes.among(causes.of(result), self.fail_on):
+                self.code = ExitCode.FINDINGS
 
 
 def write_page(paths: list[str], options: Options, found: Analysis, html: Path) -> None:

@@ -16,19 +16,27 @@ _BLIND = {"sampled", "fragments"}
 
 def judge(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of the verdict on an analysis; `result` is what `--json` prints."""
-    kinds = {row["kind"] for row in result["conditions"]}
-    # a mirror of which the copies could not be dropped shows every packet as sent again
-    blind = "mirrored" in kinds and not _copies_dropped(result)
-    if not result["roce"]["packets"] or blind or kinds & _BLIND:
-        return [line.row() for line in _ranked(failures.unseen(result))]
-    lines = [*failures.lines(result), *failures.odd(result), *faults.lines(result)]
-    lines = _ranked(lines)[:MOST]
-    if len(lines) < MOST:
+    lines = troubles(result)[:MOST]
+    if len(lines) < MOST and _shows_limits(result):
         lines += limits.lines(result, lines)
     if lines and lines[0].cause == "unlimited":
         lines = [*failures.unseen(result), *lines]
-    lines = lines[:MOST]
-    return [line.row() for line in lines]
+    return [line.row() for line in lines[:MOST]]
+
+
+def troubles(result: dict[str, Any]) -> list[Line]:
+    """Return a line for all that is wrong, also beyond what a verdict has room for."""
+    if not _shows_limits(result):
+        return _ranked(failures.unseen(result))
+    return _ranked([*failures.lines(result), *failures.odd(result), *faults.lines(result)])
+
+
+def _shows_limits(result: dict[str, Any]) -> bool:
+    """Whether missing packets and times between packets show something."""
+    kinds = {row["kind"] for row in result["conditions"]}
+    # a mirror of which the copies could not be dropped shows every packet as sent again
+    blind = "mirrored" in kinds and not _copies_dropped(result)
+    return bool(result["roce"]["packets"]) and not blind and not kinds & _BLIND
 
 
 def _copies_dropped(result: dict[str, Any]) -> bool:

@@ -76,6 +76,9 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
         count=count,
         lost_ns=lost,
         of_ns=sum(duration(one) for one in some),
+        # who gave up had waited for its timeouts
+        timeouts=count if rule == "retry-exceeded" else 0,
+        timeout_ns=lost,
         frames=[(row["file"], row["packet"]) for row in rows if row["packet"]],
     )
 

@@ -162,6 +162,8 @@ def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
         count=cost.count,
         lost_ns=min(cost.ns, span),
         of_ns=span,
+        timeouts=cost.counts.get("timeout", 0),
+        timeout_ns=min(cost.repairs.get("timeout", 0), span),
         messages_delayed=min(cost.messages, messages),
         messages=messages,
         goodput=goodput(connections.values(), cost.ns),

@@ -34,6 +34,10 @@ class Line:
     lost_ns: int = 0
     of_ns: int = 0
     """How long the connections lasted, summed."""
+    timeouts: int = 0
+    """How often of `count` only the ACK timeout ended it."""
+    timeout_ns: int = 0
+    """Of the lost time, what was lost so."""
     messages_delayed: int = 0
     messages: int = 0
     goodput: tuple[float, float] | None = None

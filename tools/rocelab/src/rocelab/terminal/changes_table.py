@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Print what changed between two captures: figures, then causes and their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from rocelab import units
+from rocelab.capture.changes import Amount, Changes, Figure, Row
+from rocelab.capture.verdict.line import time
+from rocelab.capture.verdict.words import times
+from rocelab.terminal import grid
+from rocelab.terminal.printable import printable
+
+
+def show(
+    found: Changes,
+    results: tuple[dict[str, Any], dict[str, Any]],
+    failed: Sequence[str],
+    console: Console,
+) -> None:
+    """Print a comparison; `results` are the analyses, the one before first."""
+    for part in _parts(found, results, failed, console.width):
+        console.print(part)
+
+
+def _parts(
+    found: Changes,
+    results: tuple[dict[str, Any], dict[str, Any]],
+    failed: Sequence[str],
+    columns: int,
+) -> Iterator[RenderableType]:
+    for name, result in zip(("A", "B"), results, strict=True):
+        files = ", ".join(printable(file) for file in result["input"]["files"])
+        yield grid.paragraph(f"{name}  {files}", columns)
+    for text in found.warnings:
+        yield grid.paragraph(f"{text[:1].upper()}{text[1:]}.", columns, "yellow")
+    if found.rows:
+        yield grid.heading("Causes", "time lost, of all connections' time", columns)
+        cells = [_cells(row) for row in found.rows]
+        bold = [at for at, row in enumerate(found.rows) if row.cause in failed]
+        yield from grid.fitted(("", "A", "B", "B has it"), cells, columns, bold=bold)
+    else:
+        yield grid.paragraph("Nothing is wrong in either.", columns)
+    yield grid.heading("Figures", "of all connections", columns)
+    rows = [(one.name, *_values(one)) for one in found.figures]
+    yield from grid.fitted(("", "A", "B"), rows, columns)
+    if failed:
+        names = ", ".join(name.replace("_", " ") for name in failed)
+        yield Text()
+        yield grid.paragraph(f"Costs more in B: {names}.", columns, "bold red")
+
+
+def _cells(row: Row) -> Sequence[str]:
+    where = f", {printable(row.where)}" if row.where else ""
+    name = row.cause.replace("_", " ") + where
+    return name, _amount(row.before), _amount(row.after), str(row.change)
+
+
+def _amount(of: Amount) -> str:
+    if not of.count:
+        return units.ABSENT
+    if not of.lost_ns:
+        return times(of.count)
+    return f"{time(of.lost_ns)} ({100 * of.share:.1f} %), {times(of.count)}"
+
+
+def _values(one: Figure) -> tuple[str, str]:
+    before, after = (
+        units.ABSENT if value is None else units.quantity(value, one.unit)
+        for value in (one.before, one.after)
+    )
+    return before, after
