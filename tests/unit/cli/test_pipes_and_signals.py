@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,20 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from rocelab import capture
+from rocelab.errors import ExitCode
+
 CAPTURES = Path(__file__).parents[3] / "captures"
 
 
 @pytest.mark.parametrize(
-    ("capture", "words", "code"),
+    ("name", "words", "code"),
     [
         ("testbed-write-lat-64.pcap", [], 0),
         ("testbed-write-lat-64.pcap", ["--json"], 0),
         ("icrc-corrupted.pcap", [], 1),
     ],
 )
-def test_a_reader_that_has_enough(capture: str, words: list[str], code: int) -> None:
+def test_a_reader_that_has_enough(name: str, words: list[str], code: int) -> None:
     """`rocelab analyze X | head -1` exits as without the pipe, and complains of nothing."""
-    command = [sys.executable, "-m", "rocelab", "analyze", *words, str(CAPTURES / capture)]
+    command = [sys.executable, "-m", "rocelab", "analyze", *words, str(CAPTURES / name)]
     plain = subprocess.run(command, capture_output=True, check=False)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as analyze:
         assert analyze.stdout is not None
@@ -98,3 +102,66 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 with mock.patch.object(State, "all", lambda: os.kill(os.getpid(), number)):
     app.main()
 """
+
+
+# the signal comes while a file is read
+READS = """
+import os, signal, sys
+from rocelab.capture import analysis
+from rocelab.cli import app
+path, number = sys.argv[1], int(sys.argv[2])
+sys.argv[1:] = ["analyze", *sys.argv[3:], path]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+opened = analysis.open_core
+
+class Core:
+    def __init__(self, *words, **named):
+        self.core, self.steps = opened(*words, **named), 0
+
+    def __getattr__(self, name):
+        return getattr(self.core, name)
+
+    def step(self):
+        self.steps += 1
+        if self.steps == 2:
+            os.kill(os.getpid(), number)
+        return self.core.step()
+
+analysis.open_core = Core
+app.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_shows_the_first_results_of_a_file(number: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "long.pcap"
+    body = (CAPTURES / "case-adaptive-routing.pcap").read_bytes()
+    path.write_bytes(body[:24] + body[24:] * 1000)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", READS, str(path), str(number.value), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+    done = run("--json")
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
+    assert "the results above, of what was read" in done.stderr
+    found = json.loads(done.stdout)
+    assert found["conditions"][0]["kind"] == "interrupted"
+    whole = capture.analyze([str(path)]).result["input"]["packets"]
+    assert 0 < found["input"]["packets"] < whole
+    page = tmp_path / "page.html"
+    done = run("--html", str(page))
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert "interrupted: " in done.stdout
+    assert not page.exists()
+
+
+def test_a_signal_ends_a_script_that_reads_a_file() -> None:
+    """In Python it stays an exception: half a result would look like the whole."""
+    path = CAPTURES / "testbed-write-lat-64.pcap"
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        capture.analyze([str(path)], progress=interrupt)

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rocelab import units
 from rocelab._core import Analysis as CoreAnalysis
 from rocelab._core import Table
 from rocelab.capture import verdict
@@ -111,7 +112,7 @@ class Analysis:
     plan: Plan = field(default_factory=lambda: Plan(()))
     """How the captures were read at last."""
     interrupted: bool = False
-    """A signal ended a stream: the result covers what was read."""
+    """A signal ended the reading: the result covers what was read."""
 
     @property
     def errors(self) -> int:
@@ -289,12 +290,15 @@ def analyze(
     progress: Progress | None = None,
     names: Sequence[str] | None = None,
     excerpts: bool = False,
+    first_results: bool = False,
 ) -> Analysis:
     """Analyse captures in constant memory; with `parquet`, write all four tables there.
 
     The result calls the captures by `names`; by default, these are the paths. With `excerpts`,
     `paths` are those of what `rocelab._core.write_excerpt` has written of each capture with the
     same `ports` and `icrc`; packets have no payload then, so `parquet` is not for them.
+    With `first_results`, a signal ends the reading of files, too, unless there is `parquet`: the
+    result has the condition `interrupted`.
     Raises UsageError if a capture cannot be opened or has no packet, and what
     `parquet_tables.write` raises.
     """
@@ -309,8 +313,19 @@ def analyze(
             if progress:
                 progress(most)
 
-        done = _passes(paths, options, drain, rows=False, names=names, excerpts=excerpts)
-        return _analysis(done, names or paths, options)
+        done = _passes(
+            paths,
+            options,
+            drain,
+            rows=False,
+            names=names,
+            excerpts=excerpts,
+            first_results=first_results,
+        )
+        found = _analysis(done, names or paths, options)
+        if done.interrupted and first_results:
+            found.result["conditions"].insert(0, _interrupted(paths, done.core.bytes_read))
+        return found
     # the tables are written once, so what is wrong with the captures must be known before
     seekable = all(Path(path).is_file() for path in paths)
     plan = _passes(paths, options, rows=False).plan if seekable else Plan((0,) * len(paths))
@@ -329,6 +344,15 @@ def analyze(
         return _analysis(done, names or paths, options)
 
     return parquet_tables.write(core, parquet, step=step, finish=finish)
+
+
+def _interrupted(paths: Sequence[str], read: int) -> dict[str, str]:
+    """The condition of captures that were not read to their end."""
+    total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    share = f" ({100 * read / total:.0f} %)" if total else ""
+    sizes = f"{units.number(read / 1e6)} of {units.number(total / 1e6)} MB" if total else "a part"
+    detail = f"interrupted: {sizes}{share} was read, and the rest may hold anything"
+    return {"kind": "interrupted", "detail": detail}
 
 
 @dataclass
@@ -350,12 +374,14 @@ def _passes(
     names: Sequence[str] | None = None,
     excerpts: bool = False,
     for_verdict: bool = False,
+    first_results: bool = False,
 ) -> _Done:
     """Read the captures; once more with clocks corrected, without copies, or with packets
     of wrong ICRCs, where that is needed.
 
     What cannot be read twice (a pipe) is read once. There a signal ends the reading, and the
-    analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt.
+    analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt,
+    unless `first_results` are wanted.
     With `for_verdict`, the result has of each connection only what its verdict needs.
     """
     plan = Plan((0,) * len(paths))
@@ -370,7 +396,7 @@ def _passes(
                 if not more:
                     break
             except KeyboardInterrupt:
-                if interrupted or again:
+                if interrupted or (again and not first_results):
                     raise
                 interrupted = True
                 core.stop()

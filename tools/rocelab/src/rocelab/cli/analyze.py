@@ -152,12 +152,12 @@ def analyze(
       rocelab analyze --live eth0               what an interface sees now
       rocelab analyze b.pcap --against a.pcap   what changed
 
-    Several captures are analysed one by one, unless --merge is given. SIGINT ends a stream, and the
-    results of what was read are printed; of a file, nothing is.
+    Several captures are analysed one by one, unless --merge is given. Ctrl-C ends the reading, and
+    the results of what was read are printed, without tables and page.
 
     Exit code 0: no errors found; 1: findings of severity error, a cause of --fail-on, or a capture
     that is cut or corrupt; with --against, a cause that costs more, of --fail-on or any; 2: a
-    capture cannot be used.
+    capture cannot be used; 130: Ctrl-C before the end of a file.
     """
     from rocelab.capture import Options, parse_filter
 
@@ -198,9 +198,20 @@ def analyze(
             console.show_error(error)
             unusable = error
             continue
-        if found.interrupted and each[-1] != paths[-1]:
-            raise KeyboardInterrupt
+        if found.interrupted and (each[-1] != paths[-1] or "-" not in each):
+            _end_interrupted(paths[paths.index(each[-1]) + 1 :])
     _finish(output.code if unusable is None else ExitCode.USAGE)
+
+
+def _end_interrupted(left: list[str]) -> None:
+    """Say that results are those of a part, and which captures were not read; end."""
+    kept = "the results above, of what was read"
+    if left:
+        kept += f"; nothing of {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}"
+    console.show_interruption(
+        "Ctrl-C", kept, "give the command again; --filter time=0..10 reads a part on purpose"
+    )
+    raise KeyboardInterrupt
 
 
 def _finish(code: ExitCode) -> None:
@@ -321,8 +332,9 @@ def _analyze(
     from rocelab.capture import analyze as run
 
     with progress(paths) as advance:
-        found = run(paths, options, parquet=parquet, progress=advance)
-    if html is not None:
+        found = run(paths, options, parquet=parquet, progress=advance, first_results=True)
+    # a page reads the captures once more
+    if html is not None and not found.interrupted:
         write_page(paths, options, found, html)
     output.add(found.result)
     return found

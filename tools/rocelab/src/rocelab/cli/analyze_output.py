@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,38 +18,59 @@ if TYPE_CHECKING:
     from rocelab.capture import Analysis, Options
     from rocelab.terminal.connection_csv import ConnectionCsv
 
-# below this size the work ends before a progress bar can be read
-_PROGRESS_FROM_BYTES = 64 << 20
+_SHOWN_AFTER_S = 1.0
+"""What takes less needs no progress bar."""
 
 
-def _size(paths: list[str]) -> int:
-    """Total bytes of all files; 0 if one of them is a stream."""
+def _size(paths: list[str]) -> int | None:
+    """Total bytes of all files; None if one of them is a stream."""
     total = 0
     for path in paths:
         if path == "-" or not Path(path).is_file():
-            return 0
+            return None
         total += Path(path).stat().st_size
     return total
 
 
 @contextlib.contextmanager
 def progress(paths: list[str]) -> Iterator[Callable[[int], None] | None]:
-    """Show how much is read, where that takes long and a person looks."""
-    total = _size(paths)
-    if total < _PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+    """Show how much is read, where that takes over a second and a person looks.
+
+    Of a stream nobody knows the end: it shows bytes and rate only.
+    """
+    if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console.err(), transient=True
-    ) as bar:
-        task = bar.add_task("reading", total=total)
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        shown: list[Callable[[int], None]] = []
 
         def advance(done: int) -> None:
-            bar.update(task, completed=done)
+            if not shown and time.monotonic() - started >= _SHOWN_AFTER_S:
+                shown.append(_bar(stack, _size(paths)))
+            for show in shown:
+                show(done)
 
         yield advance
+
+
+def _bar(stack: contextlib.ExitStack, total: int | None) -> Callable[[int], None]:
+    """Start a progress bar that ends with the stack; returns what moves it."""
+    from rich import progress as rich
+
+    rest = (rich.BarColumn(), rich.TaskProgressColumn(), rich.TimeRemainingColumn())
+    bar = stack.enter_context(
+        rich.Progress(
+            rich.TextColumn("reading"),
+            *(() if total is None else rest),
+            rich.DownloadColumn(),
+            rich.TransferSpeedColumn(),
+            console=console.err(),
+            transient=True,
+        )
+    )
+    task = bar.add_task("reading", total=total)
+    return lambda done: bar.update(task, completed=done)
 
 
 class Output:
