@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, SAMPLES
 from planted_causes import planted
@@ -20,12 +19,9 @@ from rocelab.capture.verdict import causes
 from rocelab.cli.analyze import analyze
 from rocelab.errors import ExitCode, UsageError
 
-app = typer.Typer()
-app.command()(analyze)
-
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(analyze, [str(word) for word in words])
 
 
 def result_of(name: str) -> dict[str, Any]:
