@@ -205,6 +205,9 @@ debug-module: debug-kernel probes
 		VARIANT=$(VARIANT) RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/mnt KDIR=/rocelab/build/kbuild \
 		KVER="$$(sed -n 's/.*"kernel_release": "\(.*\)".*/\1/p' $(DEBUG)/image/$(LINE)/image.json)"
 
+debug-module-%:
+	@$(MAKE) --no-print-directory debug-module VARIANT=$* SKIP_APT=1
+
 module-variants: module module-stock module-delay
 
 module-%: image
@@ -252,9 +255,9 @@ bench: develop probes module-variants  ## the cost of the probes in instructions
 	@$(BIN)/python tools/rocelab/bench/wireshark.py
 
 # On the debug kernel, which is several times slower; leaves out what needs a distribution's kernel.
-DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py forged_requests.py v1.py fuzz_frames.py hostile_user.py soak.py)
+DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py forged_requests.py v1.py fuzz_frames.py hostile_user.py vlan_deleted.py soak.py)
 
-test-debug: develop debug-module  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
+test-debug: develop debug-module debug-module-delay  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
 	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \
 		$(BIN)/pytest -m 'not distribution' -rA $(DEBUG_TESTS)
 
