@@ -276,5 +276,5 @@ uninstall:  ## remove what install put there
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/setup/uninstall
 
 clean:  ## remove what was built here, and saved machines (the image cache and runs/ stay)
-	@rm -rf build .venv tools/rocelab/target $(CACHE)/snapshots
+	@rm -rf build .venv tools/rocelab/target $(CACHE)/snapshots $(CACHE)/packages
 	@find tools -name '_core*.so' -delete

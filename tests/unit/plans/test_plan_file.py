@@ -498,3 +498,16 @@ def test_a_killed_server_must_be_missed() -> None:
     with pytest.raises(UsageError, match="fault it cannot happen") as moved:
         move_plan(plan, Provider.VETH, icount=False, native=False)
     assert "nothing under way" in moved.value.cause
+
+
+def test_packages_are_names_only() -> None:
+    """No option, removal or pattern of apt-get, and no file: a plan may be a stranger's."""
+    asked = GOOD.replace("mtu = 4200", 'mtu = 4200\npackages = ["ucx-utils", "g++"]')
+    plan = plan_file.from_toml(asked, "p.toml")
+    assert plan.testbed.packages == ("g++", "ucx-utils")
+    assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
+    for word in ("-y", "libc6-", "a b", "./x.deb", "a;id", "a*", "Perl", "x" * 101):
+        with pytest.raises(UsageError, match=r"testbed\.packages"):
+            plan_file.from_toml(asked.replace("g++", word), "p.toml")
+    with pytest.raises(UsageError, match="hosts of your own"):
+        plan_file.from_toml(asked.replace('"qemu"', '"ssh"'), "p.toml")

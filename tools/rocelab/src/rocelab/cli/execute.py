@@ -139,6 +139,7 @@ class Over(StrEnum):
     metavar="DIR",
 )
 @click.option("--line", help="Kernel line of the nodes.", metavar="LINE")
+@options.packages
 @click.option(
     "--verbose", "-v", is_flag=True, help="Say what is done, even if stderr is no terminal."
 )
@@ -168,6 +169,7 @@ def execute(
     faults: Path | None,
     out: Path,
     line: str | None,
+    package: tuple[str, ...],
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -203,7 +205,9 @@ def execute(
     from rocelab.plans.catalog import TRANSPORTS, Probe
     from rocelab.plans.plan import LinkPlan
     from rocelab.plans.ready import Ready
+    from rocelab.testbed.package_image import Packages
 
+    packages = Packages.parse(package)
     where = On.parse(on)
     _check_options(
         where,
@@ -248,7 +252,7 @@ def execute(
         alone=watching is not None,
     )
     try:
-        with nodes.ready(request, name, line, console.say) as testbed:
+        with nodes.ready(request, name, line, packages, console.say) as testbed:
             if watching is None:
                 code = conduct.run(request, testbed).status
             else:

@@ -107,3 +107,9 @@ kernel_line = click.option(
     callback=lambda _context, _parameter, line: known_line(line),
     help="Kernel line.",
 )
+packages = click.option(
+    "--package",
+    multiple=True,
+    metavar="NAME",
+    help="Also install this Debian package, .deb file or folder of them; repeatable.",
+)

@@ -20,6 +20,7 @@ from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
 if TYPE_CHECKING:
+    from rocelab.testbed.package_image import Image
     from rocelab.testbed.qemu.snapshot_cache import Snapshot
 
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     help="First SSH port on 127.0.0.1; any free ones by default.",
     metavar="PORT",
 )
+@options.packages
 @click.option("--bare", is_flag=True, help="Boot only: no driver, no probes, no rxe device.")
 def up(
     name: str,
@@ -78,6 +80,7 @@ def up(
     switches: int,
     memory: int,
     ssh_port: int | None,
+    package: tuple[str, ...],
     bare: bool,
 ) -> None:
     """Bring up nodes with the instrumented driver and leave them up.
@@ -90,6 +93,7 @@ def up(
     console.say("looking at this machine")
     from rocelab.plans.plan import TestbedPlan
     from rocelab.testbed import by_name
+    from rocelab.testbed.package_image import Packages
     from rocelab.testbed.preparation import Payload
     from rocelab.testbed.qemu.state_folder import State
 
@@ -105,6 +109,7 @@ def up(
             cause="the testbed would have no switch",
             action="Add --switches 1.",
         )
+    packages = Packages.parse(package)
     with State(name).held():
         by_name.up(
             name,
@@ -116,6 +121,7 @@ def up(
             switches=switches,
             memory_mb=memory,
             ssh_port=ssh_port,
+            packages=packages,
             payload=None if bare else Payload.of_line(line),
             say=console.say,
         )
@@ -187,15 +193,19 @@ def ssh(
 
 @click.command()
 def clean() -> None:
-    """Remove the saved machines: the next testbed boots again.
+    """Remove the saved machines and the images with packages: the next testbed boots again.
 
     rocelab boots a machine once, saves it, and restores it from then on. What it saves is a cache
-    of bounded size, which `rocelab status` shows.
+    of bounded size, which `rocelab status` shows. So is what --package installs.
     """
+    from rocelab.testbed import package_image
     from rocelab.testbed.qemu import snapshot_cache
 
     count, size = snapshot_cache.clear()
     console.out().print(f"removed {count} saved machines ({_megabytes(size)})")
+    count, size = package_image.clear()
+    if count:
+        console.out().print(f"removed {count} images with packages ({_megabytes(size)})")
 
 
 @click.command()
@@ -205,14 +215,14 @@ def status(
 ) -> None:
     """List running testbeds, the state of their nodes, and the saved machines."""
     from rocelab.terminal import grid
-    from rocelab.testbed import by_name
+    from rocelab.testbed import by_name, package_image
     from rocelab.testbed.qemu import snapshot_cache
     from rocelab.testbed.qemu.state_folder import State
 
-    found, saved = State.all(), snapshot_cache.entries()
+    found, saved, images = State.all(), snapshot_cache.entries(), package_image.entries()
     if not found and not as_json:
         console.out().print("no testbed is up; bring one up with `rocelab up`")
-        _print_saved(saved)
+        _print_saved(saved, images)
         return
     columns = ("testbed", "node", "state", "provider", "line", "accelerator", "ssh port")
     rows: list[tuple[str, ...]] = []
@@ -256,20 +266,26 @@ def status(
             rows.append((name, *said, address, "" if state.user is None else str(state.user)))
             name = ""
     if as_json:
-        kept = [{"what": each.what, "bytes": each.size} for each in saved]
+        sizes = [(each.what, each.size) for each in saved]
+        sizes += [(each.what, each.size) for each in images]
+        kept = [{"what": what, "bytes": size} for what, size in sizes]
         console.print_json({"schema": "rocelab.status/2", "nodes": listed, "saved": kept})
         return
     heads = (*columns, "data address", "used by")
     for table in grid.fitted(heads, rows, console.out().width, keys=2):
         console.out().print(table)
-    _print_saved(saved)
+    _print_saved(saved, images)
 
 
-def _print_saved(saved: Sequence[Snapshot]) -> None:
-    """Say how many machines are saved; nothing if there are none."""
-    if saved:
-        size = _megabytes(sum(each.size for each in saved))
-        console.out().print(f"{len(saved)} saved machines ({size}); remove them: `rocelab clean`")
+def _print_saved(saved: Sequence[Snapshot], images: Sequence[Image]) -> None:
+    """Say how many machines are saved, and images with packages; nothing if there are none."""
+    for what, sizes in (
+        ("saved machines", [each.size for each in saved]),
+        ("images with packages", [each.size for each in images]),
+    ):
+        if sizes:
+            total = _megabytes(sum(sizes))
+            console.out().print(f"{len(sizes)} {what} ({total}); remove them: `rocelab clean`")
 
 
 def _megabytes(size: int) -> str:

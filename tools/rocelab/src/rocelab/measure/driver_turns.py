@@ -24,6 +24,7 @@ from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.prepare_node import offer_roce_v1, prepare
+from rocelab.testbed.package_image import Packages
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
 
@@ -146,6 +147,7 @@ class Machines:
                 lockstep=where.lockstep,
                 nodes=where.nodes,
                 switches=where.switches or 0,
+                packages=Packages(where.packages),
                 payload=Payload.of_line(line),
                 lifeline=True,
                 say=self._say,

@@ -17,6 +17,7 @@ from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
+from rocelab.testbed.package_image import Packages
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.slurm import slurm_testbed
@@ -99,6 +100,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         and bool(asked.lockstep) == (spec.accelerator == "lockstep")
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
+        and set(asked.packages) <= set(spec.packages)
     )
     if asked.fresh:
         say(f"testbed {name} is not used: the plan boots machines for each repetition")
@@ -106,7 +108,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
     if not fits:
         say(
             f"testbed {name} differs from the plan in provider, line, MTU, icount, lockstep, "
-            "nodes or switches; booting another"
+            "nodes, switches or packages; booting another"
         )
         return None
     held.enter_context(testbed.state.held())
@@ -166,6 +168,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         lockstep=where.lockstep,
         nodes=where.nodes,
         switches=where.switches or 0,
+        packages=Packages(where.packages),
         payload=Payload.of_line(where.line),
         fresh=where.fresh,
         lifeline=True,

@@ -76,6 +76,8 @@ class TestbedPlan:
     """Whether each repetition runs on machines booted for it (virtual machines only)."""
     pin: bool | None = None
     """Whether processes keep to their adapter's NUMA node; None: on hosts of your own."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that virtual machines have in addition to what every node has."""
 
     @property
     def may_lockstep(self) -> bool:

@@ -22,7 +22,7 @@ from rocelab.limits import (
     MAX_SWITCHES,
     MIN_MTU,
 )
-from rocelab.plans import command, fault_file, fault_means, testbed_rules
+from rocelab.plans import command, fault_file, fault_means, packages, testbed_rules
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.npb import CLASSES
 from rocelab.plans.catalog import (
@@ -166,6 +166,7 @@ def _testbed(table: Table) -> TestbedPlan:
         faults=fault_file.read(table.table("faults")),
         fresh=table.flag("fresh"),
         pin=_pin(table.table("pin")),
+        packages=tuple(sorted(table.texts("packages", packages.NAME, packages.WORDS))),
     )
     if broken := testbed_rules.refused(testbed):
         table.fail(broken.key, broken.why, action=broken.action)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocelab.plans import fault_means
+from rocelab.plans import fault_means, packages
 from rocelab.plans.catalog import Provider
 from rocelab.plans.plan import TestbedPlan
 
@@ -62,6 +62,14 @@ def _broken(testbed: TestbedPlan) -> Iterator[Refusal]:
             "rocelab boots only virtual machines",
             'Set provider = "qemu", or "veth" without native, or remove fresh.',
         )
+    if testbed.packages and (provider.own_hosts or testbed.native):
+        yield Refusal(
+            "packages",
+            "rocelab installs nothing on hosts of your own",
+            "Install them there, and remove packages.",
+        )
+    if len(testbed.packages) > packages.MOST:
+        yield Refusal("packages", f"there are more than {packages.MOST}", "Name fewer.")
     if testbed.lacks_switch:
         yield Refusal(
             "nodes",

@@ -8,6 +8,7 @@ from functools import partial
 
 from rocelab.plans.catalog import Provider
 from rocelab.testbed import preparation
+from rocelab.testbed.package_image import NONE, Packages
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu import bring_up, qemu_testbed
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
@@ -37,6 +38,7 @@ def up(
     switches: int = 0,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
+    packages: Packages = NONE,
     payload: Payload | None = None,
     fresh: bool = False,
     lifeline: bool = False,
@@ -58,6 +60,7 @@ def up(
         switches=switches,
         memory_mb=memory_mb,
         ssh_port=ssh_port,
+        packages=packages,
         fresh=fresh,
         lifeline=lifeline,
         say=say,

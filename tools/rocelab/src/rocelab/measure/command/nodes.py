@@ -19,6 +19,7 @@ from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machines
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import offer_roce_v1, roce_v1_default
+from rocelab.testbed.package_image import Packages
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu.state_folder import State
 
@@ -30,17 +31,20 @@ Say = Callable[[str], None]
 
 
 @contextmanager
-def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[VirtualTestbed]:
+def ready(
+    request: Request, name: str, line: str | None, packages: Packages, say: Say
+) -> Iterator[VirtualTestbed]:
     """Yield testbed `name` if it is up and fits, else one that exists while the context lasts.
 
-    `line` is the kernel line, None for any. A testbed that is up is shared with other commands,
-    unless the request needs it alone. Raises UsageError when another process
-    measures there or changes it, or when it has no driver.
+    `line` is the kernel line, None for any; the nodes have `packages`, perhaps among others. A
+    testbed that is up is shared with other commands, unless the request needs it alone. Raises
+    UsageError when another process measures there or changes it, or when it has no driver.
     """
     with ExitStack() as held:
-        testbed = _running(request, name, line, say, held)
+        testbed = _running(request, name, line, packages, say, held)
         if testbed is None:
-            testbed = _made(request, line or kernel_lines.DEFAULT_LINE, say, held)
+            line = line or kernel_lines.DEFAULT_LINE
+            testbed = _made(request, line, packages, say, held)
         if request.transport.roce == _V1:
             offer_roce_v1(testbed.nodes)
             found = ends_of(testbed.nodes, request.transport)
@@ -49,14 +53,23 @@ def ready(request: Request, name: str, line: str | None, say: Say) -> Iterator[V
 
 
 def _running(
-    request: Request, name: str, line: str | None, say: Say, held: ExitStack
+    request: Request,
+    name: str,
+    line: str | None,
+    packages: Packages,
+    say: Say,
+    held: ExitStack,
 ) -> VirtualTestbed | None:
     if not State(name).alive():
         return None
     testbed = by_name.attach(name)
     spec = testbed.spec
-    if line not in (None, spec.line) or spec.ends < request.on.least:
-        say(f"testbed {name} has another kernel line or fewer nodes; making another")
+    if (
+        line not in (None, spec.line)
+        or spec.ends < request.on.least
+        or not set(packages.labels) <= set(spec.packages)
+    ):
+        say(f"testbed {name} has another kernel line, fewer nodes or packages; making another")
         return None
     alone = request.needs_testbed_alone
     held.enter_context(testbed.state.held(shared=not alone))
@@ -79,7 +92,9 @@ def _note_default(machine: Node) -> None:
     lease.at_end(machine, roce_v1_default(machine))
 
 
-def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTestbed:
+def _made(
+    request: Request, line: str, packages: Packages, say: Say, held: ExitStack
+) -> VirtualTestbed:
     state = State(f"exec-{os.getpid()}")
     held.enter_context(state.held())
     nodes = request.on.least
@@ -90,6 +105,7 @@ def _made(request: Request, line: str, say: Say, held: ExitStack) -> VirtualTest
         mtu=MTU,
         nodes=nodes,
         switches=int(nodes > 2),
+        packages=packages,
         payload=Payload.of_line(line),
         lifeline=True,
         say=say,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from rocelab.measure import runner
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.command.request import Request
 from rocelab.measure.runner import RunOutcome
-from rocelab.plans import plan_file
+from rocelab.plans import packages, plan_file
 from rocelab.plans.plan import UNSHAPED, LinkPlan, Plan
 from rocelab.testbed.by_name import VirtualTestbed
 
@@ -64,6 +65,10 @@ class Watch:
                     "mtu": spec.nodes[0].mtu,
                     "nodes": len(testbed.nodes),
                     "switches": spec.switches,
+                    # a plan cannot name files
+                    "packages": [
+                        each for each in spec.packages if re.fullmatch(packages.NAME, each)
+                    ],
                     "link": link,
                     "faults": self.faults,
                 },

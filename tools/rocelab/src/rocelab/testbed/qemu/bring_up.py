@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from rocelab import accelerators, json_text
 from rocelab.errors import MissingError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider
-from rocelab.testbed import artifacts, bridges
+from rocelab.testbed import artifacts, bridges, package_image
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.node.ssh_node import SshNode
+from rocelab.testbed.package_image import NONE, Packages
 from rocelab.testbed.preparation import Preparation
 from rocelab.testbed.qemu import (
     accelerator_probe,
@@ -70,6 +71,7 @@ def up(
     ssh_port: int | None = None,
     lifeline: bool = False,
     patience: float = 1,
+    packages: Packages = NONE,
     preparation: Preparation | None = None,
     fresh: bool = False,
     say: Say = _say_nothing,
@@ -79,14 +81,14 @@ def up(
     They are restored from snapshots where there are any, else booted and saved; `fresh` machines
     boot, and are not saved.
 
-    Provider `veth` has one machine. Provider `qemu` has one for each of `nodes`, and one more for
-    the `switches` between them; more than two nodes need a switch. The last node runs the kernel
-    line `last_line`, if given. Where KVM does not work, or with `icount`, machines are emulated and
-    count instructions, with `lockstep` on one clock (two nodes without a switch); `emulation` is
-    for machines that need real time, or processors in parallel, and no count. With `lifeline` the
-    testbed ends with this process, else with `down`. `patience` multiplies every time limit. Raises
-    UsageError for a name in use, MissingError when this machine lacks resources, TestbedError when
-    a node fails.
+    `packages` are in their image. Provider `veth` has one machine. Provider `qemu` has one for each
+    of `nodes`, and one more for the `switches` between them; more than two nodes need a switch. The
+    last node runs the kernel line `last_line`, if given. Where KVM does not work, or with `icount`,
+    machines are emulated and count instructions, with `lockstep` on one clock (two nodes without a
+    switch); `emulation` is for machines that need real time, or processors in parallel, and no
+    count. With `lifeline` the testbed ends with this process, else with `down`. `patience`
+    multiplies every time limit. Raises UsageError for a name in use, MissingError when this machine
+    lacks resources, TestbedError when a node fails.
     """
     state = State(name)
     if state.alive():
@@ -98,7 +100,7 @@ def up(
     machines = 1 if provider == Provider.VETH else nodes
     between = switches > 0 and provider == Provider.QEMU
     check_host(machines, memory_mb, state.path.parent, more_mb=_SWITCH_MB if between else 0)
-    image = artifacts.image(line)
+    image = package_image.of_line(line, packages, say)
     last = str(artifacts.image(last_line)) if last_line else ""
     numbers = ports.choose(machines + between, ssh_port)
     accelerator: accelerators.Name
@@ -122,6 +124,7 @@ def up(
         processors=vcpus,
         lockstep=str(artifacts.lockstep()) if lockstep else "",
         kernel_workarounds=kernel_workarounds(accelerator, qemu_version()),
+        packages=packages.labels,
     )
     what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""

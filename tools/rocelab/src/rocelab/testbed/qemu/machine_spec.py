@@ -119,6 +119,8 @@ class TestbedSpec:
     """QEMU's plugin that keeps two machines on one clock; empty: each has its own."""
     kernel_workarounds: str = ""
     """Kernel parameters that avoid faults of this machine's QEMU."""
+    packages: tuple[str, ...] = ()
+    """What the image has in addition to that of its line (rocelab.testbed.package_image)."""
 
     @property
     def machines(self) -> tuple[NodeSpec, ...]:
@@ -147,7 +149,8 @@ class TestbedSpec:
         """Build the spec from the state file's content."""
         nodes = tuple(NodeSpec(**node) for node in data["nodes"])
         switch = NodeSpec(**data["switch"]) if data["switch"] else None
-        return cls(**{**data, "nodes": nodes, "switch": switch})
+        packages = tuple(data["packages"])
+        return cls(**{**data, "nodes": nodes, "switch": switch, "packages": packages})
 
 
 def port_mac(node: NodeSpec) -> str:

@@ -15,6 +15,7 @@ from rocelab.testbed.interface import WHOLE_FRAMES, Captured
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import Endpoint
 from rocelab.testbed.node.ssh_node import SshTarget
+from rocelab.testbed.package_image import NONE, Packages
 from rocelab.testbed.preparation import Payload, Preparation, digest
 from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB, TestbedSpec
@@ -124,6 +125,7 @@ def up(
     vcpus: int | None = None,
     memory_mb: int = MEMORY_MB,
     ssh_port: int | None = None,
+    packages: Packages = NONE,
     payload: Payload | None = None,
     fresh: bool = False,
     lifeline: bool = False,
@@ -147,6 +149,7 @@ def up(
         vcpus=vcpus,
         memory_mb=memory_mb,
         ssh_port=ssh_port,
+        packages=packages,
         lifeline=lifeline,
         fresh=fresh,
         preparation=_preparation(plan, tap, payload or Payload(None, ())),
