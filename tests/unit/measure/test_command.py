@@ -475,6 +475,24 @@ def test_words_that_say_where() -> None:
             On.parse(text)
 
 
+def test_how_many_nodes_a_command_needs() -> None:
+    """One boots faster than two; nobody can know what a program that is alone would reach."""
+    v1 = TRANSPORTS["rxe-v1"]
+    for request, nodes in (
+        (Request(("true",)), 1),
+        (Request(("true",), on=On.parse("1")), 1),
+        (Request(("true",), on=On.parse("n2")), 2),
+        (Request(("true",), on=On.parse("all")), 2),
+        (Request(("true",), on=On.parse("3")), 3),
+        (Request(("ping", "{peer}")), 2),
+        (Request(("sh", "-c", "ping $ROCELAB_PEER_ADDRESS")), 2),
+        (Request(("true",), server=("true",)), 2),
+        (Request(("true",), alone=True), 2),
+        (Request(("true",), transport=v1), 2),
+    ):
+        assert request.nodes == nodes
+
+
 def test_what_a_detached_command_prints_is_kept(
     testbed: Testbed,
     tmp_path: Path,

@@ -16,7 +16,7 @@ from rocelab.testbed import preparation
 from rocelab.testbed.artifacts import Driver
 from rocelab.testbed.preparation import Payload
 from rocelab.testbed.qemu import snapshot_key
-from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec
+from rocelab.testbed.qemu.machine_spec import NOBODY, NodeSpec, TestbedSpec, streams
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,13 @@ def test_a_node_keeps_its_key_whatever_else_is_in_the_testbed(spec: TestbedSpec)
     more = (*spec.nodes, NodeSpec(3, 2003, 1024, 4200))
     switch = NodeSpec(4, 2004, 512, 4200, True)
     assert key(replace(spec, nodes=more, ends=3, switches=1, switch=switch)) == key(spec)
+
+
+def test_a_node_alone_is_the_first_of_a_pair(spec: TestbedSpec) -> None:
+    """So that it is restored from the same snapshot; nobody is at the other end of its links."""
+    alone = replace(spec, nodes=spec.nodes[:1], ends=1)
+    assert key(alone) == key(spec)
+    assert [stream.second for stream in streams(alone)] == [(NOBODY, "data"), (NOBODY, "peer")]
 
 
 CHANGES: dict[str, Callable[[TestbedSpec], TestbedSpec]] = {

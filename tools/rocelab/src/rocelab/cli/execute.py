@@ -182,8 +182,9 @@ def execute(
       rocelab exec --on all --timeout 60 -- ./my-test --verbose
 
     Runs on the nodes of testbed NAME if it is up, else on two that are made for it and gone
-    afterwards. With several nodes each line has its node's name in front, the worst exit code
-    counts, and only the first gets the input. Signals go to the command.
+    afterwards; on one if the command has no server and no word {peer}. With several nodes each line
+    has its node's name in front, the worst exit code counts, and only the first gets the input.
+    Signals go to the command.
 
     It has the variables ROCELAB_DEVICE, ROCELAB_PORT, ROCELAB_GID_INDEX, ROCELAB_ADDRESS,
     ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words

@@ -163,8 +163,8 @@ class _Conductor:
                 found |= libraries.of(program)
         return {name: found[name] for name in libraries.lacking(node, found)}
 
-    def _peer(self, node: Node) -> Node:
-        return next(other for other in self._all if other is not node)
+    def _peer(self, node: Node) -> Node | None:
+        return next((other for other in self._all if other is not node), None)
 
     def _each(self, starts: Sequence[tuple[Guard, dict[str, str]]]) -> int:
         sessions = [

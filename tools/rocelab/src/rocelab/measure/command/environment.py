@@ -5,22 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rocelab.measure.command.request import PEER
 from rocelab.plans.benchmarks.tool import End
 from rocelab.testbed.node import Node
 
 _IN_WORDS = {
     "device": "ROCELAB_DEVICE",
     "gid": "ROCELAB_GID_INDEX",
-    "peer": "ROCELAB_PEER_ADDRESS",
+    "peer": PEER,
 }
 """What stands for a variable's value in the words of a command."""
 
 
-def variables(node: Node, end: End, peer: Node) -> dict[str, str]:
+def variables(node: Node, end: End, peer: Node | None) -> dict[str, str]:
     """Return the variables of a command on `node`; `end` is that of the transport."""
     found = {
         "ROCELAB_ADDRESS": end.ipv4,
-        "ROCELAB_PEER_ADDRESS": peer.link.ipv4,
+        **({PEER: peer.link.ipv4} if peer else {}),
         "ROCELAB_NETDEV": node.link.netdev,
         "ROCELAB_MTU": str(node.link.mtu),
     }

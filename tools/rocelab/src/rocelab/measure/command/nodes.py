@@ -66,7 +66,7 @@ def _running(
     spec = testbed.spec
     if (
         line not in (None, spec.line)
-        or spec.ends < request.on.least
+        or spec.ends < request.nodes
         or not set(packages.labels) <= set(spec.packages)
     ):
         say(f"testbed {name} has another kernel line, fewer nodes or packages; making another")
@@ -97,7 +97,7 @@ def _made(
 ) -> VirtualTestbed:
     state = State(f"exec-{os.getpid()}")
     held.enter_context(state.held())
-    nodes = request.on.least
+    nodes = request.nodes
     testbed = by_name.up(
         state.name,
         provider=Provider.QEMU,

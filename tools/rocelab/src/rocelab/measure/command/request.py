@@ -20,6 +20,8 @@ _NODE = re.compile(r"n([1-9][0-9]{0,3})")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _T = TypeVar("_T")
 _V1 = 1
+PEER = "ROCELAB_PEER_ADDRESS"
+"""The variable with the other node's address."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,14 @@ class Request:
     """File for what crosses the link between the nodes meanwhile."""
     alone: bool = False
     """Whether nothing else may use the testbed meanwhile."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it needs at least."""
+        words = (word for word in self.argv if "{peer}" in word or PEER in word)
+        first = tuple(self.on.of((1, 2))) == (1,)
+        alone = first and not self.server and not self.needs_testbed_alone
+        return 1 if alone and not any(words) else self.on.least
 
     @property
     def needs_testbed_alone(self) -> bool:

@@ -126,7 +126,7 @@ def up(
         kernel_workarounds=kernel_workarounds(accelerator, qemu_version()),
         packages=packages.labels,
     )
-    what = f"{nodes} nodes" if provider == Provider.QEMU else f"1 machine with {nodes} ends"
+    what = _counted(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""
     say(f"{what}{path}, kernel line {line}, accelerator {accelerator}")
     making = _BringUp(state, spec, preparation, fresh, lifeline, patience, say)
@@ -312,6 +312,10 @@ class _BringUp:
         except (OSError, TestbedError, MissingError) as error:
             testbed.alive()
             self.say(f"these machines were not saved, and will boot again next time: {error}")
+
+
+def _counted(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"
 
 
 class _WrongClockError(Exception):

@@ -9,6 +9,8 @@ host ── 127.0.0.1:PORT ── ctl (user network, no way out) ── n2 ┘ U
 
                              n1 ── peer: another stream ── n2   connects MPI's daemons
 
+Of these, the first can also run alone (`NOBODY`).
+
 With switches, or more than two nodes, an additional machine has a stream to each node, and a chain
 of bridges between them. Another bridge connects the `peer` streams:
 
@@ -42,6 +44,8 @@ LOCKSTEP = "lockstep"
 CHANNEL = "channel"
 """Suffix of the socket of a machine's second serial port, by which it learns who it is."""
 _TIMED = ",tx=timer,x-txtimer=1000,ioeventfd=off"
+NOBODY = ""
+"""At the other end of the links of a node that is alone: it is the first of a pair otherwise."""
 MEMORY_MB = 1024
 """Memory of a node: enough for bpftrace and pyverbs."""
 
@@ -248,8 +252,8 @@ def streams(spec: TestbedSpec) -> tuple[Stream, ...]:
             for at_switch, at_node in ((data_netdev(node), "data"), (f"peer{node.index}", "peer"))
         )
     names = ["peer"] if spec.lockstep else ["data", "peer"]
-    first, second = spec.nodes
-    return tuple(Stream((first.name, name), (second.name, name)) for name in names)
+    first, other = spec.nodes[0], spec.nodes[1].name if len(spec.nodes) > 1 else NOBODY
+    return tuple(Stream((first.name, name), (other, name)) for name in names)
 
 
 def data_netdev(node: NodeSpec) -> str:

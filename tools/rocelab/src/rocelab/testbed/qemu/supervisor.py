@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from rocelab.testbed.qemu.machine_spec import TestbedSpec, qemu_argv, streams
+from rocelab.testbed.qemu.machine_spec import NOBODY, TestbedSpec, qemu_argv, streams
 from rocelab.testbed.qemu.snapshot_cache import DECOMPRESS
 from rocelab.testbed.qemu.state_folder import State
 
@@ -38,7 +38,10 @@ def _start(spec: TestbedSpec, state: Path) -> tuple[Processes, Processes]:
         ends: dict[str, dict[str, int]] = {node.name: {} for node in spec.machines}
         for stream in streams(spec):
             for (machine, netdev), end in zip(stream, socket.socketpair(), strict=True):
-                ends[machine][netdev] = descriptors.enter_context(end).fileno()
+                if machine == NOBODY:
+                    end.detach()  # open as long as this process: a link that is closed is down
+                else:
+                    ends[machine][netdev] = descriptors.enter_context(end).fileno()
         for node in spec.machines:
             inherited = list(ends[node.name].values())
             snapshot = None
