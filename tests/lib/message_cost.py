@@ -14,7 +14,7 @@ from rocelab.testbed.interface import Testbed
 PLAN = """
 [plan]
 name = "{name}"
-repetitions = 1
+repetitions = {times}
 transports = {transports}
 probes = {probes}
 """
@@ -63,9 +63,11 @@ class Costs:
         return parts
 
 
-def measured(testbed: Testbed, to: Path, *benchmarks: str, **words: object) -> Costs:
+def measured(
+    testbed: Testbed, to: Path, *benchmarks: str, times: int = 1, **words: object
+) -> Costs:
     """Run the plan of these benchmarks, with these words, on nodes that have pingpong."""
-    text = "".join((PLAN, *(BENCHMARKS[name] for name in benchmarks))).format(**words)
+    text = "".join((PLAN, *(BENCHMARKS[name] for name in benchmarks))).format(times=times, **words)
     outcome = runner.run(plan_file.from_toml(text, "cost.toml"), testbed, to)
     assert not outcome.failed
     return Costs(outcome.path)

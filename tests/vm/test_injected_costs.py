@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-import node_program
+import changed_pingpong
 import vmlab
 from message_cost import Costs, measured
 from rocelab import metrics
@@ -24,7 +23,6 @@ from rocelab.testbed.node.prepare_node import (
     remove_device,
 )
 
-SOURCES = Path(__file__).parents[2] / "tools/pingpong"
 COUNT = 1200
 INJECTED = 10_000
 """Instructions a message of the benchmark, and ns a packet of the driver."""
@@ -38,7 +36,7 @@ OFF = 0.06
 and an interrupt's first instructions belong to what it interrupts."""
 PACKETS = 2
 """Of a message: itself and its acknowledgement."""
-_BURN = """
+BURN = """
 static void burn(unsigned long instructions)
 {
 	unsigned long left = instructions / 2;
@@ -46,32 +44,6 @@ static void burn(unsigned long instructions)
 	__asm__ volatile("1: dec %0; jnz 1b" : "+r"(left) : : "cc");
 }
 """
-_PROGRAM = "/usr/local/bin/pingpong"
-
-
-def pingpong(folder: Path, message: int, start: int) -> Path:
-    """Write pingpong's sources with that much more work; return main.c."""
-    shutil.copytree(SOURCES, folder)
-    main = folder / "main.c"
-    text = main.read_text()
-    for before, after in (
-        ("static bool send_one(", f"{_BURN}static bool send_one("),
-        ("\treturn carrier->send();", f"\tburn({message});\n\treturn carrier->send();"),
-        ("\tif (status)\n", f"\tburn({start});\n\tif (status)\n"),
-    ):
-        assert text.count(before) == 1, before
-        text = text.replace(before, after)
-    main.write_text(text)
-    return main
-
-
-def install(nodes: Sequence[Node], source: Path) -> None:
-    """Let this be the nodes' pingpong."""
-    others = [f"{node_program.FOLDER}/{name}.c" for name in ("settings", "tcp", "verbs")]
-    for node in nodes:
-        version = '-DBENCHMARK_VERSION="injected"'
-        program = node_program.compiled(node, source, version, *others, "-libverbs")
-        node.run(["install", program, _PROGRAM])
 
 
 def filter_packets(nodes: Sequence[Node], instructions: int) -> None:
@@ -123,7 +95,8 @@ def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Pa
         ("plain", 2, 1, "off", 2),
         ("more", INJECTED, FILTERED, "tx.icrc", START),
     ):
-        install(delayed.nodes, pingpong(tmp_path / name, work, start))
+        source = changed_pingpong.write(tmp_path / name, BURN, work, start)
+        changed_pingpong.install(delayed.nodes, source)
         filter_packets(delayed.nodes, additions)
         delay(delayed.nodes, stage)
         words = {"transports": '["rxe-v2"]', "count": COUNT, "probes": '["rxestat", "rxecpu"]'}

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rocelab import accelerators, metrics, units
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.plans.plan import Benchmark, Plan
-from rocelab.terminal import cost_by_size_table, driver_work_table, grid
+from rocelab.terminal import cost_by_size_table, cost_interval_table, driver_work_table, grid
 
 _OWNERS = ("user", "calls", "network", "rxe", "other")
 _KINDS = (metrics.MARGINAL, metrics.START, metrics.RESIDUAL, metrics.KERNEL_MARGINAL)
@@ -39,6 +39,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
     bent: list[str] = []
     counts, polls = True, False
     driver: list[tuple[str, str, pl.DataFrame, float, float]] = []
+    measured: list[tuple[str, str, pl.DataFrame]] = []
     for benchmark in plan.benchmarks:
         for size in benchmark.sizes:
             name = title = f"{benchmark.tool} {benchmark.title} {size} B"
@@ -56,6 +57,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                     driver.append((title, transport, step, parts["rxe"], 0.0))
                     polls, name = True, ""
                     continue
+                measured.append((title, transport, found))
                 total = _sum(found, metrics.MESSAGE_COST, metrics.MARGINAL)
                 start = _sum(found, metrics.MESSAGE_COST, metrics.START)
                 parts = _by_owner(found, metrics.MARGINAL)
@@ -93,6 +95,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
         yield grid.paragraph(
             f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
         )
+    yield from cost_interval_table.render(measured, columns, counts=counts)
     yield from driver_work_table.render(driver, columns)
     yield from cost_by_size_table.render(table, columns)
 
