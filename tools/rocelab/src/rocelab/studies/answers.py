@@ -3,9 +3,10 @@
 
 A claim about a quantity is judged by the confidence interval of the ratio or the difference between
 the same repetitions of both sides (rocelab.studies.evidence), against the claim's bounds and their
-tolerance (rocelab.studies.zone), at the sizes that the study asked about (rocelab.studies.judging).
+tolerance (rocelab.studies.equivalence), at the sizes that the study asked about
+(rocelab.studies.judging).
 Emulated nodes have no real time, so they answer only claims about counts and, where they count
-instructions, about work. What a switch adds takes two runs (rocelab.studies.switches).
+instructions, about work. What a switch adds takes two runs (rocelab.studies.switch_cost).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rocelab.accelerators import is_emulated
-from rocelab.studies import comparisons, curves, switches, words
+from rocelab.studies import comparisons, curves, switch_cost, words
 from rocelab.studies.claims import (
     Adds,
     Average,
@@ -75,7 +76,7 @@ def judge(check: Check, results: Results, other: Results | None = None) -> Found
         case Dips():
             found = curves.dips(check, results)
         case Adds():
-            found = switches.adds(check, results, other)
+            found = switch_cost.adds(check, results, other)
         case Stalls():
             found = _stalls(check, results)
         case Untestable():

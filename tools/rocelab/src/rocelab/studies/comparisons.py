@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rocelab.studies import describe, evidence, judging, words, zone
+from rocelab.studies import describe, equivalence, evidence, judging, words
 from rocelab.studies.claims import Average, Compare
 from rocelab.studies.evidence import Evidence, How
 from rocelab.studies.samples import Results, Samples, not_positive, usable
@@ -34,7 +34,7 @@ def compare(check: Compare, results: Results) -> Found:
     if places is None:
         return untested("because no repetition has both sides of the comparison")
     judge_all = judging.some if check.over == "some size" else judging.every
-    judged = judge_all(places, zone.of(check.bounds, check.how))
+    judged = judge_all(places, equivalence.of(check.bounds, check.how))
     unit = "" if check.how == "ratio" else f" {first.unit}"
     claimed = words.claimed(check.bounds, check.how, unit)
     text = f"{words.pair(check)} {describe.estimates(places, unit)}, claimed {claimed}"
@@ -62,7 +62,9 @@ def average(check: Average, results: Results) -> Found:
     claimed = words.claimed(check.bounds, "ratio")
     sides = f"{check.second.transport} / {check.first.transport}"
     text = f"{sides} {describe.estimates(places, '')}, claimed {claimed}"
-    return describe.found(judging.every(places, zone.of(check.bounds, "ratio")), places, text)
+    return describe.found(
+        judging.every(places, equivalence.of(check.bounds, "ratio")), places, text
+    )
 
 
 def _places(

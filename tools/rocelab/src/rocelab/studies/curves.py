@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 
-from rocelab.studies import comparisons, describe, judging, words, zone
+from rocelab.studies import comparisons, describe, equivalence, judging, words
 from rocelab.studies.claims import Dips, Falls
 from rocelab.studies.evidence import Evidence
 from rocelab.studies.samples import Results, Samples, not_positive, usable
@@ -27,7 +27,7 @@ def falls(check: Falls, results: Results) -> Found:
         return untested(steps if isinstance(steps, str) else str(ends))
     factor = words.number(next(iter(ends.values())).estimate)
     text = f"from {sizes[0]} to {sizes[-1]} bytes it changes by a factor of {factor}"
-    rises, whole = judging.every(steps, zone.NOT_MORE), judging.every(ends, zone.LESS)
+    rises, whole = judging.every(steps, equivalence.NOT_MORE), judging.every(ends, equivalence.LESS)
     if rises.verdict is Verdict.DOES_NOT_HOLD:
         text = f"{text}, but it rises {rises.where[0]}"
         return Found(rises.verdict, text)
@@ -48,8 +48,8 @@ def dips(check: Dips, results: Results) -> Found:
         return untested(steps)
     text = f"it changes by a factor of {describe.estimates(steps, '')}"
     if check.present:
-        return describe.found(judging.some(steps, zone.LESS), steps, text, some=True)
-    return describe.found(judging.every(steps, zone.NOT_LESS), steps, text)
+        return describe.found(judging.some(steps, equivalence.LESS), steps, text, some=True)
+    return describe.found(judging.every(steps, equivalence.NOT_LESS), steps, text)
 
 
 def _steps(samples: Samples, pairs: list[tuple[int, int]]) -> dict[str, Evidence] | str:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from rocelab.stats import sample_size
 from rocelab.stats.summary import CONFIDENCE, Interval
+from rocelab.studies.equivalence import Margins
 from rocelab.studies.evidence import Evidence
 from rocelab.studies.verdict import Verdict
-from rocelab.studies.zone import Zone
 
 Places = Mapping[str, Evidence]
 """The evidence by the place that an answer names, such as "at 64 bytes"."""
@@ -32,31 +32,31 @@ class Judged:
     """None: more than anyone will make, or nothing is missing."""
 
 
-def every(places: Places, zone: Zone) -> Judged:
+def every(places: Places, margins: Margins) -> Judged:
     """Judge a claim that each place must satisfy."""
-    inside = {p for p, found in places.items() if zone.contains(found.interval(CONFIDENCE))}
+    inside = {p for p, found in places.items() if margins.contains(found.interval(CONFIDENCE))}
     others = {p: found for p, found in places.items() if p not in inside}
-    if against := _holm(others, len(places), zone.excludes):
+    if against := _holm(others, len(places), margins.excludes):
         return Judged(Verdict.DOES_NOT_HOLD, against)
     if not others:
         return Judged(Verdict.HOLDS)
     strict = _corrected(len(places))
-    agreeing, contrary = _sides(others, zone, CONFIDENCE, strict)
+    agreeing, contrary = _sides(others, margins, CONFIDENCE, strict)
     return Judged(
         Verdict.NOT_DECIDED, tuple(others), _fewest(contrary) if contrary else _most(agreeing)
     )
 
 
-def some(places: Places, zone: Zone) -> Judged:
+def some(places: Places, margins: Margins) -> Judged:
     """Judge a claim that one place must satisfy."""
-    if reached := _holm(places, len(places), zone.contains):
+    if reached := _holm(places, len(places), margins.contains):
         return Judged(Verdict.HOLDS, reached)
-    outside = {p for p, found in places.items() if zone.excludes(found.interval(CONFIDENCE))}
+    outside = {p for p, found in places.items() if margins.excludes(found.interval(CONFIDENCE))}
     others = {p: found for p, found in places.items() if p not in outside}
     if not others:
         return Judged(Verdict.DOES_NOT_HOLD)
     strict = _corrected(len(places))
-    agreeing, contrary = _sides(others, zone, strict, CONFIDENCE)
+    agreeing, contrary = _sides(others, margins, strict, CONFIDENCE)
     return Judged(
         Verdict.NOT_DECIDED, tuple(others), _fewest(agreeing) if agreeing else _most(contrary)
     )
@@ -84,13 +84,13 @@ def _corrected(count: int) -> float:
 
 
 def _sides(
-    places: Places, zone: Zone, inside: float, outside: float
+    places: Places, margins: Margins, inside: float, outside: float
 ) -> tuple[list[int | None], list[int | None]]:
     """Return how many repetitions are missing at places that satisfy the claim by their estimate,
     and at the others, for intervals of these confidences."""
     sides: tuple[list[int | None], list[int | None]] = ([], [])
     for found in places.values():
-        depth = zone.depth(found.estimate, found.how)
+        depth = margins.depth(found.estimate, found.how)
         confidence = inside if depth >= 0 else outside
         sides[depth < 0].append(_missing(found, abs(depth), confidence))
     return sides

@@ -16,7 +16,7 @@ from rocelab.studies.evidence import How
 
 
 @dataclass(frozen=True)
-class Zone:
+class Margins:
     """Limits of a ratio or a difference."""
 
     low: float
@@ -36,16 +36,16 @@ class Zone:
         return min(at - low, high - at)
 
 
-def of(bounds: Bounds, how: How) -> Zone:
-    """Return a claim's zone."""
+def of(bounds: Bounds, how: How) -> Margins:
+    """Return a claim's margins."""
     step = bounds.tolerance.value
     if how == "difference":
         if not bounds.tolerance.source:
             step *= max(abs(end) for end in (bounds.low, bounds.high) if math.isfinite(end))
-        return Zone(bounds.low - step, bounds.high + step)
+        return Margins(bounds.low - step, bounds.high + step)
     low = 1 + step if bounds.low == 1 else bounds.low * (1 - step)
     high = 1 - step if bounds.high == 1 else bounds.high * (1 + step)
-    return Zone(low, high)
+    return Margins(low, high)
 
 
 def _scale(value: float, how: How) -> float:
@@ -56,7 +56,7 @@ def _scale(value: float, how: How) -> float:
 
 LESS = of(Bounds(0.0, 1.0), "ratio")
 """A ratio that means "smaller"."""
-NOT_LESS = Zone(LESS.high, math.inf)
+NOT_LESS = Margins(LESS.high, math.inf)
 """A ratio that means "not smaller"."""
-NOT_MORE = Zone(0.0, 1 + 2 * DEFAULT_TOLERANCE)
+NOT_MORE = Margins(0.0, 1 + 2 * DEFAULT_TOLERANCE)
 """A ratio that means "not larger by 5 % or more"."""

@@ -7,7 +7,7 @@ changed in between; rocelab.compare.environment_differences lists what is known 
 
 from __future__ import annotations
 
-from rocelab.studies import describe, evidence, judging, words, zone
+from rocelab.studies import describe, equivalence, evidence, judging, words
 from rocelab.studies.claims import Adds
 from rocelab.studies.samples import Results, Samples, usable
 from rocelab.studies.verdict import Found, untested
@@ -71,7 +71,9 @@ def _judged(
     text = f"{words.added(check)}: {describe.estimates(places, unit)}, claimed {claimed}"
     if switches > 1:
         text = f"{text}; for {switches} switches, divided by {switches}"
-    return describe.found(judging.every(places, zone.of(check.bounds, "difference")), places, text)
+    return describe.found(
+        judging.every(places, equivalence.of(check.bounds, "difference")), places, text
+    )
 
 
 def _values(run: tuple[Samples, ...], size: int) -> list[float]:
