@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rocelab.version import VERSION
 
 if TYPE_CHECKING:
-    from rocelab.opened import Capture
+    from rocelab.api import Capture
 
 __version__ = VERSION
 
@@ -35,7 +35,7 @@ def open(  # noqa: A001 - as gzip.open and tarfile.open
     `rocelab.errors.UsageError` if a capture cannot be opened or has no packet.
     """
     # the command line imports this module, and starts fast
-    from rocelab.opened import analyzed
+    from rocelab.api import analyzed
 
     return analyzed(
         captures,

@@ -16,7 +16,7 @@ from rocelab.errors import UsageError
 
 _SHOWN = 60
 """The most characters of a bad value that an error message quotes."""
-_LARGEST_NUMBER = 1 << 64
+_MAX_NUMBER = 1 << 64
 _TYPO = "a typo, or the file is for another version of rocelab"
 _INCOMPLETE = "the file is incomplete, or for another version of rocelab"
 _OTHER_TYPE = "the value is of another type, such as text in place of a number"
@@ -108,7 +108,7 @@ class Table:
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             self.fail(key, f"{shown(value)} is not a number", cause=_OTHER_TYPE)
-        if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+        if isinstance(value, int) and abs(value) > _MAX_NUMBER:
             self.fail(key, f"{shown(value)} is out of range", cause=_LIMIT)
         return float(value)
 

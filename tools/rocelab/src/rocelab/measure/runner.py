@@ -279,7 +279,7 @@ class _Run:
         return explained(
             caught,
             f"cannot write to {self._folder.path}",
-            action=f"Mend that, then `rocelab run --resume {self._folder.path}`.",
+            action=f"Fix that, then `rocelab run --resume {self._folder.path}`.",
         )
 
     def _status(self, cell: Cell) -> str | None:

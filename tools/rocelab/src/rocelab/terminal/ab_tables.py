@@ -23,7 +23,7 @@ from rocelab.terminal.printable import printable
 
 SCHEMA = "rocelab.ab/1"
 WIDTH = 80
-_MOST = 40
+_MAX_ROWS = 40
 """Rows of a table; JSON has all."""
 _OF = {"min": "cheapest", metrics.TYPICAL: "typical", metrics.MEAN: "mean"}
 """Of which packet a figure is, in a narrow column."""
@@ -49,13 +49,13 @@ def render(
         *_lines(f"base    {base}", f"change  {change}", f"on      {where}")
     ]
     if answer.moved:
-        parts += ["", _table(answer.moved[:_MOST])]
-    if len(answer.moved) > _MOST:
-        parts += _lines(f"and {len(answer.moved) - _MOST} more: --json has all")
+        parts += ["", _table(answer.moved[:_MAX_ROWS])]
+    if len(answer.moved) > _MAX_ROWS:
+        parts += _lines(f"and {len(answer.moved) - _MAX_ROWS} more: --json has all")
     if answer.moved_cycles:
-        parts += ["", _cycles(answer.moved_cycles[:_MOST])]
+        parts += ["", _cycles(answer.moved_cycles[:_MAX_ROWS])]
     if answer.counters:
-        parts += ["", _counters(answer.counters[:_MOST])]
+        parts += ["", _counters(answer.counters[:_MAX_ROWS])]
     for name, only in zip(("base", "change"), answer.only, strict=True):
         if only:
             parts += _lines(f"Only {name} has {', '.join(only)}.")
@@ -173,7 +173,7 @@ def _check(checked: Check) -> Iterator[RenderableType]:
         grid.add_column("test of rdma-core", overflow="fold")
         for column in ("base", "change"):
             grid.add_column(column, no_wrap=True)
-        for test, outcomes in list(checked.differing.items())[:_MOST]:
+        for test, outcomes in list(checked.differing.items())[:_MAX_ROWS]:
             grid.add_row(printable(test), *(one or "not run" for one in outcomes))
         yield Text("")
         yield grid
@@ -188,7 +188,7 @@ def _check(checked: Check) -> Iterator[RenderableType]:
         )
         yield Text("")
         yield from _lines(f"rdma-core's tests, {'; '.join(counts)}")
-        for test, (base, change) in list(checked.unsteady.items())[:_MOST]:
+        for test, (base, change) in list(checked.unsteady.items())[:_MAX_ROWS]:
             yield from _lines(
                 f"equal in a later try: {test}, at first {base or 'not run'} on base and "
                 f"{change or 'not run'} on change"

@@ -17,7 +17,7 @@ from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import PROBE_PROGRAMS
 from rocelab.testbed.cache_folder import cache_dir
 
-_LARGEST_FACTS = 1 << 20
+_MAX_FACTS_BYTES = 1 << 20
 RDMA_CORE_TESTS = "/usr/src/rdma-core/tests"
 """Where an image has the tests of its rdma-core, if it has them (tools/node/lines/)."""
 
@@ -109,7 +109,7 @@ def _existing(path: Path, target: str) -> Path:
 def facts(path: Path) -> dict[str, Any]:
     """Return what a build says of itself. Raises MissingError."""
     try:
-        return json_text.parse(read_named(path, limit=_LARGEST_FACTS))
+        return json_text.parse(read_named(path, limit=_MAX_FACTS_BYTES))
     except (OSError, ValueError) as error:
         raise MissingError(
             f"{path} cannot be used",

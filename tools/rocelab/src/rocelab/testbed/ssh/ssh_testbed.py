@@ -48,7 +48,7 @@ EACH_WITNESS = (
 )
 NO_WITNESS = "none: only the counters at both ends say what crossed the link"
 # a measurement is only as real as the least real of its nodes
-_LEAST_REAL: tuple[accelerators.Name, ...] = ("tcg", "kvm", "native")
+_BY_REALITY: tuple[accelerators.Name, ...] = ("tcg", "kvm", "native")
 
 
 _SSH_PORT = 22
@@ -77,7 +77,7 @@ class SshTestbed:
         self._cleanup = cleanup
         cpuinfos = at_once(lambda node: node.run(["cat", "/proc/cpuinfo"]).stdout, nodes)
         accelerators = [local.accelerator(cpuinfo) for cpuinfo in cpuinfos]
-        self._accelerator = min(accelerators, key=_LEAST_REAL.index)
+        self._accelerator = min(accelerators, key=_BY_REALITY.index)
         self.missing = _no_capture(nodes)
         """Why nothing captures the data link; empty where a capture is possible."""
 
