@@ -25,7 +25,7 @@ from rocelab.plans.catalog import TESTS, TRANSPORTS
 from rocelab.record import read
 from rocelab.report import build
 from rocelab.report.study_report import results
-from rocelab.studies import library, more_nodes, other_mtu, page, planning, study_file, words
+from rocelab.studies import library, other_testbed, page, planning, study_file, words
 from rocelab.studies.answers import Answer, answers
 from rocelab.studies.claims import (
     Adds,
@@ -347,7 +347,7 @@ def test_only_a_full_plan_has_the_ranks_that_claims_name(name: str) -> None:
     for quick in (False, True):
         plan = library.plan(name, quick=quick)
         if name == "zeng2021" and not quick:
-            plan = more_nodes.extend(plan, study, 7)
+            plan = other_testbed.on_nodes(plan, study, 7)
         ran = {
             f"{b.tool} {b.title}": Ranks(b.mpi.ranks, b.mpi.ranks_per_node)
             for b in plan.benchmarks
@@ -392,7 +392,7 @@ def test_a_study_over_more_than_two_nodes() -> None:
 
     def placed(name: str, nodes: int, *, quick: bool = False) -> dict[str, tuple[int, int, int]]:
         there = move_plan(library.plan(name, quick=quick), Provider.SSH, icount=False, native=False)
-        plan = more_nodes.extend(there, library.study(name), nodes)
+        plan = other_testbed.on_nodes(there, library.study(name), nodes)
         assert plan.testbed.nodes == nodes
         assert plan_file.from_dict(json.loads(json.dumps(plan.to_dict())), "run.json") == plan
         return {
@@ -963,12 +963,12 @@ def test_a_study_at_another_mtu() -> None:
     """subramoni2009 asks whether the MTU explains the CPU time: one run at 1500, one at 4200."""
     plan = library.plan("subramoni2009", quick=False)
     assert plan.testbed.mtu == 1500
-    wide = other_mtu.at(plan, 4200)
+    wide = other_testbed.at_mtu(plan, 4200)
     assert (wide.testbed.mtu, wide.name) == (4200, "subramoni2009-mtu4200")
     assert wide.benchmarks == plan.benchmarks
     assert wide.study == plan.study
     assert plan_file.from_dict(wide.to_dict(), "wide") == wide
-    assert other_mtu.at(plan, 1500) == plan
+    assert other_testbed.at_mtu(plan, 1500) == plan
     refused = rocelab("study", "run", "subramoni2009", "--mtu", "1000")
     assert refused.returncode == 2
     assert "1280" in refused.stderr

@@ -115,7 +115,7 @@ def run(
     console.say("reading the plan")
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.strict import listed
-    from rocelab.studies import library, more_nodes, other_mtu
+    from rocelab.studies import library, other_testbed
 
     plan = library.plan(study, quick=quick)
     if nodes is not None:
@@ -128,7 +128,7 @@ def run(
                 "job's nodes: `rocelab hosts slurm >hosts.toml`.",
             )
     if provider is not None and not provider.own_hosts:
-        plan = more_nodes.extend(plan, library.study(study), 2)
+        plan = other_testbed.on_nodes(plan, library.study(study), 2)
     plan = move_plan(plan, provider, icount=False, native=False)
     if boots is not None:
         if plan.testbed.provider.own_hosts:
@@ -139,12 +139,14 @@ def run(
             )
         plan = plan.booted(boots)
     if mtu is not None:
-        plan = other_mtu.at(plan, mtu)
+        plan = other_testbed.at_mtu(plan, mtu)
     if switches is not None:
         plan = replace(plan, testbed=replace(plan.testbed, switches=switches))
     names = nodes.split(",") if nodes is not None else []
     if names:
-        plan = more_nodes.extend(plan, library.study(study), len(select_hosts(inventory, names)))
+        plan = other_testbed.on_nodes(
+            plan, library.study(study), len(select_hosts(inventory, names))
+        )
     if transports is not None:
         plan = _only(plan, transports.split(","))
     elif adapters := [name for name in plan.transports if TRANSPORTS[name].by == "adapter"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Spread a study's plan over another number of nodes."""
+"""A study's plan on another number of nodes, or over a link with another MTU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocelab.plans.plan import Benchmark, MpiPlan, Plan
 from rocelab.studies.claims import Study
 
 
-def extend(plan: Plan, study: Study, nodes: int) -> Plan:
+def on_nodes(plan: Plan, study: Study, nodes: int) -> Plan:
     """The plan with its collectives spread over `nodes`, as the study would have done.
 
     Depending on the study, the same ranks are spread in blocks no larger than the plan's smallest
@@ -49,3 +49,14 @@ def extend(plan: Plan, study: Study, nodes: int) -> Plan:
 
 def _spreads(benchmark: Benchmark) -> bool:
     return benchmark.test in COLLECTIVES
+
+
+def at_mtu(plan: Plan, mtu: int) -> Plan:
+    """Return the plan at this MTU of the link, in bytes; its name says which.
+
+    RoCE's path MTU is the largest power of two that fits, up to 4096, except where a benchmark of
+    the plan has one of its own.
+    """
+    if mtu == plan.testbed.mtu:
+        return plan
+    return replace(plan, name=f"{plan.name}-mtu{mtu}", testbed=replace(plan.testbed, mtu=mtu))
