@@ -38,11 +38,26 @@ def say(text: str) -> None:
     print(f"debug kernel: {text}", file=sys.stderr, flush=True)
 
 
-def kernel_hash(image: Path) -> str:
+def configuration(line: str) -> str:
+    """Return debug.config, in which a line's own file replaces options and adds some."""
+    own = CONFIG.with_name(f"debug-{line}.config")
+    if not own.exists():
+        return CONFIG.read_text()
+    replaced = {name for name in map(option, own.read_text().splitlines()) if name}
+    kept = [each for each in CONFIG.read_text().splitlines() if option(each) not in replaced]
+    return "\n".join(kept) + "\n" + own.read_text()
+
+
+def option(text: str) -> str | None:
+    """Return the name of the option that a line of a configuration sets."""
+    return text.split("=", 1)[0] if text.startswith("CONFIG_") else None
+
+
+def kernel_hash(line: str, image: Path) -> str:
     """Return a hash of the kernel's source, configuration and compiler."""
     installed = (image / "packages.tsv").read_text().splitlines()
-    inputs = [line for line in installed if line.split("\t")[0] in COMPILERS]
-    inputs += [*source_version(image), CONFIG.read_text()]
+    inputs = [package for package in installed if package.split("\t")[0] in COMPILERS]
+    inputs += [*source_version(image), configuration(line)]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:16]
 
 
@@ -62,19 +77,19 @@ def in_root(root: Path, work: Path, *argv: str) -> None:
         fail(f"`{' '.join(argv)}` failed:\n    {tail}", "see the messages above", f"read {log}")
 
 
-def check_config(config: Path) -> None:
-    """Fail unless each line of debug.config is in effect: kconfig drops some silently."""
+def check_config(wanted: str, config: Path) -> None:
+    """Fail unless each line of the configuration is in effect: kconfig drops some silently."""
     got = set(config.read_text().splitlines())
     lost = [
-        line
-        for line in CONFIG.read_text().splitlines()
-        if line.startswith("CONFIG_") and not line.endswith("=n") and line not in got
+        each
+        for each in wanted.splitlines()
+        if option(each) and not each.endswith("=n") and each not in got
     ]
     if lost:
         fail(
             f"the kernel's configuration lacks {', '.join(lost)}",
             "an option has a new name or a new dependency in this kernel",
-            f"correct {CONFIG}",
+            f"correct {CONFIG}, or what {CONFIG.with_name('debug-LINE.config')} replaces in it",
         )
 
 
@@ -85,18 +100,18 @@ def build(line: str, image: Path, target: Path) -> None:
     (work / "kbuild").mkdir(parents=True)
     say("fetching its source (a minute)")
     fetch(line, image, work / "source")
-    compile_kernel(image / "root", work)
+    compile_kernel(image / "root", work, configuration(line))
     work.rename(target)
     say("done")
 
 
-def compile_kernel(root: Path, work: Path) -> None:
+def compile_kernel(root: Path, work: Path, wanted: str) -> None:
     """Configure and compile `work`/source into `work`/kbuild."""
-    shutil.copy(CONFIG, work)
+    (work / CONFIG.name).write_text(wanted)
     make = ["nice", "-n", "19", "make", "-C", "source", f"O={MOUNT}/kbuild"]
     make += ["KBUILD_BUILD_USER=rocelab", "KBUILD_BUILD_HOST=rocelab"]
     in_root(root, work, *make, f"KCONFIG_ALLCONFIG={MOUNT}/debug.config", "allnoconfig")
-    check_config(work / "kbuild/.config")
+    check_config(wanted, work / "kbuild/.config")
     say("compiling (10 to 20 minutes on two idle cores)")
     in_root(root, work, *make, f"-j{os.cpu_count()}", "bzImage", "modules")
 
@@ -146,7 +161,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to make")
     arguments = parser.parse_args()
     image = arguments.image.resolve()
-    kernel = arguments.cache.resolve() / f"{arguments.line}-{kernel_hash(image)}"
+    kernel = arguments.cache.resolve() / f"{arguments.line}-{kernel_hash(arguments.line, image)}"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     with (kernel.parent / f".{kernel.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
