@@ -315,7 +315,7 @@ class Run:
         if self.process.returncode == ExitCode.OK:
             assert measured, f"it ignored {signum.name}"
             return  # it had just ended
-        assert self.process.returncode == ExitCode.INTERRUPTED, self.said
+        assert self.process.returncode == 128 + signum, self.said
         assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
         assert "Traceback" not in self.said, self.said
         # `complete`: the signal came while the report was written

@@ -42,7 +42,7 @@ def test_a_signal_while_the_end_is_shown() -> None:
     """No traceback, either."""
     command = [sys.executable, "-c", SHOWS]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 130
+    assert done.returncode == 143
     assert "Traceback" not in done.stderr
 
 
@@ -82,11 +82,31 @@ def test_a_signal_says_what_is_kept(number: signal.Signals) -> None:
     """Also while a command waits for its input."""
     command = [sys.executable, "-c", WAITS, str(number.value)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 130, done.stderr
+    # as a shell says: 128 and the signal
+    assert done.returncode == 128 + number, done.stderr
     name = "Ctrl-C" if number is signal.SIGINT else number.name
     assert f"interrupted by {name}" in done.stderr
     assert "every finished cell" in done.stderr
     assert "rocelab run --resume" in done.stderr
+
+
+def test_an_exit_code_of_130_is_no_interruption() -> None:
+    """A command that `exec` ran may have it."""
+    command = [sys.executable, "-c", RETURNS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+RETURNS = """
+import sys
+from unittest import mock
+import typer
+from rocelab.cli import app
+from rocelab.testbed.qemu.state_folder import State
+sys.argv[1:] = ["status"]
+with mock.patch.object(State, "all", side_effect=typer.Exit(130)):
+    app.main()
+"""
 
 
 # the signal comes while a command works: `status` is one that every machine has

@@ -281,6 +281,7 @@ def test_sigterm_of_a_job_that_ends(
     reason = json.loads((outcome.path / "run.json").read_text())["reason"]
     if not ended:
         assert (outcome.status, outcome.ended_by, reason) == ("interrupted", "SIGTERM", "SIGTERM")
+        assert outcome.exit_code is ExitCode.TERMINATED
         return
     assert (outcome.status, outcome.ended_by) == ("stopped", "")
     assert reason == f"Slurm's job 7 has ended: {ended}"

@@ -34,8 +34,18 @@ class ExitCode(IntEnum):
     """`rocelab exec`: the command is there and cannot run, as in a shell."""
     NOT_FOUND = 127
     """`rocelab exec`: there is no such command on the node, as in a shell."""
+    HUNG_UP = 129
+    """SIGHUP, as a shell counts: 128 and the signal. Finished cells are kept in all three cases."""
     INTERRUPTED = 130
-    """Ctrl-C; the finished cells are kept."""
+    """Ctrl-C, or SIGINT."""
+    TERMINATED = 143
+    """SIGTERM."""
+
+
+def code_of_signal(name: str) -> ExitCode:
+    """Return the exit code after a signal; its name may be `Ctrl-C`."""
+    codes = {"SIGHUP": ExitCode.HUNG_UP, "SIGTERM": ExitCode.TERMINATED}
+    return codes.get(name, ExitCode.INTERRUPTED)
 
 
 class RocelabError(Exception):

@@ -14,7 +14,7 @@ from click.exceptions import Exit
 from rocelab import conditions
 from rocelab.cli import completion
 from rocelab.cli.commands import Commands
-from rocelab.errors import ExitCode, RocelabError
+from rocelab.errors import ExitCode, RocelabError, code_of_signal
 from rocelab.terminal import console, streams
 from rocelab.version import VERSION
 
@@ -30,7 +30,9 @@ EXIT_CODES = {
     ExitCode.NOT_RUN: "exec: rocelab failed; other codes are the command's own",
     ExitCode.NOT_EXECUTABLE: "exec: the command cannot run on the node",
     ExitCode.NOT_FOUND: "exec: the node has no such command",
-    ExitCode.INTERRUPTED: "interrupted; finished cells are kept",
+    ExitCode.HUNG_UP: "ended by SIGHUP; finished cells are kept",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; finished cells are kept",
+    ExitCode.TERMINATED: "ended by SIGTERM; finished cells are kept",
 }
 
 # \b tells click not to rewrap these lines
@@ -80,8 +82,21 @@ def _ended(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt(name)
 
 
+def _pressed(signum: int, frame: FrameType | None) -> None:
+    """Note Ctrl-C; a second one interrupts the cleaning up."""
+    _ended_by.append("Ctrl-C")
+    signal.default_int_handler(signum, frame)
+
+
+def _what_ended() -> str:
+    """Return the name of the last signal, `Ctrl-C` for SIGINT."""
+    return _ended_by.pop() if _ended_by else "Ctrl-C"
+
+
 def _clean_up_on_signals() -> None:
     """Clean up on SIGTERM and SIGHUP as on Ctrl-C; nohup(1) has SIGHUP ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _pressed)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _ended)
@@ -98,7 +113,7 @@ def main() -> None:
             code = _failed(error)
     except KeyboardInterrupt:
         # it came while the command's end was shown
-        code = ExitCode.INTERRUPTED
+        code = code_of_signal(_what_ended())
     # Python takes its handlers away before it ends; what is done is done
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -116,7 +131,7 @@ def _run() -> int:
         error.show()
         return ExitCode.USAGE
     except KeyboardInterrupt:
-        return _interrupted(_ended_by.pop() if _ended_by else "Ctrl-C")
+        return _interrupted(_what_ended())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
@@ -145,7 +160,7 @@ def _interrupted(by: str) -> int:
     if why := allocation.why_ended(by):
         return _failed(why)
     console.show_interruption(by)
-    return ExitCode.INTERRUPTED
+    return code_of_signal(by)
 
 
 def _failed(error: BaseException) -> int:

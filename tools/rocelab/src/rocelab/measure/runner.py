@@ -13,7 +13,13 @@ from typing import Any
 
 from rocelab import accelerators
 from rocelab.conditions import explained
-from rocelab.errors import ExitCode, RocelabError, TestbedError, UsageError
+from rocelab.errors import (
+    ExitCode,
+    RocelabError,
+    TestbedError,
+    UsageError,
+    code_of_signal,
+)
 from rocelab.measure import environment, results
 from rocelab.measure.cell import measure
 from rocelab.measure.command import permission
@@ -59,7 +65,7 @@ class RunOutcome:
         if self.error is not None:
             return self.error.exit_code
         if self.status == "interrupted":
-            return ExitCode.INTERRUPTED
+            return code_of_signal(self.ended_by)
         return ExitCode.CELL if self.failed else ExitCode.OK
 
 
