@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The attacks that are known, by machine: inputs, signals and limits, over the commands.
+"""The attacks that are known, by machine: inputs and limits, over the commands.
 
-tests/unit/cli/test_hostile_paths.py sweeps paths, environments and streams; here each case is a
-process of its own, whose time, memory, exit code and remains are judged.
+tests/unit/cli/test_hostile_paths.py sweeps paths, environments and streams, test_every_signal.py
+signals; here each case is a process of its own, whose time, memory, exit code and remains are judged.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import contextlib
 import gzip
 import json
 import os
-import re
 import resource
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -28,7 +26,6 @@ import polars as pl
 import pytest
 
 from corpus import CAPTURES
-from polling import wait_until
 from synthetic_run import Synthetic
 
 pytestmark = pytest.mark.slow
@@ -90,21 +87,6 @@ class Started:
     process: subprocess.Popen[bytes]
     said: Path
     printed: Path
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether only `done` is left; it stays to be waited for."""
-        return "\nState:\tZ" in Path(f"/proc/{self.process.pid}/status").read_text()
-
-    def handles_signals(self) -> None:
-        """Wait until it does: before that it does nothing else, either."""
-        status = Path(f"/proc/{self.process.pid}/status")
-
-        def handles() -> bool:
-            caught = re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.MULTILINE)
-            return self.has_ended or bool(caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
-
-        wait_until("it handles signals", handles, pause=0.002)
 
     def done(self) -> Done:
         """Wait for its end."""
@@ -266,14 +248,7 @@ def test_inputs(tmp_path: Path) -> None:
     assert all_at_once(cases) == []
 
 
-# ---- signals
-
-
-def long_capture(path: Path) -> Path:
-    body = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
-    path.write_bytes(body[:24] + body[24:] * 4000)
-    return path
-
+# ---- limits
 
 TRACED = CAPTURES / "testbed-rxedump-write-lat-64.pcapng"
 WRITERS = {
@@ -284,73 +259,6 @@ WRITERS = {
     "report --export": ["report", "RUN", "--export", "OUT"],
     "export": ["export", "TRACED", "--trace", "TRACED", "--perfetto", "OUT/made"],
 }
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-MOMENTS = (0.4, 0.9)
-"""Parts of the time that the command takes."""
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_signals(tmp_path: Path, name: str) -> None:
-    """Ended, or as if there had been no signal: no part of a file, no exit code that lies."""
-    long_capture(tmp_path / "long.pcap")
-    run = run_folder(tmp_path / "run")
-
-    def words(out: Path) -> list[str]:
-        at = {"CAPTURE": str(tmp_path / "long.pcap"), "RUN": str(run), "TRACED": str(TRACED)}
-        return [at.get(word, word.replace("OUT", str(out))) for word in WRITERS[name]]
-
-    def begun(folder: str) -> tuple[Path, Started]:
-        out = tmp_path / folder / "out"
-        out.mkdir(parents=True)
-        return out, start(words(out), out.parent)
-
-    out, started = begun("whole")
-    started.handles_signals()
-    began = time.monotonic()
-    whole = started.done()
-    takes = time.monotonic() - began
-    sizes = {path.name: path.stat().st_size for path in out.iterdir()}
-    assert whole.code == 0, whole.said
-    all_printed = whole.printed.replace(bytes(out), b"")
-
-    def case(number: signal.Signals, moment: float) -> list[str]:
-        out, started = begun(f"{number.name}-{moment}")
-        started.handles_signals()
-        until = time.monotonic() + moment * takes
-        while time.monotonic() < until and not started.has_ended:
-            time.sleep(0.002)
-        os.kill(started.process.pid, number)
-        done = started.done()
-        left = {path.name: path.stat().st_size for path in out.iterdir()}
-        at = f"{number.name} at {moment}: "
-        faults = [f"{at}{word}" for word in BUGS if word in done.said]
-        if done.code not in (whole.code, 130, -signal.SIGKILL):
-            faults.append(f"{at}exit code {done.code}")
-        killed = done.code == -signal.SIGKILL
-        # what the next command removes
-        parts = {name for name in left if killed and name.startswith(".parts-")}
-        wrong = {n: s for n, s in left.items() if n not in parts and sizes.get(n) != s}
-        if wrong or (done.code == whole.code and left != sizes):
-            faults.append(f"{at}exit code {done.code} leaves {wrong or left}")
-        made = done.printed.replace(bytes(out), b"")
-        # whoever is told of the interruption may see a beginning
-        if not all_printed.startswith(made) or (done.code == whole.code and made != all_printed):
-            faults.append(f"{at}exit code {done.code} prints a part")
-        return faults
-
-    cases = [
-        lambda number=number, moment=moment: case(number, moment)
-        for number in SIGNALS
-        for moment in MOMENTS
-    ]
-    assert all_at_once(cases) == []
-    for folder in tmp_path.iterdir():
-        if (folder / "out").is_dir():
-            shutil.rmtree(folder)
-
-
-# ---- limits
-
 LIMITS = {
     "few files": (resource.RLIMIT_NOFILE, 8),
     "short files": (resource.RLIMIT_FSIZE, 512),

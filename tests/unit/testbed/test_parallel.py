@@ -3,13 +3,54 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Barrier
 
 import pytest
 
-from rocelab.testbed.node.parallel import all_of
+from rocelab.testbed.node import awake
+from rocelab.testbed.node.parallel import all_of, at_once
+
+
+def test_a_signal_ends_commands_that_do_not_end() -> None:
+    """On all nodes, and of what they began in turn; what cleans up is not ended."""
+    cleaned = []
+    begun = threading.Barrier(4)
+
+    def signals() -> None:
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def inner(name: str) -> None:
+        begun.wait()
+        try:
+            awake.run(["sleep", "1000"], stdin=b"", seconds=1000)
+        finally:
+            done = awake.run(["echo", name], stdin=b"", seconds=100)
+            cleaned.append(done.stdout)
+
+    def outer(names: str) -> None:
+        at_once(inner, names)
+
+    threading.Thread(target=signals, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        at_once(outer, ["ab", "c"])
+    assert sorted(cleaned) == [b"a\n", b"b\n", b"c\n"]
+
+
+def test_the_next_commands_are_not_ended() -> None:
+    """Those that clean up after an interruption."""
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        at_once(interrupted, [1])
+    assert at_once(lambda text: awake.run(["echo", text], stdin=b"", seconds=100).stdout, "x")
 
 
 class Contexts:

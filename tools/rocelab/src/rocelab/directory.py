@@ -15,6 +15,7 @@ import fcntl
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -202,6 +203,34 @@ class Directory:
         for name in self.names():
             if _is_part(name) and self.is_file(name):
                 os.unlink(name, dir_fd=self._fd)
+
+
+@contextlib.contextmanager
+def temporary_folder(*, prefix: str = "rocelab-", dir: Path | None = None) -> Iterator[str]:  # noqa: A002
+    """Yield the path of a new folder, which is removed afterwards with all that is in it.
+
+    Unlike tempfile.TemporaryDirectory, it also goes when a signal comes while it is made or
+    removed.
+    """
+    path: Path | None = None
+    try:
+        while path is None:
+            path = Path(dir or tempfile.gettempdir(), prefix + os.urandom(_RANDOM // 2).hex())
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                path = None
+        yield str(path)
+    finally:
+        if path is not None:
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                pass
+            except BaseException:
+                # a signal, or a thread of a library that still wrote
+                shutil.rmtree(path, ignore_errors=True)
+                raise
 
 
 def read_named(path: Path, *, limit: int) -> bytes:

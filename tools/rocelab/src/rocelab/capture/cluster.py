@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rocelab._core import write_excerpt
 from rocelab.capture.analysis import Options, analyze, unreadable
+from rocelab.directory import temporary_folder
 from rocelab.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _each(work: Callable[..., object], sources: Sequence[Source], *words: object
 
 def _analyzed(source: Source, options: Options) -> Result | UsageError:
     """Analyse a capture. Runs on a worker."""
-    with tempfile.TemporaryDirectory(prefix="rocelab-") as folder:
+    with temporary_folder(prefix="rocelab-") as folder:
         try:
             path = _local(source, Path(folder))
             return analyze([path], options, names=[source.name]).result
@@ -237,7 +237,7 @@ def _excerpted(
     worker = get_worker()
     path = _folder(worker, run) / f"{source.number}"
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="rocelab-") as folder:
+    with temporary_folder(prefix="rocelab-") as folder:
         try:
             local = _local(source, Path(folder))
             write_excerpt(local, path, ports=list(ports), icrc=icrc, captures=captures)

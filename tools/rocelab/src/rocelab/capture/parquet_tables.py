@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -13,7 +12,7 @@ import polars as pl
 
 from rocelab._core import Analysis, Table
 from rocelab.conditions import explained
-from rocelab.directory import Directory
+from rocelab.directory import Directory, temporary_folder
 
 _ROWS = 1 << 18
 """Rows to hold before writing them."""
@@ -56,7 +55,7 @@ def _write(
 ) -> _F:
     _sweep(folder)
     with (
-        tempfile.TemporaryDirectory(prefix=_PARTS, dir=folder.path) as parts,
+        temporary_folder(prefix=_PARTS, dir=folder.path) as parts,
         Directory.open(Path(parts)) as held,
     ):
         held.lock()

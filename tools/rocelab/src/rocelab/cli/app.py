@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -104,20 +105,33 @@ def _clean_up_on_signals() -> None:
 
 def main() -> None:
     """Run the command line; every error ends in a message and a documented exit code."""
-    _clean_up_on_signals()
+    code: int = ExitCode.INTERRUPTED
     try:
-        code = _run()
+        _clean_up_on_signals()
         try:
-            streams.flush()
-        except OSError as error:
-            code = _failed(error)
+            code = _run()
+            try:
+                streams.flush()
+            except OSError as error:
+                code = _failed(error)
+        except KeyboardInterrupt:
+            # it came while the command's end was shown
+            code = _interrupted(_what_ended())
+        _ignore_signals()
     except KeyboardInterrupt:
-        # it came while the command's end was shown
-        code = code_of_signal(_what_ended())
-    # Python takes its handlers away before it ends; what is done is done
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+        # it came when all was done
+        _ignore_signals()
     console.leave(code)
+
+
+def _ignore_signals() -> None:
+    """Let nothing interrupt what is left: Python takes its handlers away before it ends."""
+    ignored = False
+    while not ignored:
+        with contextlib.suppress(KeyboardInterrupt):
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            ignored = True
 
 
 def _run() -> int:
@@ -135,12 +149,24 @@ def _run() -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        return _failed(error)
+        return _interrupted(_what_ended()) if _by_signal(error) else _failed(error)
     except BaseException as error:
         # a library's panic, which is no Exception
         if type(error).__name__ != _PANIC:
             raise
-        return _failed(error)
+        return _interrupted(_what_ended()) if _by_signal(error) else _failed(error)
+
+
+def _by_signal(error: BaseException) -> bool:
+    """Say whether an error is what a library, or who called it, made of KeyboardInterrupt."""
+    if not _ended_by:
+        return False
+    if not isinstance(error, RocelabError):
+        return True
+    before: BaseException | None = error
+    while before is not None and not isinstance(before, KeyboardInterrupt):
+        before = before.__cause__ or before.__context__
+    return before is not None
 
 
 def _call() -> int:

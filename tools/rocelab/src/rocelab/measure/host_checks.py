@@ -8,7 +8,6 @@ its own check, and the others are looked at without it.
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocelab.accelerators import is_emulated
+from rocelab.directory import temporary_folder
 from rocelab.errors import CellError, RocelabError, TestbedError
 from rocelab.measure import pair, pair_step
 from rocelab.measure.counters import Counters
@@ -247,7 +247,7 @@ def capture(nodes: Sequence[Node]) -> str:
     """linktap may capture each host's data interface, and its file comes here."""
 
     def one(node: Node) -> None:
-        with tempfile.TemporaryDirectory(prefix="rocelab-doctor-") as folder:
+        with temporary_folder(prefix="rocelab-doctor-") as folder:
             path = Path(folder) / layout.WIRE_CAPTURE
             with linktap.capture(node, [node.link.netdev], path, _SNAPLEN):
                 pass

@@ -8,12 +8,12 @@ ends, which it does even if this process is killed (rocelab.testbed.hosts.driver
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import RocelabError, TestbedError, UsageError
 from rocelab.measure import driver_turns
 from rocelab.plans.catalog import TRANSPORTS, Provider
@@ -158,7 +158,7 @@ class Hosts:
 
     def _spread(self, there: _Borrowed, path: str, number: int) -> OnHosts:
         """Copy a module from the first host to all."""
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             local = Path(folder) / "rdma_rxe.ko"
             there.nodes[0].get(path, local)
             return self._send(there, local, number)

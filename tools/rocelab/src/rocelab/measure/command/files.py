@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from rocelab.conditions import explained
-from rocelab.directory import Directory
+from rocelab.directory import Directory, temporary_folder
 from rocelab.errors import CommandError, UsageError
 from rocelab.measure.command.guard import Guard
 from rocelab.strict import shown
@@ -253,7 +253,7 @@ def fetch(files: Files, guard: Guard) -> None:
     if files.folder is None or not files.writes_back:
         return
     guard.node.run(("sh", "-c", _PACK, "sh", guard.folder), timeout=120)
-    with tempfile.TemporaryDirectory(prefix="rocelab-exec-") as own:
+    with temporary_folder(prefix="rocelab-exec-") as own:
         back = Path(own, "back.tgz")
         machine.get(f"{guard.folder}/back.tgz", back, limit=MUCH)
         unpack(back, files.folder, guard.node.name)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import CellError
 from rocelab.measure.cell import measure
 from rocelab.measure.rig import Rig
@@ -200,7 +200,7 @@ def exchange_cell(transport: Transport, nodes: int) -> Cell:
 def _exchange(rig: Rig, transport: Transport) -> str:
     """Let a rank on each node exchange messages with each other, and prove the transport."""
     cell = exchange_cell(transport, len(rig.nodes))
-    with tempfile.TemporaryDirectory(prefix="rocelab-doctor-") as folder:
+    with temporary_folder(prefix="rocelab-doctor-") as folder:
         outcome = measure(cell, rig, Path(folder))
         error = outcome.error
         if error is None:

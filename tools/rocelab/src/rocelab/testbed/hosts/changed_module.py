@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 import tarfile
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import UsageError
 from rocelab.testbed import changed_driver
 from rocelab.testbed.hosts import host_build
@@ -58,7 +58,7 @@ def build(
 
 def _send_tree(node: Node, tree: Path, commit: str, out: str) -> None:
     found = changed_driver.Source.of(tree, commit)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         changed_driver.write_source(found, Path(folder) / "source")
         archive = Path(folder) / "tree.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:

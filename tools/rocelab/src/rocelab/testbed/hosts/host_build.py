@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed import lease
 from rocelab.testbed.hosts import source_archive
@@ -55,7 +55,7 @@ def check_tools(node: Node, tools: Mapping[str, str]) -> None:
 
 def send_sources(node: Node, work: str) -> None:
     """Unpack the sources of driver and probes in the folder `work`."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         archive = Path(folder) / "source.tar.gz"
         source_archive.pack(archive)
         unpack(node, archive, work)

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Time limits that stand still while this process is stopped, as the whole machine may be."""
+"""Time limits that stand still while this process is stopped, as the whole machine may be.
+
+Signals reach the main thread only; an `Interruption` takes them to the waits of other threads.
+"""
 
 from __future__ import annotations
 
 import os
 import selectors
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, BinaryIO, Protocol
 
 from rocelab import limits
@@ -44,10 +49,51 @@ class LocalProcess(Protocol):
         """End it here."""
 
 
+class Interruption:
+    """Ends the waits of the threads that heed it, once in each: they then clean up."""
+
+    def __init__(self) -> None:
+        # a thread may begin others: what ends it ends them
+        self._outer: Interruption | None = getattr(_heeded, "by", None)
+        self._came = False
+
+    def come(self) -> None:
+        """Have each of those threads raise KeyboardInterrupt where it next waits."""
+        self._came = True
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Heed it in this thread."""
+        _heeded.by = self
+        try:
+            yield
+        finally:
+            _heeded.by = None
+
+    @property
+    def has_come(self) -> bool:
+        """Whether this thread is to end."""
+        return self._came or (self._outer is not None and self._outer.has_come)
+
+
+_heeded = threading.local()
+
+
+def _heed() -> None:
+    by: Interruption | None = getattr(_heeded, "by", None)
+    if by is not None and by.has_come:
+        _heeded.by = None
+        raise KeyboardInterrupt
+
+
 def slices(seconds: float) -> Iterator[float]:
-    """Yield how long to wait next, until that many seconds have passed awake."""
+    """Yield how long to wait next, until that many seconds have passed awake.
+
+    Raises KeyboardInterrupt after an Interruption.
+    """
     left = seconds
     while left > 0:
+        _heed()
         length = min(left, _SLICE)
         began = time.monotonic()
         yield length

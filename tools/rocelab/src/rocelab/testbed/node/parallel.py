@@ -8,14 +8,29 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
+from rocelab.testbed.node import awake
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
 def at_once(act: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """Call `act` on all items in parallel; return the results in order or raise the first error."""
+    """Call `act` on all items in parallel; return the results in order or raise the first error.
+
+    A signal ends them all: a node that does not answer must not hold up its user.
+    """
+    interruption = awake.Interruption()
+
+    def one(item: _T) -> _R:
+        with interruption.heeded():
+            return act(item)
+
     with ThreadPoolExecutor(max_workers=max(len(items), 1)) as pool:
-        return list(pool.map(act, items))
+        try:
+            return list(pool.map(one, items))
+        except KeyboardInterrupt:
+            interruption.come()
+            raise
 
 
 @contextmanager

@@ -6,12 +6,11 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from rocelab import accelerators
-from rocelab.directory import Directory, read_named
+from rocelab.directory import Directory, read_named, temporary_folder
 from rocelab.testbed.cache_folder import cache_dir
 from rocelab.testbed.qemu.machine_spec import kernel_command_line
 
@@ -21,7 +20,7 @@ _LIMIT_SECONDS = 15
 
 
 def _boots(image: Path) -> bool:
-    with tempfile.TemporaryDirectory(prefix="rocelab-kvm-") as folder:
+    with temporary_folder(prefix="rocelab-kvm-") as folder:
         console = Path(folder) / "console"
         argv = [
             "setpriv", "--pdeathsig", "KILL", "--",

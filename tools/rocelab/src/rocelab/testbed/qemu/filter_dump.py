@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import TestbedError
 from rocelab.testbed.capture_parts import merge
 from rocelab.testbed.qemu.qmp import execute
@@ -29,7 +29,7 @@ def both_directions(qmp: Path, path: Path, snaplen: int) -> Iterator[None]:
 @contextmanager
 def arrivals(qmp: Path, netdevs: Sequence[str], path: Path, snaplen: int) -> Iterator[None]:
     """Capture what arrives at a machine on all of these links, merged into one file."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ports-") as folder:
+    with temporary_folder(dir=path.parent, prefix=".ports-") as folder:
         parts = [Path(folder) / f"{netdev}.pcap" for netdev in netdevs]
         ids = [f"wire-{netdev}" for netdev in netdevs]
         add_in_one_second(qmp, ids, netdevs, parts, snaplen)

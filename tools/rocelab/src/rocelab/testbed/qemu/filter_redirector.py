@@ -7,11 +7,11 @@ machine itself sends and receives. Requests are met after they were captured, an
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.plans.fault import TO_CLIENT, TO_SERVER
 from rocelab.testbed.faults.link import FaultyLink
 from rocelab.testbed.faults.relay import Relay, Signal
@@ -27,9 +27,7 @@ def insert(qmp: Path, netdev: str, link: FaultyLink, signal: Signal) -> Iterator
     """Lead both directions of a card through `link` meanwhile. Raises TestbedError."""
     with ExitStack() as stack:
         # next to QEMU's own sockets: their path is short enough
-        folder = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(dir=qmp.parent, prefix=PREFIX))
-        )
+        folder = Path(stack.enter_context(temporary_folder(dir=qmp.parent, prefix=PREFIX)))
         relay = Relay(folder, link, signal)
         stack.callback(relay.close)
         for (direction, end), path in relay.paths.items():

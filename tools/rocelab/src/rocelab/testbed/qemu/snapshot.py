@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import socket
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import TestbedError
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.qemu import snapshot_cache
@@ -49,7 +49,7 @@ def _stream(qmp: Path) -> snapshot_cache.Save:
     """Return what writes a machine's state into a file."""
 
     def save_to(file: IO[bytes]) -> None:
-        with tempfile.TemporaryDirectory(dir=qmp.parent, prefix="save-") as folder:
+        with temporary_folder(dir=qmp.parent, prefix="save-") as folder:
             path = Path(folder) / "s"
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
                 listener.bind(str(path))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocelab.errors import MissingError, TestbedError
-from rocelab.testbed.node import DataLink
+from rocelab.testbed.node import DataLink, awake
 from rocelab.testbed.node.outputs import outputs
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode, SshTarget, option_value
@@ -108,19 +108,22 @@ def _open(host: Host, target: SshTarget) -> None:
     """Open the shared connection; report ssh's own message when that fails."""
     argv = ["ssh", "-M", "-N", "-f", *target.options(), "--", target.host]
     with tempfile.TemporaryFile() as errors:
-        try:
-            status = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                # not a pipe: ssh in the background would hold it open
-                stderr=errors,
-                timeout=_LOGIN_TIMEOUT,
-                check=False,
-                start_new_session=True,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = None
+        with subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            # not a pipe: ssh in the background would hold it open
+            stderr=errors,
+            start_new_session=True,
+        ) as process:
+            status: int | None = None
+            try:
+                status = awake.wait(process, _LOGIN_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            except BaseException:
+                process.kill()
+                raise
         errors.seek(0)
         message = errors.read(4096).decode(errors="replace").strip()
     if status:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rocelab import accelerators
+from rocelab.directory import temporary_folder
 from rocelab.errors import TestbedError, UsageError
 from rocelab.plans.catalog import Provider, Transport
 from rocelab.testbed import control_network, lease, linktap, verbs_ports
@@ -129,7 +129,7 @@ class SshTestbed:
                 yield captured
             return
         together = Captured()
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".hosts-") as folder:
+        with temporary_folder(dir=path.parent, prefix=".hosts-") as folder:
             parts = [Path(folder) / f"{node.name}.pcap" for node in self._nodes]
             captures = [
                 linktap.capture(node, [node.link.netdev], part, snaplen, arriving=True)
