@@ -46,9 +46,12 @@ def in_process(*words: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def signals_kept() -> Iterator[None]:
     """Undo what main() does to signals: it handles them, and ignores them when it has ended."""
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    before = {n: signal.getsignal(n) for n in handled}
+    hook = sys.unraisablehook
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)

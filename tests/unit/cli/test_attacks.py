@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The attacks that are known, by machine: inputs and limits, over the commands.
 
-tests/unit/cli/test_hostile_paths.py sweeps paths, environments and streams, test_every_signal.py
-signals; here each case is a process of its own, whose time, memory, exit code and remains are judged.
+test_hostile_paths.py sweeps paths, environments and streams, test_every_signal.py signals; here
+each case is a process of its own, whose time, memory, exit code and remains are judged.
 """
 
 from __future__ import annotations

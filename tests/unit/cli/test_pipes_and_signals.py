@@ -90,6 +90,57 @@ def test_a_signal_says_what_is_kept(number: signal.Signals) -> None:
     assert "rocelab run --resume" in done.stderr
 
 
+def test_a_signal_in_a_callback_is_not_lost() -> None:
+    """Python prints and forgets what a weak reference's callback raises."""
+    command = [sys.executable, "-c", IN_A_CALLBACK]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 143, done.stderr
+    assert done.stderr.count("interrupted by SIGTERM") == 1
+    assert "Traceback" not in done.stderr
+
+
+IN_A_CALLBACK = """
+import os, signal, sys, time, weakref
+from unittest import mock
+from rocelab.cli import app
+from rocelab.testbed.qemu.state_folder import State
+sys.argv[1:] = ["status"]
+class Thing: pass
+def drop():
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    del thing
+    while True:
+        time.sleep(1)
+with mock.patch.object(State, "all", drop):
+    app.main()
+"""
+
+
+def test_a_library_s_error_is_no_bug_if_a_signal_made_it() -> None:
+    command = [sys.executable, "-c", IN_A_LIBRARY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 143, done.stderr
+    assert done.stderr.count("interrupted by SIGTERM") == 1
+    assert "internal error" not in done.stderr
+
+
+IN_A_LIBRARY = """
+import os, signal, sys
+from unittest import mock
+from rocelab.cli import app
+from rocelab.testbed.qemu.state_folder import State
+sys.argv[1:] = ["status"]
+def fails():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise RuntimeError("what a library says")
+with mock.patch.object(State, "all", fails):
+    app.main()
+"""
+
+
 def test_an_exit_code_of_130_is_no_interruption() -> None:
     """A command that `exec` ran may have it."""
     command = [sys.executable, "-c", RETURNS]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import in_process
 from rocelab.errors import MissingError
 from rocelab.testbed import artifacts
 
@@ -71,6 +72,27 @@ def test_a_checkout_is_named_by_its_absolute_path(
     monkeypatch.setenv("ROCELAB_SOURCE", "named")
     with pytest.raises(MissingError):
         artifacts.source_dir()
+
+
+def test_a_checkout_is_named_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all that builds: the driver of `ab`, the probes of `hosts prepare`, what `up` needs."""
+    _installed(monkeypatch, tmp_path / "prefix/venv")
+    monkeypatch.setenv("ROCELAB_SOURCE", "")  # so that it is as before afterwards
+    monkeypatch.chdir(tmp_path)
+    _sources(tmp_path / "named")
+    answer = in_process("--source", "named", "up", "--line", "6.1")
+    assert answer.returncode == 3
+    assert f"make -C {tmp_path / 'named'}" in " ".join(answer.stderr.split())
+    assert artifacts.source_dir() == tmp_path / "named"
+    assert artifacts.build_dir() == tmp_path / "named/build"
+
+
+def test_a_folder_without_sources_is_no_checkout(tmp_path: Path) -> None:
+    answer = in_process("--source", str(tmp_path), "status")
+    assert answer.returncode == 2
+    assert "has no sources" in answer.stderr
 
 
 def test_the_checkout_is_where_the_package_is() -> None:

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-from types import FrameType
+from pathlib import Path
 
 import click
 from click.exceptions import Exit
 
 from rocelab import conditions
-from rocelab.cli import completion
+from rocelab.cli import completion, interruption
 from rocelab.cli.commands import Commands
 from rocelab.errors import ExitCode, RocelabError, code_of_signal
 from rocelab.terminal import console, streams
@@ -63,51 +61,30 @@ Examples:
     },
 )
 @click.version_option(VERSION, message="%(prog)s %(version)s", help="Print the version.")
-def app() -> None:
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Build and take driver, probes and images from this checkout (also ROCELAB_SOURCE), not "
+    "from that of the installation.",
+)
+def app(source: Path | None) -> None:
     """Hold the subcommands."""
+    if source is not None:
+        from rocelab.testbed import artifacts
+
+        artifacts.use_source(source)
 
 
 _PANIC = "PanicException"
 """What PyO3 makes of a panic in Rust: each extension module has another class of this name."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_ended_by: list[str] = []
-"""Names of signals that ended this process; Python forgets which it was."""
-
-
-def _ended(signum: int, frame: FrameType | None) -> None:
-    del frame
-    # cleaning up is not interrupted by the same signal again
-    signal.signal(signum, signal.SIG_IGN)
-    name = signal.Signals(signum).name
-    _ended_by.append(name)
-    raise KeyboardInterrupt(name)
-
-
-def _pressed(signum: int, frame: FrameType | None) -> None:
-    """Note Ctrl-C; a second one interrupts the cleaning up."""
-    _ended_by.append("Ctrl-C")
-    signal.default_int_handler(signum, frame)
-
-
-def _what_ended() -> str:
-    """Return the name of the last signal, `Ctrl-C` for SIGINT."""
-    return _ended_by.pop() if _ended_by else "Ctrl-C"
-
-
-def _clean_up_on_signals() -> None:
-    """Clean up on SIGTERM and SIGHUP as on Ctrl-C; nohup(1) has SIGHUP ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _pressed)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _ended)
 
 
 def main() -> None:
     """Run the command line; every error ends in a message and a documented exit code."""
     code: int = ExitCode.INTERRUPTED
     try:
-        _clean_up_on_signals()
+        interruption.install()
         try:
             code = _run()
             try:
@@ -116,22 +93,12 @@ def main() -> None:
                 code = _failed(error)
         except KeyboardInterrupt:
             # it came while the command's end was shown
-            code = _interrupted(_what_ended())
-        _ignore_signals()
+            code = _interrupted(interruption.what())
+        interruption.ignore()
     except KeyboardInterrupt:
         # it came when all was done
-        _ignore_signals()
+        interruption.ignore()
     console.leave(code)
-
-
-def _ignore_signals() -> None:
-    """Let nothing interrupt what is left: Python takes its handlers away before it ends."""
-    ignored = False
-    while not ignored:
-        with contextlib.suppress(KeyboardInterrupt):
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            ignored = True
 
 
 def _run() -> int:
@@ -145,28 +112,16 @@ def _run() -> int:
         error.show()
         return ExitCode.USAGE
     except KeyboardInterrupt:
-        return _interrupted(_what_ended())
+        return _interrupted(interruption.what())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        return _interrupted(_what_ended()) if _by_signal(error) else _failed(error)
+        return _failed(error)
     except BaseException as error:
         # a library's panic, which is no Exception
         if type(error).__name__ != _PANIC:
             raise
-        return _interrupted(_what_ended()) if _by_signal(error) else _failed(error)
-
-
-def _by_signal(error: BaseException) -> bool:
-    """Say whether an error is what a library, or who called it, made of KeyboardInterrupt."""
-    if not _ended_by:
-        return False
-    if not isinstance(error, RocelabError):
-        return True
-    before: BaseException | None = error
-    while before is not None and not isinstance(before, KeyboardInterrupt):
-        before = before.__cause__ or before.__context__
-    return before is not None
+        return _failed(error)
 
 
 def _call() -> int:
@@ -190,7 +145,9 @@ def _interrupted(by: str) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Show an error, and return its exit code."""
+    """Show an error, or the signal behind it, and return the exit code."""
+    if interruption.is_behind(error):
+        return _interrupted(interruption.what())
     if isinstance(error, OSError) or type(error).__name__ == _PANIC:
         known = conditions.explain(error)
     elif isinstance(error, ModuleNotFoundError):

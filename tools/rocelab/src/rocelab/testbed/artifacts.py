@@ -12,9 +12,10 @@ from typing import Any
 
 from rocelab import json_text
 from rocelab.directory import read_named
-from rocelab.errors import MissingError
+from rocelab.errors import MissingError, UsageError
 from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import PROBE_PROGRAMS
+from rocelab.strict import shown
 from rocelab.testbed.cache_folder import cache_dir
 
 _MAX_FACTS_BYTES = 1 << 20
@@ -41,6 +42,17 @@ def _checkout() -> Path | None:
         return None
     folder = here.parents[len(_PACKAGE_ROOT.parts) - 1]
     return folder if (folder / _RECIPE).exists() else None
+
+
+def use_source(folder: Path) -> None:
+    """Take the sources from a folder, here and in what this process starts. Raises UsageError."""
+    if not (folder / _RECIPE).exists():
+        raise UsageError(
+            f"{shown(str(folder))} has no sources of driver and probes",
+            cause="it is no rocelab checkout",
+            action="Name a checkout with --source.",
+        )
+    os.environ["ROCELAB_SOURCE"] = str(folder.absolute())
 
 
 def _named_source() -> Path | None:
@@ -71,7 +83,7 @@ def source_dir() -> Path:
         raise MissingError(
             "the sources of driver and probes are not here",
             cause="this is neither a rocelab checkout nor an installation by `make install`",
-            action="Set ROCELAB_SOURCE to the absolute path of a checkout.",
+            action="Name a checkout: `rocelab --source DIR …`, or ROCELAB_SOURCE.",
         )
     return folder
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Signals that end this process: they raise KeyboardInterrupt, wherever the main thread is."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from types import FrameType
+
+from rocelab.errors import RocelabError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SOON = 0.005
+"""Seconds until a callback that cannot raise is over."""
+_came: list[str] = []
+"""Names of signals that ended this process; Python forgets which it was."""
+
+
+def install() -> None:
+    """Clean up on SIGTERM and SIGHUP as on Ctrl-C; nohup(1) has SIGHUP ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _pressed)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _ended)
+    sys.unraisablehook = _not_raised
+
+
+def ignore() -> None:
+    """Let nothing interrupt what is left: Python takes its handlers away before it ends."""
+    ignored = False
+    while not ignored:
+        with contextlib.suppress(KeyboardInterrupt):
+            for number in (*_SIGNALS, signal.SIGALRM):
+                signal.signal(number, signal.SIG_IGN)
+            ignored = True
+
+
+def has_come() -> bool:
+    """Say whether a signal has come that `what` has not told of."""
+    return bool(_came)
+
+
+def what() -> str:
+    """Return the name of the last signal, `Ctrl-C` for SIGINT."""
+    return _came.pop() if _came else "Ctrl-C"
+
+
+def is_behind(error: BaseException) -> bool:
+    """Say whether an error is what a library, or who called it, made of KeyboardInterrupt."""
+    if not _came:
+        return False
+    if not isinstance(error, RocelabError):
+        return True
+    before: BaseException | None = error
+    while before is not None and not isinstance(before, KeyboardInterrupt):
+        before = before.__cause__ or before.__context__
+    return before is not None
+
+
+def _ended(signum: int, frame: FrameType | None) -> None:
+    del frame
+    # cleaning up is not interrupted by the same signal again
+    signal.signal(signum, signal.SIG_IGN)
+    name = signal.Signals(signum).name
+    _came.append(name)
+    raise KeyboardInterrupt(name)
+
+
+def _pressed(signum: int, frame: FrameType | None) -> None:
+    """Note Ctrl-C; a second one interrupts the cleaning up."""
+    _came.append("Ctrl-C")
+    signal.default_int_handler(signum, frame)
+
+
+def _not_raised(found: sys.UnraisableHookArgs) -> None:
+    """Send a signal again that came in a callback, such as of a weak reference: it was lost."""
+    if not isinstance(found.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(found)
+        return
+    name = what()
+
+    def again(signum: int, frame: FrameType | None) -> None:
+        del signum, frame
+        _came.append(name)
+        raise KeyboardInterrupt(*(() if name == "Ctrl-C" else (name,)))
+
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
