@@ -121,8 +121,7 @@ def test_a_filter_joins_neighbours_and_is_bounded() -> None:
 
 def test_findings_are_marked_at_their_psn(tmp_path: Path) -> None:
     result, drawing = drawn(CAPTURES / "fault-drop-before.pcap")
-    assert drawing.psns is not None
-    (space,) = drawing.psns.spaces
+    (space,) = drawing.psns[0].spaces
     assert space.packets == 35
     assert space.points.height == 35
     (mark,) = space.marks
@@ -139,8 +138,7 @@ def test_findings_are_marked_at_their_psn(tmp_path: Path) -> None:
 def test_psns_go_on_where_they_wrap(tmp_path: Path) -> None:
     path = many(tmp_path / "wrap.pcap", 60, 1)
     _, drawing = drawn(path)
-    assert drawing.psns is not None
-    (space,) = drawing.psns.spaces
+    (space,) = drawing.psns[0].spaces
     assert space.points["psn"].max() - space.points["psn"].min() == 58  # type: ignore[operator]
     assert (space.points["kind"] == "sent again or late").sum() == 6
 
@@ -151,8 +149,7 @@ def test_large_captures_make_small_pages(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").stat().st_size < _MAX
     one = many(tmp_path / "one.pcap", 60_000, 1)
     _, drawing = drawn(one)
-    assert drawing.psns is not None
-    (space,) = drawing.psns.spaces
+    (space,) = drawing.psns[0].spaces
     assert space.packets == 60_000
     assert space.points.height < 6000
     # thinned, but its ends and its kinds are all there
@@ -163,11 +160,22 @@ def test_large_captures_make_small_pages(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").stat().st_size < _MAX
 
 
+def test_the_table_of_connections_leads_to_their_diagrams(tmp_path: Path) -> None:
+    """One is open, eight are there, and the page stays small."""
+    text = page(many(tmp_path / "ten.pcap", 120_000, 10), tmp_path)
+    assert (tmp_path / "page.html").stat().st_size < _MAX
+    links = {link.attributes["href"] for link in text.all("a")}
+    diagrams = {link for link in links if link.startswith("#sequence-")}
+    assert len(diagrams) == 8
+    assert diagrams <= {f"#{card.attributes.get('id')}" for card in text.all("div")}
+    folded = text.all("details", class_="folded")
+    assert sum("requests of" in one.text for one in folded) == 7
+
+
 def test_a_filter_chooses_the_connection(tmp_path: Path) -> None:
     path = many(tmp_path / "three.pcap", 90, 3)
     result, drawing = drawn(path, "conn=2")
-    assert drawing.psns is not None
-    assert drawing.psns.connection["id"] == 2
+    assert drawing.psns[0].connection["id"] == 2
     assert sum(drawing.over_time.sums["packets"]) == 30
     assert sum(drawing.over_time.sums["goodput_bytes"]) == sum(
         way["goodput_bytes"]

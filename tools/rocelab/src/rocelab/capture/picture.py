@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a page draws of a capture: sums over time, and the PSNs of one connection.
+"""What a page draws of a capture: sums over time, and the PSNs of some connections.
 
 Captures are read once more, packet by packet, in memory that does not grow with them.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +16,8 @@ from polars.dataframe.group_by import GroupBy
 
 from rocelab.capture import analysis
 from rocelab.capture.analysis import Analysis, Options, Progress
+from rocelab.capture.sequence import COLUMNS, SequenceReader
 from rocelab.capture.sequence import Sequence as Psns
-from rocelab.capture.sequence import SequenceReader
 from rocelab.errors import UsageError
 
 _BINS = (10, 200)
@@ -29,6 +30,10 @@ _DATAGRAMS = (0x64, 0x65)
 _CE = 3
 _MAX_LINKS = 4096
 """Directions whose addresses on the link are kept."""
+_MAX_DIAGRAMS = 8
+"""Connections whose PSNs are drawn."""
+_FEW_COLUMNS = 100
+"""Of the diagrams behind the first: a page stays small."""
 
 
 @dataclass
@@ -69,12 +74,12 @@ class Picture:
     over_time: OverTime
     links: dict[tuple[int, str, int], Link]
     """By connection, source address and destination QP."""
-    psns: Psns | None
-    """Of the connection that is drawn."""
+    psns: tuple[Psns, ...]
+    """Of the connections that are drawn, the one with most to explain first."""
 
 
-def worth_drawing(result: dict[str, Any]) -> int | None:
-    """The connection with most to explain: errors, other findings, retransmissions, then bytes."""
+def worth_drawing(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The connections with most to explain: errors, other findings, retransmissions, then bytes."""
     weights = {"error": 1_000_000, "warning": 1000, "note": 1}
     found: dict[int, int] = {}
     for row in result["findings"]:
@@ -91,8 +96,7 @@ def worth_drawing(result: dict[str, Any]) -> int | None:
             sum(way["wire_bytes"] for way in ways),
         )
 
-    best = max(result["connections"], key=interest, default=None)
-    return None if best is None else int(best["id"])
+    return heapq.nlargest(_MAX_DIAGRAMS, result["connections"], key=interest)
 
 
 def draw(
@@ -138,9 +142,10 @@ class _Reader:
         self._links: dict[tuple[int, str, int], Link] = {}
         self._kept = {row["id"] for row in result["connections"]}
         self._filtered = result["findings_unfiltered"] is not None
-        chosen = worth_drawing(result)
-        row = next((row for row in result["connections"] if row["id"] == chosen), None)
-        self._psns = SequenceReader(row, result["findings"]) if row else None
+        self._psns = [
+            SequenceReader(row, result["findings"], COLUMNS if at == 0 else _FEW_COLUMNS)
+            for at, row in enumerate(worth_drawing(result))
+        ]
 
     def take(self, packets: pl.DataFrame, messages: pl.DataFrame) -> None:
         if self._filtered:
@@ -149,8 +154,8 @@ class _Reader:
         if packets.height:
             self._count(packets)
             self._see_links(packets)
-            if self._psns:
-                self._psns.take(packets)
+            for reader in self._psns:
+                reader.take(packets)
         if messages.height:
             self._add(self._by_bin(messages, "last_ns").agg(goodput_bytes=pl.sum("payload_bytes")))
 
@@ -196,4 +201,5 @@ class _Reader:
             self._links.setdefault((row["connection"], row["src"], row["dqpn"]), link)
 
     def picture(self) -> Picture:
-        return Picture(self._over_time, self._links, self._psns.found() if self._psns else None)
+        found = (reader.found() for reader in self._psns)
+        return Picture(self._over_time, self._links, tuple(one for one in found if one.spaces))

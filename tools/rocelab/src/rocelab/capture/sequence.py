@@ -18,10 +18,10 @@ KINDS = ("request", "response", "ACK", "NAK", "RNR NAK", "sent again or late")
 _AGAIN = KINDS[-1]
 
 _PSNS = 1 << 24
-_MAX_POINTS = 4096
-"""Points of a PSN space before they are thinned."""
-_COLUMNS = 400
+COLUMNS = 400
 """Of a thinned diagram: the lowest and the highest PSN of each column and kind stay."""
+_POINTS_PER_COLUMN = 10
+"""Of a PSN space, before its points are thinned."""
 _MAX_MARKS = 60
 """Findings that are marked."""
 
@@ -66,7 +66,9 @@ class Sequence:
 class SequenceReader:
     """Takes rows of packets, and keeps what is drawn of one connection."""
 
-    def __init__(self, connection: dict[str, Any], findings: Rows[dict[str, Any]]) -> None:
+    def __init__(
+        self, connection: dict[str, Any], findings: Rows[dict[str, Any]], columns: int = COLUMNS
+    ) -> None:
         self._connection = connection
         own = [row for row in findings if row["connection"] == connection["id"] and row["packet"]]
         self._labels: dict[int, list[str]] = {}
@@ -75,7 +77,7 @@ class SequenceReader:
             self._labels.setdefault(row["packet"], []).append(text)
         self._left_out = max(0, len(self._labels) - _MAX_MARKS)
         self._labels = dict(list(self._labels.items())[:_MAX_MARKS])
-        self._spaces = {side: _SpaceReader() for side in ("a", "b")}
+        self._spaces = {side: _SpaceReader(columns) for side in ("a", "b")}
 
     def take(self, packets: pl.DataFrame) -> None:
         """Take the next rows, in the order of the capture."""
@@ -114,8 +116,9 @@ class SequenceReader:
 
 
 class _SpaceReader:
-    def __init__(self) -> None:
+    def __init__(self, columns: int) -> None:
         self.packets = 0
+        self._columns = columns
         self._last: int | None = None
         self._highest: dict[str, int] = {}
         self._kept = pl.DataFrame(schema={"time_ns": pl.Int64, "psn": pl.Int64, "kind": pl.String})
@@ -138,7 +141,7 @@ class _SpaceReader:
             psn=pl.Series(psns, dtype=pl.Int64), kind=pl.Series(kinds, dtype=pl.String)
         )
         self._kept = pl.concat([self._kept, new])
-        if self._kept.height > _MAX_POINTS:
+        if self._kept.height > _POINTS_PER_COLUMN * self._columns:
             self._thin()
 
     def _unwrapped(self, psn: int) -> int:
@@ -162,7 +165,7 @@ class _SpaceReader:
         first, last = self._kept["time_ns"].min(), self._kept["time_ns"].max()
         assert isinstance(first, int)
         assert isinstance(last, int)
-        column = (pl.col("time_ns") - first) * _COLUMNS // max(1, last - first)
+        column = (pl.col("time_ns") - first) * self._columns // max(1, last - first)
         of_each = pl.col("psn")
         ends = (of_each == of_each.min()) | (of_each == of_each.max())
         self._kept = (

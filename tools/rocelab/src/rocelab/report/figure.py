@@ -6,7 +6,8 @@ Any text may come from a run folder, which is untrusted: the template escapes al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rocelab.report.charts import Spec
@@ -17,7 +18,7 @@ class Column:
     """A table column; numbers are right-aligned, names are never broken.
 
     A column of one `transport` disappears when the reader unticks that transport. `code` is there
-    to be copied.
+    to be copied. Cells in `links` lead to that anchor of the page.
     """
 
     label: str
@@ -25,6 +26,7 @@ class Column:
     name: bool = False
     code: bool = False
     transport: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 _SENTENCE = 48

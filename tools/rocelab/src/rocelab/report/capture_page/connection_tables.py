@@ -13,7 +13,6 @@ from rocelab.report.figure import Column, Note, Section, Table
 
 _MAX_ROWS = 40
 _COLUMNS = (
-    Column("id", numeric=True),
     Column("from"),
     Column("to"),
     Column("network"),
@@ -42,11 +41,18 @@ _ORDERS: tuple[tuple[str, Callable[[dict[str, Any]], int]], ...] = (
 )
 
 
-def section(result: dict[str, Any], links: dict[tuple[int, str, int], Link]) -> Section | None:
-    """Return one table for each order; the first is open."""
+def section(
+    result: dict[str, Any], links: dict[tuple[int, str, int], Link], diagrams: dict[int, str]
+) -> Section | None:
+    """Return one table for each order; the first is open.
+
+    `diagrams`: where the page draws a connection.
+    """
     rows = [(one, way) for one in result["connections"] for way in one["directions"]]
     if not rows:
         return None
+    anchors = {str(number): anchor for number, anchor in diagrams.items()}
+    columns = (Column("id", numeric=True, links=anchors), *_COLUMNS)
     tables: list[Table] = []
     for name, worth in _ORDERS:
         some = [row for row in rows if worth(row[1]) > 0]
@@ -58,7 +64,7 @@ def section(result: dict[str, Any], links: dict[tuple[int, str, int], Link]) -> 
             Table(
                 f"By {name}"
                 + (f". {units.grouped(left)} more directions are left out" if left else ""),
-                _COLUMNS,
+                columns,
                 tuple(_cells(row, links) for row in ranked),
                 folded=bool(tables),
             )
@@ -71,7 +77,9 @@ def section(result: dict[str, Any], links: dict[tuple[int, str, int], Link]) -> 
         notes=(
             Note(
                 "A row is what one side sent. Latency is from a request's last packet to the first "
-                "response. PCP and MAC addresses are those of the first packet."
+                "response. PCP and MAC addresses are those of the first packet. A number that "
+                "leads on is a connection whose sequence diagram is on this page; another one's "
+                "comes with --filter conn=N."
             ),
             *(notes if missing else ()),
         ),

@@ -34,7 +34,7 @@ def compose(result: dict[str, Any], picture: Picture) -> Document:
         throughput.section(picture.over_time),
         finding_tables.section(result),
         sequence_figure.section(picture),
-        connection_tables.section(result, picture.links),
+        connection_tables.section(result, picture.links, sequence_figure.anchors(picture)),
         management_table.section(result),
         latency.section(result),
         congestion.section(result, picture.over_time),

@@ -14,16 +14,33 @@ from rocelab.report.figure import Column, Figure, Legend, Panel, Section, Table
 
 
 def section(picture: Picture) -> Section | None:
-    """Return a diagram for each side's requests, or None without a connection."""
-    psns = picture.psns
-    if psns is None or not psns.spaces:
-        return None
+    """Return diagrams for each side's requests of some connections, or None without any.
+
+    The first connection's are shown, the others' on demand.
+    """
     start = picture.over_time.start_ns
-    figures = tuple(_figure(psns, space, start) for space in psns.spaces)
-    return Section("sequence", "Sequence diagram", figures=figures)
+    figures = tuple(
+        _figure(psns, space, start, folded=at > 0)
+        for at, psns in enumerate(picture.psns)
+        for space in psns.spaces
+    )
+    if not figures:
+        return None
+    return Section("sequence", "Sequence diagrams", figures=figures)
 
 
-def _figure(psns: Sequence, space: Space, start_ns: int) -> Figure:
+def anchors(picture: Picture) -> dict[int, str]:
+    """Where the diagrams are, by connection."""
+    return {
+        psns.connection["id"]: _slug(psns, psns.spaces[0]) for psns in picture.psns if psns.spaces
+    }
+
+
+def _slug(psns: Sequence, space: Space) -> str:
+    return f"sequence-{psns.connection['id']}-{space.requester}"
+
+
+def _figure(psns: Sequence, space: Space, start_ns: int, *, folded: bool) -> Figure:
     sender, receiver = ends(psns.connection, space.requester)
     first, last = space.points["time_ns"].min(), space.points["time_ns"].max()
     assert isinstance(first, int)
@@ -63,7 +80,7 @@ def _figure(psns: Sequence, space: Space, start_ns: int) -> Figure:
         else ()
     )
     return Figure(
-        slug=f"sequence-{space.requester}",
+        slug=_slug(psns, space),
         title=f"Connection {psns.connection['id']}: requests of {sender}",
         caption=(
             f"Requests of {sender} and the responses of {receiver} to them, by PSN. A request that "
@@ -95,5 +112,6 @@ def _figure(psns: Sequence, space: Space, start_ns: int) -> Figure:
         ),
         accelerator="",
         columns=1,
+        folded=folded,
         scrolls=True,
     )
