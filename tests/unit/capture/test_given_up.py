@@ -74,3 +74,28 @@ def test_progress_after_retries_is_no_end(tmp_path: Path) -> None:
 def test_what_is_under_way_when_the_capture_ends_is_goodput(tmp_path: Path) -> None:
     small = [scenarios.data(V4, 1), scenarios.ack(V4, 1, 1)]
     assert sent(analyzed(tmp_path, small + write(2))) == (2, 8 + 2048)
+
+
+def _in_vain(*nets: frames.Net) -> list[bytes]:
+    """The ends of a connection, each with its own encapsulation; neither is answered."""
+    each = [
+        frames.frame(net, side, frames.transport("RC_SEND_ONLY", qpn, 100, b"", bytes(64)))
+        for net, side, qpn in zip(nets, ("a", "b"), (0x22, 0x11), strict=True)
+    ]
+    return each * 8
+
+
+def test_ends_with_other_gid_types(tmp_path: Path) -> None:
+    v1 = frames.Net(kind="v1", a="fe80::1", b="fe80::2")
+    (line, *_) = analyzed(tmp_path, _in_vain(frames.Net(), v1))["verdict"]
+    assert line["cause"] == "gave_up"
+    assert "fe80::2 sends in vain, too" in line["what"]
+    assert "RoCE v2 over IPv4 and RoCE v1" in line["what"]
+    assert "GIDs of one type" in line["advice"]
+
+
+def test_two_ends_without_answers_and_one_gid_type(tmp_path: Path) -> None:
+    other = frames.Net(a="10.0.0.3", b="10.0.0.4")
+    (line, *_) = analyzed(tmp_path, _in_vain(frames.Net(), other))["verdict"]
+    assert line["cause"] == "gave_up"
+    assert "in vain" not in line["what"]

@@ -357,6 +357,7 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
 fn judged_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item(intern!(py, "id"), one.id)?;
+    row.set_item(intern!(py, "net"), one.net.name())?;
     for (name, end) in [(intern!(py, "a"), one.a), (intern!(py, "b"), one.b)] {
         let side = PyDict::new(py);
         side.set_item(intern!(py, "address"), address(end.address).to_string())?;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 from rocelab import units
@@ -22,6 +23,14 @@ _ADVICE = {
     "icrc-bad": "Receivers drop these packets: correct how {peer} computes the ICRC, or what "
     "changes its packets on the way.",
 }
+_NETS = {
+    "v1": "RoCE v1",
+    "v2_ipv4": "RoCE v2 over IPv4",
+    "v2_ipv6": "RoCE v2 over IPv6",
+    "infiniband": "InfiniBand",
+}
+_MOST_COMPARED = 64
+"""Connections of which one end sends in vain."""
 _CAUSES = {
     "retry-exceeded": "gave_up",
     "nak": "refused",
@@ -58,6 +67,13 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
     if rule == "nak":
         reason = first["detail"].rpartition(": ")[2].replace("_", " ")
         detail = f"{peer or 'The responder'} refuses a request: {reason}"
+    advice = _ADVICE[rule].format(peer=peer or "the peer")
+    if rule == "retry-exceeded" and (types := _other_gid_types(some)):
+        detail += f"; {types}"
+        advice = (
+            "Choose GIDs of one type on both ends: rdma_cm's default_roce_mode, perftest -x; "
+            "/sys/class/infiniband/*/ports/*/gid_attrs/types lists them."
+        )
     lost = sum(
         min(sum(cost["ns"] for cost in way["costs"]), duration(one))
         for one in some
@@ -68,7 +84,7 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
         cause=_CAUSES[rule],
         kind="failure",
         what=f"{detail}{more}.",
-        advice=_ADVICE[rule].format(peer=peer or "the peer"),
+        advice=advice,
         certainty="possible" if all(row["ambiguous"] for row in rows) else "certain",
         where=peer,
         connections=connections,
@@ -81,6 +97,20 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
         timeout_ns=lost,
         frames=[(row["file"], row["packet"]) for row in rows if row["packet"]],
     )
+
+
+def _other_gid_types(connections: list[dict[str, Any]]) -> str:
+    """Words for two ends that each send in vain at once, in other encapsulations; else empty."""
+    one_way = [one for one in connections if len(one["directions"]) == 1]
+    for one, other in combinations(one_way[:_MOST_COMPARED], 2):
+        at_once = one["first_ns"] <= other["last_ns"] and other["first_ns"] <= one["last_ns"]
+        if one["net"] != other["net"] and at_once:
+            names = units.listing([_NETS[row["net"]] for row in (one, other)])
+            return (
+                f"meanwhile {other['a']['address']} sends in vain, too: the two ends may be each "
+                f"other's peers and use GIDs of different types ({names})"
+            )
+    return ""
 
 
 def _peer(rule: str, connection: dict[str, Any] | None) -> str | None:
