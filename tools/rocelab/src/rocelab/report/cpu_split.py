@@ -12,7 +12,7 @@ from rocelab.metrics import CPU_UTILIZATION, MARGINAL, Account, CpuPer
 from rocelab.plans.benchmarks.perftest import PROC_STAT
 from rocelab.plans.catalog import MPI_TOOLS
 from rocelab.record.read import Run, Series
-from rocelab.report import charts, palette, series_order, wording
+from rocelab.report import charts, palette, series_order, utilization_table, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
 
 _TITLE = "CPU split"
@@ -71,12 +71,19 @@ def section(run: Run) -> Section | None:
         ).items()
         for amount, series in [_comparable(both)]
     )
+    busy = utilization_table.tables(run)
     if not figures:
-        return None
+        meaning = Note(utilization_table.MEANING)
+        return Section("cpu", _TITLE, notes=(meaning,), tables=busy) if busy else None
     ticks = any(item.metric == CPU_UTILIZATION and item.kind == PROC_STAT for item in run.series)
     mpi = any(item.tool in MPI_TOOLS for item in found)
-    notes = (_MEANING, *((_MPI_START,) if mpi else ()), *((_TICKS,) if ticks else ()))
-    return Section("cpu", _TITLE, notes=tuple(map(Note, notes)), figures=figures)
+    notes = (
+        _MEANING,
+        *((_MPI_START,) if mpi else ()),
+        *((_TICKS,) if ticks else ()),
+        *((utilization_table.MEANING,) if busy else ()),
+    )
+    return Section("cpu", _TITLE, notes=tuple(map(Note, notes)), figures=figures, tables=busy)
 
 
 def _kind(amount: str) -> str:
