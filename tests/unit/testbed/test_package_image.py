@@ -121,7 +121,11 @@ def test_what_fails_leaves_nothing(
 @pytest.mark.parametrize(
     ("log", "kind", "says"),
     [
-        ("E: hook\nrocelab: unknown nosuch\nE: more", UsageError, "trixie has no package nosuch"),
+        (
+            "E: hook\nrocelab: unknown nosuch\nE: more",
+            UsageError,
+            "no package nosuch in Debian trixie",
+        ),
         ("E: Unmet\nrocelab: refused\nI: removing", UsageError, "cannot be installed"),
         ("E: Failed to fetch\nrocelab: no mirror\n", MissingError, "no package could"),
         ("", MissingError, "no package could"),

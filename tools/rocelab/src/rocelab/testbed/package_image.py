@@ -68,7 +68,7 @@ class Packages:
             else:
                 raise UsageError(
                     f"{shown(word)} is not {rules.WORDS}",
-                    cause="it has at least two characters of a-z, 0-9, + - .",
+                    cause="a name has two characters or more, of a-z, 0-9 and +.-",
                     action="Name a package, or a .deb file or a folder of them with a slash.",
                 )
         if len(names) + len(files) > rules.MOST:
@@ -296,7 +296,7 @@ def _failure(suite: str, log: str) -> RocelabError:
     said = _SAYS.search(log)
     if said and said[1] == "unknown":
         return UsageError(
-            f"Debian {suite} has no package {said[2]}",
+            f"no package {said[2]} in Debian {suite}",
             cause="a typing error, or it is only in another release or archive",
             action="Look for it on packages.debian.org, or give its .deb file.",
         )
