@@ -35,6 +35,9 @@ _LEFT_BY_KILL = re.compile(r"(.*/)?\.parts-[0-9a-f]{8}/.*|tmp/rocelab/\.[\w-]+\.
 """Files of parts, which the next command removes, and locks, which nobody holds then."""
 _PR_SET_CHILD_SUBREAPER = 36
 
+_JOURNAL = "rocelab-installed.json"
+"""Says what is installed so far, so that `wireshark uninstall` finds it."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -183,7 +186,7 @@ def _left(group: int, number: int) -> bool:
 def _files(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file():
+        if path.is_symlink() or not path.is_file() or path.name == _JOURNAL:
             continue
         content = path.read_bytes()
         found[str(path.relative_to(folder))] = f"{len(content)} {hashlib.md5(content).hexdigest()}"

@@ -72,6 +72,12 @@ WAITING = {"hosts prepare", "hosts restore", "hosts status", "doctor --hosts"}
 TOOLS = ("sh", "timeout", "ssh-keygen", "env", "true", "sleep", "rm", "git", "make")
 
 
+TSHARK = """
+printf '%s:\\t%s\\n' 'Personal configuration' "$HOME/config" \\
+    'Personal Lua Plugins' "$HOME/plugins" 'Personal Extcap path' "$HOME/extcap"
+"""
+
+
 def _world(folder: Path) -> Path:
     """What each attempt begins with."""
     (folder / "tmp").mkdir(parents=True, mode=0o700)
@@ -93,7 +99,7 @@ def _programs(folder: Path) -> Path:
     for name in TOOLS:
         if path := shutil.which(name):
             (folder / name).symlink_to(path)
-    scripts = {"ssh": "exec sleep 100", "tshark": "echo 'TShark (Wireshark) 4.4.7.'"}
+    scripts = {"ssh": "exec sleep 100", "tshark": TSHARK}
     for name, script in scripts.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(0o755)

@@ -11,8 +11,11 @@ from types import FrameType
 from rocelab.errors import RocelabError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KEY = "Ctrl-C"
 _SOON = 0.005
 """Seconds until a callback that cannot raise is over."""
+_PATIENCE = 0.5
+"""Seconds to wait for polars, which may sort millions of rows."""
 _came: list[str] = []
 """Names of signals that ended this process; Python forgets which it was."""
 
@@ -44,7 +47,7 @@ def has_come() -> bool:
 
 def what() -> str:
     """Return the name of the last signal, `Ctrl-C` for SIGINT."""
-    return _came.pop() if _came else "Ctrl-C"
+    return _came.pop() if _came else _KEY
 
 
 def is_behind(error: BaseException) -> bool:
@@ -60,31 +63,42 @@ def is_behind(error: BaseException) -> bool:
 
 
 def _ended(signum: int, frame: FrameType | None) -> None:
-    del frame
     # cleaning up is not interrupted by the same signal again
     signal.signal(signum, signal.SIG_IGN)
-    name = signal.Signals(signum).name
-    _came.append(name)
-    raise KeyboardInterrupt(name)
+    _interrupt(signal.Signals(signum).name, frame)
 
 
 def _pressed(signum: int, frame: FrameType | None) -> None:
-    """Note Ctrl-C; a second one interrupts the cleaning up."""
-    _came.append("Ctrl-C")
-    signal.default_int_handler(signum, frame)
+    """Interrupt on Ctrl-C; a second one interrupts the cleaning up."""
+    del signum
+    _interrupt(_KEY, frame)
+
+
+def _interrupt(name: str, frame: FrameType | None, waited: float = 0.0) -> None:
+    if waited < _PATIENCE and _panics(frame):
+        _later(name, waited + _SOON)
+        return
+    _came.append(name)
+    raise KeyboardInterrupt(*(() if name == _KEY else (name,)))
+
+
+def _later(name: str, waited: float) -> None:
+    signal.signal(signal.SIGALRM, lambda _, frame: _interrupt(name, frame, waited))
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+
+def _panics(frame: FrameType | None) -> bool:
+    """Say whether polars runs: where its Rust calls Python, an exception is a loud panic."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("polars."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _not_raised(found: sys.UnraisableHookArgs) -> None:
-    """Send a signal again that came in a callback, such as of a weak reference: it was lost."""
-    if not isinstance(found.exc_value, KeyboardInterrupt):
+    """Interrupt again: it came in a callback, such as of a weak reference, and was lost."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        _later(what(), 0.0)
+    else:
         sys.__unraisablehook__(found)
-        return
-    name = what()
-
-    def again(signum: int, frame: FrameType | None) -> None:
-        del signum, frame
-        _came.append(name)
-        raise KeyboardInterrupt(*(() if name == "Ctrl-C" else (name,)))
-
-    signal.signal(signal.SIGALRM, again)
-    signal.setitimer(signal.ITIMER_REAL, _SOON)
