@@ -63,6 +63,16 @@ def test_a_users_program_may_use_tcp_for_less_than_roce_carries() -> None:
         assert prove(V2, counted, seen, measured, own_tcp=own_tcp).ok is proven
 
 
+def test_a_program_may_part_while_packets_are_under_way() -> None:
+    """The driver counts exactly those as dropped; a benchmark of ours waits for its last answer."""
+    a, measured = 1000, Measurement((), 0)
+    seen = roce(V2, (a, a), a, a)
+    for dropped, parts_early, proven in ((3, True, True), (2, True, False), (3, False, False)):
+        counted = moved((a, a), (a, a - 3))
+        counted["n2"].rxe["rcvd_drops"] = dropped
+        assert prove(V2, counted, seen, measured, parts_early=parts_early).ok is proven
+
+
 @given(COUNTS, COUNTS, st.data())
 def test_any_count_off_by_one_disproves_roce(a: int, b: int, data: st.DataObject) -> None:
     """Each injected fault alone changes the result, so every condition counts."""

@@ -147,7 +147,7 @@ class Machines:
                 lockstep=where.lockstep,
                 nodes=where.nodes,
                 switches=where.switches or 0,
-                packages=Packages(where.packages),
+                packages=Packages(self._plan.packages),
                 payload=Payload.of_line(line),
                 lifeline=True,
                 say=self._say,

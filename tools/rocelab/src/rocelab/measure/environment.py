@@ -30,6 +30,7 @@ SYSCTLS = (
 PACKAGES = (
     *("perftest", "qperf", "iperf3", "rdma-core", "libibverbs1", "ibverbs-providers"),
     *("iproute2", "ethtool", "rdmacm-utils", "vsftpd", "curl", "fio"),
+    *("ucx-utils", "libfabric-bin"),
 )
 _DPKG = r"""exec dpkg-query -W -f '${Package}\t${Version}\n' "$@" "linux-image-$(uname -r)" """
 _INTERRUPTS = {"-c": "coalescing", "-l": "channels", "-g": "rings"}

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import PurePosixPath
 from typing import NoReturn
 
 from rocelab.errors import CellError, StallError, TestbedError, TransientError
 from rocelab.measure import listening, pinning
-from rocelab.plans.benchmarks.file_copy import TIMED
-from rocelab.plans.benchmarks.tool import Job, Tool
+from rocelab.plans.benchmarks.timed import TIMED
+from rocelab.plans.benchmarks.tool import Job, Tool, process_name
 from rocelab.testbed.node import Completed, Node, Process
 from rocelab.testbed.node.interface import marked
 
@@ -85,7 +84,7 @@ def _run_client(
     must_fail: bool = False,
 ) -> Completed:
     # timeout(1) runs on the node, so that nothing keeps running there
-    near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer else ()))
+    near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer or tool.timed else ()))
     limited = (*environment, "timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
@@ -107,6 +106,7 @@ def _start(tool: Tool, job: Job, server: Node, environment: Sequence[str]) -> Pr
     """
     by_rdma_cm = tool.transfer.by == "rdma_cm" if tool.transfer else job.server.rdma_cm
     by_rdma_cm = by_rdma_cm or job.retry_count is not None
+    by_rdma_cm = by_rdma_cm or (tool.listens_by == "rdma_cm" and bool(job.server.device))
     within = ("env", *environment) if environment else ()
     server_argv = (*within, *pinning.on(job.server.cpus), *tool.server_argv(job))
     command = listening.saying(server_argv, job.tcp_port, by_rdma_cm=by_rdma_cm)
@@ -128,7 +128,7 @@ def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) 
         with suppress(TestbedError):
             output = _tail(listening.own(process.wait(timeout=5)))
         server.run(("true",))  # a node that has died says so
-        program = PurePosixPath(tool.server_argv(job)[0]).name
+        program = process_name(tool.server_argv(job))
         raise CellError(
             f"{job.test.program}: the server on {server.name} never listened on {job.tcp_port}",
             cause=output or "it hangs, or another program uses the port",

@@ -187,6 +187,7 @@ def measure(
         altered=link.altered,
         managed=fault_step.managed(capture) if cell.benchmark.ends_with_error else None,
         own_tcp=cell.benchmark.command is not None,
+        parts_early=tool.rdma_cm or cell.benchmark.command is not None,
     )
     checks = tuple(probed(moved, into))
     names = [node.name for node in rig.nodes]
@@ -239,7 +240,8 @@ def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
     first, second = ends
     transfer = TOOLS[cell.test.tool].transfer
     placed = (second, first) if transfer and transfer.swaps(cell.test) else (first, second)
-    return job_of(cell, size, tcp_port=next(rig.tcp_ports), ends=placed)
+    port = TOOLS[cell.test.tool].port or next(rig.tcp_ports)
+    return job_of(cell, size, tcp_port=port, ends=placed)
 
 
 def _pair(tool: Tool, cell: Cell, rig: Rig) -> tuple[Node, Node]:
@@ -257,7 +259,7 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
             pair.run(tool, _short(ready), *nodes, timeout=cell.benchmark.timeout)
             yield ready
         return
-    if cell.benchmark.command:
+    if cell.benchmark.command or (tool.rdma_cm and job.client.device):
         found = (job.client, job.server)
         with rdma_cm_mode.for_v1(nodes, found, cell.transport):
             yield job

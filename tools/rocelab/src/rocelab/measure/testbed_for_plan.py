@@ -100,7 +100,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         and bool(asked.lockstep) == (spec.accelerator == "lockstep")
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
-        and set(asked.packages) <= set(spec.packages)
+        and set(plan.packages) <= set(spec.packages)
     )
     if asked.fresh:
         say(f"testbed {name} is not used: the plan boots machines for each repetition")
@@ -168,7 +168,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         lockstep=where.lockstep,
         nodes=where.nodes,
         switches=where.switches or 0,
-        packages=Packages(where.packages),
+        packages=Packages(plan.packages),
         payload=Payload.of_line(where.line),
         fresh=where.fresh,
         lifeline=True,

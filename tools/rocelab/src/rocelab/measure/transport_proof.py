@@ -77,6 +77,7 @@ def prove(
     altered: Altered = UNALTERED,
     managed: int | None = None,
     own_tcp: bool = False,
+    parts_early: bool = False,
 ) -> Proof:
     """Check all conditions of one step.
 
@@ -88,7 +89,8 @@ def prove(
     numbers of packets. `managed`: where a fault ends the connection, the packets of the
     connection manager on the wire, which repeats its own after the counters were read. Packets
     then come to a queue pair that is gone, and a driver counts them as dropped. `own_tcp`: a user's
-    program may use TCP as well, as long as RoCE carries more.
+    program may use TCP as well, as long as RoCE carries more. `parts_early`: it may end a
+    connection while packets are under way, which the other end then counts as dropped.
     """
     if frames is None:
         return Proof(transport.name, tuple(_by_counters(transport, moved, measured)))
@@ -100,7 +102,7 @@ def prove(
         return Proof(transport.name, (*rules(transport, moved, frames, measured), *few))
     if transport.family == "tcp":
         return Proof(transport.name, (*_tcp(moved, frames, measured, lost), *few))
-    late = 0 if managed is None else _late(moved, altered)
+    late = _late(moved, altered) if parts_early or managed is not None else 0
     other_tcp_bytes = max(RENDEZVOUS_BYTES, frames.roce_payload_bytes if own_tcp else 0)
     checks = _roce(
         transport, moved, frames, measured, max_loopback, lost, altered, late, other_tcp_bytes

@@ -206,6 +206,27 @@ def _atomic_rate(name: str, opcode_class: str) -> Test:
     )
 
 
+_UCX_SIZES = (1, 1 << 17)  # what is larger goes by a rendezvous, which may choose TCP
+_RPING_SIZES = (32, (1 << 16) - 1)  # a text with a number; its RPING_BUFSIZE
+_UDADDY_SIZES = (1, 4096)  # a datagram
+_RSTREAM_SIZES = (1, 1 << 22)
+_FI_SIZES = (1, 1 << 22)
+
+
+def _ucx_tests() -> Iterator[Test]:
+    """Yield the tests of ucx_perftest that have a counterpart elsewhere."""
+    for name in ("tag_lat", "stream_lat"):
+        yield Test(
+            *("ucx_perftest", name, "latency", Kind.ONE_WAY_HALF_RTT, "any", _UCX_SIZES),
+            data_class="SEND",
+        )
+    for name in ("tag_bw", "stream_bw"):
+        yield Test(
+            *("ucx_perftest", name, "bandwidth", Kind.ONE_WAY, "any", _UCX_SIZES),
+            data_class="SEND",
+        )
+
+
 _MPI_SIZES = (0, 1 << 24)
 
 
@@ -288,6 +309,12 @@ TESTS = {
         Test("ftp", "put", "bandwidth", Kind.WHOLE_FILE, "tcp", _FILE_SIZES),
         Test("ftp", "get", "bandwidth", Kind.WHOLE_FILE, "tcp", _FILE_SIZES),
         *_disk_tests(),
+        *_ucx_tests(),
+        Test("rping", "time", "application", Kind.APPLICATION, "verbs", _RPING_SIZES),
+        Test("udaddy", "time", "application", Kind.APPLICATION, "verbs", _UDADDY_SIZES),
+        Test("rstream", "latency", "latency", Kind.ONE_WAY_HALF_RTT, "any", _RSTREAM_SIZES),
+        Test("rstream", "bandwidth", "bandwidth", Kind.ONE_WAY, "any", _RSTREAM_SIZES),
+        Test("fi_pingpong", "latency", "latency", Kind.ONE_WAY_HALF_RTT, "any", _FI_SIZES),
         *_mpi_tests("mpibench", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("omb", (*PAIR_TESTS, *COLLECTIVES)),
         *_mpi_tests("imb", _IMB_TESTS),
@@ -297,6 +324,9 @@ TESTS = {
         *_of_a_user(),
     )
 }
+
+TOOL_PACKAGES = {"ucx_perftest": ("ucx-utils",), "fi_pingpong": ("libfabric-bin",)}
+"""Debian packages of tools that not every node has."""
 
 TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
 

@@ -7,7 +7,16 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rocelab.plans.catalog import STACKS, TESTS, TRANSPORTS, Provider, Test, Transport, measured_by
+from rocelab.plans.catalog import (
+    STACKS,
+    TESTS,
+    TOOL_PACKAGES,
+    TRANSPORTS,
+    Provider,
+    Test,
+    Transport,
+    measured_by,
+)
 from rocelab.plans.command import CommandPlan
 from rocelab.plans.fault import ENDING, FaultPlan
 
@@ -351,6 +360,13 @@ class Plan:
     def rxe(self) -> bool:
         """Whether any cell needs the instrumented driver and an rxe device."""
         return any(cell.transport.is_rxe for cell in self.cells())
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Debian packages that its virtual machines have in addition: what it names, and tools'."""
+        tools = {benchmark.tool for benchmark in self.benchmarks}
+        found = {name for tool in tools for name in TOOL_PACKAGES.get(tool, ())}
+        return tuple(sorted({*self.testbed.packages, *found}))
 
     def booted(self, boots: int) -> Plan:
         """Return the plan with so many repetitions, each on machines booted for it.

@@ -23,13 +23,16 @@ def end(node: Node, ports: Ports, transport: Transport) -> End:
     """
     if transport.family == "tcp":
         _check_interface(node, transport)
-        return End(node.link.ipv4)
+        return End(node.link.ipv4, netdev=node.link.netdev)
     port = _port(node, ports, transport)
     if transport.gid_type is None:
-        return End(node.link.ipv4, port.device, port.port, rdma_cm=transport.is_iwarp)
+        by_cm = transport.is_iwarp
+        return End(
+            *(node.link.ipv4, port.device, port.port), rdma_cm=by_cm, netdev=node.link.netdev
+        )
     gids = gid.gids_of(node, port.device, port.port)
     chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
-    return End(node.link.ipv4, port.device, port.port, chosen.index)
+    return End(*(node.link.ipv4, port.device, port.port, chosen.index), netdev=node.link.netdev)
 
 
 def place(node: Node, ports: Ports, transport: Transport) -> Place:

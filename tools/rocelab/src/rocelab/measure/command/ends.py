@@ -15,5 +15,5 @@ from rocelab.testbed.node.parallel import at_once
 def ends_of(nodes: Sequence[Node], transport: Transport) -> list[End]:
     """Return each node's end of the transport. Raises CellError."""
     if transport.family == "tcp":
-        return [End(node.link.ipv4) for node in nodes]
+        return [End(node.link.ipv4, netdev=node.link.netdev) for node in nodes]
     return at_once(lambda node: verbs.end(node, verbs_ports.find(node), transport), nodes)

@@ -11,9 +11,9 @@ the transfer and the total time, to the microsecond.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from rocelab import metrics
+from rocelab.plans.benchmarks import timed
 from rocelab.plans.benchmarks.tool import (
     GET,
     Argv,
@@ -23,19 +23,14 @@ from rocelab.plans.benchmarks.tool import (
     Transfer,
     Value,
     bad_output,
-    positive,
 )
 
-_TIMED: Final = 'began=$EPOCHREALTIME; "$@"; status=$?; echo "rocelab-times $began $EPOCHREALTIME"'
-TIMED: Argv = ("bash", "-c", f"{_TIMED}; exit $status", "bash")
-"""Put before the client's command; prints its start and end, in seconds, as the last line."""
 SOURCE, TARGET = "out/file", "in/file"
 """The file in the transfer's folder, where it is sent from and where it arrives."""
 NOBODY = "65534"
 """The user and the group that own nothing; their names differ between systems."""
 EMPTY, CONFIG = "empty", "vsftpd.conf"
 
-_TIMES = re.compile(r"^rocelab-times (\d+[.,]\d{6}) (\d+[.,]\d{6})$", re.MULTILINE)
 _CURL = re.compile(r"^curl (\d+) (\d+\.\d+) (\d+\.\d+) (\d+)$", re.MULTILINE)
 _RCOPY = re.compile(r"(\d+) bytes in (\d+\.\d\d) seconds = ")
 _STORED = "226"
@@ -119,11 +114,7 @@ def _measured(
 ) -> Measurement:
     if sent != job.size:
         bad_output(job, f"it sent {sent} bytes")
-    found = _TIMES.findall(stdout)
-    if not found:
-        bad_output(job, "no times of its start and its end")
-    began, ended = (float(each.replace(",", ".")) for each in found[-1])
-    seconds = positive(job, "its time", ended - began)
+    seconds = timed.seconds(job, stdout)
     # rcopy rounds
     if data_seconds < 0 or data_seconds > seconds + 0.01:
         bad_output(job, f"its data took {data_seconds} s of {seconds:.6f} s")

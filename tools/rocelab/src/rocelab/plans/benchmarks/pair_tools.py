@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from rocelab.plans.benchmarks.command import COMMAND
+from rocelab.plans.benchmarks.fi_pingpong import FI_PINGPONG
 from rocelab.plans.benchmarks.file_copy import FTP, RCOPY
 from rocelab.plans.benchmarks.fio import FIO
 from rocelab.plans.benchmarks.iperf3 import IPERF3
 from rocelab.plans.benchmarks.perftest import PERFTEST
 from rocelab.plans.benchmarks.pingpong import PINGPONG
 from rocelab.plans.benchmarks.qperf import QPERF
+from rocelab.plans.benchmarks.rdmacm_utils import RPING, RSTREAM, UDADDY
 from rocelab.plans.benchmarks.tool import Tool
+from rocelab.plans.benchmarks.ucx_perftest import UCX_PERFTEST
 
 TOOLS: dict[str, Tool] = {
     "perftest": PERFTEST,
@@ -20,5 +23,10 @@ TOOLS: dict[str, Tool] = {
     "rcopy": RCOPY,
     "ftp": FTP,
     "fio": FIO,
+    "ucx_perftest": UCX_PERFTEST,
+    "rping": RPING,
+    "udaddy": UDADDY,
+    "rstream": RSTREAM,
+    "fi_pingpong": FI_PINGPONG,
     "command": COMMAND,
 }

@@ -26,6 +26,8 @@ class End:
     """The processors that the benchmark may use there, as taskset(1) lists them; empty: all."""
     rdma_cm: bool = False
     """Whether the connection is made by rdma_cm, the only way for iWARP."""
+    netdev: str = ""
+    """The interface that has the address."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ Argv = tuple[str, ...]
 
 def process_name(argv: Sequence[str]) -> str:
     """Return the name of a command's process, for a list of names between commas."""
-    return PurePosixPath(argv[0]).name.partition(",")[0] or "?"
+    program = argv[0]
+    if program == "env":
+        program = next(word for word in argv[1:] if "=" not in word)
+    return PurePosixPath(program).name.partition(",")[0] or "?"
 
 
 GET = "get"
@@ -143,6 +148,14 @@ class Tool:
     passing: Callable[[int, str], tuple[str, str] | None] = lambda _status, _said: None
     """Says of a client's exit status and output what failed and what to do, if that may pass."""
 
+    timed: bool = False
+    """Whether its time is its client's, from start to end (rocelab.plans.benchmarks.timed)."""
+    rdma_cm: bool = False
+    """Whether it connects by rdma_cm where there are verbs, which chooses the GID then."""
+    listens_by: Literal["tcp", "rdma_cm"] = "tcp"
+    """How its server listens where there are verbs."""
+    port: int = 0
+    """The only one that its server can listen on; 0: any."""
     times_its_clock: bool = False
     """Whether it compares its processor's clock with the time of day, as tools/perftest knows."""
 
