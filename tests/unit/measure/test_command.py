@@ -76,6 +76,25 @@ def test_the_status_is_the_commands(testbed: Testbed, code: int) -> None:
     assert run(testbed, "sh", "-c", f"exit {code}") == code
 
 
+@pytest.mark.long
+def test_every_status_and_every_signal(testbed: Testbed) -> None:
+    for code in range(256):
+        assert run(testbed, "sh", "-c", f"exit {code}") == code
+    stopping = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+    passing = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH}
+    script = """
+import os, resource, signal, sys
+number = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+if number != signal.SIGKILL:
+    signal.signal(number, signal.SIG_DFL)
+os.kill(os.getpid(), number)
+"""
+    for number in signal.valid_signals() - stopping:
+        code = run(testbed, sys.executable, "-c", script, str(int(number)))
+        assert code == (0 if number in passing else 128 + number)
+
+
 @pytest.mark.parametrize("name", ["SEGV", "KILL", "PIPE", "TERM"])
 def test_a_signal_that_ends_the_command(
     testbed: Testbed, name: str, capfd: pytest.CaptureFixture[str]
