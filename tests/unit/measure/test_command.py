@@ -429,6 +429,9 @@ def test_a_server_that_ends_before(testbed: Testbed) -> None:
 
 
 def test_nothing_waits_for_a_server_that_ended(testbed: Testbed) -> None:
+    dying = ("sh", "-c", "kill -SEGV $$")
+    with pytest.raises(CommandError, match=r"ended with 139 \(SIGSEGV\) before it listened"):
+        run(testbed, "true", server=dying)
     with pytest.raises(CommandError, match="ended with 3 before it ran for 1000 s"):
         run(testbed, "true", server=("sh", "-c", "exit 3"), ready=Ready("delay", seconds=1000))
     # this process would not end before the others do

@@ -9,6 +9,7 @@ from rocelab.errors import CellError, CommandError, CommandTimeoutError, StallEr
 from rocelab.measure.command import conduct, files, permission
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.command.request import Request
+from rocelab.measure.command.session import status_text
 from rocelab.measure.rig import Rig
 from rocelab.plans.benchmarks.tool import Job, Tool
 from rocelab.record import layout
@@ -54,7 +55,7 @@ def run(
         attached.status = ended.status
     if ended.status and not job.command.may_fail:
         raise CellError(
-            f"the command ended with {ended.status}",
+            f"the command ended with {status_text(ended.status)}",
             cause=_tail(into) or "it printed nothing",
             action="Look at client.err and server.err in the cell's folder; if that is a result, "
             "set may_fail = true.",

@@ -26,7 +26,7 @@ from rocelab.measure.command.guard import Guard
 from rocelab.measure.command.output import Kept, Lines, LookFor, Sink, Stream
 from rocelab.measure.command.ready import SAYS, watch
 from rocelab.measure.command.request import Request
-from rocelab.measure.command.session import Session
+from rocelab.measure.command.session import Session, status_text
 from rocelab.plans.benchmarks.tool import End
 from rocelab.plans.command import filled_in
 from rocelab.record import layout
@@ -334,8 +334,9 @@ class _Conductor:
 
     def _fail_early(self, server: Session) -> NoReturn:
         code = self._status(server)
+        ended = f"the server {server.name} ended with {status_text(code)}"
         raise CommandError(
-            f"the server {server.name} ended with {code} before it {self._request.ready.what}",
+            f"{ended} before it {self._request.ready.what}",
             cause=server.tail or "it printed nothing",
             action="Try it alone: `rocelab exec --on n2 -- …`.",
         )
@@ -351,8 +352,9 @@ class _Conductor:
         )
 
     def _fail_without(self, server: Session, client: Session) -> NoReturn:
+        ended = f"the server {server.name} ended with {status_text(server.status())}"
         raise CommandError(
-            f"the server {server.name} ended with {server.status()}, and its client did not end",
+            f"{ended}, and its client did not end",
             cause=server.tail or "it printed nothing",
             action=f"Look why; {client.name} was ended {_WITHOUT_SERVER_SECONDS} s later.",
         )

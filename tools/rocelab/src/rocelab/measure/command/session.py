@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,14 @@ _LOST = 255
 _KILLED = 137
 _MOST_BYTES = 120_000
 """Of a command line: Linux takes a word of 128 KiB, and ssh(1) gets ours as one."""
+
+
+def status_text(code: int) -> str:
+    """Return an exit status for people: 139 is a signal's."""
+    try:
+        return f"{code} ({signal.Signals(code - 128).name})"
+    except ValueError:
+        return str(code)
 
 
 class Session:
