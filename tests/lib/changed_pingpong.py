@@ -14,7 +14,7 @@ SOURCES = Path(__file__).parents[2] / "tools/pingpong"
 _PROGRAM = "/usr/local/bin/pingpong"
 
 
-def write(folder: Path, burn: str, message: int, start: int) -> Path:
+def write(folder: Path, burn: str, message: int | str, start: int | str) -> Path:
     """Write its sources with these arguments of `burn`, a function in C; return main.c."""
     shutil.copytree(SOURCES, folder)
     main = folder / "main.c"

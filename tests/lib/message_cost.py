@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
 from rocelab import metrics
 from rocelab.measure import runner
 from rocelab.plans import plan_file
@@ -23,7 +25,7 @@ BENCHMARKS = {
 [[benchmark]]
 tool = "pingpong"
 test = "latency"
-sizes = [64]
+sizes = [{sizes}]
 iterations = {count}
 qp_timeout = 21
 message_cost = true
@@ -52,6 +54,14 @@ class Costs:
         assert sorted(found["node"]) == ["n1", "n2"]
         return float(found["value"].sum())
 
+    def by_repetition(self, transport: str, size: int, kind: str) -> list[float]:
+        """The cost at one size, of all nodes together, ns."""
+        found = self._table.filter(
+            transport=transport, size=size, metric=metrics.MESSAGE_COST, kind=kind, unit="ns"
+        )
+        sums = found.group_by("repetition").agg(pl.col("value").sum()).sort("repetition")
+        return [float(value) for value in sums["value"]]
+
     def accounts(
         self, transport: str, *, kind: str = metrics.MARGINAL
     ) -> dict[metrics.Account, float]:
@@ -64,10 +74,17 @@ class Costs:
 
 
 def measured(
-    testbed: Testbed, to: Path, *benchmarks: str, times: int = 1, **words: object
+    testbed: Testbed,
+    to: Path,
+    *benchmarks: str,
+    times: int = 1,
+    sizes: str = "64",
+    **words: object,
 ) -> Costs:
     """Run the plan of these benchmarks, with these words, on nodes that have pingpong."""
-    text = "".join((PLAN, *(BENCHMARKS[name] for name in benchmarks))).format(times=times, **words)
+    text = "".join((PLAN, *(BENCHMARKS[name] for name in benchmarks))).format(
+        times=times, sizes=sizes, **words
+    )
     outcome = runner.run(plan_file.from_toml(text, "cost.toml"), testbed, to)
     assert not outcome.failed
     return Costs(outcome.path)

@@ -42,6 +42,9 @@ MESSAGE_COST = "cost.message"
 is from the line through the other two, as a share of the cost."""
 WATCHING_COST = "cost.watching"
 """What the probes add to it; kind: `marginal`."""
+OTHERS = "cost.others"
+"""How many processors of a machine other programs kept busy shortly before its cost was measured;
+kind: `cores`."""
 MARGINAL, START, RESIDUAL = "marginal", "start", "residual"
 KERNEL_MARGINAL = "marginal_kernel"
 """Kind of the kernel's work for one more message: by account where the program polls, and in sum

@@ -3,8 +3,10 @@
 
 Nothing has to watch for it, so it is the same with probes and without. `/proc/timer_list` has the
 idle time in ns, which tick_nohz_idle_enter() and tick_nohz_irq_exit() keep (Linux,
-kernel/time/tick-sched.c); /proc/stat has the same in ticks. What the idle loop does before and
-after it halts the processor counts as work, as do interrupts.
+kernel/time/tick-sched.c); /proc/stat has the same in ticks. A processor adds to it when it leaves
+the idle loop, so one that is idle meanwhile has in addition what passed since it entered. What the
+idle loop does before and after it halts the processor counts as work, as do interrupts. So does
+what other programs do, which a look at the machine before the benchmark tells.
 """
 
 from __future__ import annotations
@@ -19,7 +21,13 @@ from rocelab.testbed.node.endpoint import machine_name, machines
 from rocelab.testbed.node.parallel import at_once
 
 _NOW = re.compile(r"^now at (\d{1,20}) nsecs", re.MULTILINE)
-_IDLE = re.compile(r"\.(idle|iowait)_sleeptime *: *(\d{1,20}) nsecs")
+_FIELD = re.compile(
+    r"^ +\.(tick_stopped|idle_entrytime|idle_sleeptime|iowait_sleeptime) *: *(\d{1,20})\b",
+    re.MULTILINE,
+)
+_FIELDS = "^now at |tick_stopped|idle_entrytime|idle_sleeptime|iowait_sleeptime"
+_LOOK = "0.2"
+"""Seconds for which a machine is looked at before the benchmark."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +39,55 @@ class _Reading:
 
 
 @contextmanager
-def counted(nodes: Sequence[Node], work: dict[str, int]) -> Iterator[None]:
+def counted(
+    nodes: Sequence[Node], work: dict[str, int], others: dict[str, float] | None = None
+) -> Iterator[None]:
     """Put into `work`, on exit, the ns that the processors of each machine worked meanwhile.
 
     A machine is named by its nodes, as in `rxecpu_document.found`. One whose timers only root may
-    read, and that gives us no root, is missing.
+    read, and that gives us no root, is missing. Into `others` goes how many processors were busy
+    before, by whatever else the machine does; None: nothing else runs there.
     """
     each = machines(nodes)
+    names = [machine_name(machine, nodes) for machine in each]
+    if others is not None:
+        earlier = at_once(_read, each)
+        at_once(lambda machine: machine.run(("sleep", _LOOK)), each)
+        for name, first, last in zip(names, earlier, at_once(_read, each), strict=True):
+            if (busy := _worked(first, last)) is not None and first and last:
+                others[name] = busy / (last.now - first.now)
     before = at_once(_read, each)
     yield
-    for machine, first, last in zip(each, before, at_once(_read, each), strict=True):
-        if first and last and first.processors == last.processors:
-            passed = (last.now - first.now) * first.processors
-            work[machine_name(machine, nodes)] = passed - (last.idle - first.idle)
+    for name, first, last in zip(names, before, at_once(_read, each), strict=True):
+        if (busy := _worked(first, last)) is not None:
+            work[name] = busy
+
+
+def _worked(first: _Reading | None, last: _Reading | None) -> int | None:
+    """What processors worked between two readings, ns; None if that is not known."""
+    if not first or not last or first.processors != last.processors or last.now <= first.now:
+        return None
+    return (last.now - first.now) * first.processors - (last.idle - first.idle)
 
 
 def _read(machine: Node) -> _Reading | None:
     if not machine.has_root:
         return None
-    done = machine.root.run(
-        ("grep", "-E", "^now at |idle_sleeptime|iowait_sleeptime", "/proc/timer_list"), check=False
-    )
+    done = machine.root.run(("grep", "-E", _FIELDS, "/proc/timer_list"), check=False)
     return parse(done.stdout)
 
 
 def parse(text: str) -> _Reading | None:
     """Parse what grep(1) finds; None where the kernel keeps no such account."""
     now = _NOW.search(text)
-    found = _IDLE.findall(text)
-    processors = sum(name == "idle" for name, _ in found)
-    if now is None or not processors:
+    found: dict[str, list[int]] = {}
+    for name, number in _FIELD.findall(text):
+        found.setdefault(name, []).append(int(number))
+    idle = found.get("idle_sleeptime", [])
+    if now is None or not idle:
         return None
-    return _Reading(int(now[1]), sum(int(ns) for _, ns in found), processors)
+    since = zip(found.get("tick_stopped", []), found.get("idle_entrytime", []), strict=False)
+    open_ns = sum(max(0, int(now[1]) - entry) for stopped, entry in since if stopped)
+    return _Reading(
+        int(now[1]), sum(idle) + sum(found.get("iowait_sleeptime", [])) + open_ns, len(idle)
+    )

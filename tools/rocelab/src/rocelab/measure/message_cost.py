@@ -72,11 +72,10 @@ def values(few: Point, many: Point, half: Point | None) -> Iterator[Value]:
         line = Line.through(few, many)
     except ValueError:
         return
-    if line.slope <= 0:
-        return
+    # in real time a disturbed slope may be below 0: without those their mean would be too high
     yield Value(metrics.MESSAGE_COST, metrics.MARGINAL, line.slope, "ns")
     yield Value(metrics.MESSAGE_COST, metrics.START, line.start, "ns")
-    if half is not None:
+    if half is not None and line.slope > 0:
         miss = line.miss(half, many.messages - few.messages)
         yield Value(metrics.MESSAGE_COST, metrics.RESIDUAL, miss, "1")
 

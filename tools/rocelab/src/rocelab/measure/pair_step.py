@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rocelab import accelerators
 from rocelab.directory import Directory
 from rocelab.errors import CellError, TransientError
 from rocelab.measure import (
@@ -135,6 +136,7 @@ def measure(
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
     # a pass of a part of the seconds, too, which are too few for parts of their own
     counts = cell.benchmark.message_cost
+    alone_is_unknown = accelerators.of(rig.testbed.accelerator).is_real_time
 
     def keep(end: str, done: Completed) -> None:
         (into / layout.output(end)).write_text(done.stdout, "utf-8")
@@ -156,6 +158,7 @@ def measure(
         ):
             must_fail = cell.benchmark.measures_its_end
             work: dict[str, int] = {}
+            others: dict[str, float] | None = {} if alone_is_unknown else None
             ran, own = job, {}
             if cell.benchmark.command:
                 done, took = command_step.run(
@@ -170,7 +173,7 @@ def measure(
                     keep=keep,
                     must_fail=must_fail,
                     environment=environment,
-                    around=machine_work.counted(rig.nodes, work) if counts else None,
+                    around=machine_work.counted(rig.nodes, work, others) if counts else None,
                 )
             fault_step.drained(link, rig)
             moved = rig.settled(before)
@@ -200,6 +203,7 @@ def measure(
         "path_mtu": results.path_mtu,
         **same,
         **({"sent": results.sent, "work_ns": work} if work else {}),
+        **({"others": others} if others else {}),
         **own,
         "counters": {name: c.as_json() for name, c in moved.items()},
         **witness.record(kept, captured, seen),

@@ -134,6 +134,8 @@ def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[st
         few, many, half = (_point(one, machine) for one in passes)
         total = list(message_cost.values(few, many, half))
         yield from ((machine, value) for value in total)
+        if busy := [one["others"][machine] for one in passes if machine in one.get("others", {})]:
+            yield machine, Value(metrics.OTHERS, "cores", sum(busy) / len(busy), "1")
         if not total or layout.EIGHTH_WATCHED not in step:
             continue
         with raw.folder(layout.EIGHTH_WATCHED) as apart:

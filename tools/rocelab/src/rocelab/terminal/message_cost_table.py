@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 from rich.console import RenderableType
@@ -16,6 +16,8 @@ from rocelab.terminal import cost_by_size_table, cost_interval_table, driver_wor
 _OWNERS = ("user", "calls", "network", "rxe", "other")
 _KINDS = (metrics.MARGINAL, metrics.START, metrics.RESIDUAL, metrics.KERNEL_MARGINAL)
 _HEADS = ("benchmark", "transport", *_OWNERS, "total", "start")
+_ALONE = 0.05
+"""Processors that other programs may keep busy unnoticed."""
 _LINEAR = 0.02
 """Share of the cost of all messages by which a third count may miss the line."""
 
@@ -76,28 +78,56 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
     how = f"all nodes together, without probes; start in {'millions' if counts else 'ms'}"
     yield grid.heading(heading, how, columns)
     yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    yield from _notes(table, watching, bent, min(columns, grid.WIDTH), polls=polls)
+    yield from cost_interval_table.render(measured, columns, counts=counts)
+    yield from driver_work_table.render(driver, columns)
+    yield from cost_by_size_table.render(table, columns)
+
+
+def _notes(
+    table: pl.DataFrame,
+    watching: Sequence[float],
+    bent: Sequence[str],
+    columns: int,
+    *,
+    polls: bool,
+) -> Iterator[RenderableType]:
+    """What the figures leave out, and what is wrong with them."""
     if any(watching):
         low, high = min(watching), max(watching)
         text = f"{low:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
         yield grid.paragraph(
             f"While the probes watched, a message cost {text} more. That is not in the table.",
-            min(columns, grid.WIDTH),
+            columns,
             style="dim",
+        )
+    if others := _others(table):
+        yield grid.paragraph(
+            f"Other programs kept {others} busy: their work is in these figures. Measure on "
+            "machines that do nothing else.",
+            columns,
+            style="red",
         )
     if polls:
         yield grid.paragraph(
             f"{units.ABSENT}: the program polls, so this depends on how long it waits. The rest "
             "contains what the probes do not state of themselves.",
-            min(columns, grid.WIDTH),
+            columns,
             style="dim",
         )
     if bent:
         yield grid.paragraph(
             f"Not linear in the number of messages: {units.listing(bent)}.", columns, style="red"
         )
-    yield from cost_interval_table.render(measured, columns, counts=counts)
-    yield from driver_work_table.render(driver, columns)
-    yield from cost_by_size_table.render(table, columns)
+
+
+def _others(table: pl.DataFrame) -> str:
+    """By machine the processors that other programs kept busy; empty if it was hardly any."""
+    rows = table.filter(metric=metrics.OTHERS)
+    means = rows.group_by("node").agg(pl.col("value").mean()).sort("node")
+    return units.listing(
+        [f"{cores:.1f} processors of {node}" for node, cores in means.iter_rows() if cores > _ALONE]
+    )
 
 
 def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
