@@ -147,7 +147,7 @@ def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
         [part] = page.all("section", id=section)
         assert "all sizes" in part.text, section
     [split] = page.all("section", id="cpu")
-    assert "CPU time of a packet: perftest write_lat" in split.text
+    assert "CPU time of a packet, with start and probes: perftest write_lat" in split.text
 
 
 def test_emulated_costs_are_called_so(tmp_path: Path) -> None:

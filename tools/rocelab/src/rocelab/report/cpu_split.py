@@ -22,13 +22,15 @@ _MEANING = (
     "Soft RoCE driver, and the network stack. A program that polls counts its wait as user mode, "
     "so user mode is a number next to the bars. Divided by the messages on the wire in both "
     "directions, or, for an mpirun over many sizes, by the packets that the node sent and "
-    "received. Other owners (timers, the probes, ssh) are only in the table. All include the "
-    "probe's cost."
+    "received. Other owners (timers, the probes, ssh) are only in the table. All figures contain "
+    "their share of the start of the programs and of the probes: what one more message costs is "
+    "less."
 )
 _MPI_START = (
     "Work of an MPI benchmark includes the start of mpirun and of the MPI library, divided by the "
     "messages: with few iterations, that is most of it."
 )
+_GROSS = "with start and probes"
 _OF = {"message": "message on the wire", "packet": "packet that the node sent or received"}
 LABELS = {
     ("benchmark", "user"): "benchmark, user mode",
@@ -190,7 +192,7 @@ def _figure(
     times = units.plural(max(item.spread.count for item in series), "repetition")
     return Figure(
         slug=series_order.slug("cpu", benchmark, accelerator),
-        title=f"{_word(unit)} of a {amount}: {benchmark}",
+        title=f"{_word(unit)} of a {amount}, {_GROSS}: {benchmark}",
         caption=(f"Per {_OF[amount]}, mean over {times}.",),
         panels=tuple(
             _panel(node, some, amount, factor, unit, max(totals) / factor)
@@ -316,7 +318,7 @@ def _table(
         row[item.transport, item.node] = units.number(item.spread.mean / scale, 4)
     labels = list(dict.fromkeys(label for _, label, _ in found))
     return Table(
-        f"{_word(unit)} by owner and context, per {amount}, mean"
+        f"{_word(unit)} by owner and context, per {amount}, {_GROSS}, mean"
         + (f", in {unit}" if unit != INSTRUCTIONS else ""),
         (
             Column("size", numeric=True),
