@@ -141,7 +141,7 @@ def test_messages_while_a_task_is_disabled(pair: Pair, capsys: pytest.CaptureFix
         patience=300,
     )
     assert arrived > 100
-    assert reset > 10
+    assert reset > 2
     assert (late, stuck) == (0, 0)
 
 
@@ -195,7 +195,7 @@ n=0
 end=$(($(date +%s) + $1))
 while [ $n -lt 3 ] || [ "$(date +%s)" -lt $end ]; do
     rdma link add rxe_c type rxe netdev veth_c
-    "$2" rxe_c 2 $(($3 + n)) >/tmp/links.log 2>&1 & user=$!
+    "$2" rxe_c $4 $(($3 + n)) >/tmp/links.log 2>&1 & user=$!
     until [ "$(sent)" -gt 10 ]; do kill -0 $user || { cat /tmp/links.log >&2; exit 1; }; done
     ip link set veth_c down
     ip link set veth_c up
@@ -222,7 +222,8 @@ def test_links_come_and_go(pair: Pair, capsys: pytest.CaptureFixture[str]) -> No
     """A device ends under traffic: deleted, its netdev moved to a namespace, or deleted, too."""
     program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
     with healthy([pair.node], "links"):
-        words = ["sh", "-c", _LINKS, "sh", str(SECONDS), program, str(SEED)]
+        traffic = 2 * round(PATIENCE)
+        words = ["sh", "-c", _LINKS, "sh", str(SECONDS), program, str(SEED), str(traffic)]
         done = pair.node.run(words, timeout=SECONDS + 120 * PATIENCE)
         with capsys.disabled():
             print(f"\nlinks: {done.stdout.strip()}")
