@@ -13,10 +13,11 @@ import pytest
 from forged_peer import until
 from node_program import compiled
 from rocelab.testbed import artifacts
+from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_driver, unload
 from rxe_trace import TRACING, tracing
 from veth_pair import Pair, veth_pair
-from vmlab import LINE, boot_alone, healthy
+from vmlab import LINE, PATIENCE, boot_alone, healthy
 
 SOURCE = Path(__file__).parent / "verbs_gsi.c"
 DELAY = 4_000_000_000
@@ -63,17 +64,21 @@ def pair() -> Iterator[Pair]:
         unload(machine)
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_the_packet_outlives_its_device(pair: Pair, version: str) -> None:
-    """The kernel's own queue pair, the GSI's, looks for the packet's VLAN when it gets to it."""
-    node = pair.node
+def waited(node: Node, version: str) -> bool:
+    """Delete the device under a packet; return whether the packet was waiting to the end of it."""
     program = compiled(node, SOURCE, "-libverbs")
     node.run(["sh", "-c", _VLANS, "sh", str(DELAY)])
     with healthy([node], f"VLAN, v{version}"), tracing(node, "rxe_rx_done") as trace:
-        done = node.run(["sh", "-c", _DELETE, "sh", program, version], timeout=120)
+        done = node.run(["sh", "-c", _DELETE, "sh", program, version], timeout=60 * PATIENCE)
         until(node, f"grep -q 'rxe_rx_done: .*SEND_ONLY' {TRACING}/trace")
     deleted = re.fullmatch(r"sent\n(\d+\.\d+)\n", done.stdout)
     assert deleted, done.stdout
     (packet,) = trace.events
-    # the packet was still waiting
-    assert packet.time_us > float(deleted[1]) * 1e6
+    return packet.time_us > float(deleted[1]) * 1e6
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_the_packet_outlives_its_device(pair: Pair, version: str) -> None:
+    """The kernel's own queue pair, the GSI's, looks for the packet's VLAN when it gets to it."""
+    # where this machine is busy, the deletion takes longer than the longest delay
+    assert any(waited(pair.node, version) for _ in range(5))
