@@ -290,10 +290,14 @@ def test_commands_in_a_plan(testbed: QemuTestbed, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "run").write_text('exec ibv_rc_pingpong -d "$1" -g "$2" -n "$3" -p "$4" "$6"\n')
     plan = tmp_path / "mine.toml"
-    plan.write_text(_PLAN.replace("FOLDER", str(folder)))
+    plan.write_text(_PLAN.replace("FOLDER", "with"))
     words = ["run", "--name", testbed.spec.name, "--out", str(tmp_path / "runs"), str(plan)]
     done = subprocess.run(
-        [sys.executable, "-m", "rocelab", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rocelab", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,  # a plan's folder is below the current one
     )
     assert done.returncode == 0, done.stderr
     [run] = (tmp_path / "runs").iterdir()
@@ -306,3 +310,27 @@ def test_commands_in_a_plan(testbed: QemuTestbed, tmp_path: Path) -> None:
             assert not of.filter(test=test, metric="stage.tx.icrc.mean", kind="SEND").is_empty()
         [took] = of.filter(test="time", metric="application.time")["value"]
         assert 1e6 < took < 1e11
+
+
+@pytest.mark.long
+def test_commands_of_a_plan_on_hosts(foreign_hosts: Path, tmp_path: Path) -> None:
+    """With permission only; its words have the host's device and addresses."""
+    folder = tmp_path / "with"
+    folder.mkdir()
+    (folder / "run").write_text('exec ibv_rc_pingpong -d "$1" -g "$2" -n "$3" -p "$4" "$6"\n')
+    plan = tmp_path / "mine.toml"
+    text = _PLAN.replace("FOLDER", "with").replace("[20, 40]", "[20]")
+    plan.write_text(text.replace('["rxe-v1", "rxe-v2"]', '["rxe-v2"]'))
+    by = ["--provider", "ssh", "--inventory", str(foreign_hosts), "--out", str(tmp_path / "runs")]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "rocelab", "run", *by, *more, str(plan)]
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert "commands of its own" in run().stderr
+    done = run("--commands")
+    assert done.returncode == 0, done.stderr
+    [made] = (tmp_path / "runs").iterdir()
+    table = read.results(made)
+    assert len(table.filter(metric="application.time")) == 1
+    assert len(table.filter(metric="latency.mean")) == 1

@@ -60,19 +60,33 @@ def test_virtual_machines_contain_it(provider: str) -> None:
     permission.check(plan(f'provider = "{provider}"'), permitted=False)
 
 
-@pytest.mark.parametrize("words", [[], ["--native"]])
-def test_run_refuses_before_it_does_anything(tmp_path: Path, words: list[str]) -> None:
-    """An option that moves the plan to a real machine is no permission."""
-    path = tmp_path / "theirs.toml"
-    path.write_text(text('provider = "veth"' if words else 'provider = "ssh"'))
-    inventory = tmp_path / "hosts.toml"
-    inventory.write_text(
+def inventory(folder: Path) -> str:
+    path = folder / "hosts.toml"
+    path.write_text(
         "".join(
             f'[[host]]\nname = "{name}"\nhost = "192.0.2.1"\nnetdev = "eth0"\n'
             for name in ("left", "right")
         )
     )
-    hosts = [] if words else ["--inventory", str(inventory)]
+    return str(path)
+
+
+def test_ab_refuses_before_it_builds_anything(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.toml"
+    path.write_text(text('provider = "qemu"'))
+    words = ("--plan", str(path), "--inventory", inventory(tmp_path), "--out", str(tmp_path / "ab"))
+    done = in_process("ab", "instrumented", "events", *words)
+    assert done.returncode == 2, done.stderr
+    assert "commands of its own" in done.stderr
+    assert not (tmp_path / "ab").exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--native"]])
+def test_run_refuses_before_it_does_anything(tmp_path: Path, words: list[str]) -> None:
+    """An option that moves the plan to a real machine is no permission."""
+    path = tmp_path / "theirs.toml"
+    path.write_text(text('provider = "veth"' if words else 'provider = "ssh"'))
+    hosts = [] if words else ["--inventory", inventory(tmp_path)]
     done = in_process("run", str(path), "--out", str(tmp_path / "runs"), *words, *hosts)
     assert done.returncode == 2, done.stderr
     assert "commands of its own" in done.stderr

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     help="Measure on the first hosts of this TOML file, not on virtual machines.",
     metavar="FILE",
 )
+@options.plan_commands
 @options.comparison_out
 @options.icount
 @click.option(
@@ -70,6 +71,7 @@ def ab(
     rounds: int | None,
     threshold: float,
     inventory: Path | None,
+    commands: bool,
     out: Path,
     icount: bool,
     bisect: bool,
@@ -92,6 +94,7 @@ def ab(
     console.say("reading the plan")
     from rocelab.compare.driver_change import judge
     from rocelab.measure import comparison
+    from rocelab.measure.command import permission
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
     from rocelab.record import drivers_folder
@@ -114,6 +117,7 @@ def ab(
     provider = Provider.SSH if inventory else None
     chosen = move_plan(plan_file.load(plan), provider, icount=icount, native=False)
     first, second = side.parse(base), side.parse(change)
+    permission.check(chosen, permitted=commands)  # before drivers are built
     hosts = hosts_of(chosen, inventory)
     _check_sides(chosen, (first, second), check=check)
     check_out_dir(out)
@@ -126,6 +130,7 @@ def ab(
         judge=judge,
         out=out,
         rounds=rounds,
+        commands=commands,
         progress=Lines(),
     ) as compared:
         if bisect:

@@ -64,6 +64,11 @@ one_clock = click.option(
     "--one-clock", is_flag=True, help="One machine wrote all files (already known for runs)."
 )
 
+plan_commands = click.option(
+    "--commands",
+    is_flag=True,
+    help="Let the plan's own commands run on your hosts, or here (--native).",
+)
 icount = click.option(
     "--icount", is_flag=True, help="Emulate and count instructions, even where KVM works."
 )

@@ -251,11 +251,7 @@ def _submit(
     is_flag=True,
     help="Run provider veth on this machine, without a VM; needs root.",
 )
-@click.option(
-    "--commands",
-    is_flag=True,
-    help="Let the plan's own commands run on your hosts, or here (--native).",
-)
+@options.plan_commands
 @click.option(
     "--submit", "as_a_job", is_flag=True, help="With provider slurm: submit the run as a batch job."
 )

@@ -51,9 +51,11 @@ class Comparison(Generic[D, A]):
         judge: Judge[A],
         out: Path,
         rounds: int | None,
+        commands: bool,
         progress: Progress,
     ) -> None:
         self._machines, self._plan, self._base = machines, plan, base
+        self._commands = commands
         self._judge, self._out, self._rounds, self._progress = judge, out, rounds, progress
         self._answers: dict[Side, tuple[A, Sides]] = {}
         self.folder = out
@@ -87,6 +89,7 @@ class Comparison(Generic[D, A]):
             *(self._plan, sides, built, self._machines),
             out=self.folder,
             rounds=self._rounds,
+            commands=self._commands,
             progress=self._progress,
             known=self._runs_of_the_base(),
         )
@@ -109,15 +112,20 @@ def against(
     judge: Judge[A],
     out: Path,
     rounds: int | None,
+    commands: bool,
     progress: Progress,
 ) -> Comparison[Driver, A] | Comparison[OnHosts, A]:
-    """Return a comparison on the plan's machines: on `hosts` if they are the user's own."""
+    """Return a comparison on the plan's machines: on `hosts` if they are the user's own.
+
+    With `commands`, the plan's own commands may run there.
+    """
     if plan.testbed.provider.own_hosts:
         return Comparison(
             *(Hosts(plan, hosts, say), plan, base),
             judge=judge,
             out=out,
             rounds=rounds,
+            commands=commands,
             progress=progress,
         )
     return Comparison(
@@ -125,6 +133,7 @@ def against(
         judge=judge,
         out=out,
         rounds=rounds,
+        commands=commands,
         progress=progress,
     )
 

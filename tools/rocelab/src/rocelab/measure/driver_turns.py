@@ -217,11 +217,13 @@ def measure(
     rounds: int | None,
     progress: Progress,
     known: Sequence[Path] = (),
+    commands: bool = False,
 ) -> Sides:
     """Measure base and change in seeded turns. Run folders go into `out`.
 
     `known` are runs of the base that need not be repeated, as counts of instructions do not.
-    Raises CellError if a cell fails: a comparison of what is left would mislead.
+    `commands`: the plan's own may run on hosts. Raises CellError if a cell fails: a comparison of
+    what is left would mislead.
     """
     found: tuple[list[Path], list[Path]] = (list(known), [])
     number, total = 1, 1
@@ -234,7 +236,7 @@ def measure(
             with made.carrying(sides[which], built[which]) as testbed:
                 total = rounds_of(plan, testbed, rounds)
                 progress.note(f"round {number} of {total}: {name}, {sides[which].text}")
-                found[which].append(_once(plan, name, number, testbed, out, progress))
+                found[which].append(_once(plan, name, number, testbed, out, progress, commands))
         number += 1
     return Sides(tuple(found[0]), tuple(found[1]))
 
@@ -263,14 +265,22 @@ def measure_one(
 
 
 def _once(
-    plan: Plan, name: str, number: int, testbed: Testbed, out: Path, progress: Progress
+    plan: Plan,
+    name: str,
+    number: int,
+    testbed: Testbed,
+    out: Path,
+    progress: Progress,
+    commands: bool = False,
 ) -> Path:
     where = plan.testbed
     if isinstance(testbed, VirtualTestbed):
         where = replace(where, line=testbed.spec.line, mtu=testbed.spec.nodes[0].mtu)
     fitted = plan.where_counted() if _counts(testbed) else plan
     once = replace(fitted, name=name, repetitions=1, seed=plan.seed + number, testbed=where)
-    outcome = runner.run(once, testbed, out, progress=progress, one_of_several=True)
+    outcome = runner.run(
+        once, testbed, out, progress=progress, one_of_several=True, commands=commands
+    )
     if outcome.ended_by:
         raise KeyboardInterrupt(outcome.ended_by)
     if outcome.error is not None:

@@ -25,7 +25,7 @@ def check(plan: Plan, *, permitted: bool) -> None:
             raise UsageError(
                 f"the plan runs commands of its own on {where}",
                 cause=f"the first is {shown(words)}",
-                action="Read its tables [benchmark.command], then give `rocelab run` --commands.",
+                action="Read its tables [benchmark.command], then give --commands.",
             )
 
 
