@@ -67,6 +67,7 @@ def test_a_base_is_measured_again_only_in_real_time(
         judge=lambda base, change: Answer(accelerator, tuple(base), tuple(change)),
         out=tmp_path,
         rounds=2,
+        commands=False,
         progress=Silent(),
     ) as compared:
         first = compared.answer(ONE)
@@ -124,6 +125,7 @@ def test_own_hosts_get_their_machines(monkeypatch: pytest.MonkeyPatch) -> None:
             judge=lambda *_: Answer("icount", (), ()),
             out=Path(),
             rounds=None,
+            commands=False,
             progress=Silent(),
         )
     assert made == ["hosts", "machines"]

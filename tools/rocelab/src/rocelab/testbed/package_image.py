@@ -122,7 +122,9 @@ def of_line(line: str, packages: Packages, say: Say) -> Path:
     path = folder() / f"{line}-{_recipe(base, labels)}"
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock.hold(
-        path.with_suffix(".lock"), "", lambda: say("waiting for another rocelab, which installs")
+        path.with_name(f".{path.name}.lock"),
+        "",
+        lambda: say("waiting for another rocelab, which installs"),
     ):
         if not (path / _FACTS).exists():
             say(f"installing {', '.join(labels)} in a copy of the image, once: about a minute")
