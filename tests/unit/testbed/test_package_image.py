@@ -83,6 +83,9 @@ def test_the_cache_is_bounded(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(package_image, "MAX_BYTES", 10_000)
     older, newer = made(cache, "older", 5000, 1e9), made(cache, "newer", 5000, 2e9)
     (cache / "torn").mkdir()
+    stale = cache / ".killed.new"
+    stale.mkdir()
+    os.utime(stale, (1e9, 1e9))
     assert [each.what for each in package_image.entries()] == [
         "kernel line 6.12 with newer",
         "kernel line 6.12 with older",
@@ -90,6 +93,7 @@ def test_the_cache_is_bounded(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     packages = Packages(("ucx-utils",))
     path = package_image.of_line("6.12", packages, print)
     assert (older.exists(), newer.exists(), path.exists()) == (False, True, True)
+    assert not stale.exists()
     assert artifacts.facts(path / "image.json")["packages"] == ["ucx-utils"]
     stamp = (path / "root.sqfs").stat().st_mtime_ns
     assert package_image.of_line("6.12", packages, print) == path

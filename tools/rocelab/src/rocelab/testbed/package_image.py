@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -121,11 +122,8 @@ def of_line(line: str, packages: Packages, say: Say) -> Path:
     labels = packages.labels
     path = folder() / f"{line}-{_recipe(base, labels)}"
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock.hold(
-        path.with_name(f".{path.name}.lock"),
-        "",
-        lambda: say("waiting for another rocelab, which installs"),
-    ):
+    waiting = "waiting for another rocelab, which installs these packages"
+    with lock.hold(path.with_name(f".{path.name}.lock"), "", lambda: say(waiting)):
         if not (path / _FACTS).exists():
             say(f"installing {', '.join(labels)} in a copy of the image, once: about a minute")
             _make(base, packages, labels, path)
@@ -319,7 +317,11 @@ def _failure(suite: str, log: str) -> RocelabError:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove the longest unused images until the rest fits."""
+    """Remove what killed processes left, and the longest unused images until the rest fits."""
+    for part in folder().glob(".*.new"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > _SECONDS:
+                shutil.rmtree(part, ignore_errors=True)
     images = entries()
     used = sum(each.size for each in images)
     limit = min(MAX_BYTES, int(_MAX_DISK_SHARE * (shutil.disk_usage(folder()).free + used)))
