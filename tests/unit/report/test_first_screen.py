@@ -268,3 +268,27 @@ def test_an_emulated_latency_does_not_come_first(tmp_path: Path) -> None:
         said = page.all("section")[0].all("p")[0].text.replace("\u202f", " ")
         assert said.startswith(begins)
         assert "emulated instructions" not in page.text
+
+
+def test_the_cost_of_a_message_leads_without_its_parts(tmp_path: Path) -> None:
+    """Without rxecpu the total is known; it is of all nodes together."""
+    run = Synthetic(
+        transports=("tcp", "rxe-v2"), tests=("send_lat",), sizes=(64,), accelerator="native"
+    )
+    folder = run.write(tmp_path / run.run)
+    results = pl.read_parquet(folder / "results.parquet")
+    latency = results.filter(metric="latency.mean")
+    costs = [
+        latency.with_columns(
+            metric=pl.lit("cost.message"),
+            kind=pl.lit("marginal"),
+            node=pl.lit(node),
+            value=pl.when(pl.col("transport") == "tcp").then(cost).otherwise(2 * cost),
+        )
+        for node, cost in (("n1", 7_000.0), ("n2", 13_000.0))
+    ]
+    pl.concat([results, *costs]).write_parquet(folder / "results.parquet")
+    said = report_page.page(folder).all("section")[0].all("p")[0].text.replace("\u202f", " ")
+    assert said.startswith(
+        "A 64 B message of perftest send_lat costs both nodes 20 µs over tcp and 40"
+    )

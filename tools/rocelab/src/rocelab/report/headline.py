@@ -60,6 +60,8 @@ class _Subject:
     """Of its stages: `mean` or `typical`."""
     driver: Mapping[str, Mapping[str, float]]
     """What the driver does for a message, by transport and kind of work (`driver_work`)."""
+    totals: Mapping[str, float]
+    """What one more message costs all nodes, which is known without accounts, too."""
 
     @property
     def message(self) -> str:
@@ -129,6 +131,7 @@ def _subject(run: Run) -> _Subject | None:
         sized, lambda i: (i.accelerator, i.benchmark)
     ).items():
         sizes = {i.size for i in series if id(i) in accounts}
+        sizes = sizes or {i.size for i in series if _is_total(i)}
         sizes = sizes or {i.size for i in series if is_packet_cost(i)}
         sizes = sizes or {i.size for i in series if i.metric == metrics.LATENCY}
         if not sizes:
@@ -149,10 +152,19 @@ def _subject(run: Run) -> _Subject | None:
             {t: pair for t in order if (pair := _both_ends(here[t], figure))},
             figure,
             {t: work for t in order if (work := _driver_work(run, here[t], accounts))},
+            {t: cost for t in order if (cost := _total(here[t])) > 0},
         )
         if best is None or _preference(found) > _preference(best):
             best = found
     return best
+
+
+def _is_total(series: Series) -> bool:
+    return (series.metric, series.kind) == (metrics.MESSAGE_COST, metrics.MARGINAL)
+
+
+def _total(series: Iterable[Series]) -> float:
+    return sum(item.spread.mean for item in series if _is_total(item))
 
 
 def _driver_work(run: Run, series: Sequence[Series], accounts: set[int]) -> dict[str, float]:
@@ -171,7 +183,8 @@ def _driver_work(run: Run, series: Sequence[Series], accounts: set[int]) -> dict
 
 def _preference(subject: _Subject) -> tuple[int, bool]:
     """What shows more comes first, then what has no mpirun's start among its costs."""
-    return bool(subject.accounts) + bool(subject.packets), not subject.is_mpi
+    shown = bool(subject.accounts or subject.totals) + bool(subject.packets)
+    return shown, not subject.is_mpi
 
 
 def _both_ends(series: Iterable[Series], figure: str) -> tuple[tuple[Place, Bar], ...]:
@@ -382,6 +395,10 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
         factor, unit = wording.work_scale(list(costs.values()), subject.accelerator)
         start = f"{subject.start}," if subject.start else ""
         verb = "costs both nodes" if subject.is_marginal else "costs the kernels of both nodes"
+    elif subject.totals:
+        costs = dict(subject.totals)
+        factor, unit = wording.work_scale(list(costs.values()), subject.accelerator)
+        start, verb = "", "costs both nodes"
     elif subject.leads_with_latency:
         costs = {name: item.spread.median for name, item in subject.latencies.items()}
         factor, unit = wording.time_scale(list(costs.values()), subject.accelerator)
