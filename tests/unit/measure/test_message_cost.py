@@ -275,7 +275,7 @@ def test_tools_that_send_for_a_time() -> None:
     assert has_cost("qperf", "tcp_lat", f"{only_tcp}seconds = 4") == [True]
     assert has_cost("qperf", "tcp_lat", only_tcp) == [False]
     assert has_cost("iperf3", "tcp_bw", only_tcp) == [False]  # by count only if asked
-    assert has_cost("iperf3", "tcp_bw", f"{only_tcp}message_cost = true", "[]") == [True]
+    assert has_cost("iperf3", "tcp_bw", f"{only_tcp}message_cost = true") == [True]
 
 
 def test_parts_of_a_count() -> None:
@@ -290,8 +290,9 @@ def test_parts_of_a_time() -> None:
     (cell,) = cells("qperf", "tcp_lat", text, "[]")
     assert [cell.with_part(part).benchmark.seconds for part in (1, 2, 8)] == [12, 6, 1]
     assert cell.is_timed
-    (counted,) = cells("iperf3", "tcp_bw", text, "[]")
+    (counted,) = cells("iperf3", "tcp_bw", text, '["rxecpu"]')
     assert not counted.is_timed
+    assert (cell.sleeps, counted.sleeps, counted.benchmark.waits_by_calls) == (True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -300,11 +301,12 @@ def test_parts_of_a_time() -> None:
         ("omb", "latency", ""),
         ("perftest", "send_lat", "PROBES []"),
         ("pingpong", "polled_latency", "PROBES []"),
+        ("iperf3", "tcp_bw", 'transports = ["tcp"]\nPROBES []'),
         ("pingpong", "latency", "iterations = 100"),
         ("qperf", "tcp_lat", 'transports = ["tcp"]\nseconds = 3'),
     ],
 )
 def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:
-    probes = "[]" if more == "PROBES []" else '["rxecpu"]'
+    probes = "[]" if "PROBES []" in more else '["rxecpu"]'
     with pytest.raises(UsageError, match="message_cost"):
         has_cost(tool, test, f"message_cost = true\n{more.replace('PROBES []', '')}", probes)

@@ -142,7 +142,8 @@ def test_iperf3_by_count() -> None:
     argv = TOOLS["iperf3"].client(counted)
     assert argv[argv.index("--blockcount") + 1] == str(sent)
     assert not {"--time", "--omit"} & set(argv)
-    assert TOOLS["iperf3"].parse(counted, IPERF).sent == sent
+    found = TOOLS["iperf3"].parse(counted, IPERF)
+    assert (found.sent, found.values) == (sent, ())
     assert read("iperf3", "tcp_bw", 4096, IPERF).sent == 0
     more = dataclasses.replace(counted, iterations=sent + 1)
     with pytest.raises(CellError, match=f"sent {sent} messages of {sent + 1}"):

@@ -185,8 +185,7 @@ def _kernel_costs(
         if machine in first and more > 0:
             split, own = first[machine]
             stated = (_rxestat_ns(raw, machine) - own) / more
-            # MPI yields its processor, or asks epoll, while it waits
-            by_calls = cell.benchmark.mpi is not None
+            by_calls = cell.benchmark.waits_by_calls
             parts = list(message_cost.in_kernel(split, many, more, stated, polls_by_calls=by_calls))
             kernel = message_cost.of_kernel(parts, int(step["size"] or 0))
             yield from ((machine, value) for value in (*parts, *kernel))

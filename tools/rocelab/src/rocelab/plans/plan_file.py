@@ -265,12 +265,10 @@ def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -
     timed = benchmark.tool in TIMED_TOOLS
     counted = timed or benchmark.tool in COUNTED_TOOLS
     counted = counted and not benchmark.cpu_util and not benchmark.faults
-    sleeps = benchmark.sleeps or TESTS[benchmark.tool, benchmark.test].family == "tcp"
+    sleeps = benchmark.sleeps or timed
     enough = benchmark.seconds >= FEWEST_SECONDS if timed else fewest >= FEWEST_COUNTED
     if not table.has("message_cost"):
-        # iperf3 then sends a count instead of for a time, which has to be asked for
-        can = counted and sleeps and benchmark.tool != "iperf3" and Probe.RXECPU in probes
-        return can and enough
+        return counted and sleeps and enough and Probe.RXECPU in probes
     asked = table.flag("message_cost")
     if asked and counted and not sleeps and Probe.RXECPU not in probes:
         table.fail(

@@ -52,7 +52,8 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                 counts = found["unit"][0] == accelerators.INSTRUCTIONS
                 if found.filter(metric=metrics.MESSAGE_COST).is_empty():
                     parts = _by_owner(found, metrics.KERNEL_MARGINAL)
-                    known = ("network", "rxe") if benchmark.mpi else ("calls", "network", "rxe")
+                    by_calls = benchmark.waits_by_calls
+                    known = ("network", "rxe") if by_calls else ("calls", "network", "rxe")
                     shown = [_number(parts[o]) if o in known else units.ABSENT for o in _OWNERS]
                     rows.append((name, transport, *shown, units.ABSENT, units.ABSENT))
                     step = _step(table, benchmark, transport, size)

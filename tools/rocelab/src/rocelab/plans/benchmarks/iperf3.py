@@ -51,15 +51,16 @@ def parse(job: Job, stdout: str) -> Measurement:
     seconds = _at(job, document, "end", "sum_received", "seconds")
     carried = positive(job, "received bytes", received)
     bandwidth = carried / positive(job, "seconds", seconds)
-    sent = 0  # by time it counts bytes, not writes, and leaves out those of the first second
     if job.by_count:
         written = _at(job, document, "end", "sum_sent", "bytes")
         sent = round(positive(job, "sent bytes", written) / job.size)
         if sent < job.iterations:
             bad_output(job, f"it sent {sent} messages of {job.iterations}")
-    # no message rate: TCP is a stream
+        # no bandwidth: it notices the end only after a whole second
+        return Measurement((), int(carried), sent=sent)
+    # no message rate: TCP is a stream, and iperf3 counts bytes, not writes
     return Measurement(
-        (Value(metrics.BANDWIDTH, job.test.kind, bandwidth, "bytes/s"),), int(carried), sent=sent
+        (Value(metrics.BANDWIDTH, job.test.kind, bandwidth, "bytes/s"),), int(carried)
     )
 
 
