@@ -188,6 +188,21 @@ def test_idle_time_is_of_all_processors(stopped: int) -> None:
     assert found.idle == 29025000000 + stopped * 8262961
 
 
+STAT = """now at 9000000000 nsecs
+cpu  100 0 60 1400 5 0 3 0 0 0
+cpu0 50 0 30 700 5 0 3 0 0 0
+cpu1 50 0 30 700 0 0 0 0 0 0
+"""
+
+
+def test_a_kernel_that_tells_ticks_only() -> None:
+    """Linux 7.x; user, nice and system come before what is idle and waits for a disk."""
+    found = machine_work.parse(STAT)
+    assert found is not None
+    assert (found.idle, found.processors) == (1405 * 10**7, 2)
+    assert found.step_ns == 2 * 10**7
+
+
 @pytest.mark.parametrize("text", ["", "now at 1 nsecs\n", "  .idle_sleeptime : 1 nsecs\n"])
 def test_a_kernel_without_that_account(text: str) -> None:
     assert machine_work.parse(text) is None
@@ -216,17 +231,17 @@ class Machine:
 
 
 def test_others_are_counted_before_the_benchmark() -> None:
-    machine, work, others = Machine(), dict[str, int](), dict[str, float]()
+    machine, work, others = Machine(), dict[str, machine_work.Work](), dict[str, float]()
     with machine_work.counted(cast("list[Node]", [machine]), work, others):
         assert (others, machine.slept) == ({"n1": 0.5}, ["0.2"])
-    assert work == {"n1": 2 * 10**9}
+    assert work == {"n1": machine_work.Work(2 * 10**9)}
 
 
 def test_nobody_looks_where_nothing_else_runs() -> None:
-    machine, work = Machine(), dict[str, int]()
+    machine, work = Machine(), dict[str, machine_work.Work]()
     with machine_work.counted(cast("list[Node]", [machine]), work):
         pass
-    assert (work, machine.slept) == ({"n1": 100_000_000}, [])
+    assert (work, machine.slept) == ({"n1": machine_work.Work(100_000_000)}, [])
 
 
 PLAN = """

@@ -35,9 +35,15 @@ def rxecpu() -> dict[str, Any]:
 
 
 def run(
-    folder: Path, tool: str, test: str, transport: str, output: tuple[str, str], size: int = 64
+    folder: Path,
+    tool: str,
+    test: str,
+    transport: str,
+    output: tuple[str, str],
+    size: int = 64,
+    iterations: int = 20,
 ) -> Path:
-    """A run of one cell of one size and 20 iterations, of which no packet was captured."""
+    """A run of one cell of one size, of which no packet was captured."""
     name = f"{tool}-{test}.{transport}.r01"
     step = folder / layout.CELLS / name / str(size)
     step.mkdir(parents=True)
@@ -45,7 +51,7 @@ def run(
     for node in NODES:
         (step / f"rxecpu.{node}.json").write_text(json.dumps(rxecpu()), "utf-8")
     mpi = {"mpi": {"sweep": False}} if tool == "mpibench" else {}
-    benchmark = {"tool": tool, "test": test, "sizes": [size], "iterations": 20, **mpi}
+    benchmark = {"tool": tool, "test": test, "sizes": [size], "iterations": iterations, **mpi}
     meta = {
         "schema": layout.RUN_SCHEMA,
         "status": "complete",
@@ -147,13 +153,14 @@ def test_cycles_are_of_a_machine(tmp_path: Path) -> None:
 
 
 def test_cycles_of_one_more_message(tmp_path: Path) -> None:
-    """20 round trips against two; what both counts have in common is the start."""
-    where = run(tmp_path, "pingpong", "latency", "hw-v2", (WRITE_LAT, "client.out"))
+    """800 round trips against 100; what both counts have in common is the start."""
+    raw = (WRITE_LAT, "client.out")
+    where = run(tmp_path, "pingpong", "latency", "hw-v2", raw, iterations=800)
     cell = where / layout.CELLS / "pingpong-latency.hw-v2.r01"
     eighth = cell / "64" / layout.EIGHTH_WATCHED
     eighth.mkdir()
     start, each = 5_000_000, 7_000
-    for folder, count in ((cell / "64", 20), (eighth, 2)):
+    for folder, count in ((cell / "64", 800), (eighth, 100)):
         said = {"schema": "rocelab.pingpong/1", "size": 64, "elapsed_ns": 9, "path_mtu": 1024}
         said |= {"sent": count, "received": count}
         (folder / "client.out").write_text(json.dumps(said), "utf-8")
@@ -168,6 +175,25 @@ def test_cycles_of_one_more_message(tmp_path: Path) -> None:
     found = results_table.load(where).filter(metric="cycles.kernel", kind="marginal")
     assert found["node"].item() == "n1+n2"
     assert found["value"].item() == each
+
+
+@pytest.mark.parametrize(("more_ns", "known"), [(10**9, False), (3 * 10**9, True)])
+def test_work_in_ticks_tells_only_long_work(tmp_path: Path, more_ns: int, known: bool) -> None:
+    """A reading may be off by two ticks, 20 ms."""
+    raw = (WRITE_LAT, "client.out")
+    where = run(tmp_path, "pingpong", "latency", "hw-v2", raw, iterations=800)
+    cell = where / layout.CELLS / "pingpong-latency.hw-v2.r01"
+    said = {"schema": "rocelab.pingpong/1", "size": 64, "elapsed_ns": 9, "path_mtu": 1024}
+    (cell / "64" / "client.out").write_text(json.dumps(said | {"sent": 800, "received": 800}))
+    record = json.loads((cell / layout.CELL).read_text())
+    (step,) = record["steps"]
+    for name, sent, work in (("eighth", 200, 0), ("half", 800, more_ns // 2)):
+        step[name] = {"sent": sent, "work_ns": {"n1": work}, "work_step_ns": {"n1": 20_000_000}}
+    step |= {"sent": 1600, "work_ns": {"n1": more_ns}}
+    (cell / layout.CELL).write_text(json.dumps(record), "utf-8")
+    results.rebuild(where)
+    found = results_table.load(where).filter(metric="cost.message", kind="marginal")
+    assert found["value"].to_list() == ([more_ns / 1400] if known else [])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 
 Nothing has to watch for it, so it is the same with probes and without. `/proc/timer_list` has the
 idle time in ns, which tick_nohz_idle_enter() and tick_nohz_irq_exit() keep (Linux,
-kernel/time/tick-sched.c); /proc/stat has the same in ticks. A processor adds to it when it leaves
+kernel/time/tick-sched.c). Linux 7.x no longer prints it; there `/proc/stat` has the same in ticks,
+which tells only long work. A processor adds to it when it leaves
 the idle loop, so one that is idle meanwhile has in addition what passed since it entered. What the
 idle loop does before and after it halts the processor counts as work, as do interrupts. So does
 what other programs do, which a look at the machine before the benchmark tells.
@@ -26,6 +27,10 @@ _FIELD = re.compile(
     re.MULTILINE,
 )
 _FIELDS = "^now at |tick_stopped|idle_entrytime|idle_sleeptime|iowait_sleeptime"
+_TICKS = re.compile(r"^cpu(\d*) +\d+ +\d+ +\d+ +(\d{1,18}) +(\d{1,18})\b", re.MULTILINE)
+"""Of all processors together, and of each: what is idle, and waits for a disk."""
+_TICK_NS = 10_000_000
+"""USER_HZ is 100 on every architecture that has the driver's probes."""
 _LOOK = "0.2"
 """Seconds for which a machine is looked at before the benchmark."""
 
@@ -36,13 +41,24 @@ class _Reading:
     idle: int
     """Of all processors together, ns."""
     processors: int
+    step_ns: int = 0
+    """By how much `idle` may be too low."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a machine's processors worked."""
+
+    ns: int
+    step_ns: int = 0
+    """By how much that may be wrong."""
 
 
 @contextmanager
 def counted(
-    nodes: Sequence[Node], work: dict[str, int], others: dict[str, float] | None = None
+    nodes: Sequence[Node], work: dict[str, Work], others: dict[str, float] | None = None
 ) -> Iterator[None]:
-    """Put into `work`, on exit, the ns that the processors of each machine worked meanwhile.
+    """Put into `work`, on exit, what the processors of each machine worked meanwhile.
 
     A machine is named by its nodes, as in `rxecpu_document.found`. One whose timers only root may
     read, and that gives us no root, is missing. Into `others` goes how many processors were busy
@@ -55,7 +71,7 @@ def counted(
         at_once(lambda machine: machine.run(("sleep", _LOOK)), each)
         for name, first, last in zip(names, earlier, at_once(_read, each), strict=True):
             if (busy := _worked(first, last)) is not None and first and last:
-                others[name] = busy / (last.now - first.now)
+                others[name] = busy.ns / (last.now - first.now)
     before = at_once(_read, each)
     yield
     for name, first, last in zip(names, before, at_once(_read, each), strict=True):
@@ -63,23 +79,32 @@ def counted(
             work[name] = busy
 
 
-def _worked(first: _Reading | None, last: _Reading | None) -> int | None:
-    """What processors worked between two readings, ns; None if that is not known."""
+def _worked(first: _Reading | None, last: _Reading | None) -> Work | None:
+    """What processors worked between two readings; None if that is not known."""
     if not first or not last or first.processors != last.processors or last.now <= first.now:
         return None
-    return (last.now - first.now) * first.processors - (last.idle - first.idle)
+    ns = (last.now - first.now) * first.processors - (last.idle - first.idle)
+    return Work(ns, max(first.step_ns, last.step_ns))
 
 
 def _read(machine: Node) -> _Reading | None:
     if not machine.has_root:
         return None
     done = machine.root.run(("grep", "-E", _FIELDS, "/proc/timer_list"), check=False)
-    return parse(done.stdout)
+    if found := parse(done.stdout):
+        return found
+    files = ("/proc/timer_list", "/proc/stat")
+    return parse(
+        machine.root.run(("grep", "-h", "-E", "^now at |^cpu", *files), check=False).stdout
+    )
 
 
 def parse(text: str) -> _Reading | None:
     """Parse what grep(1) finds; None where the kernel keeps no such account."""
     now = _NOW.search(text)
+    ticks = {name: int(idle) + int(disk) for name, idle, disk in _TICKS.findall(text)}
+    if now is not None and len(ticks) > 1:
+        return _Reading(int(now[1]), ticks[""] * _TICK_NS, len(ticks) - 1, 2 * _TICK_NS)
     found: dict[str, list[int]] = {}
     for name, number in _FIELD.findall(text):
         found.setdefault(name, []).append(int(number))

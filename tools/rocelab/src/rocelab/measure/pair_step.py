@@ -157,7 +157,7 @@ def measure(
             rig.one_clock(),
         ):
             must_fail = cell.benchmark.measures_its_end
-            work: dict[str, int] = {}
+            work: dict[str, machine_work.Work] = {}
             others: dict[str, float] | None = {} if alone_is_unknown else None
             ran, own = job, {}
             if cell.benchmark.command:
@@ -202,7 +202,7 @@ def measure(
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": results.path_mtu,
         **same,
-        **({"sent": results.sent, "work_ns": work} if work else {}),
+        **_worked(work, results.sent),
         **({"others": others} if others else {}),
         **own,
         "counters": {name: c.as_json() for name, c in moved.items()},
@@ -212,6 +212,18 @@ def measure(
         **fault_step.record(link, into, rig, moved, done if must_fail else None),
     }
     return Step(record, proven, checks, {size: results.values})
+
+
+def _worked(work: Mapping[str, machine_work.Work], sent: int) -> dict[str, Any]:
+    """What cell.json has of the work of each machine, and how many messages it was for."""
+    if not work:
+        return {}
+    steps = {name: done.step_ns for name, done in work.items() if done.step_ns}
+    return {
+        "sent": sent,
+        "work_ns": {name: done.ns for name, done in work.items()},
+        **({"work_step_ns": steps} if steps else {}),
+    }
 
 
 def job_of(
