@@ -293,13 +293,6 @@ def test_tools_that_send_for_a_time() -> None:
     assert has_cost("iperf3", "tcp_bw", f"{only_tcp}message_cost = true") == [True]
 
 
-def test_parts_of_a_count() -> None:
-    """An eighth is not so few that only the first messages, which cost more, are in it."""
-    for count, parts in ((1600, [1600, 800, 200]), (200, [200, 100, 50])):
-        cell = cells("pingpong", "latency", f"iterations = {count}", "[]")[0]
-        assert [cell.with_part(part).benchmark.iterations for part in (1, 2, 8)] == parts
-
-
 def test_parts_of_a_time() -> None:
     text = 'transports = ["tcp"]\nmessage_cost = true\nseconds = 12'
     (cell,) = cells("qperf", "tcp_lat", text, "[]")

@@ -35,8 +35,6 @@ TIMED_TOOLS = frozenset({"qperf"})
 """Tools that send for a time, and say how many messages fitted."""
 FEWEST_COUNTED = 200
 """Iterations from which the cost of a message is measured."""
-_FEWEST_OF_PART = 50
-"""Iterations of a part: the first messages cost more, since caches are cold."""
 FEWEST_SECONDS = 4
 """The same for tools that send for a time: an eighth of it is a second at least."""
 
@@ -199,7 +197,7 @@ class Benchmark:
         large = self.large_iterations
         return replace(
             self,
-            iterations=max(self.iterations // divisor, min(self.iterations, _FEWEST_OF_PART)),
+            iterations=self.iterations // divisor,
             seconds=max(1, self.seconds // divisor),
             large_iterations=None if large is None else large // divisor,
             volume=None if self.volume is None else self.volume // divisor,
