@@ -25,13 +25,20 @@ message_cost = true
 """
 
 
+Row = tuple[str, str, float, str]
+
+
 def shown(others: float | None, residual: float = 0.0) -> str:
-    values = [
+    values: list[Row] = [
         (metrics.MESSAGE_COST, metrics.MARGINAL, 20_000.0, "ns"),
         (metrics.MESSAGE_COST, metrics.START, 5e6, "ns"),
         (metrics.MESSAGE_COST, metrics.RESIDUAL, residual, "1"),
         *([(metrics.OTHERS, "cores", others, "1")] if others is not None else []),
     ]
+    return rendered(values)
+
+
+def rendered(values: list[Row]) -> str:
     table = pl.DataFrame(values, ["metric", "kind", "value", "unit"], orient="row").with_columns(
         tool=pl.lit("pingpong"),
         test=pl.lit("latency"),
@@ -57,3 +64,8 @@ def test_other_programs_work_is_said(others: float | None, warns: bool) -> None:
 def test_what_is_not_linear_is_said(residual: float) -> None:
     text = shown(None, residual)
     assert ("Not linear" in text) == (abs(residual) > 0.02)
+
+
+def test_cycles_alone_are_no_cost() -> None:
+    """As where only root may read how long the processors were idle."""
+    assert rendered([(metrics.KERNEL_CYCLES, metrics.MARGINAL, 9_000.0, "cycles")]) == ""

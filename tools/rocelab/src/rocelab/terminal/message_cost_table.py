@@ -132,7 +132,8 @@ def _others(table: pl.DataFrame) -> str:
 
 
 def _costs(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
-    return _step(table, benchmark, transport, size).filter(pl.col("kind").is_in(_KINDS))
+    rows = _step(table, benchmark, transport, size)
+    return rows.filter(pl.col("kind").is_in(_KINDS), pl.col("metric") != metrics.KERNEL_CYCLES)
 
 
 def _step(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) -> pl.DataFrame:
