@@ -16,7 +16,7 @@ from extcap_live import EXTCAP, Live, ask, count, here
 from polling import wait_until
 from rocelab.errors import TestbedError
 from rocelab.testbed.ssh.inventory import Host
-from rocelab.wireshark.extcap import places, stream
+from rocelab.wireshark.extcap import interfaces, stream
 
 pytestmark = pytest.mark.slow
 
@@ -92,9 +92,11 @@ def test_devices_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / name).mkdir()
         if parent:
             (tmp_path / name / "parent").write_text("eth0\n")
-    monkeypatch.setattr(places, "_DEVICES", tmp_path)
-    found = [place for place in places.listed() if place.ssh is None]
-    assert [(place.value, place.device) for place in found] == [("rocelab-rxe0", "rxe0")]
+    monkeypatch.setattr(interfaces, "_DEVICES", tmp_path)
+    found = [interface for interface in interfaces.listed() if interface.ssh is None]
+    assert [(interface.value, interface.device) for interface in found] == [
+        ("rocelab-rxe0", "rxe0")
+    ]
 
 
 def test_a_broken_inventory_hides_no_other_interface(lab: Path) -> None:
@@ -118,14 +120,14 @@ def test_an_unreadable_testbed_hides_no_other(
 
     broken, whole = Up(), Up()
 
-    def of(state: object) -> Iterator[places.Place]:
+    def of(state: object) -> Iterator[interfaces.Interface]:
         if state is broken:
             raise TestbedError("testbed one cannot be read")
-        yield places.Place("rocelab-two-n1-rxe0", "Soft RoCE", "rxe0", "n1", None)
+        yield interfaces.Interface("rocelab-two-n1-rxe0", "Soft RoCE", "rxe0", "n1", None)
 
-    monkeypatch.setattr(places.State, "all", lambda: [broken, whole])
-    monkeypatch.setattr(places, "_testbed", of)
-    values = [place.value for place in places.listed()]
+    monkeypatch.setattr(interfaces.State, "all", lambda: [broken, whole])
+    monkeypatch.setattr(interfaces, "_testbed", of)
+    values = [interface.value for interface in interfaces.listed()]
     assert "rocelab-two-n1-rxe0" in values
     assert "rocelab-host-alpha" in values
     assert "testbed one cannot be read" in capsys.readouterr().err
@@ -260,8 +262,8 @@ def test_an_unknown_interface_is_refused(lab: Path) -> None:
 def test_remote_arguments_are_quoted() -> None:
     """The remote shell gets one string, in which every argument is quoted."""
     host = Host(name="a", host="h", netdev="e")
-    place = places.Place("v", "t", "rxe0", host.name, places._ssh(host))
-    command = stream.command(place, ["rxedump", "--node", "a b;c"])
+    interface = interfaces.Interface("v", "t", "rxe0", host.name, interfaces._ssh(host))
+    command = stream.command(interface, ["rxedump", "--node", "a b;c"])
     assert command[:1] == ["ssh"]
     assert shlex.split(command[-1])[-3:] == ["rxedump", "--node", "a b;c"]
     assert command[-3:-1] == ["--", "h"]

@@ -158,13 +158,13 @@ def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
         return
     for case, one in found.items():
         console.out().print(f"{plan.name}{f', {case}' if case else ''}:", markup=False)
-        for line in _said(one, out):
+        for line in _forecast_lines(one, out):
             console.out().print(f"  {console.clean(line)}", markup=False)
     for name in next(iter(found.values())).cells:
         console.out().print(name, markup=False)
 
 
-def _said(one: Forecast, out: Path) -> Iterator[str]:
+def _forecast_lines(one: Forecast, out: Path) -> Iterator[str]:
     from rocelab import units
 
     yield f"{units.plural(len(one.cells), 'cell')} with {units.plural(one.steps, 'step')}"

@@ -141,7 +141,7 @@ class Answer:
             groups.setdefault(f"{stage.stage} of {_WAYS[stage.direction]} packets", []).append(
                 stage
             )
-        parts = [f"{name} {_said(stages)}" for name, stages in groups.items()]
+        parts = [f"{name} {_range_text(stages)}" for name, stages in groups.items()]
         rest = len(self.stages) - len(self.moved)
         none = "no other stage moved" if self.cycles else "nothing else moved"
         return f"{', '.join(parts)}; {none if rest else 'every stage moved'}"
@@ -150,7 +150,7 @@ class Answer:
 _WAYS = {"tx": "sent", "rx": "received"}
 
 
-def _said(stages: Sequence[Stage]) -> str:
+def _range_text(stages: Sequence[Stage]) -> str:
     low, high = (choose(stages, key=lambda stage: stage.difference) for choose in (min, max))
     unit = stages[0].unit
     if f"{low.difference:.0f}" == f"{high.difference:.0f}":

@@ -130,8 +130,8 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
 
 def _two(run: Run, beside: Run) -> Iterator[Note]:
     yield Note(
-        f"What a switch adds is from two runs: this one ({_said(run)}) and {beside.name} "
-        f"({_said(beside)})."
+        f"What a switch adds is from two runs: this one ({_switches_text(run)}) and {beside.name} "
+        f"({_switches_text(beside)})."
     )
     if unlike := apart(run, beside):
         yield Note(
@@ -139,7 +139,7 @@ def _two(run: Run, beside: Run) -> Iterator[Note]:
         )
 
 
-def _said(run: Run) -> str:
+def _switches_text(run: Run) -> str:
     between = where.switches(run)
     if between is None:
         return "through an unknown number of switches"

@@ -279,7 +279,7 @@ class _BringUp:
         """Make machines that wait for their identity usable. Raises _WrongClockError."""
         start.identify(testbed)
         start.log_in(testbed)
-        if self.spec.accelerator == "tcg" and not real_time.settled(testbed.machines):
+        if self.spec.accelerator == "tcg" and not real_time.prepare(testbed.machines):
             raise _WrongClockError
 
     def _install(self, testbed: QemuTestbed) -> None:

@@ -16,7 +16,7 @@ BOOTS = 4
 """One of four machines took a wrong clock in each of two boots, one of eight in two of three."""
 
 
-def settled(nodes: Sequence[Node]) -> bool:
+def prepare(nodes: Sequence[Node]) -> bool:
     """Prepare machines that have booted for a busy host; return whether all clocks run true."""
     if not all(at_once(clock_rate.runs_true, nodes)):
         return False

@@ -16,7 +16,7 @@ from pathlib import Path
 from rocelab.conditions import explained
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.version import VERSION
-from rocelab.wireshark.extcap import options, places, stream
+from rocelab.wireshark.extcap import interfaces, options, stream
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,14 +44,14 @@ def _work(words: Sequence[str]) -> int:
     wanted = _arguments(words)
     if wanted.extcap_interfaces:
         print(f"extcap {{version={VERSION}}}{{display=rocelab}}")
-        for place in places.listed():
-            print(f"interface {{value={place.value}}}{{display={place.title}}}")
+        for interface in interfaces.listed():
+            print(f"interface {{value={interface.value}}}{{display={interface.title}}}")
         return ExitCode.OK
     if wanted.extcap_dlts:
         print("dlt {number=1}{name=EN10MB}{display=Ethernet}")
         return ExitCode.OK
     if wanted.extcap_config:
-        print(options.sentences(places.find(wanted.extcap_interface)))
+        print(options.sentences(interfaces.find(wanted.extcap_interface)))
         return ExitCode.OK
     if wanted.extcap_capture_filter:
         raise UsageError(
@@ -60,8 +60,8 @@ def _work(words: Sequence[str]) -> int:
             action="Choose queue pair, direction and opcodes in the interface's options.",
         )
     if wanted.capture and wanted.fifo:
-        place = places.find(wanted.extcap_interface)
-        return stream.capture(place, options.rxedump(wanted, place), wanted.fifo)
+        interface = interfaces.find(wanted.extcap_interface)
+        return stream.capture(interface, options.rxedump(wanted, interface), wanted.fifo)
     # a capture filter that is checked before a capture: there is none, and that is right
     return ExitCode.OK if wanted.extcap_interface else ExitCode.USAGE
 

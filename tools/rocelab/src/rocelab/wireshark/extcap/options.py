@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from rocelab.errors import UsageError
-from rocelab.wireshark.extcap.places import Place
+from rocelab.wireshark.extcap.interfaces import Interface
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{option.name}", default="")
 
 
-def sentences(place: Place) -> str:
+def sentences(interface: Interface) -> str:
     """What --extcap-config prints."""
     lines = []
     for number, option in enumerate(OPTIONS):
-        if option.name == "device" and place.device:
+        if option.name == "device" and interface.device:
             continue
         lines.append(
             f"arg {{number={number}}}{{call=--{option.name}}}{{display={option.title}}}"
@@ -79,15 +79,15 @@ def sentences(place: Place) -> str:
     return "\n".join(lines)
 
 
-def rxedump(wanted: argparse.Namespace, place: Place) -> list[str]:
-    """The command on the place's machine. Raises UsageError naming an option that cannot be."""
+def rxedump(wanted: argparse.Namespace, interface: Interface) -> list[str]:
+    """The command on the interface's machine. Raises UsageError naming an option that cannot be."""
     argv = ["rxedump", "--write", "-"]
-    if place.node:
-        argv += ["--node", place.node]
+    if interface.node:
+        argv += ["--node", interface.node]
     for option in OPTIONS:
         value = getattr(wanted, option.name.replace("-", "_")) or ""
         if option.name == "device":
-            value = place.device or value
+            value = interface.device or value
         if value in {"", "both"}:
             continue
         if not re.fullmatch(option.allowed, value):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from rocelab.errors import ExitCode, MissingError, TestbedError
-from rocelab.wireshark.extcap.places import Place
+from rocelab.wireshark.extcap.interfaces import Interface
 
 _STOP_S = 15
 """For rxedump to end once nobody reads; then the connection is cut, which ends it, too.
@@ -57,13 +57,13 @@ def _ignore(signum: int, frame: FrameType | None) -> None:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def command(place: Place, argv: Sequence[str]) -> list[str]:
+def command(interface: Interface, argv: Sequence[str]) -> list[str]:
     """The local command line."""
     whole = ["sh", "-c", _AS_ROOT, "sh", _WATCH, "rocelab", *argv]
-    return whole if place.ssh is None else [*place.ssh, shlex.join(whole)]
+    return whole if interface.ssh is None else [*interface.ssh, shlex.join(whole)]
 
 
-def capture(place: Place, argv: Sequence[str], fifo: Path) -> int:
+def capture(interface: Interface, argv: Sequence[str], fifo: Path) -> int:
     """Stream until Wireshark stops or rxedump ends; gives the exit status.
 
     Raises MissingError or TestbedError with what to show when it did not end well.
@@ -82,7 +82,7 @@ def capture(place: Place, argv: Sequence[str], fifo: Path) -> int:
     for number in _SIGNALS:
         signal.signal(number, _ignore)
     with subprocess.Popen(
-        command(place, argv),
+        command(interface, argv),
         stdin=subprocess.PIPE,
         stdout=pipe,
         stderr=subprocess.PIPE,
@@ -93,7 +93,7 @@ def capture(place: Place, argv: Sequence[str], fifo: Path) -> int:
     os.close(pipe)
     if process.returncode == 0 or stopped:
         return ExitCode.OK
-    raise _failure(place, process.returncode, text)
+    raise _failure(interface, process.returncode, text)
 
 
 def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[bool, str]:
@@ -134,11 +134,11 @@ def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[boo
     return stopped, said.decode(errors="replace")
 
 
-def _failure(place: Place, status: int, text: str) -> TestbedError | MissingError:
+def _failure(interface: Interface, status: int, text: str) -> TestbedError | MissingError:
     lines = [line for line in text.splitlines() if "rxedump: ready" not in line]
     cause = "\n".join(lines[-8:]).strip()
-    where = place.title
-    if place.ssh and status == 255:
+    where = interface.title
+    if interface.ssh and status == 255:
         return TestbedError(
             f"{where} does not answer",
             cause=cause or "the connection broke",

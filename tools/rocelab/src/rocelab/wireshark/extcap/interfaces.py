@@ -25,7 +25,7 @@ _NOT_SHARED = Path("none")
 
 
 @dataclass(frozen=True)
-class Place:
+class Interface:
     """One interface of Wireshark."""
 
     value: str
@@ -39,21 +39,21 @@ class Place:
     """The local command that reaches it, to which a command's text is added; None: no need."""
 
 
-def _here() -> Iterator[Place]:
+def _here() -> Iterator[Interface]:
     if not _DEVICES.is_dir():
         return
     for path in sorted(_DEVICES.iterdir()):
         # rxe says what it lies on
         if (path / "parent").exists():
             name = path.name
-            yield Place(f"rocelab-{name}", f"Soft RoCE {name}", name, None, None)
+            yield Interface(f"rocelab-{name}", f"Soft RoCE {name}", name, None, None)
 
 
-def _testbed(state: State) -> Iterator[Place]:
+def _testbed(state: State) -> Iterator[Interface]:
     testbed = from_state(state)
     for name, device in ((node.name, device_of(node)) for node in testbed.nodes):
         target = testbed.target(name)
-        yield Place(
+        yield Interface(
             f"rocelab-{state.name}-{name}-{device}",
             f"Soft RoCE {device} on {name} of testbed {state.name}",
             device,
@@ -62,11 +62,11 @@ def _testbed(state: State) -> Iterator[Place]:
         )
 
 
-def _testbeds() -> Iterator[Place]:
+def _testbeds() -> Iterator[Interface]:
     for state in State.all():
         if state.alive():
             # one may be going down just now
-            yield from _told(_testbed(state))
+            yield from _readable(_testbed(state))
 
 
 def _login(target: SshTarget) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _ssh(host: inventory.Host) -> tuple[str, ...]:
     return _login(target_of(host, _NOT_SHARED))
 
 
-def _hosts() -> Iterator[Place]:
+def _hosts() -> Iterator[Interface]:
     path = inventory.default_path()
     if not path.exists():
         return
@@ -85,27 +85,27 @@ def _hosts() -> Iterator[Place]:
         # its `verbs` is an adapter, whose packets no driver of ours sees: all rxe devices there
         title = f"Soft RoCE devices on {host.name} ({host.host})"
         value = f"rocelab-host-{host.name}"
-        yield Place(value, title, None, host.name, _ssh(host))
+        yield Interface(value, title, None, host.name, _ssh(host))
 
 
-def _told(source: Iterator[Place]) -> Iterator[Place]:
-    """Return its places; report unreadable ones on standard error."""
+def _readable(source: Iterator[Interface]) -> Iterator[Interface]:
+    """Return its interfaces; report unreadable ones on standard error."""
     try:
         yield from source
     except (RocelabError, OSError) as error:
         print(f"rocelab: {error}", file=sys.stderr)
 
 
-def listed() -> list[Place]:
-    """Return all places; report unreadable ones on standard error and continue."""
-    return [place for source in (_here, _testbeds, _hosts) for place in _told(source())]
+def listed() -> list[Interface]:
+    """Return all interfaces; report unreadable ones on standard error and continue."""
+    return [interface for source in (_here, _testbeds, _hosts) for interface in _readable(source())]
 
 
-def find(value: str) -> Place:
-    """The place of that name. Raises UsageError if there is none (any more)."""
-    for place in listed():
-        if place.value == value:
-            return place
+def find(value: str) -> Interface:
+    """The interface of that name. Raises UsageError if there is none (any more)."""
+    for interface in listed():
+        if interface.value == value:
+            return interface
     raise UsageError(
         f"there is no interface {value!r}",
         cause="its device, testbed or host is gone since Wireshark listed it",
