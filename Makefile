@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock docs image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick for-machines ci bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock docs image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick coverage for-machines ci bench install uninstall clean
 .DELETE_ON_ERROR:
 # Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
 unexport PYTHONDONTWRITEBYTECODE
@@ -71,6 +71,9 @@ test-ebpf: probes
 
 test-python: develop prometheus tshark
 	@$(call pytest_here)
+
+coverage: develop  ## which lines of Python, Rust and C's pure parts those tests execute: build/coverage
+	@$(apart) tools/setup/coverage $(BUILD)/coverage
 
 FUZZ_SECONDS ?= 60
 fuzz: apt-develop  ## libFuzzer on the readers, the decoder and the tracker (FUZZ_SECONDS for each)

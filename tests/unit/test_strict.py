@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -34,6 +35,13 @@ Read = Callable[[Table], object]
             "more than once",
         ),
         ({"a": 1}, lambda table: table.fail("a", "fio has none"), "fio has none", "does not do"),
+        ({"a": True}, lambda table: table.number("a", default=0), "not a number", "another type"),
+        ({"a": math.nan}, lambda table: table.number("a", default=0), "not a num", "another type"),
+        ({"a": 1 << 70}, lambda table: table.number("a", default=0), "out of range", "a limit"),
+        ({"a": 1}, lambda table: table.flag("a"), "neither true nor false", "another type"),
+        ({"a": 1}, lambda table: table.text("a"), "not a string", "another type"),
+        ({"a": [1.5]}, lambda table: table.scalars("a"), "whole numbers or", "another type"),
+        ({"a": []}, lambda table: table.choices("a", ("y",)), "is empty", "incomplete"),
     ],
 )
 def test_each_fault_has_its_cause(

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a testbed cannot be is refused with the key, why, and what to write instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rocelab.plans import plan_file, testbed_rules
+from rocelab.plans.catalog import Provider
+
+PLAIN = plan_file.load("demo").testbed
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "why"),
+    [
+        ({"provider": Provider.SSH, "icount": True}, "icount", "only emulated machines"),
+        ({"provider": Provider.VETH, "lockstep": True}, "lockstep", "two virtual machines"),
+        ({"nodes": 3, "switches": 1, "lockstep": True}, "lockstep", "without a switch"),
+        ({"native": True}, "native", "only provider veth"),
+        ({"provider": Provider.VETH, "native": True, "icount": True}, "native", "without icount"),
+        ({"provider": Provider.SSH, "fresh": True}, "fresh", "only virtual machines"),
+        ({"provider": Provider.VETH, "native": True, "fresh": True}, "fresh", "boots only"),
+        ({"nodes": 3}, "nodes", "3 nodes need a switch"),
+    ],
+)
+def test_a_testbed_that_cannot_be(changes: dict[str, Any], key: str, why: str) -> None:
+    refusal = testbed_rules.refused(replace(PLAIN, **changes))
+    assert refusal is not None
+    assert refusal.key == key
+    assert why in refusal.why
+    assert refusal.action.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"icount": True},
+        {"lockstep": True},
+        {"provider": Provider.VETH, "native": True},
+        {"nodes": 3, "switches": 1, "fresh": True},
+    ],
+)
+def test_a_testbed_that_can_be(changes: dict[str, Any]) -> None:
+    assert testbed_rules.refused(replace(PLAIN, **changes)) is None
