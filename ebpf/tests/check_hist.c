@@ -108,6 +108,22 @@ static void check_empty_and_single(void)
 	CHECK(hist_quantile(&h, 0.5) == 4, "upper edge of the first bucket");
 }
 
+/* of values that are their buckets' middles the formula is exact */
+static void check_mean_error(void)
+{
+	struct hist h = {};
+
+	put(&h, 2);
+	CHECK(isnan(hist_mean_error(&h)), "one value says nothing of its mean's error");
+	put(&h, 2);
+	CHECK(hist_mean_error(&h) == 0, "equal values: %f", hist_mean_error(&h));
+	/* 2, 2, 6, 6: variance 16/3 */
+	put(&h, 6);
+	put(&h, 6);
+	CHECK(fabs(hist_mean_error(&h) - 1.96 * sqrt(16.0 / 3 / 4)) < 1e-9, "error %f",
+	      hist_mean_error(&h));
+}
+
 /* what the BPF program adds up in a word, read back */
 static void check_packed(void)
 {
@@ -143,5 +159,6 @@ int main(void)
 	check_packed();
 	check_quantiles();
 	check_empty_and_single();
+	check_mean_error();
 	return check_end("hist");
 }

@@ -163,6 +163,20 @@ static void check_refused(void)
 	      "in a folder that is not there");
 }
 
+/* what cannot be written is an error, and leaves neither a result nor a temporary file */
+static void check_full(void)
+{
+	struct outfile f = {};
+	struct stat st;
+
+	fprintf(stderr, "outfile: two more follow, as they should\n");
+	CHECK(write_result("/dev/full", "text") == 1, "a device without room");
+	CHECK(!outfile_open(&f, in_folder("plain"), false), "a file");
+	CHECK(!mkdir(in_folder("taken"), 0700), "a folder");
+	f.replaced = in_folder("taken");
+	CHECK(outfile_commit(&f) == 1 && stat(f.temporary, &st), "a name that a folder has");
+}
+
 int main(void)
 {
 	char command[PATH_MAX];
@@ -175,6 +189,7 @@ int main(void)
 	check_device();
 	check_stdout();
 	check_refused();
+	check_full();
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	CHECK(!system(command), "%s", command);
 	return check_end("outfile");
