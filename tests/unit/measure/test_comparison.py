@@ -129,3 +129,36 @@ def test_own_hosts_get_their_machines(monkeypatch: pytest.MonkeyPatch) -> None:
             progress=Silent(),
         )
     assert made == ["hosts", "machines"]
+
+
+def test_drivers_are_measured_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has machines, which are down before the next boot; a folder comes with the first."""
+    happened: list[str] = []
+
+    class Booted:
+        def __init__(self, *_: object) -> None:
+            happened.append("up")
+
+        def __enter__(self) -> Booted:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            happened.append("down")
+
+        def begin(self, one: Side) -> None:
+            if one is TWO:
+                raise UsageError("no such machine")
+
+    monkeypatch.setattr(comparison, "Machines", Booted)
+    monkeypatch.setattr(driver_turns, "drivers", lambda _plan, sides, _say: list(sides))
+    monkeypatch.setattr(driver_turns, "measure_one", lambda *_, name, **__: (Path(name),))
+    rest: dict[str, Any] = {"out": tmp_path / "runs", "rounds": 1, "progress": Silent()}
+    plan = plan_file.load("lines")
+    with pytest.raises(UsageError, match="no such machine"):
+        comparison.one_by_one(plan, (TWO, ONE), print, **rest)
+    assert not (tmp_path / "runs").exists()
+    happened.clear()
+    folder, runs = comparison.one_by_one(plan, (BASE, ONE), print, **rest)
+    assert happened == ["up", "down", "up", "down"]
+    assert folder.parent == tmp_path / "runs"
+    assert runs == [(BASE, (Path("driver1"),)), (ONE, (Path("driver2"),))]

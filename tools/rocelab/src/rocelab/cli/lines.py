@@ -55,7 +55,7 @@ def lines(
     console.say("reading the plan")
     from rocelab.compare import packet_costs
     from rocelab.compare.packet_costs import Measured
-    from rocelab.measure import driver_turns
+    from rocelab.measure import comparison, driver_turns
     from rocelab.measure.testbed_for_plan import move_plan
     from rocelab.plans import plan_file, side
     from rocelab.record import drivers_folder
@@ -67,24 +67,13 @@ def lines(
     driver_turns.check(chosen)
     wanted = [side.parse(text) for text in dict.fromkeys(sides or (f"line:{x}" for x in LINES))]
     check_out_dir(out)
-    # before hours of measuring: one that cannot be built ends the command
-    built = driver_turns.drivers(chosen, wanted, console.say)
-    folder = out
-    measured: list[Measured] = []
-    for number, (one, driver) in enumerate(zip(wanted, built, strict=True), start=1):
-        # one after the other: each kernel has machines of its own
-        with driver_turns.Machines(chosen, console.say) as machines:
-            machines.of(one)
-            if not measured:  # machines that cannot boot leave nothing
-                folder = drivers_folder.create(out, "lines")
-            runs = driver_turns.measure_one(
-                *(chosen, one, driver, machines),
-                name=f"driver{number}",
-                out=folder,
-                rounds=rounds,
-                progress=Lines(),
-            )
-        measured.append(Measured(one.text.removeprefix("line:"), driver.crc_by, runs))
+    folder, runs = comparison.one_by_one(
+        *(chosen, wanted, console.say), out=out, rounds=rounds, progress=Lines()
+    )
+    measured = [
+        Measured(one.text.removeprefix("line:"), driver.crc_by, paths)
+        for one, (driver, paths) in zip(wanted, runs, strict=True)
+    ]
     costs = packet_costs.of(measured)
     document = lines_tables.document(
         costs, {one.name: [path.name for path in one.runs] for one in measured}

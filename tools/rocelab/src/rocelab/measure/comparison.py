@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure changes of the driver against one base, and find the first patch that goes too far."""
+"""Measure changes of the driver against one base, or several drivers; find the first bad patch."""
 
 from __future__ import annotations
 
@@ -136,6 +136,39 @@ def against(
         commands=commands,
         progress=progress,
     )
+
+
+def one_by_one(
+    plan: Plan,
+    sides: Sequence[Side],
+    say: Say,
+    *,
+    out: Path,
+    rounds: int | None,
+    progress: Progress,
+) -> tuple[Path, list[tuple[Driver, tuple[Path, ...]]]]:
+    """Measure drivers one after the other: each kernel has machines of its own.
+
+    Returns the folder, and the driver and the runs of each side. One that cannot be built ends it
+    before anything is measured, and machines that cannot boot leave nothing.
+    """
+    built = driver_turns.drivers(plan, sides, say)
+    folder = out
+    measured: list[tuple[Driver, tuple[Path, ...]]] = []
+    for number, (side, driver) in enumerate(zip(sides, built, strict=True), start=1):
+        with Machines(plan, say) as machines:
+            machines.begin(side)
+            if not measured:
+                folder = drivers_folder.create(out, "lines")
+            runs = driver_turns.measure_one(
+                *(plan, side, driver, machines),
+                name=f"driver{number}",
+                out=folder,
+                rounds=rounds,
+                progress=progress,
+            )
+        measured.append((driver, runs))
+    return folder, measured
 
 
 def first_beyond(is_beyond: Callable[[Side], bool], bad: Side) -> tuple[Side, str]:
