@@ -26,80 +26,82 @@ from rocelab.studies.evidence import How
 from rocelab.studies.planning import NOISES, Need
 
 
-def check(of: Check) -> str:
+def check(asked: Check) -> str:
     """The check that decides a claim."""
-    match of:
+    match asked:
         case Compare():
-            text = f"{_compare(of)}{_ranks(of.first, of.second)}"
+            text = f"{_compare(asked)}{_ranks(asked.first, asked.second)}"
         case Average():
             text = (
-                f"{of.first.metric} of {of.first.tool} {', '.join(of.tests)}, mean: "
-                f"{of.second.transport} / {of.first.transport} is {claimed(of.bounds, 'ratio')}"
+                f"{asked.first.metric} of {asked.first.tool} {', '.join(asked.tests)}, mean: "
+                f"{asked.second.transport} / {asked.first.transport} is "
+                f"{claimed(asked.bounds, 'ratio')}"
             )
         case Falls():
-            text = f"{of.of.text} falls with size{_sizes(of.sizes)} and never rises by 5 % or more"
-            text = f"{text}{_ranks(of.of)}"
+            sizes = _sizes(asked.sizes)
+            text = f"{asked.of.text} falls with size{sizes} and never rises by 5 % or more"
+            text = f"{text}{_ranks(asked.of)}"
         case Dips():
-            smaller = "is smaller" if of.present else "is not smaller"
-            where = f"at one size{_sizes(of.sizes)} or more"
-            if of.sizes.low == of.sizes.high:
-                where = f"at {of.sizes.low} bytes"
-            text = f"{of.of.text} {smaller} {where} than at the previous size{_ranks(of.of)}"
+            smaller = "is smaller" if asked.present else "is not smaller"
+            where = f"at one size{_sizes(asked.sizes)} or more"
+            if asked.sizes.low == asked.sizes.high:
+                where = f"at {asked.sizes.low} bytes"
+            text = f"{asked.of.text} {smaller} {where} than at the previous size{_ranks(asked.of)}"
         case Adds():
-            within = claimed(of.bounds, "difference", " ns")
-            text = f"{added(of)} is {within} at every size{_sizes(of.sizes)}, from two runs"
+            within = claimed(asked.bounds, "difference", " ns")
+            text = f"{added(asked)} is {within} at every size{_sizes(asked.sizes)}, from two runs"
         case Stalls():
-            tests = " or ".join(of.tests)
-            text = f"a repetition of {of.tool} {tests} over {of.transport} does not finish"
+            tests = " or ".join(asked.tests)
+            text = f"a repetition of {asked.tool} {tests} over {asked.transport} does not finish"
         case Untestable():
-            text = f"none, {of.because}"
+            text = f"none, {asked.because}"
     return text
 
 
-def quotation(of: Claim) -> str:
+def quotation(claim: Claim) -> str:
     """The study's words in quotation marks, and after them which part the check is about."""
-    return f"“{of.text}”{f' ({of.about})' if of.about else ''}"
+    return f"“{claim.text}”{f' ({claim.about})' if claim.about else ''}"
 
 
-def pair(of: Compare) -> str:
+def pair(compared: Compare) -> str:
     """The two sides of a comparison, named by what distinguishes them."""
-    sign = "/" if of.how == "ratio" else "\N{MINUS SIGN}"
-    if of.first.transport != of.second.transport:
-        return f"{of.second.transport} {sign} {of.first.transport}"
-    if of.first.benchmark == of.second.benchmark:
-        return f"{of.second.metric} {sign} {of.first.metric}"
-    if of.first.test == of.second.test:
-        return f"{of.second.benchmark} {sign} {of.first.benchmark}"
-    return f"{of.second.test} {sign} {of.first.test}"
+    sign = "/" if compared.how == "ratio" else "\N{MINUS SIGN}"
+    if compared.first.transport != compared.second.transport:
+        return f"{compared.second.transport} {sign} {compared.first.transport}"
+    if compared.first.benchmark == compared.second.benchmark:
+        return f"{compared.second.metric} {sign} {compared.first.metric}"
+    if compared.first.test == compared.second.test:
+        return f"{compared.second.benchmark} {sign} {compared.first.benchmark}"
+    return f"{compared.second.test} {sign} {compared.first.test}"
 
 
-def added(of: Adds) -> str:
+def added(adds: Adds) -> str:
     """The quantity that two runs measure."""
-    if of.beyond is None:
-        return f"what a switch adds to {of.of.text}"
-    return f"what a switch adds to {of.of.text} \N{MINUS SIGN} over {of.beyond.transport}"
+    if adds.beyond is None:
+        return f"what a switch adds to {adds.of.text}"
+    return f"what a switch adds to {adds.of.text} \N{MINUS SIGN} over {adds.beyond.transport}"
 
 
-def bounds(of: Bounds, unit: str = "") -> str:
+def bounds(limits: Bounds, unit: str = "") -> str:
     """A claim's bounds in words."""
-    if of.high == float("inf"):
-        return f"{_above(of.low)}{unit}"
-    if of.low == of.high:
-        return f"{number(of.low)}{unit}"
-    if of.low <= 0 and not unit:
-        return f"below {number(of.high)}{unit}"
-    return f"{number(of.low)} to {number(of.high)}{unit}"
+    if limits.high == float("inf"):
+        return f"{_above(limits.low)}{unit}"
+    if limits.low == limits.high:
+        return f"{number(limits.low)}{unit}"
+    if limits.low <= 0 and not unit:
+        return f"below {number(limits.high)}{unit}"
+    return f"{number(limits.low)} to {number(limits.high)}{unit}"
 
 
-def claimed(of: Bounds, how: How, unit: str = "") -> str:
+def claimed(limits: Bounds, how: How, unit: str = "") -> str:
     """A claim's bounds and their tolerance in words."""
-    step = of.tolerance.value
-    source = of.tolerance.source or "the default"
-    if 1 in (of.low, of.high) and how == "ratio":
-        return f"{bounds(of, unit)} (by more than {step * 100:.3g} %, {source})"
-    if how == "ratio" or not of.tolerance.source:
-        return f"{bounds(of, unit)} (± {step * 100:.3g} %, {source})"
-    return f"{bounds(of, unit)} (± {number(step)}{unit}, {source})"
+    step = limits.tolerance.value
+    source = limits.tolerance.source or "the default"
+    if 1 in (limits.low, limits.high) and how == "ratio":
+        return f"{bounds(limits, unit)} (by more than {step * 100:.3g} %, {source})"
+    if how == "ratio" or not limits.tolerance.source:
+        return f"{bounds(limits, unit)} (± {step * 100:.3g} %, {source})"
+    return f"{bounds(limits, unit)} (± {number(step)}{unit}, {source})"
 
 
 def number(value: float) -> str:
@@ -107,26 +109,31 @@ def number(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
-def figure(of: Figure) -> str:
+def figure(published: Figure) -> str:
     """A published value with its unit."""
-    span = f"{of.low:g}" if of.low == of.high else f"{of.low:g} to {of.high:g}"
-    place = f" at {of.size} bytes" if of.size is not None else ""
-    return f"{span} {of.unit}{place}"
+    span = (
+        f"{published.low:g}"
+        if published.low == published.high
+        else f"{published.low:g} to {published.high:g}"
+    )
+    place = f" at {published.size} bytes" if published.size is not None else ""
+    return f"{span} {published.unit}{place}"
 
 
-def repetitions(of: Need | None) -> str:
+def repetitions(need: Need | None) -> str:
     """How many repetitions a study's plan takes."""
-    if of is None:
+    if need is None:
         return ""
-    counts = {noise: of.repetitions(noise) for noise in NOISES}
+    counts = {noise: need.repetitions(noise) for noise in NOISES}
     each = ", ".join(
         f"{f'over {MAX_PAIRS}' if count is None else count} at {noise:.0%}".replace("%", " %")
         for noise, count in counts.items()
     )
-    at = f" at {of.sizes} sizes" if of.sizes > 1 else ""
+    at = f" at {need.sizes} sizes" if need.sizes > 1 else ""
     return (
-        f"The smallest difference that a ratio's claim tells apart is {of.difference * 100:.3g} % "
-        f"({of.claim}{at}). By the noise between repetitions that takes this many: {each}."
+        f"The smallest difference that a ratio's claim tells apart is "
+        f"{need.difference * 100:.3g} % ({need.claim}{at}). "
+        f"By the noise between repetitions that takes this many: {each}."
     )
 
 
@@ -144,21 +151,25 @@ def sizes(values: tuple[int, ...]) -> str:
     return f"{len(values)} from {min(values)} to {max(values)}"
 
 
-def _iterations(of: Benchmark) -> str:
-    few = f", above 8 KiB {of.large_iterations}" if of.large_iterations is not None else ""
-    most = f", at most {of.volume >> 20} MiB" if of.volume is not None else ""
-    return f"{of.iterations}{few}{most}"
+def _iterations(measured: Benchmark) -> str:
+    few = (
+        f", above 8 KiB {measured.large_iterations}"
+        if measured.large_iterations is not None
+        else ""
+    )
+    most = f", at most {measured.volume >> 20} MiB" if measured.volume is not None else ""
+    return f"{measured.iterations}{few}{most}"
 
 
-def benchmark(of: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
+def benchmark(measured: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
     """A plan's benchmark as pairs of heading and text."""
-    mpi = of.mpi
-    yield "benchmark", f"{of.tool} {of.title}"
-    yield "transports", ", ".join(t for t in plan.transports if t in of.transports)
-    yield "sizes (bytes)", sizes(of.sizes)
-    yield "iterations", _iterations(of)
+    mpi = measured.mpi
+    yield "benchmark", f"{measured.tool} {measured.title}"
+    yield "transports", ", ".join(t for t in plan.transports if t in measured.transports)
+    yield "sizes (bytes)", sizes(measured.sizes)
+    yield "iterations", _iterations(measured)
     yield "ranks", f"{mpi.ranks}, {mpi.ranks_per_node} per node" if mpi else ""
-    yield "method", mpi.method if mpi and of.tool == "mpibench" else ""
+    yield "method", mpi.method if mpi and measured.tool == "mpibench" else ""
 
 
 def _ranks(*operands: Operand) -> str:
@@ -182,29 +193,28 @@ _OVER = {
 }
 
 
-def _compare(of: Compare) -> str:
-    unit = "" if of.how == "ratio" else " ns"
-    first, second = of.first, of.second
+def _compare(compared: Compare) -> str:
+    unit = "" if compared.how == "ratio" else " ns"
+    first, second = compared.first, compared.second
     what = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
     if first.transport != second.transport:
-        text = f"{what} of {second.benchmark}: {pair(of)}"
+        text = f"{what} of {second.benchmark}: {pair(compared)}"
     elif first.benchmark == second.benchmark:
-        text = f"{second.benchmark} over {second.transport}: {pair(of)}"
+        text = f"{second.benchmark} over {second.transport}: {pair(compared)}"
     else:
-        text = f"{what} over {second.transport}: {pair(of)}"
-    if of.over in ("best", "mean"):
-        text = f"{of.over} {text}"
-    through = "" if of.switches is None else f", through {of.switches} switches"
-    return (
-        f"{text} is {claimed(of.bounds, of.how, unit)}{_OVER[of.over]}{_sizes(of.sizes)}{through}"
-    )
+        text = f"{what} over {second.transport}: {pair(compared)}"
+    if compared.over in ("best", "mean"):
+        text = f"{compared.over} {text}"
+    through = "" if compared.switches is None else f", through {compared.switches} switches"
+    bounds = claimed(compared.bounds, compared.how, unit)
+    return f"{text} is {bounds}{_OVER[compared.over]}{_sizes(compared.sizes)}{through}"
 
 
-def _sizes(of: Sizes) -> str:
-    if of.low == of.high:
-        return f" ({of.low} bytes)"
-    if of.high is None:
-        return f" (from {of.low} bytes)" if of.low > 1 else ""
-    if of.low <= 1:
-        return f" (up to {of.high} bytes)"
-    return f" ({of.low} to {of.high} bytes)"
+def _sizes(sizes: Sizes) -> str:
+    if sizes.low == sizes.high:
+        return f" ({sizes.low} bytes)"
+    if sizes.high is None:
+        return f" (from {sizes.low} bytes)" if sizes.low > 1 else ""
+    if sizes.low <= 1:
+        return f" (up to {sizes.high} bytes)"
+    return f" ({sizes.low} to {sizes.high} bytes)"

@@ -23,26 +23,26 @@ WIDTH = 80
 _STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.NO_EVIDENCE: "dim"}
 
 
-def render(of: Comparison) -> RenderableType:
+def render(comparison: Comparison) -> RenderableType:
     """Tables for rich to print."""
     return Group(
-        *_lines(f"A  {of.first}", f"B  {of.second}"),
-        *_warnings(of),
-        *_tables(of),
-        *_closing(of),
+        *_lines(f"A  {comparison.first}", f"B  {comparison.second}"),
+        *_warnings(comparison),
+        *_tables(comparison),
+        *_closing(comparison),
     )
 
 
-def document(of: Comparison) -> dict[str, Any]:
+def document(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
         "schema": SCHEMA,
-        "a": {"run": of.first, "accelerator": of.accelerators[0]},
-        "b": {"run": of.second, "accelerator": of.accelerators[1]},
+        "a": {"run": comparison.first, "accelerator": comparison.accelerators[0]},
+        "b": {"run": comparison.second, "accelerator": comparison.accelerators[1]},
         "confidence": CONFIDENCE,
-        "warnings": list(of.warnings),
-        "verdicts": {str(verdict): of.count(verdict) for verdict in Verdict},
-        "cells": [_record(cell) for cell in of.cells],
+        "warnings": list(comparison.warnings),
+        "verdicts": {str(verdict): comparison.count(verdict) for verdict in Verdict},
+        "cells": [_record(cell) for cell in comparison.cells],
     }
 
 
@@ -61,31 +61,31 @@ def _record(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _apart(of: Apart | None) -> dict[str, float | None] | None:
-    if of is None:
+def _apart(apart: Apart | None) -> dict[str, float | None] | None:
+    if apart is None:
         return None
-    between = of.interval
+    between = apart.interval
     return {
-        "estimate": of.estimate,
+        "estimate": apart.estimate,
         "low": between.low if between else None,
         "high": between.high if between else None,
         "coverage": between.coverage if between else None,
     }
 
 
-def _warnings(of: Comparison) -> Iterator[RenderableType]:
-    if of.warnings:
+def _warnings(comparison: Comparison) -> Iterator[RenderableType]:
+    if comparison.warnings:
         yield Text(
             "\nThe runs differ in these, which may explain different numbers:", style="yellow"
         )
-        for warning in of.warnings:
+        for warning in comparison.warnings:
             yield from _lines(f"  {warning}")
 
 
-def _tables(of: Comparison) -> Iterator[RenderableType]:
-    emulated = "emulated " if of.is_emulated else ""
+def _tables(comparison: Comparison) -> Iterator[RenderableType]:
+    emulated = "emulated " if comparison.is_emulated else ""
     keys = ("metric", "kind", "unit", "tool", "test", "transport", "node")
-    ordered = sorted(of.cells, key=lambda cell: tuple(getattr(cell, key) for key in keys))
+    ordered = sorted(comparison.cells, key=lambda cell: tuple(getattr(cell, key) for key in keys))
     for _, group in groupby(ordered, key=lambda cell: tuple(getattr(cell, key) for key in keys)):
         cells = sorted(group, key=lambda cell: -1 if cell.size is None else cell.size)
         head = cells[0]
@@ -123,25 +123,25 @@ def _change(cell: Cell, factor: float) -> tuple[str, str]:
     return text(apart.estimate), f"{text(between.low)} to {text(between.high)}" if between else ""
 
 
-def _closing(of: Comparison) -> Iterator[RenderableType]:
-    counts = ", ".join(f"{of.count(verdict)} {verdict}" for verdict in Verdict)
+def _closing(comparison: Comparison) -> Iterator[RenderableType]:
+    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in Verdict)
     yield Text(f"\nB against A: {counts}", style="bold")
     yield from _lines(
         "The change is the Hodges-Lehmann estimate; its interval belongs to the Mann-Whitney "
         "test (docs/howto/compare.md)."
     )
-    if any(cell.difference.interval is None for cell in of.cells):
+    if any(cell.difference.interval is None for cell in comparison.cells):
         least = next(count for count in range(1, 100) if enough(count))
         yield from _lines(
             f"Cells without an interval have too few repetitions: both runs need {least}."
         )
-    judged = sum(cell.difference.interval is not None for cell in of.cells)
+    judged = sum(cell.difference.interval is not None for cell in comparison.cells)
     if judged > 1:
         chance = (1 - CONFIDENCE) * judged
         yield from _lines(
             f"Of {judged} cells, about {chance:.1f} would show a difference by chance alone."
         )
-    if of.is_emulated:
+    if comparison.is_emulated:
         yield from _lines(
             "The nodes were emulated: no time is real, and waits, latencies and rates change with "
             "the load of the emulating machine. Numbers of instructions (icount) do not."
