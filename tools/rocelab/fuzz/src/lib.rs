@@ -143,6 +143,7 @@ pub fn tracker(file: &[u8]) {
         // a fuzzer does not find correct ICRCs: if checked, no packet would be followed
         icrc: false,
         threads: 1,
+        read_ahead: false,
         packets: rows_kept,
         filter: Filter::default(),
         tracker,

@@ -14,6 +14,7 @@ fn main() -> io::Result<()> {
         ports: Vec::new(),
         icrc: true,
         threads: 1,
+        read_ahead: false,
         packets: false,
         filter: Filter::default(),
         tracker: Config::default(),

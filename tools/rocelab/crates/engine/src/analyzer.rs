@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The pipeline: reads blocks, decodes and verifies them in parallel, follows connections in order.
 
-use std::sync::Arc;
-
 use roce::finding::{At, Rule};
 use roce::flow::{Config, Connection, Message, Run, Tracker};
 use roce::icrc::{self, Absence, Diagnosis};
@@ -10,14 +8,15 @@ use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
 
 use crate::batch::{Batch, DecodeOptions, PacketRun, at};
 use crate::copies::Copies;
+use crate::decoded::{Decoded, Next};
 use crate::filter::Filter;
 use crate::pauses::Pauses;
 use crate::read::{
     Block, BlockSource, ExcerptReader, Input, Merge, ReadError, Reader, Record, Sorted,
 };
+use crate::read_ahead::ReadAhead;
 use crate::tables::PacketColumns;
 use crate::totals::Totals;
-use crate::workers::Workers;
 use crate::wrong_icrcs::WrongIcrcs;
 
 /// Bytes of a batch: it fits into the cache of a core.
@@ -35,8 +34,10 @@ pub struct Options {
     pub icrc: bool,
     /// No packet has an ICRC.
     pub absence: Option<Absence>,
-    /// Worker threads.
+    /// Threads: the caller's and others.
     pub threads: usize,
+    /// Let one of them read ahead; all captures are files, which never keep a reader waiting.
+    pub read_ahead: bool,
     /// Keep a row of each packet.
     pub packets: bool,
     /// Which packets are analysed and which are listed.
@@ -74,12 +75,11 @@ pub const fn piece(captures: usize) -> usize {
 /// An analysis in progress.
 pub struct Analyzer {
     options: Options,
-    decoding: Arc<DecodeOptions>,
-    merge: Merge,
-    /// Threads in addition to the caller, which reads and follows.
-    workers: Option<Workers>,
-    idle: Vec<Batch>,
-    started: bool,
+    /// What is read here, before and after a thread reads it; one of the two is there.
+    decoded: Option<Decoded>,
+    ahead: Option<ReadAhead>,
+    /// Batches that came back when the thread had ended.
+    late: Vec<Batch>,
     /// The last [`Batch::generation`].
     generation: u64,
     /// Sums; complete after [`Analyzer::finish`].
@@ -127,18 +127,27 @@ impl Analyzer {
             let offset_ns = options.offsets_ns.get::<usize>(file).copied().unwrap_or(0);
             Sorted::new(source, offset_ns, options.sort)
         });
-        let workers = options.threads.max(1) - 1;
+        // a thread that reads ahead decodes, too, until there are others for that
+        let others = options.threads.max(1) - 1;
+        let decoders = if options.read_ahead { others.saturating_sub(1) } else { others };
+        let decoding = DecodeOptions {
+            ports: Ports::with(&options.ports),
+            icrc: options.icrc,
+            absence: options.absence,
+            filter: options.filter.clone(),
+        };
+        let merge = Merge::new(readers.collect(), PIECE);
+        let batches = (others * BATCHES_PER_WORKER).max(1);
+        let decoded = Decoded::new(merge, decoding, decoders, batches);
+        // without the thread the result is the same, only later
+        let (decoded, ahead) = match options.read_ahead && others > 0 {
+            true => ReadAhead::new(decoded),
+            false => (Some(decoded), None),
+        };
         Self {
-            decoding: Arc::new(DecodeOptions {
-                ports: Ports::with(&options.ports),
-                icrc: options.icrc,
-                absence: options.absence,
-                filter: options.filter.clone(),
-            }),
-            merge: Merge::new(readers.collect(), PIECE),
-            workers: None,
-            idle: (0..(workers * BATCHES_PER_WORKER).max(1)).map(|_| Batch::default()).collect(),
-            started: false,
+            decoded,
+            ahead,
+            late: Vec::new(),
             generation: 0,
             totals: Totals::default(),
             tracker: Tracker::new(options.tracker.clone()),
@@ -156,32 +165,38 @@ impl Analyzer {
         }
     }
 
-    /// Errors while reading, by file.
+    /// Errors while reading, by file; while a thread reads ahead, none yet.
     #[must_use]
     pub fn errors(&self) -> &[(u16, ReadError)] {
-        &self.merge.errors
+        self.decoded.as_ref().map_or(&[], |decoded| &decoded.merge.errors)
     }
 
     /// A signal came while bytes were awaited: it is to be looked at before the next step.
     #[must_use]
     pub fn interrupted(&self) -> bool {
-        self.merge.interrupted()
+        self.decoded.as_ref().is_some_and(|decoded| decoded.merge.interrupted())
     }
 
     /// Ends the captures here: the next steps analyse what was read.
     pub fn stop(&mut self) {
-        self.merge.stop();
+        if let Some(decoded) = &mut self.decoded {
+            decoded.merge.stop();
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.stop();
+        }
     }
 
-    /// Earliest and latest time of each file, ns since 1970.
+    /// Earliest and latest time of each file, ns since 1970; while a thread reads ahead, of none.
     pub fn spans_ns(&self) -> impl Iterator<Item = Option<(i64, i64)>> + '_ {
-        self.merge.spans_ns()
+        self.decoded.iter().flat_map(|decoded| decoded.merge.spans_ns())
     }
 
-    /// Records that were put into order, and times that go back by more than a second.
+    /// Records that were put into order, and times that go back by more than a second; while a thread
+    /// reads ahead, none.
     #[must_use]
     pub fn disorder(&self) -> (u64, u64) {
-        self.merge.disorder()
+        self.decoded.as_ref().map_or((0, 0), |decoded| decoded.merge.disorder())
     }
 
     /// Copies that were left out: those of other interfaces, and those of mirrored ports.
@@ -196,48 +211,33 @@ impl Analyzer {
         if self.totals.icrc[1] > 0 { None } else { self.totals.absence.absence() }
     }
 
-    /// Analyses one block, or none if a signal came; `false` at the end.
+    /// Analyses one block, or none if a signal came or a file is slow; `false` at the end.
     pub fn step(&mut self) -> bool {
-        while let Some(mut batch) = self.idle.pop() {
-            if !self.merge.fill(&mut batch.block) {
-                self.idle.push(batch);
-                break;
-            }
-            if !self.started {
-                self.start(&batch);
-            }
-            if batch.block.records.is_empty() {
-                self.idle.push(batch);
-                return true;
-            }
-            let Some(workers) = &mut self.workers else {
-                batch.decode(&self.decoding);
+        let next = match (&mut self.ahead, &mut self.decoded) {
+            (Some(ahead), _) => ahead.next(),
+            (None, Some(decoded)) => decoded.next(),
+            (None, None) => Next::End,
+        };
+        match next {
+            Next::Batch(mut batch) => {
                 self.follow(&mut batch);
-                self.idle.push(batch);
-                return true;
-            };
-            workers.submit(batch);
-            if self.merge.interrupted() {
-                return true;
+                match (&mut self.ahead, &mut self.decoded) {
+                    (Some(ahead), _) => self.late.extend(ahead.give_back(batch)),
+                    (None, Some(decoded)) => decoded.idle.push(batch),
+                    (None, None) => {}
+                }
+                true
             }
-        }
-        let Some(mut batch) = self.workers.as_mut().and_then(Workers::next) else { return false };
-        self.follow(&mut batch);
-        self.idle.push(batch);
-        true
-    }
-
-    /// Sets the time of the first packet, from which a filter counts, and starts the workers.
-    fn start(&mut self, batch: &Batch) {
-        self.started = true;
-        let first_ns = batch.block.records.first().map_or(0, |record| record.time_ns);
-        if let Some(options) = Arc::get_mut(&mut self.decoding) {
-            options.filter.begin(first_ns);
-        }
-        let count = self.options.threads.max(1) - 1;
-        if count > 0 {
-            // without threads the result is the same, only later
-            self.workers = Workers::new(count, &self.decoding).ok();
+            Next::Nothing => true,
+            Next::End => {
+                if let Some(ahead) = self.ahead.take() {
+                    self.decoded = ahead.end();
+                }
+                if let Some(decoded) = &mut self.decoded {
+                    decoded.idle.append(&mut self.late);
+                }
+                false
+            }
         }
     }
 
@@ -390,7 +390,11 @@ impl Analyzer {
 
     /// Ends all connections.
     pub fn finish(&mut self) -> Vec<Connection> {
-        for batch in &mut self.idle {
+        if self.ahead.is_some() {
+            self.stop();
+            while self.step() {}
+        }
+        for batch in self.decoded.iter_mut().flat_map(|decoded| &mut decoded.idle) {
             batch.settle();
             let mut totals = std::mem::take(&mut batch.totals);
             totals.settle();

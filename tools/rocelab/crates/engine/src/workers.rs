@@ -64,6 +64,11 @@ impl Workers {
         Ok(Self { workers: workers.collect::<Result<_, _>>()?, submitted: 0, returned: 0 })
     }
 
+    /// Whether a batch is in progress.
+    pub(crate) fn are_busy(&self) -> bool {
+        self.returned != self.submitted
+    }
+
     /// Hands a batch to the next worker.
     pub(crate) fn submit(&mut self, batch: Batch) {
         let turn = self.submitted % self.workers.len().max(1);
@@ -76,7 +81,7 @@ impl Workers {
 
     /// Waits for the oldest batch; `None` if none is in progress.
     pub(crate) fn next(&mut self) -> Option<Batch> {
-        if self.returned == self.submitted {
+        if !self.are_busy() {
             return None;
         }
         let turn = self.returned % self.workers.len().max(1);

@@ -22,6 +22,7 @@ fn options() -> Options {
         ports: Vec::new(),
         icrc: true,
         threads: 1,
+        read_ahead: false,
         packets: true,
         filter: Filter::default(),
         tracker: Config::default(),
@@ -171,10 +172,30 @@ fn a_snapshot_is_the_result_so_far() {
 #[test]
 fn rows_are_in_capture_order() {
     let frames = lossy();
-    let analysis = Analysis::of_frames(&frames, Options { threads: 4, ..options() });
     let numbers: Vec<String> = (1..=frames.len()).map(|number| number.to_string()).collect();
-    assert_eq!(analysis.column("packet"), numbers);
-    assert_eq!(analysis.analyzer.totals.packets, frames.len() as u64);
+    for (threads, read_ahead) in [(4, false), (2, true), (4, true)] {
+        let analysis = Analysis::of_frames(&frames, Options { threads, read_ahead, ..options() });
+        assert_eq!(analysis.column("packet"), numbers);
+        assert_eq!(analysis.analyzer.totals.packets, frames.len() as u64);
+        assert_eq!(analysis.analyzer.spans_ns().count(), 1);
+    }
+}
+
+#[test]
+fn what_a_thread_reads_ahead_can_be_stopped_or_left() {
+    let frames = lossy();
+    let ahead = Options { threads: 2, read_ahead: true, ..options() };
+    let start = || {
+        let file = input(pcap(&frames, Endian::Little, Unit::Nano));
+        Analyzer::new(vec![file], ahead.clone())
+    };
+    drop(start());
+    let mut stopped = start();
+    stopped.stop();
+    let connections = stopped.finish();
+    assert!(stopped.totals.packets <= frames.len() as u64);
+    assert!(connections.len() <= 1);
+    assert!(!stopped.step());
 }
 
 #[test]

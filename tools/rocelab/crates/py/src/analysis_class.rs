@@ -100,6 +100,7 @@ impl Analysis {
             ports,
             icrc,
             threads,
+            read_ahead: paths.iter().all(|path| path.as_os_str() != "-" && path.is_file()),
             packets,
             filter,
             tracker,

@@ -85,6 +85,8 @@ impl<W: Write> Annotator<W> {
             ports: options.ports.clone(),
             icrc: true,
             threads: options.threads,
+            // the copy follows what was read
+            read_ahead: false,
             packets: false,
             filter: Filter::default(),
             tracker,
