@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpus import CAPTURES
@@ -133,6 +135,28 @@ def bomb(run: Path) -> None:
     pl.concat([some] * 30).sink_parquet(path)
 
 
+def _shared_text(run: Path, *, as_category: bool) -> None:
+    """Two million rows that share a text of 1 MB: 2 TB, where each has its copy."""
+    row = pl.read_parquet(run / "results.parquet").head(1).to_arrow()
+    none = pa.array([0]).take(pa.array([0] * 2_000_000))
+    columns = {
+        name: pa.DictionaryArray.from_arrays(none, pa.array(["x" * 1_000_000]))
+        if name == "program"
+        else row[name].combine_chunks().take(none)
+        for name in row.column_names
+    }
+    # without the schema, a reader sees texts
+    pq.write_table(pa.table(columns), run / "results.parquet", store_schema=as_category)
+
+
+def categories(run: Path) -> None:
+    _shared_text(run, as_category=True)
+
+
+def long_texts(run: Path) -> None:
+    _shared_text(run, as_category=False)
+
+
 def long_number(run: Path) -> None:
     path = next((run / "cells").iterdir()) / "cell.json"
     path.write_text(path.read_text().replace('"size": 64', f'"size": {"9" * 400}'))
@@ -154,7 +178,7 @@ def many_cells(run: Path) -> None:
     path.write_text(path.read_text()[:-2] + f', "cells": [{names}]}}')
 
 
-RUNS = (bomb, long_number, many_values, deep, many_cells)
+RUNS = (bomb, categories, long_texts, long_number, many_values, deep, many_cells)
 
 HEAD = '[plan]\nname = "x"\nrepetitions = 99\ntransports = ["rxe-v2"]\n'
 BENCHMARK = '[[benchmark]]\ntool = "perftest"\ntest = "write_lat"\nsizes = [64]\nlabel = "l{}"\n'

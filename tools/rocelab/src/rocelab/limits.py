@@ -33,6 +33,8 @@ MAX_RESULTS_BYTES = 256 << 20
 MAX_ROWS = 1 << 21
 """Of results.parquet, which can be short and still unpack to anything. A row takes 150 bytes of
 memory; a cell has some 750."""
+MAX_NAME_BYTES = 4096
+"""Of a text in results.parquet, where millions of rows may share one."""
 MAX_STACKS_BYTES = 64 << 20
 MAX_PRINTED_BYTES = 256 << 20
 """What a command on a node may print, on each of its streams."""
@@ -53,7 +55,10 @@ def page() -> str:
             "JSON",
             f"{_mib(MAX_JSON_BYTES)}, {MAX_JSON_VALUES} values, {MAX_JSON_DEPTH} levels",
         ),
-        ("results.parquet", f"{_mib(MAX_RESULTS_BYTES)}, {MAX_ROWS} rows"),
+        (
+            "results.parquet",
+            f"{_mib(MAX_RESULTS_BYTES)}, {MAX_ROWS} rows, {MAX_NAME_BYTES} bytes a text",
+        ),
         ("raw output", _mib(MAX_RAW_BYTES)),
         ("stacks", _mib(MAX_STACKS_BYTES)),
         ("a node's command", f"{_mib(MAX_PRINTED_BYTES)} on each stream"),

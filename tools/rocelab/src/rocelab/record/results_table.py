@@ -74,11 +74,7 @@ def load(run_dir: Path) -> pl.DataFrame:
             Directory.open(run_dir) as root,
             root.open_file(layout.RESULTS, limit=limits.MAX_RESULTS_BYTES) as file,
         ):
-            rows = pl.scan_parquet(file).select(pl.len()).collect().item()
-            if rows > limits.MAX_ROWS:
-                raise ValueError(f"it has {rows} rows; at most {limits.MAX_ROWS} are read")
-            file.seek(0)
-            frame = pl.read_parquet(file, columns=list(_READ))
+            frame = _bounded(file)
         return _cleaned(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -87,6 +83,27 @@ def load(run_dir: Path) -> pl.DataFrame:
             cause=f"it is damaged, missing or of another version: {_HEAD.match(one_line(why))[0]}",  # type: ignore[index]  # it matches nothing, too
             action=f"Make it again from the run's cells: `rocelab report {run_dir}`.",
         ) from error
+
+
+def _bounded(file: BinaryIO) -> pl.DataFrame:
+    """Read the columns, each in memory that its rows justify. Raises ValueError, PolarsError."""
+    scan = pl.scan_parquet(file)
+    found = scan.collect_schema()
+    for name in _READ:
+        # a category's text, which is once in the file, would be there for each row
+        if name in found and not (found[name] == pl.String or found[name].is_numeric()):
+            raise ValueError(f"its column {name} is of type {found[name]}")
+    rows = scan.select(pl.len()).collect().item()
+    if rows > limits.MAX_ROWS:
+        raise ValueError(f"it has {rows} rows; at most {limits.MAX_ROWS} are read")
+    file.seek(0)
+    frame = pl.read_parquet(file, columns=list(_READ))
+    for name in frame.columns:
+        if frame.schema[name] == pl.String:
+            longest = frame[name].str.len_bytes().max()
+            if isinstance(longest, int) and longest > limits.MAX_NAME_BYTES:
+                raise ValueError(f"a {name} has {longest} bytes; at most {limits.MAX_NAME_BYTES}")
+    return frame
 
 
 def write_csv(frame: pl.DataFrame, file: BinaryIO) -> None:
