@@ -15,7 +15,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -244,30 +243,35 @@ def _install(base: Path, work: Path) -> None:
         "LC_ALL": "C.UTF-8",
         "INITRD": "No",
     }
-    with (
-        tempfile.TemporaryDirectory(prefix="rocelab-packages-") as own,
-        (work / "root.log").open("wb") as log,
-        ExitStack() as running,
-    ):
+    with (work / "root.log").open("wb") as log, ExitStack() as running:
 
         def start(
-            argv: Sequence[str | Path], stdin: IO[bytes] | None, stdout: IO[bytes] | int | None
+            argv: Sequence[str | Path],
+            stdin: IO[bytes] | None,
+            stdout: IO[bytes] | int | None,
+            inherits: Sequence[int] = (),
         ) -> subprocess.Popen[bytes]:
             process = subprocess.Popen(
-                argv, stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=log, env=environment
+                argv,
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=log,
+                env=environment,
+                pass_fds=inherits,
             )
             running.callback(process.wait)
             running.callback(process.terminate)
             return process
 
-        # a pipe with a name: mmdebstrap's hook opens it
-        pipe = Path(own, "root.tar")
-        os.mkfifo(pipe)
-        # reading and writing: to open it waits for nobody
-        with pipe.open("r+b", buffering=0) as unpacked:
-            start(["sqfs2tar", base / _ROOT], None, unpacked)
-        make = start([*_MMDEBSTRAP, *_hooks(pipe, work), suite, "-"], None, subprocess.PIPE)
-        pack = start(["tar2sqfs", "-q", "-c", "lz4", "-f", work / _ROOT], make.stdout, None)
+        # names that begin with ./, as mmdebstrap has them
+        unpack = start(["sqfs2tar", "--root-becomes", ".", base / _ROOT], None, subprocess.PIPE)
+        assert unpack.stdout is not None
+        with unpack.stdout as root:
+            hooks = _hooks(root.fileno(), work)
+            make = start([*_MMDEBSTRAP, *hooks, suite, "-"], None, subprocess.PIPE, [root.fileno()])
+        assert make.stdout is not None
+        with make.stdout as made:
+            pack = start(["tar2sqfs", "-q", "-c", "lz4", "-f", work / _ROOT], made, None)
         try:
             failed = make.wait(_SECONDS) or pack.wait(_SECONDS)
         except subprocess.TimeoutExpired as error:
@@ -280,12 +284,15 @@ def _install(base: Path, work: Path) -> None:
         raise _failure(suite, (work / "root.log").read_text(errors="replace"))
 
 
-def _hooks(pipe: Path, work: Path) -> Iterator[str]:
-    """Yield mmdebstrap's hooks.
+def _hooks(root: int, work: Path) -> Iterator[str]:
+    """Yield mmdebstrap's hooks; `root` is the descriptor of the base as a tar.
 
-    Its parent copies: what runs in a user namespace may not enter its user's home.
+    What runs in a user namespace may not enter its user's home, so mmdebstrap's parent copies; and
+    it cannot make devices, which mmdebstrap has made.
     """
-    yield f"--setup-hook=tar-in {shlex.quote(str(pipe))} /"
+    how = "--numeric-owner --xattrs --xattrs-include=* --exclude=./dev/*"
+    unpack = f'exec tar -C "$1" {how} -x <&{root}'
+    yield f'--setup-hook=bash -f -c {shlex.quote(unpack)} bash "$1"'
     yield f"--customize-hook=copy-in {shlex.quote(str(work / _WANTED))} /usr/src"
     yield f"--customize-hook={_script()}"
     yield f"--customize-hook=download /usr/src/{_LIST} {shlex.quote(str(work / _LIST))}"
