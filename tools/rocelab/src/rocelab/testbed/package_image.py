@@ -124,7 +124,7 @@ def of_line(line: str, packages: Packages, say: Say) -> Path:
     waiting = "waiting for another rocelab, which installs these packages"
     with lock.hold(path.with_name(f".{path.name}.lock"), "", lambda: say(waiting)):
         if not (path / _FACTS).exists():
-            say(f"installing {', '.join(labels)} in a copy of the image, once: about a minute")
+            say(f"installing {', '.join(labels)} in a copy of the image, once")
             _make(base, packages, labels, path)
             _make_room(path)
     with suppress(OSError):
