@@ -196,7 +196,7 @@ end=$(($(date +%s) + $1))
 while [ $n -lt 3 ] || [ "$(date +%s)" -lt $end ]; do
     rdma link add rxe_c type rxe netdev veth_c
     "$2" rxe_c $4 $(($3 + n)) >/tmp/links.log 2>&1 & user=$!
-    until [ "$(sent)" -gt 10 ]; do kill -0 $user || { cat /tmp/links.log >&2; exit 1; }; done
+    until [ "$(sent)" -gt 2 ]; do kill -0 $user || { cat /tmp/links.log >&2; exit 1; }; done
     ip link set veth_c down
     ip link set veth_c up
     ! rdma link add rxe_c type rxe netdev veth_d 2>/dev/null
