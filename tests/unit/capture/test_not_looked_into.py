@@ -43,6 +43,9 @@ LAYERS = {
     "IP protocol 50 (ESP, encrypted) not looked into": ipv4(50, b"\xa5" * 80),
     "IP protocol 253 not looked into; 1 of those tried hold RoCE": ipv4(253, bytes(3) + PACKET),
     "IP protocol 115 (L2TP) not looked into": ipv4(115, b"\0\0\0\x07" + b"\xa5" * 80),
+    "UDP port 4793 (Ultra Ethernet) not looked into": ipv4(
+        17, struct.pack(">HHHH", 49152, 4793, 88, 0) + b"\xa5" * 80
+    ),
     "more than four tunnels within each other not looked into": DEEP,
 }
 

@@ -325,6 +325,9 @@ impl Walk<'_> {
             if let Some(kind) = self.by_port(port, at + UDP_LEN) {
                 return Some(kind);
             }
+            if let Some(layer) = Layer::of_udp_port(port) {
+                return Some(Kind::Unread(layer));
+            }
         }
         self.packet.sport = bytes::u16(self.frame, at)?;
         let Some(len) = bytes::u16(self.frame, at + 4) else {

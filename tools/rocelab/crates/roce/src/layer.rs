@@ -12,18 +12,21 @@ pub enum Layer {
     Ethertype(u16),
     /// An IP protocol, or IPv6 next header.
     Protocol(u8),
+    /// A UDP port of another RDMA transport.
+    UdpPort(u16),
     /// Tunnels in more tunnels than are followed.
     Depth,
 }
 
 impl Layer {
-    /// The kind of its number: `link_type`, `ethertype`, `ip_protocol`; `depth` has none.
+    /// The kind of its number: `link_type`, `ethertype`, `ip_protocol`, `udp_port`; `depth` has none.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Link(_) => "link_type",
             Self::Ethertype(_) => "ethertype",
             Self::Protocol(_) => "ip_protocol",
+            Self::UdpPort(_) => "udp_port",
             Self::Depth => "depth",
         }
     }
@@ -32,7 +35,7 @@ impl Layer {
     #[must_use]
     pub const fn number(self) -> Option<u16> {
         match self {
-            Self::Link(number) | Self::Ethertype(number) => Some(number),
+            Self::Link(number) | Self::Ethertype(number) | Self::UdpPort(number) => Some(number),
             Self::Protocol(number) => Some(number as u16),
             Self::Depth => None,
         }
@@ -45,6 +48,7 @@ impl Layer {
             Self::Link(number) => link_type_name(number),
             Self::Ethertype(number) => name_of(&ETHERTYPES, number),
             Self::Protocol(number) => name_of(&PROTOCOLS, number),
+            Self::UdpPort(number) => name_of(&UDP_PORTS, number),
             Self::Depth => None,
         }
     }
@@ -57,6 +61,11 @@ impl Layer {
     /// The same for an IP protocol.
     pub(crate) fn of_protocol(protocol: u8) -> Option<Self> {
         (!PLAIN_PROTOCOLS.contains(&protocol)).then_some(Self::Protocol(protocol))
+    }
+
+    /// The same for a UDP port that is neither RoCE's nor a tunnel's; `None` for all but a few.
+    pub(crate) fn of_udp_port(port: u16) -> Option<Self> {
+        name_of(&UDP_PORTS, port).map(|_| Self::UdpPort(port))
     }
 }
 
@@ -90,3 +99,5 @@ const PROTOCOLS: [(u8, &str); 7] = [
     (108, "IPComp"),
     (115, "L2TP"),
 ];
+/// What RDMA moves to; its packets are no RoCE, and are counted.
+const UDP_PORTS: [(u16, &str); 1] = [(4793, "Ultra Ethernet")];

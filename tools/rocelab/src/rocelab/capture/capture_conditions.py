@@ -65,6 +65,8 @@ def _layer(row: dict[str, Any]) -> str:
             return f"EtherType 0x{number:04x}{name}"
         case "ip_protocol":
             return f"IP protocol {number}{name}"
+        case "udp_port":
+            return f"UDP port {number}{name}"
         case _:
             return "more than four tunnels within each other"
 

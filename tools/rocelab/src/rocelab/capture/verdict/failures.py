@@ -151,7 +151,7 @@ _BLIND = {
     "mirrored": "Save the stream to a file and analyze that: copies are dropped then.",
     "other_port": "Give rocelab analyze that --port.",
     "link_type": "Capture on an Ethernet interface, or on any (-i any).",
-    "not_looked_into": "Capture behind the device that adds that header.",
+    "not_looked_into": "If RoCE is in it, capture behind the device that adds that header.",
     "cut_headers": "Capture with that snap length (tcpdump -s).",
     "no_roce": "Check the interface, and that the traffic passes it: tcpdump -i IF udp port 4791.",
 }
