@@ -68,7 +68,7 @@ class Packages:
             else:
                 raise UsageError(
                     f"{shown(word)} is not {rules.WORDS}",
-                    cause="a name has two characters or more, of a-z, 0-9 and +.-",
+                    cause="it has at least two characters of a-z, 0-9, plus, dash and dot",
                     action="Name a package, or a .deb file or a folder of them with a slash.",
                 )
         if len(names) + len(files) > rules.MOST:
@@ -303,7 +303,7 @@ def _failure(suite: str, log: str) -> RocelabError:
     said = _SAYS.search(log)
     if said and said[1] == "unknown":
         return UsageError(
-            f"no package {said[2]} in Debian {suite}",
+            f"there is no package {said[2]} in Debian {suite}",
             cause="a typing error, or it is only in another release or archive",
             action="Look for it on packages.debian.org, or give its .deb file.",
         )
