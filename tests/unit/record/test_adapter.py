@@ -203,12 +203,16 @@ def test_what_a_host_is_asked_for_each_transport() -> None:
     ethernet = Endpoint("n1", Host.link, "rxe0", host)
     ports = verbs_ports.find(ethernet)
     assert ports == Ports(None, (VerbsPort("mlx5_0", 1),))
-    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v1"]) == End("10.0.0.1", "mlx5_0", 1, 2)
-    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v2"]) == End("10.0.0.1", "mlx5_0", 1, 3)
+    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v1"]) == End(
+        *("10.0.0.1", "mlx5_0", 1, 2), netdev="eth1"
+    )
+    assert verbs.end(ethernet, ports, TRANSPORTS["hw-v2"]) == End(
+        *("10.0.0.1", "mlx5_0", 1, 3), netdev="eth1"
+    )
     assert verbs.place(ethernet, ports, TRANSPORTS["hw-v2"]).gid_index == 3
     infiniband = Endpoint("n1", Host.link, "rxe0", host, adapter="mlx5_1")
     assert verbs.end(infiniband, verbs_ports.find(infiniband), TRANSPORTS["ib"]) == End(
-        "10.0.0.1", "mlx5_1", 1
+        *("10.0.0.1", "mlx5_1", 1), netdev="eth1"
     )
     for ask in (verbs.end, verbs.place):
         with pytest.raises(CellError, match="eth1 on n1 is no IPoIB interface"):

@@ -193,10 +193,11 @@ def ssh(
 
 @click.command()
 def clean() -> None:
-    """Remove the saved machines and the images with packages: the next testbed boots again.
+    """Remove the saved machines: the next testbed boots again.
 
     rocelab boots a machine once, saves it, and restores it from then on. What it saves is a cache
-    of bounded size, which `rocelab status` shows. So is what --package installs.
+    of bounded size, which `rocelab status` shows. So are the images with packages, which go as
+    well.
     """
     from rocelab.testbed import package_image
     from rocelab.testbed.qemu import snapshot_cache
