@@ -308,7 +308,7 @@ class CommandNode:
         if self.connection.lost(done):
             raise TestbedError(
                 f"node {self.name} does not answer",
-                cause=done.stderr.decode(errors="replace").strip() or "the connection broke",
+                cause=done.stderr.decode(errors="replace").strip()[-500:] or "the connection broke",
                 action="See `rocelab status`.",
             )
         return done
