@@ -38,4 +38,4 @@ def test_every_test_is_named() -> None:
 def test_exit_statuses() -> None:
     told = OPTIONS.split("Exit codes: ")[1].split(".")[0]
     section = PAGE.split("## EXIT STATUS")[1].split("\n## ")[0]
-    assert re.findall(r"^\| (\d) \|", section, re.MULTILINE) == re.findall(r"(\d) ", told)
+    assert re.findall(r"^- (\d): ", section, re.MULTILINE) == re.findall(r"(\d) ", told)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from rocelab.cli import analyze_against, options
+from rocelab.cli import analyze_against, interruption, options
 from rocelab.cli.analyze_output import Output, progress, write_page
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
@@ -209,7 +209,9 @@ def _end_interrupted(left: list[str]) -> None:
     if left:
         kept += f"; nothing of {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}"
     console.show_interruption(
-        "Ctrl-C", kept, "give the command again; --filter time=0..10 reads a part on purpose"
+        interruption.name(),
+        kept,
+        "give the command again; --filter time=0..10 reads a part on purpose",
     )
     raise KeyboardInterrupt
 

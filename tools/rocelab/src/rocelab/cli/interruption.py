@@ -45,8 +45,13 @@ def has_come() -> bool:
     return bool(_came)
 
 
-def what() -> str:
+def name() -> str:
     """Return the name of the last signal, `Ctrl-C` for SIGINT."""
+    return _came[-1] if _came else "Ctrl-C"
+
+
+def what() -> str:
+    """Return `name`, and forget the signal."""
     return _came.pop() if _came else _KEY
 
 
