@@ -85,9 +85,7 @@ _GROUPS = {
             "wireshark", "app", "Install rocelab's plugin, profile and extcap into Wireshark."
         ),
         "clean": _Place(
-            "testbed",
-            "clean",
-            "Remove the saved machines and the images with packages: the next testbed boots again.",
+            "testbed", "clean", "Remove the saved machines: the next testbed boots again."
         ),
     },
 }
