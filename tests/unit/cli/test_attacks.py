@@ -318,6 +318,23 @@ def test_limits(tmp_path: Path, limit: str) -> None:
     assert all_at_once([lambda name=name: case(name) for name in WRITERS]) == []
 
 
+def test_a_limit_of_files_cuts_no_bytecode(tmp_path: Path) -> None:
+    """Python reads a module's bytecode without asking whether all of it was written."""
+    cached = tmp_path / "cached"
+    trace = str(TRACED)
+    words = ["export", trace, "--trace", trace, "--perfetto", str(tmp_path / "made")]
+    subprocess.run(
+        [sys.executable, "-m", "rocelab", *words],
+        env=os.environ | {"PYTHONPYCACHEPREFIX": str(cached), "PYTHONDONTWRITEBYTECODE": ""},
+        capture_output=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+    )
+    made = [path.name for path in cached.rglob("*.pyc")]
+    assert any(name.startswith("conditions.") for name in made)
+    assert not any(name.startswith("trace_events.") for name in made)
+
+
 def test_a_capture_that_shrinks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from command_line import in_process as rocelab
     from rocelab.capture import annotate

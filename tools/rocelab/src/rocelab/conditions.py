@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import resource
+import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -137,6 +138,12 @@ def check_descriptors() -> None:
         kind, cause, action = _DESCRIPTORS
         raise kind(f"only {hard} files can be open here", cause=cause, action=action)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_MIN_DESCRIPTORS, hard))
+
+
+def keep_bytecode_whole() -> None:
+    """Write no bytecode where a limit could cut it: Python would take the part for the whole."""
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True
 
 
 def check_new_file(path: Path, what: str, *, action: str, begins: bytes) -> None:

@@ -103,6 +103,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
+        conditions.keep_bytecode_whole()
         conditions.check_descriptors()
         streams.install()
         code = completion.answer(app)
