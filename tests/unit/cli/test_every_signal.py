@@ -114,7 +114,9 @@ def test_all_commands_are_here() -> None:
     assert set(COMMANDS) == {command.name for command in commands()}
 
 
-def test_every_signal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("once", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_signal(tmp_path: Path, once: bool) -> None:
+    """At moments that differ from run to run: only the long test counts a fault that is rare."""
     folder = _world(tmp_path / "world")
     path = _programs(tmp_path / "bin")
     cases: list[dict[str, Any]] = [
@@ -124,6 +126,7 @@ def test_every_signal(tmp_path: Path) -> None:
             "folder": str(folder),
             "path": str(path),
             "waits": 1.0 if any(line.startswith(each) for each in WAITING) else 0.0,
+            "once": once,
         }
         for lines in COMMANDS.values()
         for line in lines
