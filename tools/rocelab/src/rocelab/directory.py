@@ -150,8 +150,8 @@ class Directory:
     def replacing(self, name: str, *, durable: bool = False) -> Iterator[int]:
         """Yield a new file's descriptor; it takes the place of `name` when the context ends well.
 
-        Until then it has no name, so not even SIGKILL leaves it; but on file systems without
-        O_TMPFILE it is `.<name>.<random>.part`.
+        Until then it has no name, so not even SIGKILL leaves it. Between the last two system calls,
+        and on file systems without O_TMPFILE, it is `.<name>.<random>.part`.
         """
         part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
         made = self._unnamed()
