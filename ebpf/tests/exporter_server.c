@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The exporter alone, with a metric of its own, for tests/unit/ebpf/test_exporter.py. */
+/* The exporter alone, with one metric, for tests/unit/ebpf/test_exporter.py. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -47,7 +47,7 @@ def has_come() -> bool:
 
 def name() -> str:
     """Return the name of the last signal, `Ctrl-C` for SIGINT."""
-    return _came[-1] if _came else "Ctrl-C"
+    return _came[-1] if _came else _KEY
 
 
 def what() -> str:
