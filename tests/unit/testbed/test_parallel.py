@@ -16,14 +16,22 @@ from rocelab.testbed.node import awake
 from rocelab.testbed.node.parallel import all_of, at_once
 
 
-def test_a_signal_ends_commands_that_do_not_end() -> None:
-    """On all nodes, and of what they began in turn; what cleans up is not ended."""
+@pytest.mark.parametrize("interrupts", [True, False])
+def test_a_signal_ends_commands_that_do_not_end(interrupts: bool) -> None:
+    """On all nodes, and of what they began in turn; what cleans up is not ended.
+
+    A signal that comes just before the main thread waits does not interrupt that wait, nor does one
+    that another thread takes.
+    """
     cleaned = []
     begun = threading.Barrier(4)
 
     def signals() -> None:
         begun.wait()
-        os.kill(os.getpid(), signal.SIGINT)
+        if interrupts:
+            os.kill(os.getpid(), signal.SIGINT)
+        else:
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
     def inner(name: str) -> None:
         begun.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from rocelab.cli.options import DEFAULT
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.terminal import console
+from rocelab.testbed.node.parallel import threads
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
 _ON_VIRTUAL_NODES = [name for name, known in TRANSPORTS.items() if known.by != "adapter"]
@@ -121,16 +121,16 @@ def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]
         except RocelabError as error:
             return error
 
-    begun: list[tuple[Check, Future[str | RocelabError]]] = []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    begun: list[tuple[Check, Callable[[], str | RocelabError]]] = []
+    with threads(_AT_ONCE) as calls:
         for check in checks:
             if not check.alone:
-                begun.append((check, pool.submit(found, check)))
+                begun.append((check, calls.begin(found, check)))
                 continue
-            yield from ((each, future.result()) for each, future in begun)
+            yield from ((each, result()) for each, result in begun)
             begun.clear()
             yield check, found(check)
-        yield from ((each, future.result()) for each, future in begun)
+        yield from ((each, result()) for each, result in begun)
 
 
 def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:

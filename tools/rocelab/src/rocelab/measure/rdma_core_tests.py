@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rocelab import json_text
@@ -13,6 +12,7 @@ from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.testbed import artifacts, verbs, verbs_ports
 from rocelab.testbed.node import Node
+from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import device_of
 from rocelab.testbed.node.private_folder import private_folder
 
@@ -103,10 +103,12 @@ def compare(
     nodes: tuple[Node, Node], lines: tuple[str, str], transports: tuple[str, str]
 ) -> Compared:
     """Run the tests on both nodes at once; those that differ again, up to RETRIES times."""
-    with ThreadPoolExecutor() as pool:
 
-        def run(tests: Sequence[str]) -> tuple[Outcomes, Outcomes]:
-            first, second = pool.map(outcomes, nodes, lines, transports, [tests] * 2)
-            return first, second
+    def run(tests: Sequence[str]) -> tuple[Outcomes, Outcomes]:
+        def one(side: int) -> Outcomes:
+            return outcomes(nodes[side], lines[side], transports[side], tests)
 
-        return until_equal(run)
+        first, second = at_once(one, (0, 1))
+        return first, second
+
+    return until_equal(run)

@@ -4,33 +4,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from rocelab.testbed.node import awake
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_P = ParamSpec("_P")
+_SLICE = 1.0
+"""Seconds. A signal that comes just before a wait begins is seen when the wait ends."""
 
 
-def at_once(act: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """Call `act` on all items in parallel; return the results in order or raise the first error.
+class Threads:
+    """Calls in threads of their own; a signal ends them all."""
+
+    def __init__(self, pool: ThreadPoolExecutor, interruption: awake.Interruption) -> None:
+        self._pool = pool
+        self._interruption = interruption
+
+    def begin(
+        self, act: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Callable[[], _R]:
+        """Begin a call; return what waits for its result or raises its error."""
+
+        def one() -> _R:
+            with self._interruption.heeded():
+                return act(*args, **kwargs)
+
+        future = self._pool.submit(one)
+        return lambda: _result(future)
+
+
+def _result(future: Future[_R]) -> _R:
+    while not wait([future], _SLICE).done:
+        pass
+    return future.result()
+
+
+@contextmanager
+def threads(most: int) -> Iterator[Threads]:
+    """Up to `most` calls at a time; leaving waits for them.
 
     A signal ends them all: a node that does not answer must not hold up its user.
     """
     interruption = awake.Interruption()
-
-    def one(item: _T) -> _R:
-        with interruption.heeded():
-            return act(item)
-
-    with ThreadPoolExecutor(max_workers=max(len(items), 1)) as pool:
+    with ThreadPoolExecutor(max_workers=most) as pool:
         try:
-            return list(pool.map(one, items))
+            yield Threads(pool, interruption)
         except KeyboardInterrupt:
             interruption.come()
             raise
+
+
+def at_once(act: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """Call `act` on all items in parallel; return the results in order or raise the first error."""
+    with threads(max(len(items), 1)) as calls:
+        results = [calls.begin(act, item) for item in items]
+        return [result() for result in results]
 
 
 @contextmanager
