@@ -189,6 +189,7 @@ def cost(reader: Reader, text: str) -> tuple[float, int]:
     return time.process_time() - began, peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_costs_in_proportion(name: str) -> None:
     """Whatever few tokens are repeated, between a beginning and an end."""
@@ -210,6 +211,7 @@ HEAD = '[plan]\nname = "x"\nrepetitions = 99\ntransports = ["rxe-v2", "rxe-v1"]\
 BENCHMARK = '[[benchmark]]\ntool = "perftest"\ntest = "write_lat"\nsizes = [64]\nlabel = "l{}"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -252,6 +254,7 @@ def test_json_beyond_a_limit(text: str, why: str) -> None:
         json_text.parse_any(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["run.json", "cells"])
 def test_a_run_of_more_cells_than_any_has(tmp_path: Path, where: str) -> None:
     run = Synthetic(transports=("tcp",), tests=("write_lat",), sizes=(64,), repetitions=1)

@@ -29,6 +29,7 @@ def test_mine(nodes, exec, capture):
 """
 
 
+@pytest.mark.slow
 def test_the_fixtures_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["rocelab.testing"]\n')
     (tmp_path / "test_mine.py").write_text(_MODULE)

@@ -67,6 +67,7 @@ def both(counter: Path, path: Path, kept: int, ports: tuple[int, ...] = ()) -> t
     return asdict(whole), asdict(seen)
 
 
+@pytest.mark.slow
 def test_the_sum_is_the_same_wherever_the_file_ends(counter: Path, tmp_path: Path) -> None:
     dice = random.Random(4791)
     for path in captures():

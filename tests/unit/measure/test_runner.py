@@ -622,6 +622,7 @@ class _Interrupting:
 
 
 # on the way into or out of `with`, Python closes the file because nobody has it any more
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_interrupted_at_any_line(tmp_path: Path) -> None:
     """A run that was announced never stays `running`; each can be continued."""

@@ -31,6 +31,7 @@ def limited(*words: str, cwd: Path) -> None:
     assert done.returncode == ExitCode.OK, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -44,6 +45,7 @@ def test_commands_within_8_gb(words: tuple[str, ...], tmp_path: Path) -> None:
     limited(*(word.format(tmp=tmp_path) for word in words), cwd=ROOT)
 
 
+@pytest.mark.slow
 def test_a_report_and_its_figures_as_pdf_within_8_gb(tmp_path: Path) -> None:
     with tarfile.open(ROOT / "tests/unit/data/sample-run.tar.gz") as archive:
         archive.extractall(tmp_path / "run", filter="data")

@@ -59,6 +59,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_PRINTED_BYTES", 4 << 20)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little")
 @pytest.mark.parametrize("flood", ["exec yes", "exec cat /dev/zero", "exec yes >&2"])
 def test_a_node_that_prints_without_end(flood: str) -> None:
