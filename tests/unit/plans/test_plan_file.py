@@ -86,6 +86,15 @@ def test_a_traffic_class_is_for_verbs() -> None:
         plan_file.from_toml(text, "p.toml")
 
 
+def test_each_allowed_key_is_named_once() -> None:
+    text = GOOD.replace("= 100", "= 100\nmessage_cost = false\nloops = 7")
+    with pytest.raises(UsageError) as caught:
+        plan_file.from_toml(text, "p.toml")
+    allowed = caught.value.action.removeprefix("Allowed here: ").rstrip(".").split(", ")
+    assert "message_cost" in allowed
+    assert len(allowed) == len(set(allowed))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

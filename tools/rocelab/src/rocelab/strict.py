@@ -78,7 +78,7 @@ class Table:
         self._values = values
         self._source = source
         self._where = where
-        self._known: list[str] = []
+        self._known: dict[str, None] = {}
 
     def fail(
         self, key: str, problem: str, *, action: str = "", cause: str = _UNSUPPORTED
@@ -92,7 +92,7 @@ class Table:
 
     def has(self, key: str) -> bool:
         """Return whether the table has an optional key."""
-        self._known.append(key)
+        self._known[key] = None
         return key in self._values
 
     def keys(self) -> list[str]:
@@ -186,7 +186,7 @@ class Table:
 
     def optional(self, key: str, allowed: Collection[int]) -> int | None:
         """Return one of the `allowed` numbers, or None if the key is absent."""
-        self._known.append(key)
+        self._known[key] = None
         value = self._values.get(key)
         if value is None:
             return None
@@ -236,12 +236,12 @@ class Table:
                 self.fail(
                     shown(key) if not key.isidentifier() else key,
                     "unknown key" + _did_you_mean(key, self._known),
-                    action=f"Allowed here: {listed(self._known)}.",
+                    action=f"Allowed here: {listed(list(self._known))}.",
                     cause=_TYPO,
                 )
 
     def _take(self, key: str, default: object) -> object:
-        self._known.append(key)
+        self._known[key] = None
         value = self._values.get(key, default)
         if value is None:
             self.fail(key, "is missing", cause=_INCOMPLETE)
