@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -125,7 +125,20 @@ def healthy(nodes: Sequence[Node], name: str) -> Iterator[None]:
     upset = at_once(
         lambda marked: kernel_log.upset_since(*marked), list(zip(nodes, marks, strict=True))
     )
-    found = [
-        f"{node.name}: {line}" for node, lines in zip(nodes, upset, strict=True) for line in lines
-    ]
+    _refuse({node.name: lines for node, lines in zip(nodes, upset, strict=True)})
+
+
+@contextmanager
+def silent_consoles(testbed: qemu.QemuTestbed) -> Iterator[None]:
+    """Fail if a node's console has a complaint from in here. This takes nothing of the nodes."""
+    names = [node.name for node in testbed.nodes]
+    before = {name: len(testbed.state.console(name)) for name in names}
+    yield
+    _refuse(
+        {name: kernel_log.complaints(testbed.state.console(name)[before[name] :]) for name in names}
+    )
+
+
+def _refuse(complaints_of: Mapping[str, Sequence[str]]) -> None:
+    found = [f"{name}: {line}" for name, lines in complaints_of.items() for line in lines]
     assert not found, "the kernel complained:\n" + "\n".join(found)

@@ -371,6 +371,7 @@ faults = ["stopped"]
 _STOPPED = "grep -qs '^State:.T' /proc/[0-9]*/status"
 
 
+@pytest.mark.long
 def test_a_killed_run_with_faults(
     testbed: QemuTestbed, shared_testbed: QemuTestbed, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_run_on_machines_of_ours(
     killed_again_and_again(on_qemu, f"qemu {within}", signals, request, within=within)
 
 
+@pytest.mark.long
 def test_mpirun_is_killed(
     testbed: QemuTestbed, on_qemu: Killed, request: pytest.FixtureRequest
 ) -> None:

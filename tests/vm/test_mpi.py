@@ -81,8 +81,8 @@ def only_cell(rig: Rig, text: str, folder: Path) -> Outcome:
     return measure(cell, rig, folder)
 
 
-def studies() -> Plan:
-    """A sample of gaiser2010, and of each other study one collective, once."""
+def studies(*, every: bool) -> Plan:
+    """The latency of gaiser2010 and a collective of zeng2021, once; or a sample of every study."""
 
     def of(name: str, title: str, *transports: str) -> Benchmark:
         [found] = [b for b in library.plan(name, quick=True).benchmarks if b.title == title]
@@ -90,25 +90,29 @@ def studies() -> Plan:
         sizes = (4, 4096) if title == "latency" else (4096,)
         return replace(found, transports=transports, sizes=sizes, iterations=10, timeout=200)
 
+    some = (
+        of("gaiser2010", "latency", "tcp", "rxe-v1", "rxe-v2"),
+        of("zeng2021", "allreduce", "rxe-v2"),
+    )
+    others = (
+        of("gaiser2010", "bw", "rxe-v1"),
+        of("gaiser2010", "bibw", "rxe-v1"),
+        of("kaur2014", "alltoall-imb", "rxe-v1"),
+        of("ismail2013", "bcast-few", "rxe-v1"),
+        of("subramoni2009", "allgather", "rxe-v1"),
+    )
     return replace(
         library.plan("gaiser2010", quick=True),
         repetitions=1,
         probes=(),
-        benchmarks=(
-            of("gaiser2010", "latency", "tcp", "rxe-v1", "rxe-v2"),
-            of("gaiser2010", "bw", "rxe-v1"),
-            of("gaiser2010", "bibw", "rxe-v1"),
-            of("kaur2014", "alltoall-imb", "rxe-v1"),
-            of("zeng2021", "allreduce", "rxe-v2"),
-            of("ismail2013", "bcast-few", "rxe-v1"),
-            of("subramoni2009", "allgather", "rxe-v1"),
-        ),
+        benchmarks=(*some, *(others if every else ())),
     )
 
 
-def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path, every: bool) -> None:
     """All that each test sent is on the wire, and nothing else; claims are judged."""
-    plan = studies()
+    plan = studies(every=every)
     outcome = runner.run(plan, rig.testbed, tmp_path)
     assert outcome.exit_code is ExitCode.OK, outcome
     table = results_table.load(outcome.path)

@@ -121,6 +121,7 @@ def test_two_hosts_of_one_name(testbed: QemuTestbed, foreign_hosts: Path, tmp_pa
     assert "hostnamectl set-hostname" in error["action"]
 
 
+@pytest.mark.long
 def test_a_firewall_between_mpirun_and_its_daemon(
     testbed: QemuTestbed, foreign_hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from rocelab.testbed.node import Node
 from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
 from rocelab.testbed.qemu.state_folder import State
-from vmlab import LINE
+from vmlab import LINE, silent_consoles
 
 
 def processes(word: str) -> list[str]:
@@ -228,3 +228,15 @@ def test_capture_sees_every_frame(testbed: qemu.QemuTestbed, tmp_path: Path) -> 
         of_kind = [row for row in rows if row.startswith(f"{kind}\t")]
         assert of_kind == [f"{kind}\t{seq}\t3042" for seq in range(1, 21)]
     assert len(rows) == 40
+
+
+def test_a_complaint_of_the_kernel_is_seen(shared_testbed: qemu.QemuTestbed) -> None:
+    """The fixture `testbed` reads consoles: what a kernel warns of is there at once."""
+    node = shared_testbed.nodes[1]
+    with (
+        pytest.raises(AssertionError, match="n2: WARNING: made up"),
+        silent_consoles(shared_testbed),
+    ):
+        node.run(["tee", "/dev/kmsg"], stdin="<4>WARNING: made up\n")
+    with silent_consoles(shared_testbed):
+        node.run(["tee", "/dev/kmsg"], stdin="<4>something else\n")
