@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "msg.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *msg_program = "rocelab";
 bool msg_verbose;
@@ -35,4 +37,28 @@ int msg_error(int status, const char *cause, const char *action, const char *for
 	if (action)
 		fprintf(stderr, "  what to do: %s\n", action);
 	return status;
+}
+
+static const char *why_not_written(int err)
+{
+	switch (-err) {
+	case ENOSPC:
+		return "the disk is full";
+	case EDQUOT:
+		return "your quota on that disk is used up";
+	case EFBIG:
+		return "a limit allows no larger files (ulimit -f)";
+	case EPIPE:
+		return "the reader has gone";
+	case ENETDOWN:
+		return "the interface went down";
+	default:
+		return "the disk fails, or what is written to does";
+	}
+}
+
+int msg_not_written(const char *what, int err)
+{
+	return msg_error(EXIT_RUN, why_not_written(err), NULL, "cannot write %s: %s", what,
+			 strerror(-err));
 }

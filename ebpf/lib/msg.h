@@ -24,4 +24,7 @@ void msg(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int msg_error(int status, const char *cause, const char *action, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* that writing what failed with err, a negative errno, and why it did. Returns EXIT_RUN. */
+int msg_not_written(const char *what, int err);
+
 #endif /* ROCELAB_MSG_H */

@@ -81,6 +81,7 @@ static bool sync_failed(int fd)
 	return fsync(fd) && errno != EINVAL && errno != EROFS;
 }
 
+/* write out what is buffered, and close; stdout stays open */
 static int finish(struct outfile *f)
 {
 	FILE *stream = f->stream;
@@ -96,12 +97,6 @@ static int finish(struct outfile *f)
 		err = -errno;
 	if (fclose(stream) && !err)
 		err = -errno;
-	if (!f->replaced)
-		return err;
-	if (!err && rename(f->temporary, f->replaced))
-		err = -errno;
-	if (err)
-		unlink(f->temporary);
 	return err;
 }
 
@@ -109,9 +104,20 @@ int outfile_commit(struct outfile *f)
 {
 	int err = finish(f);
 
-	return err ? msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
-			       "cannot write the result: %s", strerror(-err))
-		   : 0;
+	if (err) {
+		if (f->replaced)
+			unlink(f->temporary);
+		return msg_not_written("the result", err);
+	}
+	if (f->replaced && rename(f->temporary, f->replaced)) {
+		err = -errno;
+		unlink(f->temporary);
+		return msg_error(
+			EXIT_RUN,
+			"meanwhile its folder changed, or another kind of file got its name", NULL,
+			"cannot name the result %s: %s", f->replaced, strerror(-err));
+	}
+	return 0;
 }
 
 void outfile_discard(struct outfile *f)

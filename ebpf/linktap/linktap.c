@@ -264,8 +264,7 @@ static int finish(int fd, long frames, const struct options *options, struct tal
 	socklen_t size = sizeof(stats);
 
 	if (frames < 0 || fclose(tally->file))
-		return msg_error(EXIT_RUN, "the disk is full, or an interface went down", NULL,
-				 "cannot write %s: %s", options->file, strerror(errno));
+		return msg_not_written(options->file, -errno);
 	if (options->most_bytes)
 		count_print(&tally->later, stdout);
 	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size))

@@ -131,8 +131,7 @@ static int print(struct run *run)
 	probes_account(&run->probes, r);
 	(run->config.report.json ? print_json : print_table)(run->out.stream, r);
 	if (fflush(run->out.stream) && run->config.session.control)
-		return msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
-				 "cannot write the report: %s", strerror(errno));
+		return msg_not_written("the report", -errno);
 	return 0;
 }
 

@@ -232,8 +232,7 @@ static int finish_capture(struct run *run)
 	if (out->gone)
 		msg("the reader has closed the pipe, or takes nothing");
 	if (err)
-		return msg_error(EXIT_RUN, "the disk is full", NULL, "cannot write %s: %s",
-				 run->config.output ?: "standard output", strerror(-err));
+		return msg_not_written(run->config.output ?: "standard output", err);
 	return 0;
 }
 

@@ -45,8 +45,7 @@ static int cannot_read(int err)
 
 static int cannot_write(void)
 {
-	return msg_error(EXIT_RUN, "the disk is full, or the reader has gone", NULL,
-			 "cannot write the report: %s", strerror(errno));
+	return msg_not_written("the report", -errno);
 }
 
 static int collect(struct run *run)

@@ -163,18 +163,42 @@ static void check_refused(void)
 	      "in a folder that is not there");
 }
 
+/* whether the errors since the last call have the text, and not the other */
+static bool errors_say(FILE *errors, const char *text, const char *other)
+{
+	static char said[4096];
+	size_t len;
+
+	fflush(stderr);
+	rewind(errors);
+	len = fread(said, 1, sizeof(said) - 1, errors);
+	said[len] = 0;
+	rewind(errors);
+	return !ftruncate(fileno(errors), 0) && strstr(said, text) && !strstr(said, other);
+}
+
 /* what cannot be written is an error, and leaves neither a result nor a temporary file */
 static void check_full(void)
 {
+	FILE *errors = tmpfile();
 	struct outfile f = {};
+	int kept = dup(2), full, taken;
+	bool blamed, named;
 	struct stat st;
 
-	fprintf(stderr, "outfile: two more follow, as they should\n");
-	CHECK(write_result("/dev/full", "text") == 1, "a device without room");
+	CHECK(errors && kept >= 0 && dup2(fileno(errors), 2) == 2, "stderr in a file");
+	full = write_result("/dev/full", "text");
+	blamed = errors_say(errors, "the disk is full", "folder");
 	CHECK(!outfile_open(&f, in_folder("plain"), false), "a file");
 	CHECK(!mkdir(in_folder("taken"), 0700), "a folder");
 	f.replaced = in_folder("taken");
-	CHECK(outfile_commit(&f) == 1 && stat(f.temporary, &st), "a name that a folder has");
+	taken = outfile_commit(&f);
+	named = errors_say(errors, "folder", "the disk is full");
+	dup2(kept, 2);
+	CHECK(full == 1 && blamed, "a device without room");
+	CHECK(taken == 1 && stat(f.temporary, &st) && named, "a name that a folder has");
+	close(kept);
+	fclose(errors);
 }
 
 int main(void)
