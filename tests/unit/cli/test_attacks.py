@@ -274,6 +274,7 @@ def test_inputs(tmp_path: Path) -> None:
 
 # ---- limits
 
+LINK = CAPTURES / "testbed-write-lat-64.pcap"
 TRACED = CAPTURES / "testbed-rxedump-write-lat-64.pcapng"
 WRITERS = {
     "analyze --html": ["analyze", "CAPTURE", "--html", "OUT/made"],
@@ -281,7 +282,7 @@ WRITERS = {
     "analyze --json": ["analyze", "CAPTURE", "--json"],
     "annotate": ["annotate", "CAPTURE", "-o", "OUT/made"],
     "report --export": ["report", "RUN", "--export", "OUT"],
-    "export": ["export", "TRACED", "--trace", "TRACED", "--perfetto", "OUT/made"],
+    "export": ["export", "LINK", "--trace", "TRACED", "--perfetto", "OUT/made"],
 }
 LIMITS = {
     "few files": (resource.RLIMIT_NOFILE, 8),
@@ -300,7 +301,7 @@ def test_limits(tmp_path: Path, limit: str) -> None:
         folder = tmp_path / name.replace(" ", "")
         out = folder / "out"
         out.mkdir(parents=True)
-        at = {"CAPTURE": str(capture), "RUN": str(run), "TRACED": str(TRACED)}
+        at = {"CAPTURE": str(capture), "RUN": str(run), "LINK": str(LINK), "TRACED": str(TRACED)}
         words = [at.get(word, word.replace("OUT", str(out))) for word in WRITERS[name]]
         done = start(words, folder, lambda: resource.setrlimit(which, (most, most))).done()
         # what is printed has the limit, too
@@ -321,8 +322,8 @@ def test_limits(tmp_path: Path, limit: str) -> None:
 def test_a_limit_of_files_cuts_no_bytecode(tmp_path: Path) -> None:
     """Python reads a module's bytecode without asking whether all of it was written."""
     cached = tmp_path / "cached"
-    trace = str(TRACED)
-    words = ["export", trace, "--trace", trace, "--perfetto", str(tmp_path / "made")]
+    made = str(tmp_path / "made")
+    words = ["export", str(LINK), "--trace", str(TRACED), "--perfetto", made]
     subprocess.run(
         [sys.executable, "-m", "rocelab", *words],
         env=os.environ | {"PYTHONPYCACHEPREFIX": str(cached), "PYTHONDONTWRITEBYTECODE": ""},
@@ -330,9 +331,9 @@ def test_a_limit_of_files_cuts_no_bytecode(tmp_path: Path) -> None:
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
     )
-    made = [path.name for path in cached.rglob("*.pyc")]
-    assert any(name.startswith("conditions.") for name in made)
-    assert not any(name.startswith("trace_events.") for name in made)
+    compiled = [path.name for path in cached.rglob("*.pyc")]
+    assert any(name.startswith("conditions.") for name in compiled)
+    assert not any(name.startswith("trace_events.") for name in compiled)
 
 
 def test_a_capture_that_shrinks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

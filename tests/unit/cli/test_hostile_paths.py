@@ -47,6 +47,7 @@ def _world(root: Path) -> dict[str, Any]:
     )
     runs = [str(run.write(root / "runs" / name)) for name in ("a", "b")]
     capture = str(shutil.copy(ROOT / "captures/testbed-write-lat-64.pcap", root / "good.pcap"))
+    trace = str(ROOT / "captures/testbed-rxedump-write-lat-64.pcapng")
     inventory = root / "hosts.toml"
     inventory.write_text('[hosts.a]\nhost = "127.0.0.1"\nport = 1\nnetdev = "lo"\n')
     up = root / "runtime/rocelab/default"
@@ -54,7 +55,7 @@ def _world(root: Path) -> dict[str, Any]:
     up.parent.chmod(0o700)
     (up / "spec.json").write_text(hostile_world.DEEP)
     bad = {what: str(path) for what, path in things.items()}
-    environments = {
+    environments: dict[str, dict[str, str | None]] = {
         f"HOME and the like are {what}": dict.fromkeys(
             ("HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "TMPDIR", "ROCELAB_BUILD"), bad[what]
         )
@@ -68,6 +69,10 @@ def _world(root: Path) -> dict[str, Any]:
             "a folder on a read-only disk",
         )
     }
+    # not XDG_RUNTIME_DIR: without it, testbeds of whoever runs the tests would be found
+    environments["HOME and the like are not set, and the user is unknown"] = dict.fromkeys(
+        ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR")
+    )
     private = {
         "XDG_RUNTIME_DIR": str(root / "runtime"),
         "HOME": str(root / "home"),
@@ -95,10 +100,10 @@ def _world(root: Path) -> dict[str, Any]:
             "analyze": {"captures": [capture]},
             "export": {
                 "where": [capture],
-                "trace": [capture],
+                "trace": [trace],
                 "perfetto": [str(root / "cwd/new.json")],
             },
-            "join": {"where": [capture], "trace": [capture]},
+            "join": {"where": [capture], "trace": [trace]},
             "annotate": {"capture": [capture], "output": [str(root / "cwd/new.pcapng")]},
             "study show": {"study": ["gaiser2010"]},
             "study run": {"study": ["gaiser2010"], "quick": [""]},

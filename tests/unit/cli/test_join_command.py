@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from json_keys import keys
+from rocelab.cli.annotate import annotate
+from rocelab.cli.export import export
 from rocelab.cli.join import join
 from rocelab.correlate import find
 from rocelab.errors import ExitCode, UsageError
@@ -22,6 +24,14 @@ ROOT = Path(__file__).parents[3]
 
 def run(*words: str | Path) -> Result:
     return CliRunner(env={"COLUMNS": "80"}).invoke(join, [str(word) for word in words])
+
+
+def run_export(*words: str | Path) -> Result:
+    return CliRunner().invoke(export, [str(word) for word in words])
+
+
+def run_annotate(*words: str | Path) -> Result:
+    return CliRunner().invoke(annotate, [str(word) for word in words])
 
 
 def cell(folder: Path, lab: Lab, provider: str = "qemu") -> Path:
@@ -109,6 +119,31 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     found = run(place / "wire.pcap", "--trace", tmp_path / "text")
     assert isinstance(found.exception, UsageError)
     assert "neither pcap nor pcapng" in found.exception.cause
+
+
+def test_files_in_each_others_place_are_refused(tmp_path: Path) -> None:
+    """A capture as its own trace has no record: each frame would be explained by that."""
+    place = cell(tmp_path, schedule(1, messages=20, faults=0))
+    wire, trace = place / "wire.pcap", place / "n1.pcapng"
+    other = tmp_path / "other.pcap"
+    other.write_bytes(wire.read_bytes())
+    dumped = ROOT / "captures/testbed-rxedump-write-lat-64.pcapng"
+    for first, traces, says in (
+        (wire, [wire], "is named twice"),
+        (wire, [trace, trace], "is named twice"),
+        (wire, [trace, other], "is no trace of rxedump"),
+        (dumped, [trace], "is a trace of rxedump"),
+    ):
+        words = [word for each in traces for word in ("--trace", each)]
+        for made in (
+            run(first, *words),
+            run_export(first, *words, "--perfetto", tmp_path / "made.json"),
+            run_annotate(first, *words, "-o", tmp_path / "made.pcapng"),
+        ):
+            assert isinstance(made.exception, UsageError), made.output
+            assert says in made.exception.what
+            assert made.exception.action
+    assert not list(tmp_path.glob("*made*"))
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ mod support;
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
-use engine::join::{CaptureJoin, JoinOptions, account};
+use engine::join::{CaptureJoin, JoinOptions, Origin, account, origin};
 use engine::read::Input;
 use roce::join::{Dir, Received, Reject, Row, Sent, Trace};
 use support::{Captured, Endian, Unit, each_microsecond, input, pcap, pcapng, write};
@@ -221,6 +221,25 @@ fn a_trace_accounts_for_what_it_lacks() {
     }
     let plain = account(&pcap(&frames(2), Endian::Little, Unit::Nano)[..]).unwrap();
     assert_eq!((plain.lost, plain.sample, plain.filtered), (0, 0, false));
+}
+
+#[test]
+fn a_trace_is_told_from_a_capture() {
+    let bare = Endian::Little.section(&[]).to_vec();
+    let told = accounted(Endian::Big, "rocelab.rxedump/1 node=n1", false, &[]);
+    let frames = frames(2);
+    for (file, wrote) in [
+        (told, Origin::Rxedump),
+        (pcapng(&sender(&frames), Endian::Little), Origin::Commented),
+        (pcapng(&frames, Endian::Little), Origin::Other),
+        (pcap(&frames, Endian::Little, Unit::Nano), Origin::Other),
+        (bare, Origin::Unknown),
+        (b"no capture".to_vec(), Origin::Unknown),
+    ] {
+        assert_eq!(origin(input(file)), wrote);
+    }
+    let long = pcapng(&sender(&self::frames(4000)), Endian::Little);
+    assert_eq!(origin(input(long[..long.len() - 5].to_vec())), Origin::Commented);
 }
 
 #[test]

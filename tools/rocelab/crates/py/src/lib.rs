@@ -25,7 +25,7 @@ mod _core {
     use crate::{
         analysis_class::Analysis, annotation_class::Annotation, arrow_table::Table,
         excerpt_function::write_excerpt, frame_counts_function::count_frames, join_class::Join,
-        opcodes,
+        opcodes, trace_inputs::trace_origin,
     };
 }
 

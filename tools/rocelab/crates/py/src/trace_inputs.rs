@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use engine::join::account;
+use engine::join::{Origin, account, origin};
 use engine::read::{Counter, Input, open_compressed};
 use pyo3::prelude::*;
 use roce::join::Trace;
@@ -21,4 +21,16 @@ pub(crate) fn open_traces(paths: &[PathBuf]) -> PyResult<Vec<(Input, Trace)>> {
         Ok((open(path)?, trace))
     });
     opened.collect()
+}
+
+/// Who wrote a file, by its beginning: `rxedump`, `commented` (unknown, but packets have rxedump's comments),
+/// `other`, or `unknown` (no packet can be read). OSError if it cannot be opened.
+#[pyfunction]
+pub(crate) fn trace_origin(path: PathBuf) -> PyResult<&'static str> {
+    Ok(match origin(open(&path)?) {
+        Origin::Rxedump => "rxedump",
+        Origin::Commented => "commented",
+        Origin::Other => "other",
+        Origin::Unknown => "unknown",
+    })
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab._core import Annotation
-from rocelab.capture import analysis
+from rocelab.capture import analysis, trace_files
 from rocelab.capture.analysis import read_whole
 from rocelab.capture.verdict import comments
 from rocelab.conditions import check_are_captures, check_new_file, explained, shrunk, sizes
@@ -50,6 +50,7 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
                 cause="the annotated copy must not overwrite its source",
                 action="Name another file after -o.",
             )
+    trace_files.check(wire, traces)
     check_new_file(
         output, "the new capture", action="Name a file after -o.", begins=b"rocelab annotate"
     )

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from rocelab._core import Join
+from rocelab.capture import trace_files
 from rocelab.conditions import check_are_captures, shrunk, sizes
 from rocelab.errors import UsageError
 
@@ -42,7 +43,7 @@ def join(
     """Match each frame of `wire` to its sender's and receiver's driver records.
 
     Memory holds `window` packets (0: the core's default) and the returned rows. Raises UsageError
-    if a file cannot be opened or is not a capture.
+    if a file cannot be opened, is not a capture, or is one in a trace's place.
     """
     for path in (wire, *traces):
         if path.exists() and not path.is_file():
@@ -51,6 +52,7 @@ def join(
                 cause="a join reads its files twice, and a stream can be read only once",
                 action="Write it to a file first.",
             )
+    trace_files.check(wire, traces)
     names = [str(wire), *(str(trace) for trace in traces)]
     before = sizes((wire, *traces))
     try:

@@ -6,7 +6,9 @@ mod interleave;
 mod joined_columns;
 mod name_table;
 mod trace_account;
+mod trace_origin;
 
 pub use capture_join::{CaptureJoin, JoinOptions};
 pub use joined_columns::JoinedColumns;
 pub use trace_account::account;
+pub use trace_origin::{Origin, origin};

@@ -130,11 +130,13 @@ pub fn account(mut input: impl Read) -> io::Result<Trace> {
             body.truncate(len as usize - 12);
             match kind {
                 SECTION => {
-                    let comments =
-                        order.options(&body, 16).filter(|(code, _)| *code == OPT_COMMENT);
-                    let mut sample =
-                        comments.filter_map(|(_, text)| number(text, SESSION, "sample"));
-                    trace.sample = sample.next().unwrap_or(trace.sample);
+                    let session = order.options(&body, 16).find(|(code, text)| {
+                        *code == OPT_COMMENT && text.starts_with(SESSION.as_bytes())
+                    });
+                    if let Some((_, text)) = session {
+                        trace.told = true;
+                        trace.sample = number(text, SESSION, "sample").unwrap_or(trace.sample);
+                    }
                 }
                 INTERFACE => {
                     trace.filtered |= order.options(&body, 8).any(|(code, _)| code == OPT_FILTER);

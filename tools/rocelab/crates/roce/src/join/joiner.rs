@@ -38,6 +38,8 @@ pub struct Trace {
     pub sample: u64,
     /// Whether a filter selected what was recorded.
     pub filtered: bool,
+    /// Whether the probe says that it wrote it.
+    pub told: bool,
 }
 
 impl Trace {
