@@ -102,6 +102,10 @@ class FakeNode:
         return self
 
     @property
+    def login(self) -> str:
+        return f"rocelab ssh {self.name}"
+
+    @property
     def link(self) -> DataLink:
         return DataLink("data0", self.ipv4, "02:00:00:00:00:01", 4200)
 

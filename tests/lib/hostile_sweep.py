@@ -13,6 +13,7 @@ import fcntl
 import io
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,8 @@ class World:
     things: dict[str, str]
     good: dict[str, dict[str, list[str]]]
     """By command and parameter: words that work."""
-    environments: dict[str, dict[str, str]]
+    environments: dict[str, dict[str, str | None]]
+    """None: the variable is not set."""
     only: list[str]
     """Commands to run; empty: all."""
 
@@ -53,7 +55,7 @@ class Case:
 
     name: str
     words: list[str]
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str | None] = field(default_factory=dict)
     stdout: str = ""
     stderr: str = ""
 
@@ -100,7 +102,10 @@ def run(case: Case, world: World) -> dict[str, Any]:
     from rocelab.cli import app
 
     before = _snapshot(world.root)
-    os.environ.update(case.environment)
+    for name, value in case.environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
     tempfile.tempdir = None
     os.chdir(world.root / "cwd")
     began = time.monotonic()
@@ -196,6 +201,11 @@ class _Streams:
         setattr(sys, name, file)
 
 
+def _nobody(uid: int) -> pwd.struct_passwd:
+    """Know no user, as in a container that runs as some number."""
+    raise KeyError(uid)
+
+
 def _alive(runtime: Path) -> object:
     """Hold the lock of a testbed whose files are hostile: it is taken for one that is up."""
     folder = runtime / "rocelab" / "default"
@@ -211,6 +221,7 @@ def main() -> None:
         Path(given["root"]), given["things"], given["good"], given["environments"], given["only"]
     )
     os.environ.update(given["environment"])
+    pwd.getpwuid = _nobody
     lock = _alive(Path(given["runtime"]))
     answers = os.fdopen(os.dup(1), "w")
     for case in cases(world):

@@ -189,23 +189,28 @@ def test_what_is_too_much_is_refused(
     assert not files.fits(folder, 1000)
 
 
-def test_what_goes_without_a_name(folder: Path, tmp_path: Path) -> None:
+def test_what_goes_without_a_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing private, nothing of the system, nothing large."""
-    assert files.may_go_unnamed(folder, tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files.may_go_unnamed(folder)
     for path in (folder, folder / "inner"):
-        assert not files.may_go_unnamed(folder, path)
+        monkeypatch.setenv("HOME", str(path))
+        assert not files.may_go_unnamed(folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
     for system in ("/", "/etc", "/tmp"):
-        assert not files.may_go_unnamed(Path(system), tmp_path)
+        assert not files.may_go_unnamed(Path(system))
     (folder / "large").write_bytes(b"")
     os.truncate(folder / "large", files.LITTLE + 1)
-    assert not files.may_go_unnamed(folder, tmp_path)
+    assert not files.may_go_unnamed(folder)
 
 
-def test_what_cannot_be_read(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "secret").touch()
     # root may read everything
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert not files.may_go_unnamed(folder, tmp_path)
+    assert not files.may_go_unnamed(folder)
     with pytest.raises(UsageError, match="Permission denied"):
         files.packed(Files(folder), 0, {}).__enter__()
 
@@ -219,10 +224,11 @@ def test_values_of_options(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert files.copied("a:b") == Copied(Path("a:b"), "a:b")
     assert files.copied("a:b:c") == Copied(Path("a:b"), "c")
     assert files.fetched("/tmp/x") == Fetched("/tmp/x", Path("x"))
+    Path("y").mkdir()
     assert files.fetched("x:y/z") == Fetched("x", Path("y/z"))
     for text in ("missing", "f:/etc/x", "f:../x", "f:", "."):
         with pytest.raises(UsageError):
             files.copied(text)
-    for text in ("", ":x", "x:", "/"):
+    for text in ("", ":x", "x:", "/", "x:y", "x:missing/z", "x:/dev/null", "x:f/z"):
         with pytest.raises(UsageError):
             files.fetched(text)

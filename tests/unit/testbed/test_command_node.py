@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -42,14 +43,18 @@ def test_a_missing_file_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_said_once_and_leaves_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_said_once_and_leaves_nothing(tmp_path: Path) -> None:
     """By the caller's thread: another one would print a traceback."""
     remote = tmp_path / "remote"
     remote.write_bytes(bytes(1 << 20))
-    (tmp_path / "local.part").symlink_to("/dev/full")
     node = CommandNode("here", LINK, LocalConnection(is_root=False))
-    with pytest.raises(OSError, match="No space left"):
-        node.get(str(remote), tmp_path / "local")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            node.get(str(remote), tmp_path / "local")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [path.name for path in tmp_path.iterdir()] == ["remote"]
 
 
@@ -87,6 +92,32 @@ def test_a_copy_that_stands_still_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no byte of it"):
         node.get("/any", tmp_path / "local")
     assert not list(tmp_path.iterdir())
+
+
+def test_advice_for_hosts_logs_in_there(tmp_path: Path) -> None:
+    """`rocelab ssh` knows virtual machines only."""
+    target = SshTarget("h 1", tmp_path, port=2222, user="me", identity=Path("/k y"))
+    node = SshNode("n1", LINK, target)
+    assert node.login == "ssh -l me -p 2222 -i '/k y' -- 'h 1'"
+    assert CommandNode("here", LINK, LocalConnection(is_root=True)).login == "sh"
+
+
+def test_a_copy_takes_no_foreseen_name(tmp_path: Path) -> None:
+    """Where folders are shared, others prepare links; and an own file may have any name."""
+    node = CommandNode("here", LINK, LocalConnection(is_root=True))
+    (tmp_path / "there").write_text("content")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (tmp_path / "mine").write_text("mine")
+    (shared / "got.part").symlink_to(tmp_path / "mine")
+    long = "x" * 255
+    for name in ("got", long):
+        node.get(str(tmp_path / "there"), shared / name)
+        assert (shared / name).read_text() == "content"
+    with pytest.raises(TestbedError):
+        node.get(str(tmp_path / "missing"), shared / "no")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert {path.name for path in shared.iterdir()} == {"got", "got.part", long}
 
 
 def test_a_command_is_marked_before_it_says_its_pid() -> None:
@@ -141,6 +172,7 @@ def test_a_lost_connection_is_one(over_ssh: SshNode, tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="n1 does not answer") as caught:
         over_ssh.run(["true"], check=False)
     assert caught.value.cause == "Connection closed by remote host"
+    assert "`ssh -- here`" in caught.value.action
 
 
 @pytest.mark.parametrize("status", [0, 1, 124, 137, 254])

@@ -213,6 +213,18 @@ def shrunk(paths: Sequence[Path], before: Iterable[int]) -> list[dict[str, Any]]
     ]
 
 
+def home() -> Path:
+    """Return the user's home folder. Raises UsageError for a user without one, as in containers."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UsageError(
+            "your home folder is unknown",
+            cause="HOME is not set, and this user has no entry in /etc/passwd",
+            action="Set HOME to a folder of yours.",
+        ) from error
+
+
 def out_of_memory() -> RocelabError:
     """What a MemoryError means."""
     kind, cause, action = _MEANINGS[errno.ENOMEM]

@@ -27,6 +27,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = "/proc/self/fd"
 _RANDOM = 8
 """Bytes of randomness in a temporary name."""
+_MOST_OF_NAME = 200
+"""Bytes of a file's name that are in the temporary one; file systems allow 255 together."""
 
 
 class Directory:
@@ -153,7 +155,7 @@ class Directory:
         Until then it has no name, so not even SIGKILL leaves it. Between the last two system calls,
         and on file systems without O_TMPFILE, it is `.<name>.<random>.part`.
         """
-        part = f".{_entry(name)}.{os.urandom(_RANDOM).hex()}.part"
+        part = _part(name)
         made = self._unnamed()
         named = made is None
         descriptor = made if made is not None else os.open(part, _NEW, 0o666, dir_fd=self._fd)
@@ -246,6 +248,12 @@ def _entry(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"{name!a:.60} is not a file's name")
     return name
+
+
+def _part(name: str) -> str:
+    """A new name for a part of an entry; a long name is cut, for the file system's sake."""
+    head = os.fsdecode(os.fsencode(_entry(name))[:_MOST_OF_NAME])
+    return f".{head}.{os.urandom(_RANDOM).hex()}.part"
 
 
 def _is_part(name: str) -> bool:

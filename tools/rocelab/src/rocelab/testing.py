@@ -22,6 +22,8 @@ from rocelab.record import layout
 
 __all__ = ["Nodes", "assert_no_findings", "capture", "exec_", "nodes"]
 
+# -P: the current folder's modules are none of rocelab's
+_ROCELAB = (sys.executable, "-P", "-m", "rocelab")
 _ORDER = ("note", "warning", "error")
 
 
@@ -40,7 +42,7 @@ class Nodes:
         options: Sequence[str] = (),
     ) -> list[str]:
         """Return the command line that `exec` runs."""
-        own = [sys.executable, "-m", "rocelab", "exec", "--name", self.name]
+        own = [*_ROCELAB, "exec", "--name", self.name]
         if server is not None:
             own += ["--server", server if isinstance(server, str) else shlex.join(server)]
         if capture is not None:
@@ -79,7 +81,7 @@ def nodes() -> Iterator[Nodes]:
         yield Nodes(named)
         return
     name = f"pytest-{os.getpid()}"
-    own = [sys.executable, "-m", "rocelab"]
+    own = _ROCELAB
     done = subprocess.run(
         [*own, "up", "--name", name], capture_output=True, text=True, errors="replace", check=False
     )

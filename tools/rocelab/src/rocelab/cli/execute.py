@@ -355,7 +355,7 @@ def _folder(folder: Path | None, *, named: bool) -> Path | None:
             )
         files.check(chosen)
         return chosen
-    if not files.may_go_unnamed(chosen, Path.home()):
+    if not files.may_go_unnamed(chosen):
         console.say("the current folder is not copied: it is large, your home or the system's")
         return None
     return chosen

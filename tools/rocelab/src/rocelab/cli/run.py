@@ -211,7 +211,7 @@ def _submit(
         words.append("--commands")
     if plan is not None:
         words += ["--", str(Path(plan).absolute()) if Path(plan).is_file() else plan]
-    command = (sys.executable, "-m", "rocelab", "run", "--out", str(out), *words)
+    command = (sys.executable, "-P", "-m", "rocelab", "run", "--out", str(out), *words)
     job, log = submit(command, nodes=chosen.testbed.nodes, log=out)
     lines = (
         f"submitted job {job}",

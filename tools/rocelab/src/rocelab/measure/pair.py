@@ -132,7 +132,7 @@ def _wait_until_listening(process: Process, tool: Tool, job: Job, server: Node) 
         raise CellError(
             f"{job.test.program}: the server on {server.name} never listened on {job.tcp_port}",
             cause=output or "it hangs, or another program uses the port",
-            action=f"Start it by hand: `rocelab ssh {server.name} {program} …`.",
+            action=f"Start it by hand: `{server.login} {program} …`.",
         ) from None
 
 

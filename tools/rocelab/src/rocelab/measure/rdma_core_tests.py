@@ -78,7 +78,7 @@ def outcomes(node: Node, line: str, transport: str, tests: Sequence[str] = ()) -
         raise TestbedError(
             f"rdma-core's tests on {node.name} end with something else than outcomes",
             cause=str(error)[:200],
-            action=f"Log in with `rocelab ssh {node.name}` and run them there.",
+            action=f"Log in with `{node.login}` and run them there.",
         ) from error
 
 

@@ -61,9 +61,11 @@ def of_run(nodes: Iterable[str], documents: Iterable[Mapping[str, object]]) -> s
 
 def of_this_machine() -> set[str]:
     """Return its name, its user's name, and the user's home folder."""
-    home = Path.home()
-    names = {*_host(socket.gethostname()), home.name, str(home)}
-    with contextlib.suppress(KeyError, OSError):  # a user without a name
+    names = {*_host(socket.gethostname())}
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        home = Path.home()
+        names |= {home.name, str(home)}
+    with contextlib.suppress(KeyError, OSError):  # or without a name
         names.add(getpass.getuser())
     return names
 

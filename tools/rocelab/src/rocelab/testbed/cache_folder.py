@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rocelab.conditions import home
+
 
 def cache_dir() -> Path:
     """Return $XDG_CACHE_HOME/rocelab, which may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocelab"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "rocelab"

@@ -329,7 +329,8 @@ class _Conductor:
         raise CommandTimeoutError(
             f"{live[0].name} did not end within {self._request.seconds:g} s",
             cause="\n".join(_last(session, doing[session]) for session in live),
-            action="Give it longer with --timeout, or look with `rocelab up` and `rocelab ssh`.",
+            action="Give it longer (--timeout, or a plan's timeout), or look what it waits for: "
+            f"`{live[0].guard.node.login}`.",
         )
 
     def _fail_early(self, server: Session) -> NoReturn:

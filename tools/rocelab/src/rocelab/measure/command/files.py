@@ -13,7 +13,7 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
@@ -96,7 +96,7 @@ def copied(text: str) -> Copied:
 
 
 def fetched(text: str) -> Fetched:
-    """Read the value of --get, FILE or FILE:WHERE."""
+    """Read the value of --get, FILE or FILE:WHERE. Raises UsageError."""
     there, colon, here = text.rpartition(":")
     if not colon:
         there, here = text, Path(text).name
@@ -106,16 +106,28 @@ def fetched(text: str) -> Fetched:
             cause="a file on the node has a name, and so has its copy",
             action="Give FILE or FILE:WHERE.",
         )
+    place = Path(here)
+    # the command may take hours: what cannot be written is told before it
+    if not place.parent.is_dir() or (place.exists() and not place.is_file()):
+        raise UsageError(
+            f"--get cannot write {shown(here)}",
+            cause="its folder does not exist, or a folder or a device has that name",
+            action="Give FILE:WHERE with WHERE a file's name in a folder that exists.",
+        )
     return Fetched(there, Path(here))
 
 
-def may_go_unnamed(folder: Path, home: Path) -> bool:
+def may_go_unnamed(folder: Path) -> bool:
     """Whether a folder that nobody named may be copied: it is small, readable and no system's.
 
     The user's home, what contains it, and what is at the top of the file system, are not.
     """
-    real, own = (Path(os.path.realpath(path)) for path in (folder, home))
-    if real == own or real in own.parents or len(real.parts) <= _TOP:
+    real = Path(os.path.realpath(folder))
+    with suppress(RuntimeError):  # a user without a home
+        own = Path(os.path.realpath(Path.home()))
+        if real == own or real in own.parents:
+            return False
+    if len(real.parts) <= _TOP:
         return False
     try:
         return fits(folder, LITTLE)

@@ -130,6 +130,6 @@ class Session:
             raise TestbedError(
                 f"the connection to {self.guard.node.name} broke",
                 cause=f"the node ended, or its sshd did; {self.name} had not",
-                action="See `rocelab status`.",
+                action=f"See whether `{self.guard.node.login}` works.",
             )
         return code

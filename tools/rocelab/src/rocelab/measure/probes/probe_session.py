@@ -26,6 +26,7 @@ class ProbeSession:
         self.argv = tuple(argv)
         self._program = argv[0]
         self._machine = machine.name
+        self._login = machine.login
         # its standard input closes when this process ends, however that happens: then it ends, too
         command = (self._program, "--control", *argv[1:])
         self._process = machine.root.start(command, lifeline=True)
@@ -91,4 +92,4 @@ class ProbeSession:
 
     @property
     def _action(self) -> str:
-        return f"Run it by hand: `rocelab ssh {self._machine} {self._program}`."
+        return f"Run it by hand: `{self._login} {self._program}`."

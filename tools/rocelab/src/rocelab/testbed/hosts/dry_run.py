@@ -43,6 +43,11 @@ class DryNode:
         return self.real.name
 
     @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
+        return self.real.login
+
+    @property
     def link(self) -> DataLink:
         """The host's data interface."""
         return self.real.link

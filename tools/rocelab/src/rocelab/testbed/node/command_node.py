@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from rocelab import limits
+from rocelab.directory import Directory
 from rocelab.errors import TestbedError
 from rocelab.testbed.node import awake
 from rocelab.testbed.node.awake import LocalProcess
@@ -64,6 +65,10 @@ class Connection(Protocol):
 
     def noise(self, line: str) -> bool:
         """Whether a line of stderr is the connection's, and says nothing that matters."""
+
+    @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
 
     def as_root(self) -> Connection:
         """The connection for root's commands; itself if all commands run as root."""
@@ -228,15 +233,20 @@ class CommandProcess:
             self.release()
 
 
-def _copy(source: LocalProcess, into: io.FileIO, failed: list[OSError], limit: int) -> None:
-    """Copy a command's output; what prevents it, such as a full disk, goes into `failed`."""
+def _copy(
+    source: LocalProcess, into: io.FileIO, local: Path, failed: list[OSError], limit: int
+) -> None:
+    """Copy a command's output; what prevents it, such as a full disk, goes into `failed`.
+
+    `local` is the file's name to be.
+    """
     size = 0
     assert source.stdout is not None
     while chunk := source.stdout.read(_CHUNK):
         size += len(chunk)
         if size > limit:
             reason = f"it has more than {limit >> 20} MiB"
-            failed.append(OSError(errno.EFBIG, reason, into.name))
+            failed.append(OSError(errno.EFBIG, reason, str(local)))
             # it may never end
             source.kill()
             return
@@ -269,6 +279,11 @@ class CommandNode:
         return self._name
 
     @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
+        return self.connection.login
+
+    @property
     def link(self) -> DataLink:
         """The data interface."""
         return self._link
@@ -296,20 +311,20 @@ class CommandNode:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} did not end within {timeout:.0f} s",
                 cause="the node is overloaded or hangs",
-                action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+                action=f"Log in with `{self.login}` and see what it is doing.",
             ) from None
         except awake.TooMuchOutputError:
             raise TestbedError(
                 f"`{shlex.join(argv)}` on {self.name} printed over "
                 f"{limits.MAX_PRINTED_BYTES >> 20} MiB",
                 cause="the node is broken or hostile",
-                action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+                action=f"Log in with `{self.login}` and see what it is doing.",
             ) from None
         if self.connection.lost(done):
             raise TestbedError(
                 f"node {self.name} does not answer",
                 cause=done.stderr.decode(errors="replace").strip()[-500:] or "the connection broke",
-                action="See `rocelab status`.",
+                action=f"See whether `{self.login}` works.",
             )
         return done
 
@@ -357,36 +372,38 @@ class CommandNode:
 
         Raises TestbedError, and OSError when it is larger or cannot be written here.
         """
-        part = local.with_name(local.name + ".part")
+        with (
+            Directory.open(local.parent) as folder,
+            folder.replacing(local.name) as made,
+            # without a buffer, nothing is left to write when it is closed
+            io.FileIO(made, "wb", closefd=False) as file,
+        ):
+            self._fetch(remote, local, file, limit)
+
+    def _fetch(self, remote: str, local: Path, file: io.FileIO, limit: int) -> None:
+        """Copy a file from the node into an open one, which is to be `local`."""
         process = self.connection.start(["cat", "--", remote], lifeline=False)
         assert process.stdout is not None
         assert process.stderr is not None
-        # without a buffer, nothing is left to write when it is closed
-        with process.stdout, process.stderr, part.open("wb", buffering=0) as file:
+        with process.stdout, process.stderr:
             failed: list[OSError] = []
-            copying = threading.Thread(target=_copy, args=(process, file, failed, limit))
+            copying = threading.Thread(target=_copy, args=(process, file, local, failed, limit))
             copying.start()
             try:
                 self._wait_for_file(process, file, remote)
-            except BaseException:
-                part.unlink()
-                raise
             finally:
                 process.kill()
                 process.wait()
                 copying.join()
             said = process.stderr.read(4096).decode(errors="replace").strip()
         if failed:
-            part.unlink()
             raise failed[0]
         if process.poll():
-            part.unlink()
             raise TestbedError(
                 f"cannot read {self.name}:{remote}",
                 cause=said,
                 action=f"Check whether the command on {self.name} that writes it succeeded.",
             )
-        part.rename(local)
 
     def _wait_for_file(self, process: LocalProcess, file: io.FileIO, remote: str) -> None:
         """Wait until a copy has ended. Raises TestbedError when it stands still."""
@@ -401,7 +418,7 @@ class CommandNode:
                         f"{self.name}:{remote} does not come: no byte of it within "
                         f"{_STALLED * self.patience:.0f} s",
                         cause="the node or the network to it hangs",
-                        action=f"Log in with `rocelab ssh {self.name}` and see what it is doing.",
+                        action=f"Log in with `{self.login}` and see what it is doing.",
                     ) from None
             else:
                 return

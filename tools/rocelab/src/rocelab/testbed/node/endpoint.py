@@ -29,6 +29,11 @@ class Endpoint:
     """Its port; 0: any."""
 
     @property
+    def login(self) -> str:
+        """The command line with which a person logs in to its machine."""
+        return self.machine.login
+
+    @property
     def has_root(self) -> bool:
         """Whether commands can run as root."""
         return self.machine.has_root

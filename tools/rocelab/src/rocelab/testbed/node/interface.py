@@ -92,6 +92,10 @@ class Node(Protocol):
         """Short name, `n1`, `n2`, …, in output and in files."""
 
     @property
+    def login(self) -> str:
+        """The command line with which a person logs in, for advice in errors."""
+
+    @property
     def link(self) -> DataLink:
         """The data interface."""
 

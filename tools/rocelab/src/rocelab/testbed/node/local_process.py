@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -28,6 +29,11 @@ class ByCommandLine(ABC):
     @abstractmethod
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the local command line that runs `argv` on the node."""
+
+    @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
+        return shlex.join(self.command(["sh"]))
 
     def run(
         self, argv: Sequence[str], *, stdin: bytes, seconds: float

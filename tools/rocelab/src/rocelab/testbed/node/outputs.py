@@ -26,6 +26,6 @@ def outputs(node: Node, commands: Sequence[Sequence[str]], *, timeout: float = 6
         raise TestbedError(
             f"{node.name} answered {len(texts)} of {len(commands)} commands",
             cause=done.stderr.strip()[-500:] or "its shell ended early",
-            action=f"Log in with `rocelab ssh {node.name}` and see what it is doing.",
+            action=f"Log in with `{node.login}` and see what it is doing.",
         )
     return texts

@@ -41,6 +41,8 @@ class SshTarget(UserRights):
     known_hosts: Path | None = None
     configured: bool = True
     """Whether ssh(1) reads its configuration files."""
+    of_testbed: str = ""
+    """The command line that logs in, if it is not ssh(1)."""
     shells: WaitingShells | None = field(default=None, compare=False)
     """Shells that wait there for commands; None: each command logs in afresh."""
 
@@ -48,6 +50,16 @@ class SshTarget(UserRights):
     def place(self) -> str:
         """The machine, for error messages."""
         return self.host
+
+    @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
+        if self.of_testbed:
+            return self.of_testbed
+        options = ["-l", self.user] if self.user else []
+        options += ["-p", str(self.port)] if self.port else []
+        options += ["-i", str(self.identity)] if self.identity else []
+        return shlex.join(["ssh", *options, "--", self.host])
 
     def options(self) -> list[str]:
         """Return options for ssh(1): only known host keys, and never a prompt."""

@@ -81,6 +81,7 @@ class QemuTestbed:
             identity=path / "id_ed25519",
             known_hosts=path / "known_hosts",
             configured=False,
+            of_testbed=f"rocelab ssh --name {self.spec.name} {node.name}",
         )
         # a session costs an emulated machine more than most commands
         waiting = replace(target, shells=target.waiting_shells(at_first=0))

@@ -164,7 +164,7 @@ def _channel(testbed: QemuTestbed, node: SshNode) -> Channel:
 
 def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
     """Start the supervisor; with `lifeline` it ends with this process, even if that is killed."""
-    command = [sys.executable, "-m", "rocelab.testbed.qemu.supervisor", state.name]
+    command = [sys.executable, "-P", "-m", "rocelab.testbed.qemu.supervisor", state.name]
     with (state.path / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
             command + (["--lifeline"] if lifeline else []),

@@ -40,6 +40,11 @@ class JobStep(UserRights, ByCommandLine):
         """The machine, for error messages."""
         return self.node
 
+    @property
+    def login(self) -> str:
+        """The command line with which a person logs in."""
+        return f"srun --jobid={self.job} --overlap --nodelist={self.node} --pty sh"
+
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the local command line that runs `argv` on the node."""
         unset = [word for name in _UNSET for word in ("-u", name)]

@@ -12,6 +12,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+from rocelab.conditions import home
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.strict import Table, read_toml, shown
 
@@ -80,7 +81,7 @@ class Host:
 def default_path() -> Path:
     """Return the inventory's default path, $XDG_CONFIG_HOME/rocelab/hosts.toml."""
     config = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(config) if config else Path.home() / ".config") / "rocelab/hosts.toml"
+    return (Path(config) if config else home() / ".config") / "rocelab/hosts.toml"
 
 
 def load(path: Path) -> tuple[Host, ...]:
@@ -175,4 +176,7 @@ def _networks(top: Table) -> tuple[str, ...]:
 
 
 def _path(table: Table, key: str, words: str) -> Path | None:
-    return Path(table.matching(key, _PATH, words)).expanduser() if table.has(key) else None
+    if not table.has(key):
+        return None
+    path = table.matching(key, _PATH, words)
+    return home() / path[2:] if path.startswith("~/") else Path(path)
