@@ -2,13 +2,16 @@
 """End commands by signals, at moments from their beginning to their end: `signal_sweep.py FILE`.
 
 Each attempt is a fork of this process, which has the modules already: so thousands take a minute.
-Reads cases from FILE as JSON; writes what was wrong to standard output, a JSON list per case.
+It has no more of them than the command needs while it can: copying the tables of a large process
+takes longer than most commands. Reads cases from FILE as JSON; writes what was wrong to standard
+output, a JSON list per case.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import hashlib
 import importlib
@@ -21,12 +24,17 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 MOMENTS = tuple((number + 0.5) / 10 for number in range(10))
 """Parts of the time that a command takes."""
+_HEAVY = ("polars", "altair", "vl_convert")
+"""Modules that make a process large."""
+_IS_HEAVY = 77
+"""The exit code of a rehearsal that needs one of them."""
 _BUGS = ("Traceback", "internal error", "panicked", "Exception ignored", "Fatal Python error")
 _AT_ONCE = 2.0
 """Seconds of the processor after the signal, at most."""
@@ -56,6 +64,17 @@ class Case:
     """The command waits for something that never comes: seconds in which it is ended."""
     once: bool = False
     """A fault counts that does not come again at its moment."""
+    every: bool = False
+    """Each signal at each moment; else each at every other, so that all moments have some."""
+
+    @property
+    def attempts(self) -> list[tuple[signal.Signals, float]]:
+        """The signals and their moments."""
+        return [
+            (number, moment)
+            for first, number in enumerate(SIGNALS)
+            for moment in (MOMENTS if self.every else MOMENTS[first % 2 :: 2])
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,8 +104,37 @@ def _import_all() -> None:
                 importlib.import_module(module.name)
 
 
-def _child(case: Case, folder: Path, streams: Path) -> NoReturn:
-    """Be the command."""
+class _Refusing(MetaPathFinder):
+    """Ends a rehearsal that needs a heavy module."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """End this process."""
+        if fullname in _HEAVY:
+            os._exit(_IS_HEAVY)
+
+
+def _rehearse(case: Case, within: Path) -> bool:
+    """Import what the command imports; return False if it needs a heavy module, and do nothing."""
+    folder = _prepared(case, within)
+    pid = os.fork()
+    if not pid:
+        sys.meta_path.insert(0, _Refusing())
+        # it ends with the signal: what it waits for never comes
+        signal.setitimer(signal.ITIMER_REAL, case.waits)
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGTERM))
+        _child(case, folder, within, told=True)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == _IS_HEAVY:
+        return False
+    for module in (within / "modules").read_text().split():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    return True
+
+
+def _child(case: Case, folder: Path, streams: Path, *, told: bool = False) -> NoReturn:
+    """Be the command. `told`: write down what it has imported."""
     os.setsid()
     os.chdir(folder)
     os.environ |= {
@@ -109,8 +157,31 @@ def _child(case: Case, folder: Path, streams: Path) -> NoReturn:
     except SystemExit as end:
         code = end.code
     sys.stdout.flush()
+    if told:
+        (streams / "modules").write_text("\n".join(sys.modules))
     # taking down all modules would take longer than most commands
     os._exit(code if isinstance(code, int) else 99)
+
+
+def _prepared(case: Case, within: Path) -> Path:
+    """Return the folder as an attempt finds it: the last one's, without what that added."""
+    folder = within / "folder"
+    wanted, found = _at_first(case.folder), _content(folder)
+    for name in sorted(found.keys() - wanted.keys(), reverse=True):
+        path = folder / name
+        (path.rmdir if path.is_dir() and not path.is_symlink() else path.unlink)()
+        del found[name]
+    if found != wanted:
+        shutil.rmtree(within, ignore_errors=True)
+        shutil.copytree(case.folder, folder, symlinks=True)
+    for name in ("printed", "said", "modules"):
+        (within / name).unlink(missing_ok=True)
+    return folder
+
+
+@functools.cache
+def _at_first(folder: str) -> dict[str, str]:
+    return _content(Path(folder))
 
 
 def _used(pid: int) -> float:
@@ -131,8 +202,7 @@ def _handles_signals(pid: int) -> bool:
 
 def _attempt(case: Case, within: Path, number: int = 0, delay: float = 0.0) -> Ended:
     """Run it; send it a signal after `delay` seconds if `number` is one."""
-    shutil.rmtree(within, ignore_errors=True)
-    folder = Path(shutil.copytree(case.folder, within / "folder", symlinks=True))
+    folder = _prepared(case, within)
     pid = os.fork()
     if not pid:
         # who starts us in the background has SIGINT ignored
@@ -189,12 +259,22 @@ def _left(group: int, number: int) -> bool:
 
 
 def _files(folder: Path) -> dict[str, str]:
+    found = _content(folder)
+    return {path: about for path, about in found.items() if about and not path.endswith(_JOURNAL)}
+
+
+def _content(folder: Path) -> dict[str, str]:
+    """Size and digest of each file below a folder; an empty text for what is no file."""
     found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.name == _JOURNAL:
-            continue
-        content = path.read_bytes()
-        found[str(path.relative_to(folder))] = f"{len(content)} {hashlib.md5(content).hexdigest()}"
+    for place, folders, names in os.walk(folder):
+        within = os.path.relpath(place, folder)
+        for name in (*folders, *names):
+            path = Path(place, name)
+            about = ""
+            if name in names and path.is_file() and not path.is_symlink():
+                content = path.read_bytes()
+                about = f"{len(content)} {hashlib.md5(content).hexdigest()}"
+            found[os.path.normpath(os.path.join(within, name))] = about
     return found
 
 
@@ -246,17 +326,16 @@ def sweep(case: Case, within: Path) -> list[str]:
     else:
         found, same = [], False
     takes = case.waits or (whole.seconds if whole else 0)
-    for number in SIGNALS:
-        for moment in MOMENTS:
+    for number, moment in case.attempts:
 
-            def tried(number: int = number, moment: float = moment) -> list[str]:
-                done = _attempt(case, within, number, moment * takes)
-                faults = _faults(number, done, whole, start)
-                return faults + (_printing(done, whole) if same and whole is not None else [])
+        def tried(number: int = number, moment: float = moment) -> list[str]:
+            done = _attempt(case, within, number, moment * takes)
+            faults = _faults(number, done, whole, start)
+            return faults + (_printing(done, whole) if same and whole is not None else [])
 
-            faults = tried()
-            if faults and (case.once or tried()):
-                found += [f"{number.name} at {moment}: {each}" for each in faults]
+        faults = tried()
+        if faults and (case.once or tried()):
+            found += [f"{number.name} at {moment}: {each}" for each in faults]
     return found
 
 
@@ -275,18 +354,30 @@ def main() -> None:
     """Try all cases."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     given = json.loads(Path(sys.argv[1]).read_text())
-    _import_all()
-    gc.collect()
-    gc.freeze()
-    for each in given["cases"]:
-        case = Case(**each)
+    within = Path(given["within"])
+
+    def answer(case: Case) -> None:
         began = os.times()
-        found = [f"{case.name}: {fault}" for fault in sweep(case, Path(given["within"]))]
-        ended = os.times()
-        used = sum(ended[:4]) - sum(began[:4])
+        found = [f"{case.name}: {fault}" for fault in sweep(case, within)]
+        used = sum(os.times()[:4]) - sum(began[:4])
         print(
             json.dumps({"case": case.name, "faults": found, "seconds": round(used, 1)}), flush=True
         )
+
+    importlib.import_module("rocelab.cli.app")
+    heavy = []
+    for each in given["cases"]:
+        case = Case(**each)
+        if _rehearse(case, within):
+            answer(case)
+        else:
+            heavy.append(case)
+    if heavy:
+        _import_all()
+        gc.collect()
+        gc.freeze()
+    for case in heavy:
+        answer(case)
 
 
 if __name__ == "__main__":
