@@ -27,15 +27,29 @@ def hold(
     `shared`: others may share it, and the last of them removes the file. When another process holds
     it: with `waits`, call that and wait, else raise UsageError with the other's PID.
     """
-    descriptor = _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    held: list[int] = []
     try:
+        _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, held)
         yield
     finally:
-        if shared:
-            _leave(descriptor, path)
-        else:
-            path.unlink(missing_ok=True)
-        os.close(descriptor)
+        try:
+            _release(held, path, shared=shared)
+        except KeyboardInterrupt:
+            _release(held, path, shared=shared)
+            raise
+
+
+def _release(held: list[int], path: Path, *, shared: bool) -> None:
+    """Remove the file and close the descriptor; again does no harm."""
+    for descriptor in held:
+        # interrupted here before, it may be another process's by now
+        if _is_at(descriptor, path):
+            if shared:
+                _leave(descriptor, path)
+            else:
+                path.unlink(missing_ok=True)
+    while held:
+        os.close(held.pop())
 
 
 def holder(path: Path) -> int | None:
@@ -71,12 +85,18 @@ def _leave(descriptor: int, path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _take(path: Path, what: str, waits: Callable[[], None] | None, kind: int) -> int:
+def _take(
+    path: Path, what: str, waits: Callable[[], None] | None, kind: int, held: list[int]
+) -> None:
+    """Lock the file; its descriptor is in `held` from then on."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _lock(descriptor, waits, kind)
+            held.append(descriptor)
         except BaseException as error:
+            if descriptor in held:
+                raise
             pid = _pid(descriptor)
             os.close(descriptor)
             if not isinstance(error, BlockingIOError):
@@ -92,9 +112,9 @@ def _take(path: Path, what: str, waits: Callable[[], None] | None, kind: int) ->
             with suppress(OSError):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-            return descriptor
+            return
         # its holder has removed the file meanwhile
-        os.close(descriptor)
+        os.close(held.pop())
 
 
 def _lock(descriptor: int, waits: Callable[[], None] | None, kind: int) -> None:
