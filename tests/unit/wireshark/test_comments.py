@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import resource
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,34 @@ def test_other_comments_are_left_alone(tshark: Tshark, tmp_path: Path) -> None:
                  [b"rocelab.dump/1 wqe_ns=5"], [b"rocelab/1x wqe_ns=5"])  # fmt: skip
     assert not any(row["rocelab.stage.wqe"] for row in rows.values())
     assert "Version 11 is not known" in rows[2]["_ws.expert.message"]
+
+
+_LONGEST = 65_000
+"""Bytes of a comment; pcapng allows 65535."""
+_SLOW = {
+    "blanks in a finding": [b"finding=" + b"a%20" * (_LONGEST // 4)],
+    "letters in a finding": [b"finding=warning%20" + b"a" * _LONGEST],
+    "colons in a finding": [b"finding=" + b"a:%20" * (_LONGEST // 5)],
+    "blanks in a verdict": [b"verdict=" + b"1%20" * (_LONGEST // 4)],
+    "words": [b"finding=x " + b"a " * (_LONGEST // 2)],
+    "findings": [b"finding=error%20x:%20y " * (_LONGEST // 23)],
+    "digits": [b"drop=x psn=" + b"1" * _LONGEST],
+    "a range": [b"drop=x message=" + b"1" * _LONGEST + b"..x"],
+    "escapes": [b"drop=" + b"%" * _LONGEST],
+    "blanks": [b" " * (_LONGEST - 20) + b"drop=x"],
+    "comments": [b"drop=x"] * 8000,
+}
+
+
+@pytest.mark.parametrize("kind", _SLOW)
+def test_hostile_comments_take_no_time(tshark: Tshark, tmp_path: Path, kind: str) -> None:
+    """A pattern that tries all ways took 15 s for 32 kB, at each dissection."""
+    comments = [(b"rocelab/1 " + text)[:_LONGEST] for text in _SLOW[kind]]
+    path = tmp_path / "slow.pcapng"
+    path.write_bytes(b"".join([files.section(), files.interface(), packet(*comments)]))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    shown = tshark.run("-n", "-r", path, "-V")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "RoCE" in shown
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert seconds < 5, f"{seconds:.1f} s of the processor"
