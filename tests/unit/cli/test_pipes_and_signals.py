@@ -237,3 +237,42 @@ def test_a_signal_ends_a_script_that_reads_a_file() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         capture.analyze([str(path)], progress=interrupt)
+
+
+_AFTER_WRITING = """
+import signal, sys
+from rocelab.cli import interruption
+from rocelab.terminal import streams
+
+interruption.install()
+streams.install()
+told = []
+
+def interrupt(frame, event, called):
+    inside = event == "c_return" and frame.f_code.co_filename.endswith("streams.py")
+    if inside and called.__name__ == "write" and not told:
+        told.append(True)
+        signal.raise_signal(signal.SIGINT)
+
+print("one line")
+sys.setprofile(interrupt)
+try:
+    sys.stdout.flush()
+    sys.setprofile(None)
+    while True:
+        signal.pause()
+except KeyboardInterrupt:
+    sys.setprofile(None)
+assert told
+"""
+
+
+def test_what_is_written_when_a_signal_comes_is_written_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_WRITING],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one line\n", "")

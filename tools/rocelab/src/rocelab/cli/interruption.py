@@ -15,7 +15,8 @@ _KEY = "Ctrl-C"
 _SOON = 0.005
 """Seconds until a callback that cannot raise is over."""
 _PATIENCE = 0.5
-"""Seconds to wait for polars, which may sort millions of rows."""
+"""Seconds to wait for what must end: polars may sort millions of rows, a pipe may be full."""
+_STREAMS = "rocelab.terminal.streams"
 _came: list[str] = []
 """Names of signals that ended this process; Python forgets which it was."""
 
@@ -80,7 +81,7 @@ def _pressed(signum: int, frame: FrameType | None) -> None:
 
 
 def _interrupt(name: str, frame: FrameType | None, waited: float = 0.0) -> None:
-    if waited < _PATIENCE and _panics(frame):
+    if waited < _PATIENCE and _must_end(frame):
         _later(name, waited + _SOON)
         return
     _came.append(name)
@@ -92,10 +93,15 @@ def _later(name: str, waited: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, _SOON)
 
 
-def _panics(frame: FrameType | None) -> bool:
-    """Say whether polars runs: where its Rust calls Python, an exception is a loud panic."""
+def _must_end(frame: FrameType | None) -> bool:
+    """Say whether polars runs, or output is being written.
+
+    Where polars' Rust calls Python, an exception is a loud panic; and what has just been written
+    would be written again, because its buffer was not told.
+    """
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("polars."):
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith("polars.") or name == _STREAMS:
             return True
         frame = frame.f_back
     return False
