@@ -287,6 +287,8 @@ WRITERS = {
 LIMITS = {
     "few files": (resource.RLIMIT_NOFILE, 8),
     "short files": (resource.RLIMIT_FSIZE, 512),
+    "few addresses": (resource.RLIMIT_AS, 600 << 20),
+    "enough addresses": (resource.RLIMIT_AS, 8 << 30),
 }
 
 
@@ -311,6 +313,8 @@ def test_limits(tmp_path: Path, limit: str) -> None:
             # what is printed has the limit, too; drawing alone takes 900 MiB
             if "MiB" not in why and (most > 512 or "advice" not in why)
         ]
+        if limit == "enough addresses" and done.code not in (0, 1):
+            faults.append(f"{name}: exit code {done.code}: {done.said[-300:]}")
         left = [path.name for path in out.iterdir()]
         if done.code in (2, 3) and any(part.startswith(".") for part in left):
             faults.append(f"{name}: leaves {left}")

@@ -86,6 +86,8 @@ _EXTRAS = {
 """By module: the extra of pyproject.toml that has it."""
 
 _MIN_DESCRIPTORS = 64
+_MIN_ADDRESSES = 1 << 30
+"""Bytes; polars reserves most of them before it does anything."""
 _HEAD_BYTES = 256
 """Of a file, which say what it is."""
 
@@ -138,6 +140,20 @@ def check_descriptors() -> None:
         kind, cause, action = _DESCRIPTORS
         raise kind(f"only {hard} files can be open here", cause=cause, action=action)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_MIN_DESCRIPTORS, hard))
+
+
+def check_addresses() -> None:
+    """Raise MissingError where a limit leaves too few addresses: some libraries abort then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft >= _MIN_ADDRESSES:
+        return
+    if hard != resource.RLIM_INFINITY and hard < _MIN_ADDRESSES:
+        raise MissingError(
+            f"only {hard >> 20} MiB of memory can be reserved here",
+            cause="a limit of addresses is set, as by `ulimit -v`",
+            action=f"Raise it to {_MIN_ADDRESSES >> 20} MiB or more; limit memory by a cgroup.",
+        )
+    resource.setrlimit(resource.RLIMIT_AS, (_MIN_ADDRESSES, hard))
 
 
 def keep_bytecode_whole() -> None:

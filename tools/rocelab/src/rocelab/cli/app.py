@@ -105,6 +105,7 @@ def _run() -> int:
     try:
         conditions.keep_bytecode_whole()
         conditions.check_descriptors()
+        conditions.check_addresses()
         streams.install()
         code = completion.answer(app)
         return _call() if code is None else code
