@@ -56,12 +56,13 @@ finally:
 """
 _HEAVY = {"altair", "asyncio", "jinja2", "polars", "secrets", "tomllib", "vl_convert"}
 """Libraries that take longer to import than most commands to run."""
+_FOR_NO_HELP = {"dataclasses", "json", "pathlib", "rich", "traceback"}
 
 
 @pytest.mark.parametrize(
     ("words", "without"),
     [
-        (["--help"], _HEAVY | {"json", "rich", "rocelab.kernel_lines", "rocelab.metrics"}),
+        (["--help"], _HEAVY | _FOR_NO_HELP | {"rocelab.kernel_lines", "rocelab.metrics"}),
         (["analyze", "captures/pfc.pcap"], _HEAVY | {"rocelab.metrics"}),
         (["analyze", "--json", "captures/pfc.pcap"], _HEAVY | {"rich", "rocelab.metrics"}),
         (["analyze", "--threads", "1", "--profile", "gbn", "captures/pfc.pcap"], _HEAVY),

@@ -12,12 +12,13 @@ import os
 import re
 import resource
 import sys
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rocelab.errors import MissingError, RocelabError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _Meaning = tuple[type[RocelabError], str, str]
 """The kind of error, which gives the exit code; the likely cause; what to do."""
@@ -249,5 +250,8 @@ def out_of_memory() -> RocelabError:
 
 def _starts_program(error: BaseException) -> bool:
     """Whether a program, not a file, is missing: they differ only in who raised the error."""
+    # help needs no traceback
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].name in ("_execute_child", "_execvpe", "execvp")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 from click.exceptions import Exit
@@ -63,17 +62,20 @@ Examples:
 @click.version_option(VERSION, message="%(prog)s %(version)s", help="Print the version.")
 @click.option(
     "--source",
-    type=click.Path(path_type=Path),
+    type=click.Path(),
     metavar="DIR",
     help="Build and take driver, probes and images from this checkout (also ROCELAB_SOURCE), not "
     "from that of the installation.",
 )
-def app(source: Path | None) -> None:
+def app(source: str | None) -> None:
     """Hold the subcommands."""
     if source is not None:
+        # help needs neither
+        from pathlib import Path
+
         from rocelab.testbed import artifacts
 
-        artifacts.use_source(source)
+        artifacts.use_source(Path(source))
 
 
 _PANIC = "PanicException"
