@@ -15,7 +15,7 @@ from rocelab import capture
 pytestmark = pytest.mark.slow
 
 REQUESTER, RESPONDER = "10.0.0.1", "10.0.0.2"
-LEAST_NS = 2000
+MIN_NS = 2000
 """What a cause costs at least, to be looked for."""
 CLEAN = 3
 """One seed in so many has nothing planted."""
@@ -49,7 +49,7 @@ def judged(count: int) -> tuple[Counter[str], list[str]]:
         several = "two causes" if len(one.costs) > 1 else "one cause"
         # Go-Back-N on a path that reorders sends so much again that nothing can be told apart
         blurred = len(one.costs) > 1 and "reordering" in one.costs
-        if blurred or max(one.costs.values(), default=0) < LEAST_NS:
+        if blurred or max(one.costs.values(), default=0) < MIN_NS:
             continue
         sums[several] += 1
         # of two that cost about the same, either may come first

@@ -14,9 +14,9 @@ from rocelab.capture.verdict.causes import Cause
 from rocelab.capture.verdict.faults import duration
 
 SCHEMA = "rocelab.capture-changes/1"
-_LEAST_CHANGE = 0.1
+_MIN_CHANGE = 0.1
 """Of the greater of two costs: less is no change."""
-_LEAST_SHARE = 0.001
+_MIN_SHARE = 0.001
 """Of the time: a smaller difference is no change."""
 _ALIKE = 0.9
 """Least ratio of messages of two captures of the same traffic."""
@@ -163,7 +163,7 @@ def _change(before: Amount, after: Amount) -> Change:
     timed = before.lost_ns or after.lost_ns
     old, new = (before.share, after.share) if timed else (before.per_message, after.per_message)
     apart = abs(new - old)
-    if apart <= _LEAST_CHANGE * max(old, new) or (timed and apart <= _LEAST_SHARE):
+    if apart <= _MIN_CHANGE * max(old, new) or (timed and apart <= _MIN_SHARE):
         return Change.SAME
     return Change.MORE if new > old else Change.LESS
 

@@ -22,7 +22,7 @@ from rocelab.terminal import console
 if TYPE_CHECKING:
     from rocelab.measure.command.request import On
 
-_MOST_SECONDS = 1_000_000
+_MAX_SECONDS = 1_000_000
 
 
 class Over(StrEnum):
@@ -63,7 +63,7 @@ class Over(StrEnum):
 )
 @click.option(
     "--timeout",
-    type=click.IntRange(min=1, max=_MOST_SECONDS),
+    type=click.IntRange(min=1, max=_MAX_SECONDS),
     help="End the command after so long.",
     metavar="SECONDS",
 )

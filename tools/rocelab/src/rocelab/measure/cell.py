@@ -36,7 +36,7 @@ from rocelab.testbed.node import Node
 _DEATH_TIMEOUT = 20.0
 """Seconds after a node stops answering within which the testbed notices that it died."""
 _POLL_INTERVAL = 0.1
-_MOST_REPEATS = 2
+_MAX_REPEATS = 2
 """How often in a cell a step is measured again because of what may have passed."""
 
 
@@ -102,7 +102,7 @@ def measure(
                 continue
             except TransientError:
                 repeated += 1
-                if repeated > _MOST_REPEATS:
+                if repeated > _MAX_REPEATS:
                     raise
                 shutil.rmtree(into)
                 left.insert(0, sizes)

@@ -28,7 +28,7 @@ GSI_QKEY = 0x80010000
 """The Q_Key of the management queue pair, whose number is 1."""
 PLACE = 0x800000
 """Queue pair PLACE + N stands for the one that is at place N when the frame is sent."""
-MOST_TEMPLATES = 256
+MAX_TEMPLATES = 256
 KINDS = {"v1": ("v1",), "v2": ("v2_ipv4", "v2_ipv6")}
 """RoCE versions and their encapsulations."""
 TARGETS = 24
@@ -203,7 +203,7 @@ def targets(victim: Node, program: str, peer_ipv4: str) -> Iterator[Targets]:
 
 def send(node: Node, program: str, frames: Sequence[bytes], count: int, seed: int) -> int:
     """Send this many mutations of the frames with frame_fuzz; returns how many it sent."""
-    assert len(frames) <= MOST_TEMPLATES
+    assert len(frames) <= MAX_TEMPLATES
     done = node.run(
         [program, node.link.netdev, str(seed), str(count)],
         stdin="".join(f"{frame.hex()}\n" for frame in frames),

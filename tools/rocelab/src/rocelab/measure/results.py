@@ -28,7 +28,7 @@ from rocelab.record.rxecpu_document import Traffic
 from rocelab.record.rxestat_document import Stages
 
 _RXE_PACKETS = ("sent_pkts", "rcvd_pkts")
-_MOST_STEPS = 100
+_MIN_WORK_STEPS = 100
 """Work that is known in steps is a cost from so many steps on: two readings are off by a step."""
 
 
@@ -135,7 +135,7 @@ def _message_costs(step: Mapping[str, Any], raw: Directory) -> Iterator[tuple[st
             continue
         few, many, half = (_point(one, machine) for one in passes)
         step_ns = max(one.get("work_step_ns", {}).get(machine, 0) for one in passes)
-        if many.work - few.work < _MOST_STEPS * step_ns:
+        if many.work - few.work < _MIN_WORK_STEPS * step_ns:
             continue
         total = list(message_cost.values(few, many, half))
         yield from ((machine, value) for value in total)

@@ -23,8 +23,8 @@ RENDEZVOUS_BYTES = 64 * 1024
 
 _FEW = 100
 """Of so many frames a busy capture may lose one."""
-_LARGEST_PATH_MTU = 4096
-_LARGEST_SEGMENT = 65535
+_MAX_PATH_MTU = 4096
+_MAX_SEGMENT = 65535
 """Of TCP, before the adapter segments it."""
 _FPDU = 20
 """The least that iWARP adds to a message: length and CRC of MPA, headers of DDP and RDMAP."""
@@ -163,7 +163,7 @@ def _roce(
         _at_least(
             "RoCE payload bytes on the wire",
             frames.roce_payload_bytes,
-            max(measured.payload_bytes - lost * _LARGEST_PATH_MTU, 0),
+            max(measured.payload_bytes - lost * _MAX_PATH_MTU, 0),
         ),
         _at_most("TCP payload bytes on the wire", frames.over_tcp, most_tcp),
         _equal("undecoded frames", frames.undecoded, 0),
@@ -216,7 +216,7 @@ def _soft_iwarp(
         _at_least(
             "iWARP bytes on the wire",
             frames.iwarp_payload_bytes,
-            max(least - lost * _LARGEST_SEGMENT, 1),
+            max(least - lost * _MAX_SEGMENT, 1),
         ),
         _at_most("other TCP payload on the wire", frames.tcp_payload_bytes, RENDEZVOUS_BYTES),
         _equal("RoCE frames on the wire", frames.roce_v1 + frames.roce_v2, 0),
@@ -257,7 +257,7 @@ def _by_counters(
     checks = _by_interface(moved, measured)
     if transport.by != "adapter":
         segments = sum(counters.tcp.get("OutSegs", 0) for counters in moved.values())
-        least = -(-measured.payload_bytes // _LARGEST_SEGMENT)
+        least = -(-measured.payload_bytes // _MAX_SEGMENT)
         checks += [*_rxe_idle(moved), _at_least("TCP segments sent", segments, max(least, 1))]
     return checks
 
@@ -299,7 +299,7 @@ def _tcp(
         _at_least(
             "TCP payload bytes on the wire",
             frames.tcp_payload_bytes,
-            max(measured.payload_bytes - lost * _LARGEST_SEGMENT, 1),
+            max(measured.payload_bytes - lost * _MAX_SEGMENT, 1),
         ),
     ]
 

@@ -29,11 +29,11 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 """By test: each unit's number of ns, bytes/s or 1/s."""
 VALUE, MESSAGES = "value", "messages"
 """Named groups of a regular expression."""
-_MOST_WORDS = 4096
+_MAX_WORDS = 4096
 _PATH = r"[^.\s]{1,60}(\.[^.\s]{1,60}){0,15}"
 _NAMES = re.compile(r"[a-z]{1,12}")
 _TAKEN = ("device", "gid", "peer", "size", "iterations", "tcp_port")
-_MOST_COMBINATIONS = 64
+_MAX_COMBINATIONS = 64
 _LABEL_LENGTH = 20
 
 
@@ -122,10 +122,10 @@ def each(table: Table, label: str, command: CommandPlan) -> Iterator[tuple[str, 
     choices = [[(name, value) for value in _values(table, name)] for name in names]
     table.done()
     combinations = list(product(*choices))
-    if len(combinations) > _MOST_COMBINATIONS:
+    if len(combinations) > _MAX_COMBINATIONS:
         table.fail(
             names[-1],
-            f"makes {len(combinations)} benchmarks, more than {_MOST_COMBINATIONS}",
+            f"makes {len(combinations)} benchmarks, more than {_MAX_COMBINATIONS}",
             action="Divide them among several plans.",
         )
     for chosen in combinations:
@@ -161,10 +161,10 @@ def _values(table: Table, name: str) -> list[str]:
 def _words(table: Table, key: str) -> tuple[str, ...]:
     """Return a command line, whose words may repeat."""
     words = table.words(key)
-    if len(words) > _MOST_WORDS or any("\0" in word for word in words):
+    if len(words) > _MAX_WORDS or any("\0" in word for word in words):
         table.fail(
             key,
-            f"is no command line: it has over {_MOST_WORDS} words, or a null character",
+            f"is no command line: it has over {_MAX_WORDS} words, or a null character",
             action="Put it into a script, and run that.",
         )
     return words

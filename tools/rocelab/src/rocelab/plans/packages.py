@@ -6,4 +6,4 @@ from __future__ import annotations
 NAME = r"[a-z0-9][a-z0-9+.-]{0,98}[a-z0-9+.]"
 """As Debian's policy has it (5.6.7); apt-get would take a dash at the end for a removal."""
 WORDS = "the name of a Debian package"
-MOST = 100
+MAX_PACKAGES = 100

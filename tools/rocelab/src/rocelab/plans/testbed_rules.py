@@ -68,8 +68,8 @@ def _broken(testbed: TestbedPlan) -> Iterator[Refusal]:
             "rocelab installs nothing on hosts of your own",
             "Install them there, and remove packages.",
         )
-    if len(testbed.packages) > packages.MOST:
-        yield Refusal("packages", f"there are more than {packages.MOST}", "Name fewer.")
+    if len(testbed.packages) > packages.MAX_PACKAGES:
+        yield Refusal("packages", f"there are more than {packages.MAX_PACKAGES}", "Name fewer.")
     if testbed.lacks_switch:
         yield Refusal(
             "nodes",

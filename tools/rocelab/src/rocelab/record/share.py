@@ -147,7 +147,7 @@ class Mask:
         if isinstance(value, bool) or value is None:
             return value
         numeric = isinstance(value, int | float) and math.isfinite(value)
-        return value if numeric and abs(value) < _LARGEST else None  # type: ignore[arg-type]
+        return value if numeric and abs(value) < _MAX_NUMBER else None  # type: ignore[arg-type]
 
     def _members(
         self, values: Mapping[str, object], fields: Mapping[str, Any]
@@ -163,7 +163,7 @@ class Mask:
         return kept
 
 
-_LARGEST = 1 << 64
+_MAX_NUMBER = 1 << 64
 """Of a number: no counter is larger."""
 
 

@@ -71,9 +71,9 @@ class Packages:
                     cause="it has at least two characters of a-z, 0-9, plus, dash and dot",
                     action="Name a package, or a .deb file or a folder of them with a slash.",
                 )
-        if len(names) + len(files) > rules.MOST:
+        if len(names) + len(files) > rules.MAX_PACKAGES:
             raise UsageError(
-                f"--package names more than {rules.MOST} packages",
+                f"--package names more than {rules.MAX_PACKAGES} packages",
                 cause="a folder may have that many",
                 action="Name fewer: what a package depends on comes along.",
             )

@@ -9,19 +9,19 @@ from typing import Any
 from rocelab.capture.verdict import failures, faults, limits
 from rocelab.capture.verdict.line import Line
 
-MOST = 5
+MAX_LINES = 5
 _BLIND = {"sampled", "fragments"}
 """Conditions under which missing packets and times between packets show nothing."""
 
 
 def judge(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of the verdict on an analysis; `result` is what `--json` prints."""
-    lines = troubles(result)[:MOST]
-    if len(lines) < MOST and _shows_limits(result):
+    lines = troubles(result)[:MAX_LINES]
+    if len(lines) < MAX_LINES and _shows_limits(result):
         lines += limits.lines(result, lines)
     if lines and lines[0].cause == "unlimited":
         lines = [*failures.unseen(result), *lines]
-    return [line.row() for line in lines[:MOST]]
+    return [line.row() for line in lines[:MAX_LINES]]
 
 
 def troubles(result: dict[str, Any]) -> list[Line]:

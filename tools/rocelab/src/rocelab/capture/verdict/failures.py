@@ -29,7 +29,7 @@ _NETS = {
     "v2_ipv6": "RoCE v2 over IPv6",
     "infiniband": "InfiniBand",
 }
-_MOST_COMPARED = 64
+_MAX_COMPARED = 64
 """Connections of which one end sends in vain."""
 _CAUSES = {
     "retry-exceeded": "gave_up",
@@ -102,7 +102,7 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
 def _other_gid_types(connections: list[dict[str, Any]]) -> str:
     """Words for two ends that each send in vain at once, in other encapsulations; else empty."""
     one_way = [one for one in connections if len(one["directions"]) == 1]
-    for one, other in combinations(one_way[:_MOST_COMPARED], 2):
+    for one, other in combinations(one_way[:_MAX_COMPARED], 2):
         at_once = one["first_ns"] <= other["last_ns"] and other["first_ns"] <= one["last_ns"]
         if one["net"] != other["net"] and at_once:
             names = units.listing([_NETS[row["net"]] for row in (one, other)])

@@ -10,9 +10,9 @@ from rocelab.capture.verdict import signs, words
 from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import Line
 
-_LEAST_SHARE = 0.02
+_MIN_SHARE = 0.02
 """Of the connections' time: late answers that cost less are no cause."""
-_MOST_LATE = 1 / 3
+_MAX_LATE = 1 / 3
 """Of the answers: if more are late, all are slow, which is no single cause."""
 _SIDES = {"loss_near", "loss_far", "loss"}
 _PROVABLE = {"loss_near", "loss_far", "corrupted", "reordered"}
@@ -128,7 +128,7 @@ def _is_late(cost: Cost) -> bool:
         for other in one["directions"]
         if other is not way
     )
-    return cost.count <= _MOST_LATE * answers
+    return cost.count <= _MAX_LATE * answers
 
 
 def _pace(way: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _pace(way: dict[str, Any]) -> dict[str, Any]:
 def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
     connections = {one["id"]: one for one, _ in cost.ways}
     span = sum(duration(one) for one in connections.values())
-    if cost.cause == "late" and (cost.ns < _LEAST_SHARE * span or not _is_late(cost)):
+    if cost.cause == "late" and (cost.ns < _MIN_SHARE * span or not _is_late(cost)):
         return
     worst = max(cost.by_connection, key=lambda number: cost.by_connection[number])
     way = next(way for one, way in cost.ways if one["id"] == worst)

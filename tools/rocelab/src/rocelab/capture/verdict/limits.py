@@ -11,17 +11,17 @@ from rocelab import units
 from rocelab.capture.verdict.faults import duration
 from rocelab.capture.verdict.line import Line, percent, rate, time
 
-_LEAST_MESSAGES = 10
+_MIN_MESSAGES = 10
 """Fewer show nothing of what limits them."""
-_MOST_GAPS = 0.02
+_MAX_GAPS = 0.02
 """Of the packets, that the capture may lack."""
-_MOST_LOST = 0.95
+_MAX_LOST = 0.95
 """Of the time: what remains shows nothing."""
 _SMALL = 1024
 """Bytes: messages of less are limited by their number."""
-_LEAST_SHARE = 0.1
+_MIN_SHARE = 0.1
 """Of the time, that a second limit has."""
-_LEAST_MTU_SHARE = 0.05
+_MIN_MTU_SHARE = 0.05
 _ETHERNET = 1024
 """The path MTU that fits each Ethernet link."""
 
@@ -58,12 +58,12 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
     seen = _times(result)
     wrong = any(line.kind != "capture" for line in before)
     gaps = sum(line.count for line in before if line.cause == "capture_gap")
-    if gaps > _MOST_GAPS * result["roce"]["packets"]:
+    if gaps > _MAX_GAPS * result["roce"]["packets"]:
         return
-    if wrong and seen.lost_ns > _MOST_LOST * seen.all_ns:
+    if wrong and seen.lost_ns > _MAX_LOST * seen.all_ns:
         return
     start = "Otherwise limited" if wrong else "Nothing is wrong: limited"
-    if seen.messages < _LEAST_MESSAGES:
+    if seen.messages < _MIN_MESSAGES:
         if not wrong:
             yield Line(
                 cause="unlimited",
@@ -79,7 +79,7 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
         return
     ranked = sorted((_idle(seen), _waiting(seen), _sending(seen)), key=lambda line: -line.lost_ns)
     for at, line in enumerate(ranked):
-        if at and line.lost_ns < _LEAST_SHARE * seen.rest_ns:
+        if at and line.lost_ns < _MIN_SHARE * seen.rest_ns:
             break
         line.what = f"{start if at == 0 else 'And'} by {line.what}."
         yield line
@@ -211,7 +211,7 @@ def _small_mtu(seen: Times) -> Iterator[Line]:
     span = sum(duration(one) for one in {row[0]["id"]: row[0] for row in small}.values())
     # while a sender waits, headers cost nothing
     lost = span * saved / wire * seen.sending_ns / seen.all_ns
-    if lost < _LEAST_MTU_SHARE * span:
+    if lost < _MIN_MTU_SHARE * span:
         return
     why = "every Ethernet link allows" if possible == _ETHERNET else "another connection there has"
     yield Line(

@@ -18,7 +18,7 @@ _EXPLAINED = {
     *("cm-rejected", "cm-unanswered", "icrc-bad", "icrc-zero"),
 }
 """Rules that other lines stand for, or that tell of the place of the capture."""
-_LEAST_INTERVALS = 4
+_MIN_INTERVALS = 4
 
 
 def lines(result: dict[str, Any], known: set[str]) -> Iterator[Line]:
@@ -145,7 +145,7 @@ def _slowed_ns(one: dict[str, Any]) -> int:
         (way["series"] for way in one["directions"]), key=lambda s: sum(s["payload_bytes"])
     )
     sums = series["payload_bytes"][:-1]
-    if len(sums) < _LEAST_INTERVALS:
+    if len(sums) < _MIN_INTERVALS:
         return 0
     at_top: float = sum(sums) / max(*sums, 1)
     step: int = series["step_ns"]

@@ -12,14 +12,14 @@ from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import process_name
 from rocelab.plans.plan import Cell
 
-_MOST = 64
+_MAX_NAMES = 64
 """As many names as rxecpu takes (docs/man/rxecpu.8.md)."""
 
 
 def programs_of(cells: Iterable[Cell]) -> tuple[str, ...]:
     """Return the names in all cells; none if they are too many for one rxecpu."""
     found = sorted({name for cell in cells for name in _of(cell)})
-    return tuple(found) if len(found) <= _MOST else ()
+    return tuple(found) if len(found) <= _MAX_NAMES else ()
 
 
 def _of(cell: Cell) -> Iterator[str]:
