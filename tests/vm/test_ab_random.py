@@ -18,7 +18,7 @@ import injected
 from injected import costlier, plan
 from rocelab.compare import driver_change
 from rocelab.measure import driver_turns
-from rocelab.measure.progress import Silent
+from rocelab.measure.progress import NullProgress
 from rocelab.plans import plan_file, side
 from rocelab.testbed.artifacts import Driver
 
@@ -55,7 +55,7 @@ def test_random_patches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
                     *(chosen, sides, built, machines),
                     out=tmp_path,
                     rounds=2,
-                    progress=Silent(),
+                    progress=NullProgress(),
                     known=known,
                 )
             finally:

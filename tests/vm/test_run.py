@@ -25,7 +25,7 @@ from rocelab import metrics
 from rocelab.errors import ExitCode
 from rocelab.measure import runner
 from rocelab.measure.cell import Outcome, measure
-from rocelab.measure.progress import Silent
+from rocelab.measure.progress import NullProgress
 from rocelab.measure.rig import Rig
 from rocelab.plans import plan_file
 from rocelab.plans.catalog import TRANSPORTS
@@ -223,7 +223,7 @@ def test_driver_loopback_is_not_the_wire(testbed: Testbed, tmp_path: Path) -> No
     assert "RoCE v2 frames on the wire" in outcome.record["error"]["what"]
 
 
-class ProbesAt(Silent):
+class ProbesAt(NullProgress):
     """Notes which processes of probes a node has when a step begins."""
 
     def __init__(self, node: Node) -> None:
@@ -267,7 +267,7 @@ def test_a_missing_program_is_a_cell_error(testbed: Testbed, tmp_path: Path) -> 
     assert not outcome.node_died
 
 
-class PanicAt(Silent):
+class PanicAt(NullProgress):
     """Crashes a node's kernel when a given cell starts to measure."""
 
     def __init__(self, node: Node, cell: int) -> None:

@@ -15,7 +15,7 @@ import pytest
 from rocelab.errors import UsageError
 from rocelab.measure import comparison, driver_turns
 from rocelab.measure.comparison import Comparison, first_beyond
-from rocelab.measure.progress import Silent
+from rocelab.measure.progress import NullProgress
 from rocelab.plans import plan_file, side
 from rocelab.plans.side import Side
 
@@ -68,7 +68,7 @@ def test_a_base_is_measured_again_only_in_real_time(
         out=tmp_path,
         rounds=2,
         commands=False,
-        progress=Silent(),
+        progress=NullProgress(),
     ) as compared:
         first = compared.answer(ONE)
         assert compared.answer(ONE) is first
@@ -126,7 +126,7 @@ def test_own_hosts_get_their_machines(monkeypatch: pytest.MonkeyPatch) -> None:
             out=Path(),
             rounds=None,
             commands=False,
-            progress=Silent(),
+            progress=NullProgress(),
         )
     assert made == ["hosts", "machines"]
 
@@ -152,7 +152,7 @@ def test_drivers_are_measured_one_by_one(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(comparison, "Machines", Booted)
     monkeypatch.setattr(driver_turns, "drivers", lambda _plan, sides, _say: list(sides))
     monkeypatch.setattr(driver_turns, "measure_one", lambda *_, name, **__: (Path(name),))
-    rest: dict[str, Any] = {"out": tmp_path / "runs", "rounds": 1, "progress": Silent()}
+    rest: dict[str, Any] = {"out": tmp_path / "runs", "rounds": 1, "progress": NullProgress()}
     plan = plan_file.load("lines")
     with pytest.raises(UsageError, match="no such machine"):
         comparison.one_by_one(plan, (TWO, ONE), print, **rest)

@@ -15,7 +15,7 @@ import pytest
 from fake_testbed import FakeTestbed
 from rocelab.errors import ExitCode, TestbedError, UsageError
 from rocelab.measure import driver_turns, host_turns
-from rocelab.measure.progress import Silent
+from rocelab.measure.progress import NullProgress
 from rocelab.plans import plan_file, side
 from rocelab.plans.catalog import Provider
 from rocelab.plans.plan import Plan
@@ -105,7 +105,7 @@ def test_each_round_has_both_sides_in_seeded_order(
             *(PLAN, SIDES, made.drivers(SIDES), made),
             out=tmp_path,
             rounds=None,
-            progress=Silent(),
+            progress=NullProgress(),
         )
         assert [path.name for path in found.base] == [f"{n}-base" for n in range(1, 7)]
         assert [path.name for path in found.change] == [f"{n}-change" for n in range(1, 7)]
@@ -135,7 +135,7 @@ def test_fewer_messages_where_instructions_are_counted(
     monkeypatch.setattr(driver_turns.runner, "run", run)
     made = Recorded(accelerator)
     driver_turns.measure(
-        *(plan, SIDES, made.drivers(SIDES), made), out=tmp_path, rounds=1, progress=Silent()
+        *(plan, SIDES, made.drivers(SIDES), made), out=tmp_path, rounds=1, progress=NullProgress()
     )
     assert [each.benchmarks[0].iterations for each in ran] == [iterations] * 2
 

@@ -14,7 +14,7 @@ import pytest
 
 from polling import wait_until
 from rocelab.errors import UsageError
-from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.loaded_probes import LoadedProbes, ProbeTask
 from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.measure.probes.programs import programs_of
 from rocelab.plans import plan_file
@@ -82,9 +82,9 @@ def _machine(name: str) -> CommandNode:
 
 
 N1, N2 = _machine("n1"), _machine("n2")
-STAT = Watch(N1, ("rxestat", "--json"))
-CPU = Watch(N1, ("rxecpu", "--json"), file="a b")
-DUMP = Watch(N1, ("rxedump",), of="n1", file="x", reports=False)
+STAT = ProbeTask(N1, ("rxestat", "--json"))
+CPU = ProbeTask(N1, ("rxecpu", "--json"), file="a b")
+DUMP = ProbeTask(N1, ("rxedump",), node="n1", file="x", reports=False)
 
 
 def test_windows_of_one_loading(probes: LoadedProbes, notes: Path) -> None:
@@ -104,7 +104,7 @@ def test_windows_of_one_loading(probes: LoadedProbes, notes: Path) -> None:
 
 def test_each_probe_on_each_machine(probes: LoadedProbes, notes: Path) -> None:
     """All are loaded before the first window begins; a window has those that it names."""
-    far = Watch(N2, STAT.argv)
+    far = ProbeTask(N2, STAT.argv)
     probes.load([STAT, far, CPU, DUMP])
     assert [line.split()[1] for line in notes.read_text().splitlines()] == ["loaded"] * 4
     with probes.window([STAT, far]) as outer, probes.window([DUMP]) as inner:
@@ -133,7 +133,7 @@ def test_what_it_writes_is_private(probes: LoadedProbes, notes: Path, tmp_path: 
 def test_other_options_load_it_again(probes: LoadedProbes, notes: Path) -> None:
     with probes.window([STAT]):
         pass
-    with probes.window([Watch(N1, ("rxestat", "--json", "--device", "rxe1"))]):
+    with probes.window([ProbeTask(N1, ("rxestat", "--json", "--device", "rxe1"))]):
         pass
     lines = notes.read_text().splitlines()
     assert lines[3:5] == ["rxestat ended", "rxestat loaded --control --json --device rxe1"]

@@ -11,7 +11,7 @@ import pytest
 from fake_testbed import FakeTestbed
 from rocelab.errors import TestbedError, UsageError
 from rocelab.measure import run_plan, testbed_for_plan
-from rocelab.measure.progress import Silent
+from rocelab.measure.progress import NullProgress
 from rocelab.plans import plan_file
 from rocelab.record.folder import RunFolder
 
@@ -39,7 +39,7 @@ def test_only_its_own_testbed_is_taken_down(
     testbed = Testbed()
     monkeypatch.setattr(testbed_for_plan, "running", lambda *_: testbed if up else None)
     monkeypatch.setattr(testbed_for_plan, "make", lambda *_: testbed)
-    outcome = run_plan.run_plan(PLAN, out=tmp_path, name="default", progress=Silent())
+    outcome = run_plan.run_plan(PLAN, out=tmp_path, name="default", progress=NullProgress())
     assert (outcome.status, outcome.ok) == ("complete", 1)
     assert testbed.downs == (0 if up else 1)
 
@@ -54,7 +54,7 @@ def test_counted_instructions_are_not_repeated(
     benchmark = replace(PLAN.benchmarks[0], iterations=3000, counted_iterations=300)
     plan = replace(PLAN, repetitions=3, counted_repetitions=1, benchmarks=(benchmark,))
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
-    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=Silent())
+    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=NullProgress())
     assert outcome.ok == cells
     ran = RunFolder.open(outcome.path).plan()
     assert ran.repetitions == cells
@@ -73,7 +73,7 @@ def test_its_testbed_is_taken_down_after_an_error(
 
     monkeypatch.setattr(run_plan.runner, "run", fail)
     with pytest.raises(TestbedError, match="it broke"):
-        run_plan.run_plan(PLAN, out=tmp_path, name="default", progress=Silent())
+        run_plan.run_plan(PLAN, out=tmp_path, name="default", progress=NullProgress())
     assert testbed.downs == 1
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_used_is_refused_before_a_testbed_is_made(
             PLAN,
             out=tmp_path if resume else where / "runs",
             name="default",
-            progress=Silent(),
+            progress=NullProgress(),
             resume=where if resume else None,
         )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -113,6 +113,6 @@ def test_each_fresh_testbed_is_taken_down_before_the_next(
     monkeypatch.setattr(testbed_for_plan, "running", lambda *_: None)
     monkeypatch.setattr(testbed_for_plan, "make", make)
     plan = PLAN.booted(3)
-    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=Silent())
+    outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=NullProgress())
     assert (outcome.status, outcome.ok) == ("complete", 3)
     assert [each.downs for each in made] == [1, 1, 1]

@@ -22,7 +22,7 @@ from fake_testbed import MESSAGES, QPERF, FakeTestbed
 from rocelab.errors import CellError, ExitCode, RocelabError, TestbedError, UsageError
 from rocelab.measure import results, runner
 from rocelab.measure.cell import Outcome
-from rocelab.measure.progress import Estimate, Silent
+from rocelab.measure.progress import Estimate, NullProgress
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell
 from rocelab.record import results_table
@@ -55,7 +55,7 @@ CELLS = [cell.name for cell in PLAN.cells()]
 _OURS = str(Path(runner.__file__).parents[1])
 
 
-class Watcher(Silent):
+class Watcher(NullProgress):
     """Records progress."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from rocelab import metrics, units
 from rocelab.accelerators import ACCELERATORS
 from rocelab.measure import runner
 from rocelab.measure.probes import watched
-from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.loaded_probes import LoadedProbes, ProbeTask
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Plan
 from rocelab.record import read
@@ -54,7 +54,7 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         _probes: LoadedProbes,
         _nodes: Sequence[Node],
         _devices: Sequence[str],
-        _watched: Sequence[Watch],
+        _watched: Sequence[ProbeTask],
         folder: Path,
     ) -> Iterator[None]:
         folders.append(folder.name)

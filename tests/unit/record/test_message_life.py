@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rocelab.record import message_life
-from rocelab.record.message_life import PLACES, SPANS, Life
+from rocelab.record.message_life import PLACES, SPANS, MessageLife
 
-LIFE = Life(
+LIFE = MessageLife(
     requester="n1",
     responder="n2",
     spans={name: 1000 + at for at, name in enumerate(SPANS)},
@@ -19,7 +19,7 @@ LIFE = Life(
 )
 
 
-def read_again(life: Life) -> Life | None:
+def read_again(life: MessageLife) -> MessageLife | None:
     return message_life.from_values(
         (node, value.metric, value.value) for node, value in life.values()
     )
@@ -40,5 +40,5 @@ def test_what_is_written_is_what_is_read() -> None:
     ],
     ids=["no time", "too long", "no spans", "no receiver"],
 )
-def test_a_life_without_a_needed_part_is_none(broken: Life) -> None:
+def test_a_life_without_a_needed_part_is_none(broken: MessageLife) -> None:
     assert read_again(broken) is None

@@ -8,7 +8,7 @@
 
 from rocelab.correlate.joined import Joined, join
 from rocelab.correlate.messages import messages
-from rocelab.correlate.places import find
+from rocelab.correlate.traced_captures import find
 from rocelab.record.captures import Place
 
 __all__ = ["Joined", "Place", "find", "join", "messages"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from rocelab.record.message_life import PLACES, SPANS, Life
+from rocelab.record.message_life import PLACES, SPANS, MessageLife
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class MedianMessage:
     psn: int
     first_frame: int
     answer_frame: int
-    life: Life
+    life: MessageLife
 
 
 def median_message(messages: pl.DataFrame) -> MedianMessage | None:
@@ -48,7 +48,7 @@ def median_message(messages: pl.DataFrame) -> MedianMessage | None:
         psn=row["psn"],
         first_frame=row["first_frame"],
         answer_frame=row["answer_frame"],
-        life=Life(
+        life=MessageLife(
             requester=row["requester"],
             responder=row["responder"],
             spans=known(SPANS),

@@ -19,9 +19,9 @@ from rocelab.errors import (
     TransientError,
 )
 from rocelab.measure import pair_step
+from rocelab.measure.adaptive_timeout import AdaptiveTimeout
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.mpi import mpi_step
-from rocelab.measure.pace import Pace
 from rocelab.measure.pair_step import ProofError
 from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.measure.rig import Rig
@@ -57,7 +57,7 @@ def measure(
     observe: Sequence[str] = (),
     timing_pass: bool | None = None,
     warm: bool = False,
-    pace: Pace | None = None,
+    timeout: AdaptiveTimeout | None = None,
     on_step: Callable[[int], None] = lambda _: None,
     attached: Attachment | None = None,
 ) -> Outcome:
@@ -66,10 +66,10 @@ def measure(
     `observe` names the probes to run; in a cell without verbs only rxecpu sees anything. With
     `warm`, run the benchmark once before without recording it, to fill caches and to translate
     code under emulation. With `timing_pass`, measure each step that a probe watches without
-    it too; None: where clocks tell real time. `pace` is what earlier cells of its kind learnt, and
-    learns more. `attached`: a user's command has the streams of this process.
+    it too; None: where clocks tell real time. `timeout` knows earlier cells of its kind, and learns
+    more. `attached`: a user's command has the streams of this process.
     """
-    pace = pace or Pace()
+    timeout = timeout or AdaptiveTimeout()
     started = now()
     steps: list[Mapping[str, Any]] = []
     error: RocelabError | None = None
@@ -78,9 +78,9 @@ def measure(
     try:
         rig = rig.first(cell.benchmark.nodes, cell.transport)
         one = (
-            _mpi_step(cell, rig, pace)
+            _mpi_step(cell, rig, timeout)
             if cell.benchmark.mpi
-            else _pair_step(cell, rig, pace, attached, warm=warm)
+            else _pair_step(cell, rig, timeout, attached, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
         repeated = 0
@@ -110,7 +110,7 @@ def measure(
             steps.append(done.record)
             done.check(cell.name)
             for each, values in done.values.items():
-                pace.learn(each, values)
+                timeout.learn(each, values)
     except CellError as caught:
         error, died = _unless_dead(rig.testbed, caught)
     except TestbedError as caught:
@@ -176,17 +176,17 @@ _Measure = Callable[[tuple[int, ...], Path, Sequence[str], int], pair_step.Step]
 
 
 def _pair_step(
-    cell: Cell, rig: Rig, pace: Pace, attached: Attachment | None, *, warm: bool
+    cell: Cell, rig: Rig, timeout: AdaptiveTimeout, attached: Attachment | None, *, warm: bool
 ) -> _Measure:
     """Return the measurement of a tool with a client and a server: one size per step."""
     ends = rig.ends(cell.transport)
     if warm:
-        pace.learn(cell.benchmark.sizes[0], pair_step.warm_up(cell, rig, ends))
+        timeout.learn(cell.benchmark.sizes[0], pair_step.warm_up(cell, rig, ends))
 
     def one(
         sizes: tuple[int, ...], into: Path, observe: Sequence[str], part: int
     ) -> pair_step.Step:
-        limit = pace.limit(cell.benchmark, sizes, by_time=cell.is_timed)
+        limit = timeout.limit(cell.benchmark, sizes, by_time=cell.is_timed)
         return pair_step.measure(
             *(cell.with_part(part), sizes[0], rig, ends),
             into=into,
@@ -198,13 +198,13 @@ def _pair_step(
     return one
 
 
-def _mpi_step(cell: Cell, rig: Rig, pace: Pace) -> _Measure:
+def _mpi_step(cell: Cell, rig: Rig, timeout: AdaptiveTimeout) -> _Measure:
     """Return the measurement of an MPI suite; these warm up by themselves."""
 
     def one(
         sizes: tuple[int, ...], into: Path, observe: Sequence[str], part: int
     ) -> pair_step.Step:
-        limit = pace.limit(cell.benchmark, sizes, by_time=False)
+        limit = timeout.limit(cell.benchmark, sizes, by_time=False)
         return mpi_step.measure(
             cell.with_part(part), sizes, rig, into=into, observe=observe, timeout=limit
         )

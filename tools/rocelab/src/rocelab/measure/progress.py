@@ -33,7 +33,7 @@ class Progress(Protocol):
         """Report something else, such as a warning or that the testbed is being recreated."""
 
 
-class Silent:
+class NullProgress:
     """Ignores all progress."""
 
     def run_started(self, run: str, *, cells: int, kept: int) -> None:

@@ -21,14 +21,14 @@ from rocelab.errors import (
     code_of_signal,
 )
 from rocelab.measure import environment, results
+from rocelab.measure.adaptive_timeout import AdaptiveTimeout
 from rocelab.measure.cell import measure
 from rocelab.measure.command import permission
 from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.mpi import optional_suites
-from rocelab.measure.pace import Pace
 from rocelab.measure.probes.loaded_probes import LoadedProbes
 from rocelab.measure.probes.programs import programs_of
-from rocelab.measure.progress import Estimate, Progress, Silent
+from rocelab.measure.progress import Estimate, NullProgress, Progress
 from rocelab.measure.rig import Rig
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record.folder import RunFolder, now
@@ -94,7 +94,7 @@ def run(
     Raises UsageError when the folder cannot be used, or when a resumed run was measured on a
     different testbed.
     """
-    progress = progress or Silent()
+    progress = progress or NullProgress()
     described = _describe(testbed)
     if resume is None:
         permission.check(plan, permitted=commands)
@@ -136,7 +136,7 @@ class _Run:
         self._attached = attached
         self._estimate = Estimate()
         self._warm: set[tuple[str, ...]] = set()
-        self._paces: dict[tuple[str, str], Pace] = defaultdict(Pace)
+        self._timeouts: dict[tuple[str, str], AdaptiveTimeout] = defaultdict(AdaptiveTimeout)
         self._deaths = 0
 
     def execute(self, testbed: Testbed, warnings: Sequence[str]) -> RunOutcome:
@@ -229,7 +229,7 @@ class _Run:
             observe=self._plan.observe,
             timing_pass=self._plan.timing_pass,
             warm=warmth not in self._warm,
-            pace=self._paces[kind],
+            timeout=self._timeouts[kind],
             on_step=lambda size: self._progress.step_started(cell, size=size),
             attached=self._attached,
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rocelab import metrics
 from rocelab.group_by import group_by
 from rocelab.record import message_life
-from rocelab.record.message_life import Life
+from rocelab.record.message_life import MessageLife
 from rocelab.record.read import Run, Series
 
 _REQUESTER = metrics.LifeSpan("requester").name
@@ -21,7 +21,7 @@ class LifeOfSize:
 
     size: int
     repetition: int
-    life: Life
+    life: MessageLife
     measured: tuple[str, float] | None
     """Kind and mean, ns, of the latency that the benchmark measured then, if it measures one."""
 

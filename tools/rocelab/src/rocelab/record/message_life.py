@@ -34,7 +34,7 @@ _KIND = "median_message"
 
 
 @dataclass(frozen=True)
-class Life:
+class MessageLife:
     """A message's times in ns; what was not measured is absent."""
 
     requester: str
@@ -67,7 +67,7 @@ def is_part(metric: str) -> bool:
     return metric == metrics.LIFE_OF or any(family.parse(metric) for family in families)
 
 
-def from_values(parts: Iterable[tuple[str, str, float]]) -> Life | None:
+def from_values(parts: Iterable[tuple[str, str, float]]) -> MessageLife | None:
     """Build a life from (node, metric, value); None if a part lacks or cannot be a time."""
     spans: dict[str, float] = {}
     stages: dict[str, dict[str, float]] = {place: {} for place in PLACES}
@@ -86,4 +86,4 @@ def from_values(parts: Iterable[tuple[str, str, float]]) -> Life | None:
     times = [*spans.values(), *(ns for known in stages.values() for ns in known.values())]
     if max(map(abs, times)) > _LONGEST:
         return None
-    return Life(nodes["tx"], nodes["rx"], spans, stages, of)
+    return MessageLife(nodes["tx"], nodes["rx"], spans, stages, of)

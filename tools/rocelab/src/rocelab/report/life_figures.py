@@ -9,7 +9,7 @@ from rocelab import metrics, stage_table, units
 from rocelab.group_by import group_by
 from rocelab.record import lives_by_size
 from rocelab.record.lives_by_size import LifeOfSize, Subject
-from rocelab.record.message_life import AT_REQUESTER, PLACES, Life
+from rocelab.record.message_life import AT_REQUESTER, PLACES, MessageLife
 from rocelab.record.read import Run
 from rocelab.report import charts, palette, plots, series_order, wording
 from rocelab.report.figure import Column, Figure, Legend, Note, Panel, Section, Table
@@ -103,7 +103,7 @@ def _spread(lives: Sequence[LifeOfSize]) -> list[LifeOfSize]:
     return [lives[round(step * position)] for position in range(_MAX_FIGURES)]
 
 
-def _lanes(life: Life) -> tuple[str, str, str]:
+def _lanes(life: MessageLife) -> tuple[str, str, str]:
     requester = life.requester
     responder = life.responder if life.responder != requester else f"{life.responder} (peer)"
     return requester, "link", responder
@@ -137,7 +137,7 @@ def _timeline(
     return Panel(title, chart, f"A message of {title}, {unit}: {words}.")
 
 
-def _stage_spans(life: Life) -> Iterator[tuple[int, str, str, float, float]]:
+def _stage_spans(life: MessageLife) -> Iterator[tuple[int, str, str, float, float]]:
     """Lane, colour, description, begin and end of every span, ns on the requester's clock."""
     spans = life.spans
     total = spans["requester"]

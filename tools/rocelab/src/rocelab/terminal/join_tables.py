@@ -17,7 +17,7 @@ from rocelab.correlate.joined import Joined
 from rocelab.correlate.median_message import MedianMessage
 from rocelab.correlate.variation import Variation
 from rocelab.record.captures import Place
-from rocelab.record.message_life import Life
+from rocelab.record.message_life import MessageLife
 from rocelab.terminal.printable import printable
 
 SENT = {
@@ -161,7 +161,7 @@ def _time(ns: float | None) -> str:
     return f"{ns} ns"
 
 
-def _lives(lives: Sequence[tuple[Place, Life]]) -> Table:
+def _lives(lives: Sequence[tuple[Place, MessageLife]]) -> Table:
     table = Table(
         box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0),
         title="the median message, from its first stage to the end of its ACK",

@@ -16,13 +16,13 @@ from rocelab.testbed.node.private_folder import private_folder
 
 
 @dataclass(frozen=True)
-class Watch:
+class ProbeTask:
     """What a probe does in a window on a machine."""
 
     machine: Node
     argv: tuple[str, ...]
     """The probe and its options, which last as long as it is loaded."""
-    of: str = ""
+    node: str = ""
     """The node, where one machine has a probe for each of its nodes."""
     file: str = ""
     """The file that it writes for the window, in a folder that only root can read."""
@@ -59,16 +59,16 @@ class LoadedProbes:
         self._folders.clear()
         self._made.close()
 
-    def load(self, watches: Sequence[Watch]) -> list[ProbeSession]:
+    def load(self, tasks: Sequence[ProbeTask]) -> list[ProbeSession]:
         """Load what is not loaded yet; return the sessions. Raises ProbeError."""
         sessions, new = [], []
-        for watch in watches:
-            key = (watch.machine.name, watch.argv[0], watch.of)
+        for task in tasks:
+            key = (task.machine.name, task.argv[0], task.node)
             session = self._sessions.get(key)
-            if session is None or session.argv != watch.argv:
+            if session is None or session.argv != task.argv:
                 if session is not None:
                     session.close()
-                self._sessions[key] = session = ProbeSession(watch.machine, watch.argv)
+                self._sessions[key] = session = ProbeSession(task.machine, task.argv)
                 new.append(session)
             sessions.append(session)
         try:
@@ -78,32 +78,32 @@ class LoadedProbes:
             raise
         return sessions
 
-    def fetch(self, watch: Watch, into: Path) -> None:
+    def fetch(self, task: ProbeTask, into: Path) -> None:
         """Move what a window wrote from the machine to the file `into`."""
-        path = self._path(watch)
-        watch.machine.root.get(path, into)
-        watch.machine.root.run(["rm", "-f", path])
+        path = self._path(task)
+        task.machine.root.get(path, into)
+        task.machine.root.run(["rm", "-f", path])
 
-    def _path(self, watch: Watch) -> str:
+    def _path(self, task: ProbeTask) -> str:
         """Where on the machine the probe writes; empty if nowhere."""
-        if not watch.file:
+        if not task.file:
             return ""
-        root, name = watch.machine.root, watch.machine.name
+        root, name = task.machine.root, task.machine.name
         if name not in self._folders:
             self._folders[name] = self._made.enter_context(private_folder(root, "probe"))
-        return f"{self._folders[name]}/{watch.file}"
+        return f"{self._folders[name]}/{task.file}"
 
     @contextmanager
-    def window(self, watches: Sequence[Watch]) -> Iterator[list[Printed]]:
+    def window(self, tasks: Sequence[ProbeTask]) -> Iterator[list[Printed]]:
         """Have probes watch while the context lasts.
 
         Yields a list that has what they printed, in order, once the context has ended without an
         error. After one, all are loaded again for the next window. Raises ProbeError.
         """
         printed: list[Printed] = []
-        both = list(zip(self.load(watches), watches, strict=True))
+        both = list(zip(self.load(tasks), tasks, strict=True))
         try:
-            begins = [(session, self._path(watch)) for session, watch in both]
+            begins = [(session, self._path(task)) for session, task in both]
             at_once(lambda each: each[0].begin(each[1]), begins)
             yield printed
             printed += at_once(lambda each: each[0].end(reports=each[1].reports), both)

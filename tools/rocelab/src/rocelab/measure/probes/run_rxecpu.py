@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.errors import CellError
-from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.loaded_probes import LoadedProbes, ProbeTask
 from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.record import folded_stacks
 from rocelab.record import rxecpu_document as cpu
@@ -19,11 +19,13 @@ from rocelab.testbed.node.parallel import at_once
 _INTERVAL_MS = 100
 
 
-def watches(nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = False) -> list[Watch]:
+def tasks(
+    nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = False
+) -> list[ProbeTask]:
     """Return what to run. `programs` are the names of the benchmark's processes."""
     options = ("--json", "--interval", str(_INTERVAL_MS), "--comm", ",".join(programs))
     return [
-        Watch(
+        ProbeTask(
             machine,
             ("rxecpu", *options, "--node", machine_name(machine, nodes)),
             file=folded_stacks.file_name(machine_name(machine, nodes)) if stacks else "",
@@ -34,22 +36,22 @@ def watches(nodes: Sequence[Node], programs: Sequence[str], *, stacks: bool = Fa
 
 @contextmanager
 def rxecpu(
-    probes: LoadedProbes, nodes: Sequence[Node], watched: Sequence[Watch], folder: Path
+    probes: LoadedProbes, nodes: Sequence[Node], tasks: Sequence[ProbeTask], folder: Path
 ) -> Iterator[None]:
     """Measure the CPU time of the nodes; on exit, write it to `rxecpu.<node>.json`.
 
     Where they write stacks, these are then in `rxecpu.<node>.folded`. Nodes on one machine share
     its processors and one document, `rxecpu.<node>+<node>.json`. Raises ProbeError.
     """
-    with probes.window(watched) as printed:
+    with probes.window(tasks) as printed:
         yield
-    for watch, said in zip(watched, printed, strict=True):
-        name = machine_name(watch.machine, nodes)
+    for task, said in zip(tasks, printed, strict=True):
+        name = machine_name(task.machine, nodes)
         (folder / cpu.file_name(name)).write_text(said.stdout, "utf-8")
         try:
             cpu.parse_text(said.stdout)
         except CellError as error:
             raise ProbeError(f"rxecpu on {name}: {error.what}", cause=error.cause) from error
 
-    written = [watch for watch in watched if watch.file]
-    at_once(lambda watch: probes.fetch(watch, folder / watch.file), written)
+    written = [task for task in tasks if task.file]
+    at_once(lambda task: probes.fetch(task, folder / task.file), written)

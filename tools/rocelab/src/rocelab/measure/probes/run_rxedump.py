@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.loaded_probes import LoadedProbes, ProbeTask
 from rocelab.record import layout
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machine_of
 from rocelab.testbed.node.parallel import at_once
 
 
-def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
+def tasks(nodes: Sequence[Node], devices: Sequence[str]) -> list[ProbeTask]:
     """Return what to run, to record the packets of `devices[i]` on `nodes[i]`."""
     return [
-        Watch(
+        ProbeTask(
             machine_of(node),
             ("rxedump", "--device", device, "--node", node.name),
-            of=node.name,
+            node=node.name,
             file=layout.trace(node.name),
             reports=False,
         )
@@ -30,15 +30,15 @@ def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
 
 @contextmanager
 def rxedump(
-    probes: LoadedProbes, nodes: Sequence[Node], watched: Sequence[Watch], folder: Path
+    probes: LoadedProbes, nodes: Sequence[Node], tasks: Sequence[ProbeTask], folder: Path
 ) -> Iterator[None]:
     """Record the packets of the nodes; on exit, fetch them as `<node>.pcapng`.
 
     `rxedump.<node>.err` has the summary that rxedump prints at its end, with the number of lost
     records. Raises ProbeError.
     """
-    with probes.window(watched) as printed:
+    with probes.window(tasks) as printed:
         yield
     for node, said in zip(nodes, printed, strict=True):
         (folder / layout.errors(f"rxedump.{node.name}")).write_text(said.stderr, "utf-8")
-    at_once(lambda watch: probes.fetch(watch, folder / watch.file), watched)
+    at_once(lambda task: probes.fetch(task, folder / task.file), tasks)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from rocelab import json_text
 from rocelab.errors import CellError
-from rocelab.measure.probes.loaded_probes import LoadedProbes, Watch
+from rocelab.measure.probes.loaded_probes import LoadedProbes, ProbeTask
 from rocelab.measure.probes.probe_session import ProbeError
 from rocelab.record import rxestat_document as stages
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.endpoint import machine_of, machines
 
 
-def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
+def tasks(nodes: Sequence[Node], devices: Sequence[str]) -> list[ProbeTask]:
     """Return what to run, to observe `devices[i]` on `nodes[i]`.
 
     Nodes on one machine share one rxestat, because the cost of a second one would be part of the
@@ -29,7 +29,7 @@ def watches(nodes: Sequence[Node], devices: Sequence[str]) -> list[Watch]:
         watched = _watched(machine, nodes, devices)
         device = ("--device", *watched.values()) if len(watched) == 1 else ()
         argv = ("rxestat", "--json", "--xmit", "--node", "+".join(watched), *device)
-        found.append(Watch(machine, argv))
+        found.append(ProbeTask(machine, argv))
     return found
 
 
@@ -38,17 +38,17 @@ def rxestat(
     probes: LoadedProbes,
     nodes: Sequence[Node],
     devices: Sequence[str],
-    watched: Sequence[Watch],
+    tasks: Sequence[ProbeTask],
     folder: Path,
 ) -> Iterator[None]:
     """Observe the nodes while the context lasts; on exit, write the JSON files.
 
     Raises ProbeError when a probe does not attach or does not write its result.
     """
-    with probes.window(watched) as printed:
+    with probes.window(tasks) as printed:
         yield
-    for watch, said in zip(watched, printed, strict=True):
-        names = _watched(watch.machine, nodes, devices)
+    for task, said in zip(tasks, printed, strict=True):
+        names = _watched(task.machine, nodes, devices)
         for name, device in names.items():
             _save(said.stdout, name, device, folder, shared=len(names) > 1)
 

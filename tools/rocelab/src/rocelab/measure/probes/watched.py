@@ -33,11 +33,11 @@ def watched(
     asked = {name for name in observe if transport.is_rxe or name in (Probe.RXECPU, STACKS)}
     with ExitStack() as stack:
         loaded = probes or stack.enter_context(LoadedProbes())
-        stat = run_rxestat.watches(nodes, devices) if Probe.RXESTAT in asked else []
-        dump = run_rxedump.watches(nodes, devices) if Probe.RXEDUMP in asked else []
+        stat = run_rxestat.tasks(nodes, devices) if Probe.RXESTAT in asked else []
+        dump = run_rxedump.tasks(nodes, devices) if Probe.RXEDUMP in asked else []
         programs = _programs(loaded, commands)
         stacks = STACKS in asked
-        cpu = run_rxecpu.watches(nodes, programs, stacks=stacks) if Probe.RXECPU in asked else []
+        cpu = run_rxecpu.tasks(nodes, programs, stacks=stacks) if Probe.RXECPU in asked else []
         # none is loaded while another one watches
         loaded.load([*stat, *dump, *cpu])
         if stat:

@@ -21,8 +21,8 @@ _SLOWEST = 10e6 / 8
 
 
 @dataclass
-class Pace:
-    """How fast one program's messages went over one transport so far."""
+class AdaptiveTimeout:
+    """The time limit of a program's steps over one transport, from how fast it was so far."""
 
     _seconds: dict[int, float] = field(default_factory=dict)
     """By size: of one message."""
