@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cases import CASES
-from generator import files, frames, infiniband, schedule
+from generator import files, frames, infiniband, lossy_wire, schedule
 from generator.crc import crc32, icrc, pseudo_packet
 from generator.files import Packet
 from generator.frames import Net, aeth, atomic, deth, frame, reth, transport
@@ -307,7 +307,7 @@ def _injected(kind: str) -> bytes:
         plan.packets[-1].ack = True
         if plan.mtu != 256 or plan.packets[-1].name.endswith(("FIRST", "MIDDLE")):
             continue
-        wire = schedule.Wire(plan)
+        wire = lossy_wire.Wire(plan)
         capture = wire.run()
         if len(capture) < 40 and (wire.truth.naks or wire.truth.rnr or kind == "duplicate"):
             return files.pcap(capture)

@@ -10,9 +10,19 @@ CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 sys.path.insert(0, str(CAPTURES))
 
 import scenarios  # type: ignore[import-not-found] # noqa: E402
-from generator import crc, files, frames, schedule  # type: ignore[import-not-found] # noqa: E402
+from generator import crc, files, frames, lossy_wire, schedule  # type: ignore[import-not-found] # noqa: E402
 
-__all__ = ["CAPTURES", "IN_WIRESHARK", "SAMPLES", "crc", "files", "frames", "scenarios", "schedule"]
+__all__ = [
+    "CAPTURES",
+    "IN_WIRESHARK",
+    "SAMPLES",
+    "crc",
+    "files",
+    "frames",
+    "lossy_wire",
+    "scenarios",
+    "schedule",
+]
 
 SAMPLES = sorted(
     path.name for path in CAPTURES.iterdir() if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"}

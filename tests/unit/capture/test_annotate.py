@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import polars as pl
 import pytest
 
-from corpus import CAPTURES, SAMPLES, files, frames, schedule
+from corpus import CAPTURES, SAMPLES, files, frames, lossy_wire, schedule
 from pcapng_blocks import ENHANCED, SECTION, SIMPLE, Block, blocks, packets
 from rocelab import capture
 from rocelab.capture.annotate import Options, annotate
@@ -104,7 +104,7 @@ def test_every_injected_fault(fault: str, tmp_path: Path) -> None:
     seen: set[str] = set()
     for seed in range(8):
         plan = schedule.plan(seed, kinds=(fault,), services=("RC", "XRC"))
-        source.write_bytes(files.pcap(schedule.Wire(plan).run()))
+        source.write_bytes(files.pcap(lossy_wire.Wire(plan).run()))
         report = annotate(source, [], made)
         check_against_analysis(source, made, report)
         seen |= set(report["psn_status"])
@@ -125,7 +125,7 @@ def test_a_response_names_its_request(tmp_path: Path) -> None:
     links = 0
     for seed in range(20):
         plan = schedule.plan(seed, services=("RC",))
-        captured = schedule.Wire(plan).run()
+        captured = lossy_wire.Wire(plan).run()
         source.write_bytes(files.pcap(captured))
         annotate(source, [], made)
         found = verdicts(made)

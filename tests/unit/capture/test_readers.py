@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from corpus import CAPTURES, SAMPLES, files, frames, scenarios, schedule
+from corpus import CAPTURES, SAMPLES, files, frames, lossy_wire, scenarios, schedule
 from requirements import need_program
 from rocelab import capture
 from rocelab.errors import UsageError
@@ -71,7 +71,7 @@ def test_standard_input(program: str) -> None:
 
 def test_files_merge_in_time_order(tmp_path: Path) -> None:
     """Requests in one file and answers in another form one connection."""
-    whole = list(schedule.Wire(schedule.plan(7, faults=0)).run())
+    whole = list(lossy_wire.Wire(schedule.plan(7, faults=0)).run())
     paths = [str(tmp_path / name) for name in ("even.pcap", "odd.pcapng")]
     Path(paths[0]).write_bytes(files.pcap(whole[0::2]))
     Path(paths[1]).write_bytes(files.pcapng(whole[1::2]))
@@ -171,7 +171,7 @@ def test_additional_ports(tmp_path: Path) -> None:
 def test_threads_do_not_change_the_result(tmp_path: Path) -> None:
     packets = []
     for seed in range(30):
-        packets += schedule.Wire(schedule.plan(seed, faults=2)).run()
+        packets += lossy_wire.Wire(schedule.plan(seed, faults=2)).run()
     packets.sort(key=lambda packet: packet[0])
     path = tmp_path / "some.pcap"
     path.write_bytes(files.pcap(packets * 20))
@@ -352,7 +352,7 @@ def test_compressed_bomb(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    packets = files.pcap(schedule.Wire(schedule.plan(3, faults=0)).run())
+    packets = files.pcap(lossy_wire.Wire(schedule.plan(3, faults=0)).run())
     sizes, peaks = [], []
     # both are larger than every buffer that fills up while reading
     for copies in (1000, 4000):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from corpus import files, schedule
+from corpus import files, lossy_wire, schedule
 from rocelab import capture
 
 Packet = tuple[int, bytes]
@@ -43,7 +43,7 @@ def direction(result: dict[str, Any], side: str) -> dict[str, Any]:
     return next(row for row in connection["directions"] if row["from"] == side)
 
 
-def check_counters(result: dict[str, Any], wire: schedule.Wire) -> None:
+def check_counters(result: dict[str, Any], wire: lossy_wire.Wire) -> None:
     truth = wire.truth
     a = direction(result, "a")
     assert a["messages"] == truth.messages
@@ -61,7 +61,7 @@ def check_counters(result: dict[str, Any], wire: schedule.Wire) -> None:
 
 @pytest.mark.parametrize("seed", seeds())
 def test_clean_traffic_has_no_finding(seed: int, tmp_path: Path) -> None:
-    wire = schedule.Wire(schedule.plan(seed, faults=0, services=SERVICES))
+    wire = lossy_wire.Wire(schedule.plan(seed, faults=0, services=SERVICES))
     result = analyze(tmp_path / "clean.pcap", wire.run())
     assert result["findings"] == []
     check_counters(result, wire)
@@ -71,7 +71,7 @@ Found = tuple[str, bool]
 """Rule, ambiguous."""
 
 
-def resent(truth: schedule.Truth, index: int) -> list[Found]:
+def resent(truth: lossy_wire.Truth, index: int) -> list[Found]:
     """How packets retransmitted near a fault are classified if no NAK asked for them.
 
     The requester's window is 12 packets; faults are more than 30 packets apart.
@@ -80,7 +80,7 @@ def resent(truth: schedule.Truth, index: int) -> list[Found]:
     return [("spurious-retransmission" if run.acked else "timeout", True) for run in runs]
 
 
-def expected(kind: str, index: int, wire: schedule.Wire) -> list[Found]:
+def expected(kind: str, index: int, wire: lossy_wire.Wire) -> list[Found]:
     """All findings of one fault, each as often as it must occur."""
     truth = wire.truth
     nak_sent = index in truth.nak_indices
@@ -118,7 +118,7 @@ def found(result: dict[str, Any]) -> Counter[Found]:
     return counts
 
 
-def wanted(wire: schedule.Wire) -> Counter[Found]:
+def wanted(wire: lossy_wire.Wire) -> Counter[Found]:
     rows = [expected(kind, index, wire) for index, kind in wire.plan.faults.items()]
     return Counter(row for one in rows for row in one)
 
@@ -127,7 +127,7 @@ def wanted(wire: schedule.Wire) -> Counter[Found]:
 @pytest.mark.parametrize("seed", seeds())
 def test_injected_fault(kind: str, seed: int, tmp_path: Path) -> None:
     plan = schedule.plan(1000 + seed, faults=1, kinds=(kind,), services=SERVICES)
-    wire = schedule.Wire(plan)
+    wire = lossy_wire.Wire(plan)
     result = analyze(tmp_path / "fault.pcap", wire.run())
     assert found(result) == wanted(wire)
     check_counters(result, wire)
@@ -142,7 +142,7 @@ def test_injected_fault(kind: str, seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", seeds())
 def test_several_faults(seed: int, tmp_path: Path) -> None:
     """Each fault is found as if it were alone, and nothing else is found."""
-    wire = schedule.Wire(schedule.plan(5000 + seed, faults=3, services=SERVICES))
+    wire = lossy_wire.Wire(schedule.plan(5000 + seed, faults=3, services=SERVICES))
     result = analyze(tmp_path / "faults.pcap", wire.run())
     assert found(result) == wanted(wire)
     check_counters(result, wire)
@@ -150,7 +150,7 @@ def test_several_faults(seed: int, tmp_path: Path) -> None:
 
 def test_a_packet_lost_after_a_read_does_not_set_the_path_mtu(tmp_path: Path) -> None:
     """The PSNs after a first READ give the path MTU, unless a packet is missing there."""
-    wire = schedule.Wire(schedule.plan(5456, faults=3, services=SERVICES))
+    wire = lossy_wire.Wire(schedule.plan(5456, faults=3, services=SERVICES))
     result = analyze(tmp_path / "read.pcap", wire.run())
     assert wire.plan.packets[6].name == "RC_RDMA_READ_REQUEST"
     assert wire.plan.faults[7] == "drop_before"
@@ -162,7 +162,7 @@ def test_a_packet_lost_after_a_read_does_not_set_the_path_mtu(tmp_path: Path) ->
 def test_one_side_only(seed: int, tmp_path: Path) -> None:
     """Without the answers, loss after the tap is ambiguous, never an error."""
     plan = schedule.plan(9000 + seed, faults=1, kinds=("drop_behind",))
-    wire = schedule.Wire(plan)
+    wire = lossy_wire.Wire(plan)
     everything = wire.run()
     result = analyze(tmp_path / "both.pcap", everything)
     qpn = wire.plan.qpn_b
@@ -190,7 +190,7 @@ def test_many_connections_between_two_hosts(tmp_path: Path) -> None:
         plan = schedule.shifted(plan, seed * 500_000)
         plan.net = schedule.Net()
         pairs.add((plan.qpn_a, plan.qpn_b))
-        packets += schedule.Wire(plan).run()
+        packets += lossy_wire.Wire(plan).run()
     packets.sort(key=lambda packet: packet[0])
     result = analyze(tmp_path / "many.pcap", packets)
     found = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
@@ -206,7 +206,7 @@ def test_equal_psns_are_not_paired_wrongly(tmp_path: Path) -> None:
         plan = schedule.shifted(plan, -plan.packets[0].psn)
         plan.net = schedule.Net()
         pairs.add((plan.qpn_a, plan.qpn_b))
-        packets += schedule.Wire(plan).run()
+        packets += lossy_wire.Wire(plan).run()
     packets.sort(key=lambda packet: packet[0])
     result = analyze(tmp_path / "equal.pcap", packets)
     found = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
@@ -217,6 +217,6 @@ def test_equal_psns_are_not_paired_wrongly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", seeds())
 def test_a_capture_that_begins_midway(seed: int, tmp_path: Path) -> None:
-    packets = schedule.Wire(schedule.plan(seed, faults=0)).run()
+    packets = lossy_wire.Wire(schedule.plan(seed, faults=0)).run()
     result = analyze(tmp_path / "late.pcap", packets[len(packets) // 3 :])
     assert [row for row in result["findings"] if row["severity"] == "error"] == []
