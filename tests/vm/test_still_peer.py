@@ -9,7 +9,7 @@ import signal
 import pytest
 
 import disturbances
-from rocelab.testbed.node import clock_rate
+from rocelab.testbed.qemu import real_time
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 
 FRAMES = 1000
@@ -30,7 +30,7 @@ def test_a_machine_goes_on_while_its_peer_stands_still(
         # the link takes no more after some hundred frames, and ping waits for it
         flood = ("ping", "-q", "-c", str(FRAMES), "-l", str(FRAMES), "-s", "1400", peer)
         sender.run(("timeout", "-s", "KILL", "3", *flood), check=False)
-        assert clock_rate.runs_true(sender)
+        assert real_time.runs_true(sender)
     finally:
         os.kill(qemu, signal.SIGCONT)
     sender.run(("ping", "-q", "-c", "3", "-w", "20", peer))

@@ -23,7 +23,7 @@ from rocelab.errors import TestbedError
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record import frames
 from rocelab.testbed import linktap
-from rocelab.testbed.hosts import source_archive
+from rocelab.testbed.hosts import host_build
 from rocelab.testbed.hosts.host_state import HostState
 from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 from rocelab.testbed.node import Completed, DataLink
@@ -238,7 +238,7 @@ def test_a_kernel_release_cannot_point_outside_its_folder() -> None:
 def test_our_benchmarks_are_built_from_the_source_archive(tmp_path: Path) -> None:
     """Their Makefiles find there what they include."""
     archive = tmp_path / "src.tar.gz"
-    source_archive.pack(archive)
+    host_build.pack_sources(archive)
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     for benchmark in OWN_BENCHMARKS:
@@ -256,7 +256,7 @@ def test_our_benchmarks_are_built_from_the_source_archive(tmp_path: Path) -> Non
 
 def test_the_source_archive_has_only_what_a_build_needs(tmp_path: Path) -> None:
     archive = tmp_path / "source.tar.gz"
-    source_archive.pack(archive)
+    host_build.pack_sources(archive)
     with tarfile.open(archive) as tar:
         names = tar.getnames()
         assert {"kernel/Makefile", "ebpf/Makefile", "tables/stages.csv"} <= set(names)

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from rocelab.directory import temporary_folder
 from rocelab.errors import MissingError, TestbedError
-from rocelab.testbed import lease
-from rocelab.testbed.hosts import source_archive
+from rocelab.testbed import artifacts, lease
+from rocelab.testbed.hosts.own_benchmarks import OWN_BENCHMARKS
 from rocelab.testbed.node import Completed, Node
 
 _BUILD_TIMEOUT = 1800
@@ -26,6 +27,9 @@ MODULE_TOOLS = {
     "xz": "xz-utils",
 }
 """Programs that build the driver, and their Debian packages."""
+_FOLDERS = ("kernel", "ebpf", "tables", *(each.folder for each in OWN_BENCHMARKS))
+# what their Makefiles share, and where the build reads the version
+_FILES = ("tools/own_benchmark.mk", "tools/rocelab/pyproject.toml")
 
 
 @contextmanager
@@ -53,11 +57,27 @@ def check_tools(node: Node, tools: Mapping[str, str]) -> None:
         )
 
 
+def pack_sources(archive: Path) -> None:
+    """Write the archive, without the user's IDs. Raises MissingError without the sources."""
+    source = artifacts.source_dir()
+    with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
+        for name in (*_FOLDERS, *_FILES):
+            tar.add(source / name, arcname=name, filter=_anonymous)
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if not (info.isfile() or info.isdir()):
+        return None
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
 def send_sources(node: Node, work: str) -> None:
     """Unpack the sources of driver and probes in the folder `work`."""
     with temporary_folder() as folder:
         archive = Path(folder) / "source.tar.gz"
-        source_archive.pack(archive)
+        pack_sources(archive)
         unpack(node, archive, work)
 
 
