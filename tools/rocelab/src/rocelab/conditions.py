@@ -232,6 +232,8 @@ def shrunk(paths: Sequence[Path], before: Iterable[int]) -> list[dict[str, Any]]
 
 def home() -> Path:
     """Return the user's home folder. Raises UsageError for a user without one, as in containers."""
+    from pathlib import Path
+
     try:
         return Path.home()
     except RuntimeError as error:
