@@ -191,14 +191,14 @@ def analyze(
     unusable = None
     for each in [paths] if merge else [[path] for path in paths]:
         try:
-            found = _analyze(each, chosen, output, parquet=parquet, html=html)
+            analysis = _analyze(each, chosen, output, parquet=parquet, html=html)
         except UsageError as error:
             if len(paths) == 1 or merge:
                 raise
             console.show_error(error)
             unusable = error
             continue
-        if found.interrupted and (each[-1] != paths[-1] or "-" not in each):
+        if analysis.interrupted and (each[-1] != paths[-1] or "-" not in each):
             _end_interrupted(paths[paths.index(each[-1]) + 1 :])
     _finish(output.code if unusable is None else ExitCode.USAGE)
 
@@ -245,14 +245,14 @@ def _on_cluster(
 
     unusable = False
     with cluster.connected(scheduler) as client:
-        for found in cluster.results(client, captures, options, merge=merge):
-            if isinstance(found, UsageError):
+        for answer in cluster.results(client, captures, options, merge=merge):
+            if isinstance(answer, UsageError):
                 if len(captures) == 1 or merge:
-                    raise found
-                console.show_error(found)
+                    raise answer
+                console.show_error(answer)
                 unusable = True
                 continue
-            output.add(found)
+            output.add(answer)
     return ExitCode.USAGE if unusable else output.code
 
 
@@ -323,8 +323,8 @@ def _live(interface: str, options: Options, output: Output) -> None:
 
     # standard output holds nothing but the JSON or CSV
     with LiveTable(console.out() if output.is_text else console.err()) as table:
-        found = follow(interface, options, table.show)
-    output.add(found.result)
+        analysis = follow(interface, options, table.show)
+    output.add(analysis.result)
 
 
 def _analyze(
@@ -334,9 +334,9 @@ def _analyze(
     from rocelab.capture import analyze as run
 
     with progress(paths) as advance:
-        found = run(paths, options, parquet=parquet, progress=advance, first_results=True)
+        analysis = run(paths, options, parquet=parquet, progress=advance, first_results=True)
     # a page reads the captures once more
-    if html is not None and not found.interrupted:
-        write_page(paths, options, found, html)
-    output.add(found.result)
-    return found
+    if html is not None and not analysis.interrupted:
+        write_page(paths, options, analysis, html)
+    output.add(analysis.result)
+    return analysis

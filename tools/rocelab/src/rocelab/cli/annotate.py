@@ -21,21 +21,21 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
 
 
-def _show(found: dict[str, Any], output: Path) -> None:
+def _show(summary: dict[str, Any], output: Path) -> None:
     def say(text: str) -> None:
         console.out().print(console.clean(text), markup=False, soft_wrap=True)
 
     say(
-        f"{output}: {found['packets']} packets, {found['roce']} of them RoCE, "
-        f"{found['commented']} with a comment"
+        f"{output}: {summary['packets']} packets, {summary['roce']} of them RoCE, "
+        f"{summary['commented']} with a comment"
     )
-    say(f"  PSN status: {_counts(found['psn_status'])}")
+    say(f"  PSN status: {_counts(summary['psn_status'])}")
     say(
-        f"  {found['responses']} responses linked to their requests, {found['messages']} packets "
-        f"in complete messages; findings: {found['findings']}, "
-        f"lines of the verdict: {found['verdict']}"
+        f"  {summary['responses']} responses linked to their requests, "
+        f"{summary['messages']} packets in complete messages; findings: {summary['findings']}, "
+        f"lines of the verdict: {summary['verdict']}"
     )
-    if driver := found["driver"]:
+    if driver := summary["driver"]:
         say(f"  sender's driver: {driver['tx']} packets ({_counts(driver['sent'])})")
         say(f"  receiver's driver: {driver['rx']} packets ({_counts(driver['received'])})")
     for key, text in (
@@ -43,9 +43,9 @@ def _show(found: dict[str, Any], output: Path) -> None:
         ("late", "facts found only after their packet had been written: raise --window"),
         ("findings_unplaced", "findings not tied to one packet, or too many for it: run analyze"),
     ):
-        if found[key]:
-            say(f"  {found[key]} {text}")
-    for row in found["errors"]:
+        if summary[key]:
+            say(f"  {summary[key]} {text}")
+    for row in summary["errors"]:
         say(f"  {row['file']}: {row['error']}")
 
 
@@ -107,10 +107,10 @@ def annotate(
     from rocelab.capture.annotate import annotate as run
 
     chosen = Options(ports=port, window=window, go_back_n=profile is Profile.gbn)
-    found = run(capture, trace, output, chosen)
+    summary = run(capture, trace, output, chosen)
     if as_json:
-        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.write(json.dumps(summary) + "\n")
     else:
-        _show(found, output)
-    if found["errors"]:
+        _show(summary, output)
+    if summary["errors"]:
         raise Exit(ExitCode.FINDINGS)

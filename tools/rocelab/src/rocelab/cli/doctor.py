@@ -115,7 +115,7 @@ def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]
     One that must run alone begins when those before it have ended.
     """
 
-    def found(check: Check) -> str | RocelabError:
+    def outcome(check: Check) -> str | RocelabError:
         try:
             return check.probe()
         except RocelabError as error:
@@ -125,23 +125,23 @@ def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]
     with threads(_AT_ONCE) as calls:
         for check in checks:
             if not check.alone:
-                begun.append((check, calls.begin(found, check)))
+                begun.append((check, calls.begin(outcome, check)))
                 continue
             yield from ((each, result()) for each, result in begun)
             begun.clear()
-            yield check, found(check)
+            yield check, outcome(check)
         yield from ((each, result()) for each, result in begun)
 
 
 def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:
     """Try each check; return what it found, or what is wrong with it."""
     answers: list[dict[str, Any]] = []
-    for check, found in _tried(checks):
-        if isinstance(found, RocelabError):
-            said = {"what": found.what, "cause": found.cause, "action": found.action}
-            answers.append({"check": check.name, "ok": False, **said})
+    for check, result in _tried(checks):
+        if isinstance(result, RocelabError):
+            error = {"what": result.what, "cause": result.cause, "action": result.action}
+            answers.append({"check": check.name, "ok": False, **error})
         else:
-            answers.append({"check": check.name, "ok": True, "found": found})
+            answers.append({"check": check.name, "ok": True, "found": result})
     return answers
 
 
@@ -152,17 +152,17 @@ _INDENT = " " * 9
 def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     """Try and print each check; return how many failed."""
     failed = 0
-    for check, found in _tried(checks):
-        if isinstance(found, RocelabError):
+    for check, result in _tried(checks):
+        if isinstance(result, RocelabError):
             failed += 1
             console.out().print(f"[red]{bad:8}[/red] {check.name}: ", end="")
-            console.out().print(console.block(found.what, _INDENT), markup=False)
-            for text in (found.cause if causes else "", found.action):
+            console.out().print(console.block(result.what, _INDENT), markup=False)
+            for text in (result.cause if causes else "", result.action):
                 if text:
                     console.out().print(_INDENT + console.block(text, _INDENT), markup=False)
         else:
             console.out().print(f"[green]ok[/green]       {check.name}: ", end="")
-            console.out().print(console.block(found, _INDENT), markup=False)
+            console.out().print(console.block(result, _INDENT), markup=False)
     return failed
 
 

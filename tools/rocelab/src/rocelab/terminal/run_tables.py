@@ -87,7 +87,7 @@ def _comparison(
     rows = table.filter(pl.col("metric") == metric)
     if rows.is_empty():
         return
-    found: list[tuple[str, ...]] = []
+    lines: list[tuple[str, ...]] = []
     for benchmark in plan.benchmarks:
         of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
         name = _with_kind(_name(benchmark), rows.filter(of))
@@ -95,15 +95,15 @@ def _comparison(
             here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
             cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
             if any(cells):
-                found.append((name, "all" if size is None else f"{size}", *cells))
+                lines.append((name, "all" if size is None else f"{size}", *cells))
     heads = ("benchmark", "bytes", *plan.transports)
     yield grid.heading(title, _how(plan), columns)
-    if grid.width((heads, *found)) <= columns:
-        yield from grid.fitted(heads, found, columns, keys=2)
+    if grid.width((heads, *lines)) <= columns:
+        yield from grid.fitted(heads, lines, columns, keys=2)
         return
     long: list[tuple[str, ...]] = []
     last = ""
-    for name, shown, *cells in found:
+    for name, shown, *cells in lines:
         place = ("" if name == last else name, shown)
         last = name
         for transport, cell in zip(plan.transports, cells, strict=True):
@@ -130,7 +130,7 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
         rows = table.filter(pl.col("kind") == kind)
         if kind == "per_packet":  # where there is no single message size
             rows = rows.filter(pl.col("size").is_null())
-        found: list[tuple[str, ...]] = []
+        lines: list[tuple[str, ...]] = []
         how = "at all nodes together, mean, with the start of the programs and the probes"
         for benchmark in plan.benchmarks:
             of = rows.filter(tool=benchmark.tool, test=benchmark.title)
@@ -148,12 +148,12 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
                     if sums:
                         parts = [sums.get(owner, 0.0) for owner in _IN_KERNEL]
                         values = (*parts, sum(parts), sums.get("user", 0.0))
-                        found.append((name, transport, *map(_count, values)))
+                        lines.append((name, transport, *map(_count, values)))
                         name = ""
-        if found:
+        if lines:
             yield grid.heading(f"Instructions per {amount}", how, columns)
             heads = ("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
-            yield from grid.fitted(heads, found, columns, keys=2)
+            yield from grid.fitted(heads, lines, columns, keys=2)
 
 
 def _count(value: float) -> str:
@@ -179,7 +179,7 @@ def _applications(
 ) -> Iterator[RenderableType]:
     """The figures that application benchmarks report, transports in rows."""
     known = {name: metrics.Application.parse(name) for name in table["metric"].unique()}
-    figures = {name: found.figure for name, found in known.items() if found}
+    figures = {name: metric.figure for name, metric in known.items() if metric}
     if not figures:
         return
     rows = table.filter(pl.col("metric").is_in(list(figures)))
@@ -191,9 +191,9 @@ def _applications(
             of = mine.filter(metric=metric)
             scale, shown = _scaled(unit, max(of["value"]))
             for transport in benchmark.transports:
-                found = of.filter(transport=transport)
-                if not found.is_empty():
-                    cells = (figures[metric], transport, shown, _value(found, scale))
+                here = of.filter(transport=transport)
+                if not here.is_empty():
+                    cells = (figures[metric], transport, shown, _value(here, scale))
                     lines.append((name, *cells))
                     name = ""
     yield grid.heading(f"Applications{', emulated time' if unreal else ''}", _how(plan), columns)
@@ -234,16 +234,16 @@ def _how(plan: Plan) -> str:
 def _value(rows: pl.DataFrame, scale: float) -> str:
     if rows.is_empty():
         return ""
-    found = spread((rows["value"] * scale).to_list())
-    low, high = _bounds(found)
-    text = _digits(found.median)
+    summary = spread((rows["value"] * scale).to_list())
+    low, high = _bounds(summary)
+    text = _digits(summary.median)
     return text if low == high else f"{text} ({_digits(low)} to {_digits(high)})"
 
 
-def _bounds(found: Spread) -> tuple[float, float]:
-    if found.interval is not None:
-        return found.interval.low, found.interval.high
-    return found.low, found.high
+def _bounds(summary: Spread) -> tuple[float, float]:
+    if summary.interval is not None:
+        return summary.interval.low, summary.interval.high
+    return summary.low, summary.high
 
 
 def _stages(
@@ -285,9 +285,9 @@ def _stages(
     bold: list[int] = []
 
     def add(
-        label: str, found: Iterable[pl.DataFrame], metric: str, *, strong: bool = False
+        label: str, frames: Iterable[pl.DataFrame], metric: str, *, strong: bool = False
     ) -> None:
-        cells = [_mean(column, metric) for column in found]
+        cells = [_mean(column, metric) for column in frames]
         if any(cells):
             bold.extend([len(lines)] if strong else [])
             lines.append((label, *cells))
@@ -335,8 +335,8 @@ def _atypical(columns: Sequence[pl.DataFrame], direction: str, stage: str) -> It
 
 def _mean(rows: pl.DataFrame, metric: str) -> str:
     """The mean, not the median: only means of stages add up to the mean of their sum."""
-    found = rows.filter(metric=metric)
-    return "" if found.is_empty() else f"{mean(found['value'].to_list()):,.0f}"
+    values = rows.filter(metric=metric)
+    return "" if values.is_empty() else f"{mean(values['value'].to_list()):,.0f}"
 
 
 def _busiest(rows: pl.DataFrame, metric: str) -> str | None:
