@@ -54,7 +54,7 @@ class Stages:
             runs[event] += count
         runs["xmit"] = runs["tx"]
         programs = sum(runs[name] * ns for name, ns in self.probe_ns.items() if name in runs)
-        reads = sum(found.count for found in self.histograms.values())
+        reads = sum(hist.count for hist in self.histograms.values())
         return programs + reads * (self.clock_ns or 0.0)
 
     @property
@@ -66,9 +66,9 @@ class Stages:
 
     def capsules(self, direction: str, opcode_class: str, names: Iterable[str]) -> dict[str, float]:
         """Sums over the stages in ns, per packet, by figure; without those that a stage lacks."""
-        found = [self.histograms.get((direction, opcode_class, stage)) for stage in names]
-        stages = [histogram for histogram in found if histogram is not None]
-        if len(stages) < len(found):
+        hists = [self.histograms.get((direction, opcode_class, stage)) for stage in names]
+        stages = [histogram for histogram in hists if histogram is not None]
+        if len(stages) < len(hists):
             return {}
         sums = {"mean": sum(stage.mean for stage in stages)}
         typical = [one.mean for stage in stages if (one := stage.typical) is not None]
@@ -84,16 +84,16 @@ class Stages:
 
     def _per_packet(self, key: Key) -> float:
         """Mean ns of a stage over all packets, those included that have no such step."""
-        found = self.histograms[key]
+        hist = self.histograms[key]
         if key[0] == "rx" and stage_table.passed_by_some(key[0], key[2]):
             count, switched = self.packets.get(("done", key[1]), (0, 0))
-            return found.sum / max(found.count, count - switched)
-        return found.mean
+            return hist.sum / max(hist.count, count - switched)
+        return hist.mean
 
     def values(self) -> Iterator[Value]:
         """Everything as values; kind is the opcode class."""
-        for (direction, kind, stage), found in self.histograms.items():
-            for figure, number in _figures(found):
+        for (direction, kind, stage), hist in self.histograms.items():
+            for figure, number in _figures(hist):
                 metric = metrics.Stage(direction, stage, figure)
                 yield Value(metric.name, kind, number, metric.unit)
         for name, (direction, summed) in stage_table.CAPSULES.items():
@@ -108,10 +108,10 @@ class Stages:
             yield Value(metrics.PROBE_CLOCK, "calibration", self.clock_ns, "ns")
 
 
-def _figures(found: Histogram) -> Iterator[tuple[str, float]]:
-    yield from (("count", found.count), ("sum", found.sum), ("min", found.min), ("max", found.max))
-    yield from (("mean", found.mean), ("p50", found.quantile(0.5)), ("p99", found.quantile(0.99)))
-    if typical := found.typical:
+def _figures(hist: Histogram) -> Iterator[tuple[str, float]]:
+    yield from (("count", hist.count), ("sum", hist.sum), ("min", hist.min), ("max", hist.max))
+    yield from (("mean", hist.mean), ("p50", hist.quantile(0.5)), ("p99", hist.quantile(0.99)))
+    if typical := hist.typical:
         yield from (("typical", typical.mean), ("atypical", typical.atypical))
 
 
@@ -144,10 +144,10 @@ def parse(document: object) -> Stages:
     try:
         by_key: dict[Key, list[Histogram]] = defaultdict(list)
         for row in document["rows"]:
-            found = histogram.from_row(row)
-            if found is not None:
+            hist = histogram.from_row(row)
+            if hist is not None:
                 key = _word(row["dir"]), _word(row["opcode_class"]), _word(row["stage"])
-                by_key[key].append(found)
+                by_key[key].append(hist)
         packets: dict[tuple[str, str], tuple[int, int]] = {}
         for row in document.get("packets", ()):
             event = _word(row["event"]), _word(row["opcode_class"])
@@ -155,7 +155,7 @@ def parse(document: object) -> Stages:
             packets[event] = (count + int(row["count"]), switched + int(row["switched"]))
         clock = document.get("clock_ns")
         return Stages(
-            {key: histogram.merge(found) for key, found in sorted(by_key.items())},
+            {key: histogram.merge(hists) for key, hists in sorted(by_key.items())},
             packets,
             int(document["lost"]),
             float(clock) if isinstance(clock, int | float) else None,
@@ -173,10 +173,10 @@ def parse(document: object) -> Stages:
 
 def _cycles(document: Mapping[str, Any]) -> int | None:
     """Another event is none, and an emulated processor's cycles neither."""
-    found = document.get("kernel_events")
-    if found is None or found["event"] != metrics.CYCLES or document.get("accelerator") == "tcg":
+    events = document.get("kernel_events")
+    if events is None or events["event"] != metrics.CYCLES or document.get("accelerator") == "tcg":
         return None
-    count = found["count"]
+    count = events["count"]
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 63:
         raise ValueError(count)
     return count

@@ -34,8 +34,10 @@ class Judged:
 
 def every(places: Places, margins: Margins) -> Judged:
     """Judge a claim that each place must satisfy."""
-    inside = {p for p, found in places.items() if margins.contains(found.interval(CONFIDENCE))}
-    others = {p: found for p, found in places.items() if p not in inside}
+    inside = {
+        p for p, evidence in places.items() if margins.contains(evidence.interval(CONFIDENCE))
+    }
+    others = {p: evidence for p, evidence in places.items() if p not in inside}
     if against := _holm(others, len(places), margins.excludes):
         return Judged(Verdict.DOES_NOT_HOLD, against)
     if not others:
@@ -51,8 +53,10 @@ def some(places: Places, margins: Margins) -> Judged:
     """Judge a claim that one place must satisfy."""
     if reached := _holm(places, len(places), margins.contains):
         return Judged(Verdict.HOLDS, reached)
-    outside = {p for p, found in places.items() if margins.excludes(found.interval(CONFIDENCE))}
-    others = {p: found for p, found in places.items() if p not in outside}
+    outside = {
+        p for p, evidence in places.items() if margins.excludes(evidence.interval(CONFIDENCE))
+    }
+    others = {p: evidence for p, evidence in places.items() if p not in outside}
     if not others:
         return Judged(Verdict.DOES_NOT_HOLD)
     strict = _corrected(len(places))
@@ -71,8 +75,8 @@ def _holm(
         confidence = _corrected(count - len(rejected))
         further = [
             place
-            for place, found in places.items()
-            if place not in rejected and decides(found.interval(confidence))
+            for place, evidence in places.items()
+            if place not in rejected and decides(evidence.interval(confidence))
         ]
         if not further:
             return tuple(place for place in places if place in rejected)
@@ -89,19 +93,19 @@ def _sides(
     """Return how many repetitions are missing at places that satisfy the claim by their estimate,
     and at the others, for intervals of these confidences."""
     sides: tuple[list[int | None], list[int | None]] = ([], [])
-    for found in places.values():
-        depth = margins.depth(found.estimate, found.how)
+    for evidence in places.values():
+        depth = margins.depth(evidence.estimate, evidence.how)
         confidence = inside if depth >= 0 else outside
-        sides[depth < 0].append(_missing(found, abs(depth), confidence))
+        sides[depth < 0].append(_missing(evidence, abs(depth), confidence))
     return sides
 
 
-def _missing(found: Evidence, margin: float, confidence: float) -> int | None:
-    least = found.fewest(confidence)
-    if found.stdev is None:
-        return max(1, least - found.count)
-    needed = sample_size.needed(margin, found.stdev, confidence)
-    return None if needed is None else max(1, max(needed, least) - found.count)
+def _missing(evidence: Evidence, margin: float, confidence: float) -> int | None:
+    least = evidence.fewest(confidence)
+    if evidence.stdev is None:
+        return max(1, least - evidence.count)
+    needed = sample_size.needed(margin, evidence.stdev, confidence)
+    return None if needed is None else max(1, max(needed, least) - evidence.count)
 
 
 def _fewest(counts: list[int | None]) -> int | None:
