@@ -45,11 +45,11 @@ def rxecpu(
     """
     with probes.window(tasks) as printed:
         yield
-    for task, said in zip(tasks, printed, strict=True):
+    for task, output in zip(tasks, printed, strict=True):
         name = machine_name(task.machine, nodes)
-        (folder / cpu.file_name(name)).write_text(said.stdout, "utf-8")
+        (folder / cpu.file_name(name)).write_text(output.stdout, "utf-8")
         try:
-            cpu.parse_text(said.stdout)
+            cpu.parse_text(output.stdout)
         except CellError as error:
             raise ProbeError(f"rxecpu on {name}: {error.what}", cause=error.cause) from error
 

@@ -39,6 +39,6 @@ def rxedump(
     """
     with probes.window(tasks) as printed:
         yield
-    for node, said in zip(nodes, printed, strict=True):
-        (folder / layout.errors(f"rxedump.{node.name}")).write_text(said.stderr, "utf-8")
+    for node, output in zip(nodes, printed, strict=True):
+        (folder / layout.errors(f"rxedump.{node.name}")).write_text(output.stderr, "utf-8")
     at_once(lambda task: probes.fetch(task, folder / task.file), tasks)

@@ -47,10 +47,10 @@ def rxestat(
     """
     with probes.window(tasks) as printed:
         yield
-    for task, said in zip(tasks, printed, strict=True):
+    for task, output in zip(tasks, printed, strict=True):
         names = _watched(task.machine, nodes, devices)
         for name, device in names.items():
-            _save(said.stdout, name, device, folder, shared=len(names) > 1)
+            _save(output.stdout, name, device, folder, shared=len(names) > 1)
 
 
 def _watched(machine: Node, nodes: Sequence[Node], devices: Sequence[str]) -> Mapping[str, str]:

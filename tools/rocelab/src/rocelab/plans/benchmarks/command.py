@@ -46,11 +46,11 @@ def parse(job: Job, stdout: str) -> Measurement:
     if not plan.unit:
         took = Value(_TIME, test.kind, positive(job, "its duration", job.wall_ns), "ns")
         return Measurement((took,), 0)
-    found = _in_json(job, plan, stdout) if plan.json else _in_lines(job, plan, stdout)
+    numbers = _in_json(job, plan, stdout) if plan.json else _in_lines(job, plan, stdout)
     metric, unit = _METRICS[test.name]
-    value = positive(job, VALUE, found[VALUE]) * UNITS[test.name][plan.unit]
-    said = found.get(MESSAGES)
-    messages = 0 if said is None else int(number(job, MESSAGES, said))
+    value = positive(job, VALUE, numbers[VALUE]) * UNITS[test.name][plan.unit]
+    count = numbers.get(MESSAGES)
+    messages = 0 if count is None else int(number(job, MESSAGES, count))
     return Measurement((Value(metric, test.kind, value, unit),), 0, messages, sent=messages)
 
 

@@ -47,10 +47,10 @@ def _ftp_client(job: Job) -> Argv:
         size, what = "download", ("--output", f"{job.folder}/{TARGET}", f"{server}/{SOURCE}")
     else:
         size, what = "upload", ("--upload-file", f"{job.folder}/{SOURCE}", f"{server}/{TARGET}")
-    said = f"curl %{{size_{size}}} %{{time_pretransfer}} %{{time_total}} %{{response_code}}\\n"
+    report = f"curl %{{size_{size}}} %{{time_pretransfer}} %{{time_total}} %{{response_code}}\\n"
     return (
         # -q: ignore the user's settings, which may name a proxy
-        *("curl", "-q", "--silent", "--show-error", "--noproxy", "*", "--write-out", said),
+        *("curl", "-q", "--silent", "--show-error", "--noproxy", "*", "--write-out", report),
         *what,
     )
 

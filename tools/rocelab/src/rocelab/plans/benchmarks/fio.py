@@ -117,10 +117,10 @@ def _latency(job: Job, times: dict[str, Any]) -> list[Value]:
 def _job(job: Job, stdout: str) -> dict[str, Any]:
     """Return the entry of the one job, of this job's options."""
     try:
-        said = json_text.parse_any(stdout)
+        document = json_text.parse_any(stdout)
     except (ValueError, RecursionError):
         bad_output(job, "fio's output is not JSON")
-    jobs = said.get("jobs") if isinstance(said, dict) else None
+    jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list) or len(jobs) != 1 or not isinstance(jobs[0], dict):
         bad_output(job, "fio's output is not of one job")
     options = _table(job, jobs[0], "job options")

@@ -100,7 +100,7 @@ def parse(job: Job, stdout: str) -> Measurement:
     return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
 
 
-def passing(status: int, said: str) -> tuple[str, str] | None:
+def passing(status: int, output: str) -> tuple[str, str] | None:
     """Say what failed and what to do, if a client failed for a reason that may pass.
 
     A server listens twice with rdma_cm: for the addresses, then for the benchmark. A client that
@@ -110,12 +110,12 @@ def passing(status: int, said: str) -> tuple[str, str] | None:
     A client compares its processor's clock with the time of day for a moment. If other work
     disturbs that, it takes 0 for the clock's rate (sample_get_cpu_mhz()), and bandwidths are 0.
     """
-    if status and "RDMA_CM_EVENT_REJECTED" in said and completion_error(said) is None:
+    if status and "RDMA_CM_EVENT_REJECTED" in output and completion_error(output) is None:
         return (
             "rdma_cm did not connect the client",
             "Run it again: the server's machine was slow, or its server had ended.",
         )
-    if "Correlation coefficient r^2" in said:
+    if "Correlation coefficient r^2" in output:
         return (
             "it could not measure its processor's clock",
             "Run it again, with less other work on the client's machine.",
@@ -123,10 +123,10 @@ def passing(status: int, said: str) -> tuple[str, str] | None:
     return None
 
 
-def completion_error(said: str) -> int | None:
+def completion_error(output: str) -> int | None:
     """Return the status of the work completion that ended a client (enum ibv_wc_status)."""
-    found = _FAILED.search(said)
-    return int(found[1]) if found else None
+    failed = _FAILED.search(output)
+    return int(failed[1]) if failed else None
 
 
 def _summary(job: Job, stdout: str) -> list[str]:

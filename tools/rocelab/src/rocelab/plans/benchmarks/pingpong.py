@@ -36,20 +36,20 @@ def _common(job: Job, end: End) -> tuple[str, ...]:
 def parse(job: Job, stdout: str) -> Measurement:
     """Parse the client's JSON. Raises CellError."""
     try:
-        said = json_text.parse_any(stdout)
+        document = json_text.parse_any(stdout)
     except (ValueError, RecursionError):
         bad_output(job, "its output is not JSON")
-    if not isinstance(said, dict) or said.get("schema") != _SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         bad_output(job, f"its output does not have the schema {_SCHEMA}")
-    if (said.get("size"), said.get("sent"), said.get("received")) != (
+    if (document.get("size"), document.get("sent"), document.get("received")) != (
         job.size,
         job.iterations,
         job.iterations,
     ):
         bad_output(job, "results are for other messages")
     messages = 2 * job.iterations
-    latency = positive(job, "elapsed_ns", said.get("elapsed_ns")) / messages
-    path_mtu = said.get("path_mtu")
+    latency = positive(job, "elapsed_ns", document.get("elapsed_ns")) / messages
+    path_mtu = document.get("path_mtu")
     return Measurement(
         (Value(metrics.LATENCY, job.test.kind, latency, "ns"),),
         messages * job.size,

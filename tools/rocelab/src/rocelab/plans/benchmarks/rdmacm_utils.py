@@ -56,8 +56,8 @@ def _udaddy(job: Job) -> tuple[str, ...]:
 
 
 def _udaddy_parse(job: Job, stdout: str) -> Measurement:
-    said = stdout.splitlines()
-    if "data transfers complete" not in said or "test complete" not in said:
+    lines = stdout.splitlines()
+    if "data transfers complete" not in lines or "test complete" not in lines:
         bad_output(job, "it does not say that its transfers are complete")
     return _took(job, stdout, 2 * job.iterations)
 
