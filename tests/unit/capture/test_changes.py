@@ -29,7 +29,7 @@ def result_of(name: str) -> dict[str, Any]:
 
 
 def rows(before: str, after: str) -> dict[tuple[str, str | None], str]:
-    found = changes.compared(result_of(before), result_of(after))
+    found = changes.compare(result_of(before), result_of(after))
     return {(row.cause, row.where): str(row.change) for row in found.rows}
 
 
@@ -53,7 +53,7 @@ def test_a_loss_on_the_other_side_is_as_bad() -> None:
     """As two taps see a loss between them: another place, and about the same cost."""
     before, after = "fault-drop-behind.pcap", "fault-drop-before.pcap"
     assert set(rows(before, after).values()) == {"new", "gone"}
-    assert changes.compared(result_of(before), result_of(after)).worse == []
+    assert changes.compare(result_of(before), result_of(after)).worse == []
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -139,7 +139,7 @@ def test_what_the_simulator_plants_is_new() -> None:
         (planted_cause,) = one.costs
         name = "loss" if planted_cause.startswith("loss") else planted_cause
         seen += 1
-        right += name in changes.compared(clean, result).worse
-        assert changes.compared(result, clean).worse == []
+        right += name in changes.compare(clean, result).worse
+        assert changes.compare(result, clean).worse == []
     assert seen > 20
     assert right >= 0.95 * seen

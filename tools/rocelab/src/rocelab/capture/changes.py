@@ -80,7 +80,7 @@ class Changes:
     warnings: list[str]
 
 
-def compared(before: dict[str, Any], after: dict[str, Any]) -> Changes:
+def compare(before: dict[str, Any], after: dict[str, Any]) -> Changes:
     """Compare two analyses, as `--json` prints them."""
     first, second = causes.of(before), causes.of(after)
     figures = list(_figures(before, after))
@@ -118,14 +118,14 @@ def document(
 Place = tuple[str, str | None]
 
 
-def _by_place(found: Iterable[Cause]) -> dict[Place, tuple[int, int]]:
-    return {(one.name, one.where): (one.count, one.lost_ns) for one in found}
+def _by_place(rows: Iterable[Cause]) -> dict[Place, tuple[int, int]]:
+    return {(one.name, one.where): (one.count, one.lost_ns) for one in rows}
 
 
-def _by_name(found: Iterable[Cause]) -> dict[Place, tuple[int, int]]:
+def _by_name(rows: Iterable[Cause]) -> dict[Place, tuple[int, int]]:
     counts: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    for one in found:
+    for one in rows:
         counts[one.name] += one.count
         lost[one.name] += one.lost_ns
     return {(name, None): (counts[name], lost[name]) for name in counts}

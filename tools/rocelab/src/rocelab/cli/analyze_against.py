@@ -41,13 +41,13 @@ def compare(captures: list[str], options: Options, output: Output, *, merge: boo
             action="Give one, or --merge if they are parts of one.",
         )
     before, after = _result([first], options), _result(others, options)
-    found = changes.compared(before, after)
+    difference = changes.compare(before, after)
     wanted = causes.chosen(causes.ANY) if output.fail_on is None else output.fail_on
-    failed = [name for name in found.worse if name in wanted]
+    failed = [name for name in difference.worse if name in wanted]
     if output.as_json:
-        sys.stdout.write(json.dumps(changes.document(found, before, after, failed)) + "\n")
+        sys.stdout.write(json.dumps(changes.document(difference, before, after, failed)) + "\n")
     else:
-        changes_table.show(found, (before, after), failed, console.out())
+        changes_table.show(difference, (before, after), failed, console.out())
     cut = before["input"]["errors"] or after["input"]["errors"]
     return ExitCode.FINDINGS if failed or cut else ExitCode.OK
 

@@ -132,11 +132,11 @@ class Output:
                 self.code = ExitCode.FINDINGS
 
 
-def write_page(paths: list[str], options: Options, found: Analysis, html: Path) -> None:
+def write_page(paths: list[str], options: Options, analysis: Analysis, html: Path) -> None:
     """Read the captures of an analysis once more, and write its page."""
     from rocelab.capture import picture
     from rocelab.report import capture_page
 
     with progress(paths) as advance:
-        drawn = picture.draw(paths, options, found, progress=advance)
-    capture_page.write(found, drawn, html)
+        drawn = picture.draw(paths, options, analysis, progress=advance)
+    capture_page.write(analysis, drawn, html)

@@ -42,13 +42,15 @@ def compare(
     """
     console.say(f"reading {first} and {second}")
     from rocelab.compare.comparison import Verdict
-    from rocelab.compare.comparison import compare as compared
+    from rocelab.compare.comparison import compare as compare_runs
     from rocelab.terminal import comparison_tables
 
-    found = compared(first, second, metric or COMPARED)
+    comparison = compare_runs(first, second, metric or COMPARED)
     if as_json:
-        console.out().print(json.dumps(comparison_tables.document(found), indent=1), markup=False)
+        console.out().print(
+            json.dumps(comparison_tables.document(comparison), indent=1), markup=False
+        )
     else:
-        console.out().print(comparison_tables.render(found))
-    worse = found.count(Verdict.WORSE)
+        console.out().print(comparison_tables.render(comparison))
+    worse = comparison.count(Verdict.WORSE)
     raise Exit(int(ExitCode.FINDINGS if worse else ExitCode.OK))

@@ -60,7 +60,7 @@ def counted(
 ) -> Iterator[None]:
     """Put into `work`, on exit, what the processors of each machine worked meanwhile.
 
-    A machine is named by its nodes, as in `rxecpu_document.found`. One whose timers only root may
+    A machine is named by its nodes, as in `rxecpu_document.splits`. One whose timers only root may
     read, and that gives us no root, is missing. Into `others` goes how many processors were busy
     before, by whatever else the machine does; None: nothing else runs there.
     """

@@ -183,10 +183,10 @@ def _kernel_costs(
     with raw.folder(layout.EIGHTH_WATCHED) as apart:
         first = {
             machine: (split, _rxestat_ns(apart, machine))
-            for machine, _, split in rxecpu_document.found(apart, tuple(eighth["counters"]))
+            for machine, _, split in rxecpu_document.splits(apart, tuple(eighth["counters"]))
         }
     more = sent - few
-    for machine, _, many in rxecpu_document.found(raw, tuple(step["counters"])):
+    for machine, _, many in rxecpu_document.splits(raw, tuple(step["counters"])):
         if machine in first and more > 0:
             split, own = first[machine]
             stated = (_rxestat_ns(raw, machine) - own) / more
@@ -261,7 +261,7 @@ def _watched_values(
     yield from _cycles(seen, sent)
     if not step.get("capture", {}).get("not_kept"):  # what is not in the file joins with nothing
         yield from join_values.values(raw)
-    for machine, nodes, split in rxecpu_document.found(raw, tuple(step["counters"])):
+    for machine, nodes, split in rxecpu_document.splits(raw, tuple(step["counters"])):
         traffic = _traffic(cell, step, nodes, sent)
         yield from ((machine, value) for value in split.values(traffic))
     if len(seen) == 2:

@@ -103,7 +103,7 @@ def file_name(machine: str) -> str:
     return f"rxecpu.{machine}.json"
 
 
-def found(step: Directory, nodes: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], Split]]:
+def splits(step: Directory, nodes: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], Split]]:
     """(name, its nodes, split) of each machine of a step. Raises CellError."""
     for name, some in (*((node, (node,)) for node in nodes), ("+".join(nodes), nodes)):
         if step.exists(file_name(name)):

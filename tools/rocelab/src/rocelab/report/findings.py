@@ -78,7 +78,7 @@ def _briefly(sentences: list[str]) -> tuple[str, ...]:
 
 
 def _comparisons(run: Run, quantity: Quantity) -> Iterator[str]:
-    for comparisons in transport_comparison.found(run, quantity.metric):
+    for comparisons in transport_comparison.comparisons(run, quantity.metric):
         one, other = comparisons[0].one, comparisons[0].other
         if accelerators.of(one.accelerator).times_follow_host:
             continue

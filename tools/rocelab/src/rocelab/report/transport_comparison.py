@@ -66,7 +66,7 @@ def compare(one: Spread, other: Spread) -> Verdict:
     return "higher" if one.low > other.high else "undecided"
 
 
-def found(run: Run, metric: str) -> Iterator[list[Comparison]]:
+def comparisons(run: Run, metric: str) -> Iterator[list[Comparison]]:
     """Compare each transport with the reference of its benchmark, size by size.
 
     The reference is tcp if it ran, else the first transport. Sizes with a single repetition on
@@ -102,7 +102,7 @@ def table(run: Run) -> Table:
             c.verdict,
         )
         for quantity in COMPARED
-        for pairs in found(run, quantity.metric)
+        for pairs in comparisons(run, quantity.metric)
         for c in pairs
     ]
     return Table(

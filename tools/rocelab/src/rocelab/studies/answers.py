@@ -106,7 +106,7 @@ def _stalls(check: Stalls, results: Results) -> Found:
     )
 
 
-def counted(found: Iterable[Answer]) -> dict[Verdict, int]:
+def count_by_verdict(found: Iterable[Answer]) -> dict[Verdict, int]:
     """How many claims have each verdict."""
     totals = dict.fromkeys(Verdict, 0)
     for answer in found:

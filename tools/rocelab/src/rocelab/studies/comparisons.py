@@ -38,7 +38,7 @@ def compare(check: Compare, results: Results) -> Found:
     unit = "" if check.how == "ratio" else f" {first.unit}"
     claimed = words.claimed(check.bounds, check.how, unit)
     text = f"{words.pair(check)} {describe.estimates(places, unit)}, claimed {claimed}"
-    return describe.found(judged, places, text, some=check.over == "some size")
+    return describe.verdict(judged, places, text, some=check.over == "some size")
 
 
 def average(check: Average, results: Results) -> Found:
@@ -62,7 +62,7 @@ def average(check: Average, results: Results) -> Found:
     claimed = words.claimed(check.bounds, "ratio")
     sides = f"{check.second.transport} / {check.first.transport}"
     text = f"{sides} {describe.estimates(places, '')}, claimed {claimed}"
-    return describe.found(
+    return describe.verdict(
         judging.every(places, equivalence.of(check.bounds, "ratio")), places, text
     )
 

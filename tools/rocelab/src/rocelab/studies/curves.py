@@ -32,8 +32,8 @@ def falls(check: Falls, results: Results) -> Found:
         text = f"{text}, but it rises {rises.where[0]}"
         return Found(rises.verdict, text)
     if whole.verdict is Verdict.HOLDS:
-        return describe.found(rises, steps, text)
-    return describe.found(whole, ends, text)
+        return describe.verdict(rises, steps, text)
+    return describe.verdict(whole, ends, text)
 
 
 def dips(check: Dips, results: Results) -> Found:
@@ -48,8 +48,8 @@ def dips(check: Dips, results: Results) -> Found:
         return untested(steps)
     text = f"it changes by a factor of {describe.estimates(steps, '')}"
     if check.present:
-        return describe.found(judging.some(steps, equivalence.LESS), steps, text, some=True)
-    return describe.found(judging.every(steps, equivalence.NOT_LESS), steps, text)
+        return describe.verdict(judging.some(steps, equivalence.LESS), steps, text, some=True)
+    return describe.verdict(judging.every(steps, equivalence.NOT_LESS), steps, text)
 
 
 def _steps(samples: Samples, pairs: list[tuple[int, int]]) -> dict[str, Evidence] | str:

@@ -11,7 +11,7 @@ from rocelab.studies.judging import Judged, Places
 from rocelab.studies.verdict import Found, Verdict
 
 
-def found(judged: Judged, places: Places, text: str, *, some: bool = False) -> Found:
+def verdict(judged: Judged, places: Places, text: str, *, some: bool = False) -> Found:
     """Return the verdict, with `text` and the deciding fact as the reason.
 
     `some`: the claim is about some place, not about every one.
@@ -33,22 +33,23 @@ def estimates(places: Places, unit: str) -> str:
     """The estimates in words: one or two with their intervals, more as a range."""
     shown = list(places.items())
     if len(shown) > 2:
-        values = [found.estimate for found in places.values()]
+        values = [evidence.estimate for evidence in places.values()]
         return (
             f"{words.number(min(values))} to {words.number(max(values))}{unit} "
             f"at {len(shown)} sizes"
         )
     return ", ".join(
-        f"{words.number(found.estimate)}{_interval(found)}{unit} {place}" for place, found in shown
+        f"{words.number(evidence.estimate)}{_interval(evidence)}{unit} {place}"
+        for place, evidence in shown
     )
 
 
 def _undecided(judged: Judged, places: Places) -> str:
     """Why it is not decided, and how many more repetitions would decide."""
-    count = min(found.count for found in places.values())
+    count = min(evidence.count for evidence in places.values())
     have = "1 repetition does" if count == 1 else f"{count} repetitions do"
     why = f"because {have} not decide {_listed(judged.where)}"
-    if any(found.interval(CONFIDENCE) is None for found in places.values()):
+    if any(evidence.interval(CONFIDENCE) is None for evidence in places.values()):
         have = "1 repetition gives" if count == 1 else f"{count} repetitions give"
         why = f"because {have} no confidence interval"
     if judged.more is None:
@@ -62,8 +63,8 @@ def _listed(where: tuple[str, ...]) -> str:
     return f"{where[0]} and {len(where) - 1} other{'' if len(where) == 2 else 's'}"
 
 
-def _interval(found: Evidence) -> str:
-    between = found.interval(CONFIDENCE)
+def _interval(evidence: Evidence) -> str:
+    between = evidence.interval(CONFIDENCE)
     if between is None:
         return ""
     return f" ({words.number(between.low)} to {words.number(between.high)})"

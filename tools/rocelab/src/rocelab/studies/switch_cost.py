@@ -71,7 +71,7 @@ def _judged(
     text = f"{words.added(check)}: {describe.estimates(places, unit)}, claimed {claimed}"
     if switches > 1:
         text = f"{text}; for {switches} switches, divided by {switches}"
-    return describe.found(
+    return describe.verdict(
         judging.every(places, equivalence.of(check.bounds, "difference")), places, text
     )
 

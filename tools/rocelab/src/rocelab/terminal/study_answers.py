@@ -90,7 +90,7 @@ def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) 
         )
         parts.append(_wrapped(words.quotation(answer.claim), "  "))
         parts.append(_wrapped(answer.because, "  ", style="dim"))
-    totals = answers.counted(found)
+    totals = answers.count_by_verdict(found)
     parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in totals.items())))
     return Group(*parts)
 
