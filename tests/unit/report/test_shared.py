@@ -90,6 +90,37 @@ def pieces(text: str) -> list[str]:
     return [word for word in re.findall(r"[^\W_]{4,}", text) if word.lower() not in WORDS]
 
 
+def test_a_command_of_ones_own_is_masked(tmp_path: Path) -> None:
+    """Its words, its folder and its packages say who wrote it, and where."""
+    run = small(tmp_path / "run")
+    own = {
+        "client": ["./torchkv-bench", "--token=hunter2", "/home/evelyn/x", "{peer}"],
+        "server": ["torchkv", "--listen", "builder.corp.example"],
+        "ready": "line:torchkv of evelyn is up",
+        "regex": "torchkv rate: (?P<value>[0-9]+)",
+        "folder": "secret-project",
+    }
+
+    def with_command(meta: dict[str, Any]) -> None:
+        benchmark = {"tool": "command", "test": "time", "label": "torchkv", "command": own}
+        meta["plan"] |= {"name": "torchkv", "benchmark": [benchmark], "benchmarks": [benchmark]}
+        meta["plan"]["testbed"] |= {"packages": ["torchkv-dev", "jq"]}
+
+    edit(run / "run.json", with_command)
+    cell = next((run / "cells").iterdir()) / "cell.json"
+    edit(cell, lambda content: content.update(command=own["client"], server=own["server"]))
+    names = {"tool": "command", "program": "torchkv-bench", "label": "torchkv"}
+    table = pl.read_parquet(run / "results.parquet")
+    given = {name: pl.lit(text) for name, text in names.items() if name in table.columns}
+    table.with_columns(**given).write_parquet(run / "results.parquet")
+    whole = tmp_path / "whole"
+    assert rocelab("report", str(run), "--export", str(whole)).returncode == 0
+    assert any(b"torchkv" in path.read_bytes() for path in whole.rglob("*") if path.is_file())
+    text = shared(run, tmp_path / "out")
+    hidden = ("torchkv", "hunter2", "evelyn", "builder", "corp.example", "secret-project")
+    assert [word for word in hidden if word in text] == []
+
+
 def test_what_names_a_place_is_masked(tmp_path: Path) -> None:
     run = small(tmp_path / "run")
     edit(run / "run.json", lambda meta: meta["nodes"][NODES[0]].update(SECRETS))
