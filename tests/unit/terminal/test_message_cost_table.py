@@ -28,10 +28,10 @@ message_cost = true
 Row = tuple[str, str, float, str]
 
 
-def shown(others: float | None, residual: float = 0.0) -> str:
+def shown(others: float | None, residual: float = 0.0, start: float = 5e6) -> str:
     values: list[Row] = [
         (metrics.MESSAGE_COST, metrics.MARGINAL, 20_000.0, "ns"),
-        (metrics.MESSAGE_COST, metrics.START, 5e6, "ns"),
+        (metrics.MESSAGE_COST, metrics.START, start, "ns"),
         (metrics.MESSAGE_COST, metrics.RESIDUAL, residual, "1"),
         *([(metrics.OTHERS, "cores", others, "1")] if others is not None else []),
     ]
@@ -64,6 +64,11 @@ def test_other_programs_work_is_said(others: float | None, warns: bool) -> None:
 def test_what_is_not_linear_is_said(residual: float) -> None:
     text = shown(None, residual)
     assert ("Not linear" in text) == (abs(residual) > 0.02)
+
+
+def test_a_start_below_zero_is_no_start() -> None:
+    """As of a bandwidth test by time, whose messages share their costs when there are many."""
+    assert "tcp (a start below zero)" in shown(None, start=-5e6)
 
 
 def test_cycles_alone_are_no_cost() -> None:

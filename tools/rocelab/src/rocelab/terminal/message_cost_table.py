@@ -72,6 +72,8 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                 watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
                 if (miss := _residual(found)) > _LINEAR:
                     bent.append(f"{title} over {transport} ({miss:.1%})")
+                elif start < 0:
+                    bent.append(f"{title} over {transport} (a start below zero)")
                 name = ""
     if not rows:
         return
