@@ -242,8 +242,9 @@ def conditions(
             "fragments",
             f"{read['roce_fragments']} RoCE packet(s) were sent in IP fragments ("
             f"{read['fragments']} fragments of UDP in all), which RoCE forbids: the path MTU of "
-            "the queue pairs does not fit the MTU of a link on the way, and IPv4 has no DF; what "
-            "fragments hold is not followed, and nothing is concluded from missing packets",
+            "the queue pairs does not fit the MTU of the sender's link, or over IPv4 without DF of "
+            "another link on the way; what fragments hold is not followed, and nothing is "
+            "concluded from missing packets",
         ))  # fmt: skip
     for row in read["not_looked_into"]:
         kind = "link_type" if row["kind"] == "link_type" else "not_looked_into"
