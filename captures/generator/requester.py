@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from generator.link import GAP_NS, Link
 from generator.schedule import MODULUS
 from generator.tap import ACK, RNR_NAK
 
-if TYPE_CHECKING:
-    from generator.lossy_wire import Wire
-
-GAP_NS = 400
 _TIMEOUT_NS = 4_000_000
 _RNR_NS = 650_000
 """A little more than the timer of the responder's RNR NAKs."""
@@ -20,9 +15,10 @@ _RNR_NS = 650_000
 class Requester:
     """Sends a plan's packets; its positions are indexes of them."""
 
-    def __init__(self, wire: Wire, window: int) -> None:
-        self._wire = wire
-        self._packets = wire.plan.packets
+    def __init__(self, link: Link, window: int) -> None:
+        self._link = link
+        link.on_response = self.answered
+        self._packets = link.plan.packets
         self._window = window
         self._unacked = 0
         """The first packet that is not acknowledged."""
@@ -48,9 +44,9 @@ class Requester:
         first = index not in self._sent
         self._sent.add(index)
         self._arm()
-        self._wire.request(index, self._wire.plan.faults.get(index) if first else None)
+        self._link.request(index, self._link.plan.faults.get(index) if first else None)
         epoch = self._epoch
-        self._wire.at(GAP_NS, lambda: self.send() if epoch == self._epoch else None)
+        self._link.at(GAP_NS, lambda: self.send() if epoch == self._epoch else None)
 
     def answered(self, psn: int, syndrome: int) -> None:
         """Take a response, an ACK or a NAK."""
@@ -59,7 +55,7 @@ class Requester:
             self._advance(psn)
             return
         self._advance((psn - 1) % MODULUS)
-        index = self._wire.plan.index_of(psn)
+        index = self._link.plan.index_of(psn)
         if index is None or index < self._unacked:
             return
         if kind == RNR_NAK:
@@ -70,13 +66,13 @@ class Requester:
                 self._paused = False
                 self._go_back(index)
 
-            self._wire.at(_RNR_NS, resume)
+            self._link.at(_RNR_NS, resume)
         else:
             self._go_back(index)
 
     def _arm(self) -> None:
-        self._deadline = deadline = self._wire.now + _TIMEOUT_NS
-        self._wire.at(_TIMEOUT_NS, lambda: self._expire(deadline))
+        self._deadline = deadline = self._link.now + _TIMEOUT_NS
+        self._link.at(_TIMEOUT_NS, lambda: self._expire(deadline))
 
     def _expire(self, deadline: int) -> None:
         if deadline == self._deadline and not self.is_done() and not self._paused:

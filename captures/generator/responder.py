@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from generator.link import Link
 from generator.schedule import MODULUS, Planned, segments
-
-if TYPE_CHECKING:
-    from generator.lossy_wire import Wire
 
 _ACK, _NAK_SEQUENCE = 0x1F, 0x60
 _RNR_NAK = 0x20 | 12
@@ -18,9 +14,10 @@ _RNR_NAK = 0x20 | 12
 class Responder:
     """Takes requests in order, and answers."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        self._expected = wire.plan.packets[0].psn
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        link.on_request = self.receive
+        self._expected = link.plan.packets[0].psn
         self._msn = 0
         self._nak_sent = False
         self._rnr_done: set[int] = set()
@@ -28,7 +25,7 @@ class Responder:
 
     def receive(self, index: int) -> None:
         """Take a request, which may be a duplicate, or follow a gap."""
-        packet = self._wire.plan.packets[index]
+        packet = self._link.plan.packets[index]
         ahead = (packet.psn - self._expected) % MODULUS
         if ahead >= MODULUS // 2:
             if "READ" in packet.name:
@@ -41,7 +38,7 @@ class Responder:
                 self._nak_sent = True
                 self._answer(self._expected, _NAK_SEQUENCE, index)
             return
-        if self._wire.plan.faults.get(index) == "rnr" and index not in self._rnr_done:
+        if self._link.plan.faults.get(index) == "rnr" and index not in self._rnr_done:
             self._rnr_done.add(index)
             # what follows is dropped silently until the packet is retransmitted
             self._nak_sent = True
@@ -52,7 +49,7 @@ class Responder:
         self._execute(packet, index)
 
     def _execute(self, packet: Planned, index: int) -> None:
-        truth = self._wire.truth
+        truth = self._link.tap.truth
         if not packet.name.endswith(("FIRST", "MIDDLE")):
             self._msn = (self._msn + 1) % MODULUS
             if "READ" in packet.name:
@@ -66,19 +63,19 @@ class Responder:
             self._answer(packet.psn, _ACK, index)
 
     def _read(self, packet: Planned) -> None:
-        parts = segments("RDMA_READ_RESPONSE", packet.read_size, self._wire.plan.mtu)
+        parts = segments("RDMA_READ_RESPONSE", packet.read_size, self._link.plan.mtu)
         for offset, (name, size) in enumerate(parts):
             psn = (packet.psn + offset) % MODULUS
             last = offset == len(parts) - 1
-            self._wire.respond(name, psn, _ACK, self._msn, size=size, arrives=last)
+            self._link.respond(name, psn, _ACK, self._msn, size=size, arrives=last)
 
     def _answer(self, psn: int, syndrome: int, index: int) -> None:
         fault = None
         if syndrome == _ACK and index not in self._acks_lost:
-            fault = self._wire.plan.faults.get(index)
+            fault = self._link.plan.faults.get(index)
             if fault in ("ack_lost_before", "ack_lost_behind"):
                 self._acks_lost.add(index)
         if fault == "ack_lost_before":
             return
         arrives = fault != "ack_lost_behind"
-        self._wire.respond("ACKNOWLEDGE", psn, syndrome, self._msn, arrives=arrives)
+        self._link.respond("ACKNOWLEDGE", psn, syndrome, self._msn, arrives=arrives)
