@@ -26,12 +26,15 @@ def rocelab(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[st
 def in_process(*words: str) -> subprocess.CompletedProcess[str]:
     """Call its main function, which saves the second that a new process takes."""
     from rocelab.cli import main
+    from rocelab.terminal import console
 
     out, err = io.StringIO(), io.StringIO()
     status: object = None
     with (
         signals_kept(),
         mock.patch.object(sys, "argv", ["rocelab", *words]),
+        # quiet lasts for a process, and tests share one
+        mock.patch.object(console, "_quiet", []),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import tarfile
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,13 +42,6 @@ tool = "qperf"
 test = "tcp_lat"
 sizes = [64]
 """
-
-
-@pytest.fixture(autouse=True)
-def _loud() -> Iterator[None]:
-    """Quiet lasts for a process, and tests share one."""
-    yield
-    console._quiet.clear()
 
 
 @pytest.fixture
