@@ -10,7 +10,6 @@ import io
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,11 @@ from typing import Literal
 
 import pytest
 
+from rocelab import own_process
 from rocelab.record import layout
 
 __all__ = ["Nodes", "assert_no_findings", "capture", "exec_", "nodes"]
 
-# -P: the current folder's modules are none of rocelab's
-_ROCELAB = (sys.executable, "-P", "-m", "rocelab")
 _ORDER = ("note", "warning", "error")
 
 
@@ -42,7 +40,7 @@ class Nodes:
         options: Sequence[str] = (),
     ) -> list[str]:
         """Return the command line that `exec` runs."""
-        own = [*_ROCELAB, "exec", "--name", self.name]
+        own = [*own_process.command(), "exec", "--name", self.name]
         if server is not None:
             own += ["--server", server if isinstance(server, str) else shlex.join(server)]
         if capture is not None:
@@ -81,7 +79,7 @@ def nodes() -> Iterator[Nodes]:
         yield Nodes(named)
         return
     name = f"pytest-{os.getpid()}"
-    own = _ROCELAB
+    own = own_process.command()
     done = subprocess.run(
         [*own, "up", "--name", name], capture_output=True, text=True, errors="replace", check=False
     )

@@ -189,8 +189,7 @@ def _submit(
     commands: bool,
 ) -> None:
     """Submit the run as a batch job, and say how to follow it."""
-    import sys
-
+    from rocelab import own_process
     from rocelab.record.folder import check_out_dir
     from rocelab.testbed.slurm.submit import submit
 
@@ -211,7 +210,7 @@ def _submit(
         words.append("--commands")
     if plan is not None:
         words += ["--", str(Path(plan).absolute()) if Path(plan).is_file() else plan]
-    command = (sys.executable, "-P", "-m", "rocelab", "run", "--out", str(out), *words)
+    command = (*own_process.command(), "run", "--out", str(out), *words)
     job, log = submit(command, nodes=chosen.testbed.nodes, log=out)
     lines = (
         f"submitted job {job}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from rocelab import own_process
 from rocelab.errors import RocelabError, TestbedError
 from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
@@ -164,7 +164,7 @@ def _channel(testbed: QemuTestbed, node: SshNode) -> Channel:
 
 def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
     """Start the supervisor; with `lifeline` it ends with this process, even if that is killed."""
-    command = [sys.executable, "-P", "-m", "rocelab.testbed.qemu.supervisor", state.name]
+    command = [*own_process.command("rocelab.testbed.qemu.supervisor"), state.name]
     with (state.path / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
             command + (["--lifeline"] if lifeline else []),
