@@ -95,7 +95,7 @@ def known(run: Path) -> dict[str, list[float]]:
 
 @pytest.mark.long
 def test_a_known_program_s_slope_and_start(testbed: VethTestbed, tmp_path: Path) -> None:
-    """The sizes take turns, so what else the machine does meanwhile affects both alike."""
+    """The sizes take turns, so other work of the machine affects both equally."""
     source = changed_pingpong.write(tmp_path / "source", SPIN, "more", _CHOSEN)
     changed_pingpong.install([testbed.nodes[0].machine], source)
     words = {"transports": '["tcp"]', "count": COUNT, "probes": "[]", "sizes": f"{PLAIN}, {MORE}"}

@@ -27,7 +27,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = "/proc/self/fd"
 _RANDOM = 8
 """Bytes of randomness in a temporary name."""
-_MOST_OF_NAME = 200
+_MAX_OF_NAME = 200
 """Bytes of a file's name that are in the temporary one; file systems allow 255 together."""
 
 
@@ -252,7 +252,7 @@ def _entry(name: str) -> str:
 
 def _part(name: str) -> str:
     """A new name for a part of an entry; a long name is cut, for the file system's sake."""
-    head = os.fsdecode(os.fsencode(_entry(name))[:_MOST_OF_NAME])
+    head = os.fsdecode(os.fsencode(_entry(name))[:_MAX_OF_NAME])
     return f".{head}.{os.urandom(_RANDOM).hex()}.part"
 
 

@@ -37,7 +37,7 @@ def compare(captures: list[str], options: Options, output: Output, *, merge: boo
     if len(others) > 1 and not merge:
         raise UsageError(
             "--against compares two captures",
-            cause=f"{len(others)} captures are given besides it",
+            cause=f"{len(others)} captures are given, not one",
             action="Give one, or --merge if they are parts of one.",
         )
     before, after = _result([first], options), _result(others, options)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import rocelab
 from rocelab.record.share_words import WORDS
 
 _LOGIN = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)@([A-Za-z0-9_][A-Za-z0-9_.:-]*)")
@@ -157,7 +156,7 @@ def _is_own_word(name: str) -> bool:
 @cache
 def _own_words() -> frozenset[str]:
     """All words that rocelab itself is written with."""
-    package = Path(rocelab.__file__).parent
+    package = Path(__file__).parents[1]
     texts = (
         path.read_text("utf-8", "replace")
         for path in package.rglob("*")

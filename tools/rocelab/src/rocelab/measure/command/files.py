@@ -107,7 +107,7 @@ def fetched(text: str) -> Fetched:
             action="Give FILE or FILE:WHERE.",
         )
     place = Path(here)
-    # the command may take hours: what cannot be written is told before it
+    # the command may take hours: refuse first what cannot be written
     if not place.parent.is_dir() or (place.exists() and not place.is_file()):
         raise UsageError(
             f"--get cannot write {shown(here)}",

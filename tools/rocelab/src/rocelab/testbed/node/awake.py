@@ -17,7 +17,7 @@ from typing import IO, BinaryIO, Protocol
 
 from rocelab import limits
 
-_SLICE = 1.0
+SLICE = 1.0
 """Seconds that are waited at once; so much of a stop counts at most."""
 _CHUNK = 1 << 16
 
@@ -94,10 +94,10 @@ def slices(seconds: float) -> Iterator[float]:
     left = seconds
     while left > 0:
         _heed()
-        length = min(left, _SLICE)
+        length = min(left, SLICE)
         began = time.monotonic()
         yield length
-        left -= min(time.monotonic() - began, length + _SLICE)
+        left -= min(time.monotonic() - began, length + SLICE)
 
 
 def wait(process: LocalProcess, seconds: float) -> int:

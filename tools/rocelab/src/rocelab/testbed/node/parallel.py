@@ -13,12 +13,10 @@ from rocelab.testbed.node import awake
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _P = ParamSpec("_P")
-_SLICE = 1.0
-"""Seconds. A signal that comes just before a wait begins is seen when the wait ends."""
 
 
 class Threads:
-    """Calls in threads of their own; a signal ends them all."""
+    """Calls, each in another thread; a signal ends them all."""
 
     def __init__(self, pool: ThreadPoolExecutor, interruption: awake.Interruption) -> None:
         self._pool = pool
@@ -38,7 +36,8 @@ class Threads:
 
 
 def _result(future: Future[_R]) -> _R:
-    while not wait([future], _SLICE).done:
+    # a signal that comes just before a wait begins is seen when the wait ends
+    while not wait([future], awake.SLICE).done:
         pass
     return future.result()
 
