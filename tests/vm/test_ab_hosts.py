@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import injected
+import pingpong_command
 from command_line import rocelab
 from hosts_compared import PLAN, state
 from injected import Edit, costlier
@@ -111,6 +112,23 @@ def test_a_delay_is_measured_and_the_driver_comes_back(
     assert state(testbed.nodes) == before
     (folder,) = tmp_path.glob("*-ab")
     check_answer(json.loads(done.stdout), folder)
+
+
+@pytest.mark.long
+def test_a_command_of_the_plan(testbed: QemuTestbed, words: list[str], tmp_path: Path) -> None:
+    """It is compared as a tool is, with permission only."""
+    plan = tmp_path / "plan.toml"
+    head = PLAN[: PLAN.index("[[benchmark]]")]
+    plan.write_text(head + pingpong_command.BENCHMARK)
+    before = state(testbed.nodes)
+    sides = ("delay", DELAYED)
+    refused = rocelab(*words, "--rounds", "1", *sides)
+    assert refused.returncode == ExitCode.USAGE, refused.stderr
+    assert "commands of its own" in refused.stderr
+    done = rocelab(*words, "--rounds", "1", "--json", "--commands", *sides, timeout=600)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert state(testbed.nodes) == before
+    check_delay(json.loads(done.stdout))
 
 
 def test_a_killed_comparison(testbed: QemuTestbed, words: list[str]) -> None:

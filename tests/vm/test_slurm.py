@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import pingpong_command
 import slurm_machines
 import vmlab
 from rocelab.record import results_table
@@ -75,7 +76,7 @@ def steps(cluster: Cluster, plan: str, folder: Path, **environment: str) -> list
     path.write_text(plan)
     listed = cluster.run(*ALLOCATED, *ROCELAB, "hosts", "slurm", "--netdev", "data0")
     hosts.write_text(listed.stdout)
-    words = ("run", str(path), "--out", str(folder), "--inventory", str(hosts))
+    words = ("run", str(path), "--out", str(folder), "--inventory", str(hosts), "--commands")
     done = cluster.run(*ALLOCATED, *ROCELAB, *words, **environment, timeout=1800)
     assert done.returncode == 0, done.stderr + done.stdout
     cells = [json.loads(path.read_text()) for path in folder.glob("*/cells/*/cell.json")]
@@ -88,11 +89,11 @@ def steps(cluster: Cluster, plan: str, folder: Path, **environment: str) -> list
 
 
 def test_soft_roce(cluster: Cluster, tmp_path: Path) -> None:
-    """Perftest with stages, MPI by `srun --mpi=pmix`, and a file, each proven by the wire."""
-    found = steps(cluster, HEAD + PAIRS + MPI, tmp_path)
+    """Perftest, MPI by `srun --mpi=pmix`, a file, and a command, each proven by the wire."""
+    found = steps(cluster, HEAD + PAIRS + pingpong_command.BENCHMARK + MPI, tmp_path)
     launchers = [step["mpi"]["launcher"].split()[0] for step in found if "mpi" in step]
     assert launchers == ["srun"] * 3
-    assert len(found) == 5
+    assert len(found) == 6
     (run,) = tmp_path.glob("*-slurm-rxe")
     stages = {name for name in results_table.load(run)["metric"] if name.startswith("stage.")}
     assert {"stage.tx.icrc.mean", "stage.rx.icrc.mean"} <= stages

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import socket
@@ -22,6 +23,7 @@ from rocelab.errors import TestbedError
 from rocelab.testbed.node import Node
 from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
+from rocelab.testbed.qemu.qmp import execute
 from rocelab.testbed.qemu.state_folder import State
 from vmlab import LINE, silent_consoles
 
@@ -228,6 +230,24 @@ def test_capture_sees_every_frame(testbed: qemu.QemuTestbed, tmp_path: Path) -> 
         of_kind = [row for row in rows if row.startswith(f"{kind}\t")]
         assert of_kind == [f"{kind}\t{seq}\t3042" for seq in range(1, 21)]
     assert len(rows) == 40
+
+
+def test_a_program_is_translated_once(testbed: qemu.QemuTestbed) -> None:
+    """TCG finds the code of a program that has run before: it has the same addresses again."""
+    node = testbed.nodes[0]
+    monitor = testbed.state.path / f"{node.name}.qmp"
+
+    def run_true(times: int) -> int:
+        """Run a program; return the number of blocks that QEMU has translated so far."""
+        node.run(["sh", "-c", f"for i in $(seq {times}); do /bin/true; done"])
+        command = {"command-line": "info jit"}
+        text = str(execute(monitor, "human-monitor-command", command))
+        blocks = re.search(r"TB count +(\d+)", text)
+        assert blocks, text
+        return int(blocks[1])
+
+    before = run_true(20)
+    assert run_true(20) - before < 20 * 500
 
 
 def test_a_complaint_of_the_kernel_is_seen(shared_testbed: qemu.QemuTestbed) -> None:

@@ -69,7 +69,7 @@ def test_a_node_alone_is_the_first_of_a_pair(spec: TestbedSpec) -> None:
 
 CHANGES: dict[str, Callable[[TestbedSpec], TestbedSpec]] = {
     "accelerator": lambda s: replace(s, accelerator="tcg"),
-    "kernel command line": lambda s: replace(s, kernel_workarounds="clearcpuid=cx16"),
+    "kernel command line": lambda s: replace(s, kernel_parameters="clearcpuid=cx16"),
     "processors": lambda s: replace(s, processors=2),
     "one machine": lambda s: replace(s, provider=Provider.VETH),
     "memory": lambda s: replace(s, nodes=tuple(replace(n, memory_mb=2048) for n in s.nodes)),

@@ -39,7 +39,7 @@ from rocelab.testbed.qemu.machine_spec import (
     port_mac,
 )
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
-from rocelab.testbed.qemu.qemu_version import kernel_workarounds, qemu_version
+from rocelab.testbed.qemu.qemu_version import kernel_parameters, qemu_version
 from rocelab.testbed.qemu.state_folder import State
 
 _SWITCH_MB = 512
@@ -123,7 +123,7 @@ def up(
         switch=NodeSpec(machines + 1, numbers[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
         lockstep=str(artifacts.lockstep()) if lockstep else "",
-        kernel_workarounds=kernel_workarounds(accelerator, qemu_version()),
+        kernel_parameters=kernel_parameters(accelerator, qemu_version()),
         packages=packages.labels,
     )
     what = _counted(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"

@@ -121,8 +121,8 @@ class TestbedSpec:
     """Number per machine; None: the best number for measuring."""
     lockstep: str = ""
     """QEMU's plugin that keeps two machines on one clock; empty: each has its own."""
-    kernel_workarounds: str = ""
-    """Kernel parameters that avoid faults of this machine's QEMU."""
+    kernel_parameters: str = ""
+    """More kernel parameters, which emulation asks for (rocelab.testbed.qemu.qemu_version)."""
     packages: tuple[str, ...] = ()
     """What the image has in addition to that of its line (rocelab.testbed.package_image)."""
 
@@ -183,11 +183,11 @@ def host_names(spec: TestbedSpec) -> dict[str, str]:
     return {node.name: node.link.ipv4 for node in spec.nodes}
 
 
-def kernel_command_line(workarounds: str = "") -> str:
+def kernel_command_line(more: str = "") -> str:
     """Return the kernel command line of every node. A panic ends the machine (`-no-reboot`)."""
     return (
         "console=ttyS0 loglevel=5 panic=-1 oops=panic net.ifnames=0 random.trust_cpu=on "
-        f"no_timer_check tsc=reliable cryptomgr.notests {workarounds}"
+        f"no_timer_check tsc=reliable cryptomgr.notests {more}"
     ).rstrip()
 
 
@@ -215,7 +215,7 @@ def qemu_argv(
         *("-machine", "q35", "-cpu", accelerator.cpu, *accelerator.qemu),
         *("-smp", str(spec.vcpus), "-m", str(node.memory_mb)),
         *("-kernel", str(image / "vmlinuz"), "-initrd", str(image / "initramfs.cpio")),
-        *("-append", kernel_command_line(spec.kernel_workarounds)),
+        *("-append", kernel_command_line(spec.kernel_parameters)),
         *("-drive", f"if=none,id=image,format=raw,readonly=on,file={_escape(image)}/root.sqfs"),
         *("-device", "virtio-blk-pci,drive=image"),
         *("-serial", f"file:{state / node.name}.console"),

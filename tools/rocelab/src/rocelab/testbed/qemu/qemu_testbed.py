@@ -205,7 +205,7 @@ class QemuTestbed:
             "accelerator": self.spec.accelerator,
             "host_cpu": _host_cpu(),
             "image": facts,
-            "kernel_command_line": kernel_command_line(self.spec.kernel_workarounds),
+            "kernel_command_line": kernel_command_line(self.spec.kernel_parameters),
             "memory_mb": self.spec.nodes[0].memory_mb,
             "vcpus": self.spec.vcpus,
             "data_link": _data_link(self.spec),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which QEMU this machine has, and what its faults demand of the kernel of an emulated node."""
+"""Which QEMU this machine has, and the kernel parameters that emulation asks for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from rocelab import accelerators
 _FLAGS_FIXED = 8
 """The first major version that leaves the flags alone (QEMU commit 5f0dd8cd33cb)."""
 WITHOUT_CMPXCHG16B = "clearcpuid=cx16"
+SAME_ADDRESSES = "norandmaps"
+"""TCG translates code for the address that it runs at: with randomized addresses it would translate
+each program and its libraries anew for each process, 2,600 blocks for /bin/true alone."""
 
 
 def qemu_version() -> str:
@@ -20,8 +23,8 @@ def qemu_version() -> str:
     ).stdout.splitlines()[0]
 
 
-def kernel_workarounds(accelerator: accelerators.Name, version: str) -> str:
-    """Return the kernel parameters that avoid the faults of this version of QEMU.
+def kernel_parameters(accelerator: accelerators.Name, version: str) -> str:
+    """Return what makes an emulated node's kernel fast, and avoids this QEMU's faults.
 
     Before version 8, CMPXCHG16B as TCG translates it can leave an operand's bits in the flags. An
     interrupt that comes next saves them and its end loads them: the direction of string
@@ -29,6 +32,8 @@ def kernel_workarounds(accelerator: accelerators.Name, version: str) -> str:
     allocations, so a node under load could panic. Without the feature it compares
     and stores with interrupts off. Programs still see the instruction: Open MPI uses it unasked.
     """
+    if not accelerators.is_emulated(accelerator):
+        return ""
     major = re.search(r"version (\d+)\.", version)
     affected = major is None or int(major[1]) < _FLAGS_FIXED
-    return WITHOUT_CMPXCHG16B if accelerators.is_emulated(accelerator) and affected else ""
+    return f"{SAME_ADDRESSES} {WITHOUT_CMPXCHG16B}" if affected else SAME_ADDRESSES
