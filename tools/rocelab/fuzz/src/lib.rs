@@ -3,7 +3,9 @@
 
 use std::io::Cursor;
 
-use engine::read::{Block, Counter, ExcerptReader, Reader, Record, open_compressed, write_excerpt};
+use engine::read::{
+    Block, Counter, ExcerptReader, ReadError, Reader, Record, open_compressed, write_excerpt,
+};
 use engine::{Analyzer, Filter, Options, piece};
 use roce::flow::Config;
 use roce::{Frame, HeaderCache, Hit, Link, Packet, Ports, Varying, decode, icrc};
@@ -32,6 +34,24 @@ pub fn readers(input: &[u8]) {
         }
     }
     excerpts(file, piece, &seen);
+    growing(file, piece, &seen);
+}
+
+/// Of a file that is still being written all whole records are read.
+fn growing(file: &[u8], piece: usize, seen: &[(i64, u64, u32, u32)]) {
+    let plain = open_compressed(Box::new(Cursor::new(file.to_vec())), Counter::default());
+    let Ok(mut reader) = plain.map(|plain| Reader::new(plain, 0, piece).of_growing()) else {
+        return;
+    };
+    let (mut block, mut records, mut more) = (Block::default(), Vec::new(), true);
+    while more {
+        let filled = reader.fill(&mut block);
+        let cut = matches!(filled, Err(ReadError::Cut { .. } | ReadError::CutCompressed { .. }));
+        assert!(!cut, "a part of a record is no error");
+        more = matches!(filled, Ok(true));
+        records.extend(block.records.iter().map(outline));
+    }
+    assert_eq!(records, seen);
 }
 
 /// Time, number, lengths of a record.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The pipeline: reads blocks, decodes and verifies them in parallel, follows connections in order.
 
+use std::io;
+
 use roce::finding::{At, Rule};
 use roce::flow::{Config, Connection, Message, Run, Tracker};
 use roce::icrc::{self, Absence, Diagnosis};
@@ -12,7 +14,7 @@ use crate::decoded::{Decoded, Next};
 use crate::filter::Filter;
 use crate::pauses::Pauses;
 use crate::read::{
-    Block, BlockSource, ExcerptReader, Input, Merge, ReadError, Reader, Record, Sorted,
+    Block, BlockSource, ExcerptReader, Input, Merge, Opener, ReadError, Reader, Record, Sorted,
 };
 use crate::read_ahead::ReadAhead;
 use crate::tables::PacketColumns;
@@ -66,6 +68,20 @@ pub struct BadIcrc {
     pub diagnosis: Diagnosis,
 }
 
+impl Options {
+    fn offset_ns(&self, file: u16) -> i64 {
+        self.offsets_ns.get(usize::from(file)).copied().unwrap_or(0)
+    }
+}
+
+/// Opens a capture, as often as it is called.
+pub type InputOpener = Box<dyn Fn() -> io::Result<Input> + Send + Sync>;
+
+fn merge(sources: impl Iterator<Item = BlockSource>, options: &Options) -> Merge {
+    let sorted = |(file, source)| Sorted::new(source, options.offset_ns(file), options.sort);
+    Merge::new((0..).zip(sources).map(sorted).collect(), PIECE)
+}
+
 /// Bytes read at a time of each of so many captures.
 #[must_use]
 pub const fn piece(captures: usize) -> usize {
@@ -112,21 +128,43 @@ impl Analyzer {
     pub fn new(inputs: Vec<Input>, options: Options) -> Self {
         let piece = piece(inputs.len());
         let captures = (0..).zip(inputs).map(|(file, input)| Reader::new(input, file, piece));
-        Self::over(captures.map(BlockSource::Capture).collect(), options)
+        Self::over(merge(captures.map(BlockSource::Capture), &options), options)
+    }
+
+    /// Starts an analysis of captures that are parts of one: each is open only while its time has come.
+    #[must_use]
+    pub fn of_parts(openers: Vec<InputOpener>, options: Options) -> Self {
+        let piece = piece(openers.len());
+        let opener = |(file, open): (u16, InputOpener)| -> Opener {
+            let (offset_ns, sort) = (options.offset_ns(file), options.sort);
+            Box::new(move || {
+                let source = BlockSource::Capture(Reader::new(open()?, file, piece));
+                Ok(Sorted::new(source, offset_ns, sort))
+            })
+        };
+        let merge = Merge::of_parts((0..).zip(openers).map(opener).collect(), PIECE);
+        Self::over(merge, options)
     }
 
     /// Starts an analysis of the excerpts of captures.
     #[must_use]
     pub fn of_excerpts(inputs: Vec<Input>, options: Options) -> Self {
         let excerpts = (0..).zip(inputs).map(|(file, input)| ExcerptReader::new(input, file));
-        Self::over(excerpts.map(BlockSource::Excerpt).collect(), options)
+        Self::over(merge(excerpts.map(BlockSource::Excerpt), &options), options)
     }
 
-    fn over(sources: Vec<BlockSource>, options: Options) -> Self {
-        let readers = (0..).zip(sources).map(|(file, source)| {
-            let offset_ns = options.offsets_ns.get::<usize>(file).copied().unwrap_or(0);
-            Sorted::new(source, offset_ns, options.sort)
-        });
+    /// Goes on with a capture that was written after all others, when [`Self::step`] has come to their end;
+    /// not with [`Options::read_ahead`]. One that is `growing` may end within a record.
+    pub fn append(&mut self, input: Input, growing: bool) {
+        let Some(decoded) = &mut self.decoded else { return };
+        let file = decoded.merge.captures() as u16;
+        let reader = Reader::new(input, file, PIECE);
+        let source = BlockSource::Capture(if growing { reader.of_growing() } else { reader });
+        let offset_ns = self.options.offset_ns(file);
+        decoded.merge.append(Sorted::new(source, offset_ns, self.options.sort));
+    }
+
+    fn over(merge: Merge, options: Options) -> Self {
         // a thread that reads ahead decodes, too, until there are others for that
         let others = options.threads.max(1) - 1;
         let decoders = if options.read_ahead { others.saturating_sub(1) } else { others };
@@ -136,7 +174,6 @@ impl Analyzer {
             absence: options.absence,
             filter: options.filter.clone(),
         };
-        let merge = Merge::new(readers.collect(), PIECE);
         let batches = (others * BATCHES_PER_WORKER).max(1);
         let decoded = Decoded::new(merge, decoding, decoders, batches);
         // without the thread the result is the same, only later

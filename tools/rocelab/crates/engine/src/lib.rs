@@ -19,7 +19,7 @@ mod totals;
 mod workers;
 mod wrong_icrcs;
 
-pub use analyzer::{Analyzer, BadIcrc, Options, piece};
+pub use analyzer::{Analyzer, BadIcrc, InputOpener, Options, piece};
 pub use changed_fields::Changed;
 pub use ethernet::{Mac, mac_text};
 pub use filter::{Filter, Network};

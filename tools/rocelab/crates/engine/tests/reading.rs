@@ -6,11 +6,12 @@ mod support;
 use std::io::{Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use engine::read::{
-    Block, BlockSource, Counter, Input, Merge, ReadError, Reader, Sorted, open_compressed,
+    Block, BlockSource, Counter, Input, Merge, Opener, ReadError, Reader, Sorted, Unchanged,
+    open_compressed,
 };
 use support::{
     Captured, Endian, START_NS, Unit, each_microsecond, input, pcap, pcapng, read_all, write,
@@ -282,6 +283,73 @@ fn files_are_merged_by_time_and_equal_times_by_file() {
         })
         .collect();
     assert_eq!(order, expected);
+}
+
+#[test]
+fn parts_are_open_only_while_their_time_has_come() {
+    let frames = each_microsecond((0..40).map(write));
+    let open = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    // of the last two, one begins while the other goes on
+    let later: Vec<Captured> = frames.iter().skip(35).cloned().collect();
+    let parts: Vec<Vec<Captured>> =
+        frames.chunks(10).map(<[_]>::to_vec).chain([later]).rev().collect();
+    let openers = (0..).zip(parts.clone()).map(|(file, part)| -> Opener {
+        let (open, most) = (Arc::clone(&open), Arc::clone(&most));
+        Box::new(move || {
+            let now = open.fetch_add(1, Ordering::Relaxed) + 1;
+            most.fetch_max(now, Ordering::Relaxed);
+            let bytes = Cursor::new(pcap(&part, Endian::Little, Unit::Nano));
+            let input = Box::new(Counted { bytes, open: Arc::clone(&open) });
+            let source = BlockSource::Capture(Reader::new(input, file, 64));
+            Ok(Sorted::new(source, 0, true))
+        })
+    });
+    let mut merge = Merge::of_parts(openers.collect(), 700);
+    let (mut order, mut block) = (Vec::new(), Block::default());
+    while merge.fill(&mut block) {
+        order.extend(block.records.iter().map(|one| (one.file, one.number, one.time_ns)));
+    }
+    let files = parts.iter().map(|part| input(pcap(part, Endian::Little, Unit::Nano)));
+    assert_eq!(order, merged(files.collect()).0);
+    assert_eq!(order.len(), 45);
+    assert_eq!(most.load(Ordering::Relaxed), 2);
+    assert_eq!(open.load(Ordering::Relaxed), 0);
+    assert_eq!(merge.spans_ns().filter(Option::is_some).count(), 5);
+}
+
+/// Knows how many files are open.
+struct Counted {
+    bytes: Cursor<Vec<u8>>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.bytes.read(buffer)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_file_that_is_overwritten_gives_nothing_of_the_new_one() {
+    let path = std::env::temp_dir().join(format!("rocelab-unchanged-{}", std::process::id()));
+    let old = pcap(&frames(), Endian::Little, Unit::Nano);
+    let new = pcap(&each_microsecond((90..95).map(write)), Endian::Little, Unit::Nano);
+    for (bytes, is_old) in [(&old[..], true), (&new[..], false), (&old[..40], false)] {
+        std::fs::write(&path, &old).unwrap();
+        let mut file = Unchanged::new(std::fs::File::open(&path).unwrap(), old[..100].to_vec());
+        let mut piece = [0; 100];
+        assert_eq!(file.read(&mut piece).unwrap(), 100);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(file.read(&mut piece).is_ok(), is_old);
+    }
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow_array::RecordBatch;
-use engine::read::{Counter, Input, open_compressed};
+use engine::read::{Counter, Input, Unchanged, open_compressed};
 use engine::{
-    Analyzer, ConnectionColumns, Filter, FindingColumns, MessageColumns, Network, Options,
+    Analyzer, ConnectionColumns, Filter, FindingColumns, InputOpener, MessageColumns, Network,
+    Options,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,6 +24,9 @@ use crate::arrow_table::{Table, bug};
 /// Between two steps Python looks at its signals, at progress, and at full tables.
 const BLOCKS_PER_STEP: usize = 8;
 
+/// Of more files only those are open whose time has come.
+const MAX_OPEN: usize = 128;
+
 /// An analysis in progress. Call `step` until it returns False, then `finish`.
 #[pyclass(module = "rocelab._core")]
 pub(crate) struct Analysis {
@@ -35,8 +39,8 @@ pub(crate) struct Analysis {
 
 #[pymethods]
 impl Analysis {
-    /// Opens captures by path; `-` is standard input. With `excerpts`, the paths are those of excerpts.
-    /// OSError if one cannot be opened.
+    /// Opens captures by path; `-` is standard input. With `excerpts`, the paths are those of excerpts. Without
+    /// a path, `append` gives the first. OSError if one cannot be opened.
     #[new]
     #[pyo3(signature = (paths, *, ports=Vec::new(), icrc=true, threads=1, packets=false,
         messages=false, max_findings=1000, max_connections=16384, go_back_n=false,
@@ -66,20 +70,25 @@ impl Analysis {
         without_icrc: Option<&str>,
         excerpts: bool,
     ) -> PyResult<Self> {
-        if paths.is_empty() || paths.len() > usize::from(u16::MAX) {
-            return Err(PyValueError::new_err("between 1 and 65535 captures"));
+        if paths.len() > usize::from(u16::MAX) {
+            return Err(PyValueError::new_err("at most 65535 captures"));
         }
+        let are_files = paths.iter().all(|path| path.as_os_str() != "-" && path.is_file());
+        let taken: Vec<Counter> = paths.iter().map(|_| Counter::default()).collect();
         let mut inputs = Vec::new();
-        let mut taken = Vec::new();
-        for path in &paths {
+        let mut openers: Vec<InputOpener> = Vec::new();
+        for (path, counter) in paths.iter().zip(&taken) {
             let raw: Input = if path.as_os_str() == "-" {
                 Box::new(io::stdin())
             } else {
                 Box::new(File::open(path)?)
             };
-            let counter = Counter::default();
-            inputs.push(open_compressed(raw, Arc::clone(&counter))?);
-            taken.push(counter);
+            let input = open_compressed(raw, Arc::clone(counter))?;
+            if are_files && !excerpts && paths.len() > MAX_OPEN {
+                openers.push(opener(path.clone(), Arc::clone(counter)));
+            } else {
+                inputs.push(input);
+            }
         }
         let mut filter = Filter::default();
         filter.networks = networks.into_iter().map(|(of, bits)| Network::new(of, bits)).collect();
@@ -100,7 +109,7 @@ impl Analysis {
             ports,
             icrc,
             threads,
-            read_ahead: paths.iter().all(|path| path.as_os_str() != "-" && path.is_file()),
+            read_ahead: are_files && !paths.is_empty(),
             packets,
             filter,
             tracker,
@@ -111,6 +120,7 @@ impl Analysis {
         };
         let analyzer = match excerpts {
             true => Analyzer::of_excerpts(inputs, options),
+            false if !openers.is_empty() => Analyzer::of_parts(openers, options),
             false => Analyzer::new(inputs, options),
         };
         Ok(Self {
@@ -137,6 +147,19 @@ impl Analysis {
             }
             more
         })
+    }
+
+    /// Goes on with a capture that was written after all others, when `step` has returned False; of an analysis
+    /// without paths. It begins with `head`: once it does not, it was overwritten, and what was read since is an
+    /// error, not packets. One that is `growing` may end within a record. OSError if it cannot be opened.
+    #[pyo3(signature = (path, *, head, growing=false))]
+    fn append(&mut self, path: std::path::PathBuf, head: Vec<u8>, growing: bool) -> PyResult<()> {
+        let counter = Counter::default();
+        let file = Box::new(Unchanged::new(File::open(path)?, head));
+        let input = open_compressed(file, Arc::clone(&counter))?;
+        self.analyzer.append(input, growing);
+        self.taken = vec![counter];
+        Ok(())
     }
 
     /// Ends the captures here; `step` then analyses what was read, and `finish` follows.
@@ -220,4 +243,12 @@ impl Analysis {
         }
         Table::new(vec![columns.take().map_err(bug)?])
     }
+}
+
+/// Opens a file, and counts what is read of it from the beginning.
+fn opener(path: std::path::PathBuf, counter: Counter) -> InputOpener {
+    Box::new(move || {
+        counter.store(0, Ordering::Relaxed);
+        open_compressed(Box::new(File::open(&path)?), Arc::clone(&counter))
+    })
 }

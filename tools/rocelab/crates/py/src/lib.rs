@@ -5,6 +5,7 @@ mod analysis_class;
 mod analysis_result;
 mod annotation_class;
 mod arrow_table;
+mod capture_start_function;
 mod cm_result;
 mod excerpt_function;
 mod frame_counts_function;
@@ -24,8 +25,8 @@ mod _core {
     #[pymodule_export]
     use crate::{
         analysis_class::Analysis, annotation_class::Annotation, arrow_table::Table,
-        excerpt_function::write_excerpt, frame_counts_function::count_frames, join_class::Join,
-        opcodes, trace_inputs::trace_origin,
+        capture_start_function::capture_start, excerpt_function::write_excerpt,
+        frame_counts_function::count_frames, join_class::Join, opcodes, trace_inputs::trace_origin,
     };
 }
 

@@ -408,6 +408,11 @@ def _passes(
     return _Done(core, raw, plan, interrupted)
 
 
+def reading_of(path: str, options: Options) -> Plan:
+    """How a capture has to be read. Raises UsageError if it cannot be opened."""
+    return _passes([path], options, rows=False, for_verdict=True).plan
+
+
 @dataclass(frozen=True)
 class Whole:
     """What only a whole capture shows."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+_MAX_DISJOINT = 3
+"""More gaps between files are those of a ring, one behind the other."""
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
 
 
@@ -43,14 +45,17 @@ def _disjoint(evidence: dict[str, Any], names: Sequence[str]) -> list[str]:
         if span is not None
     )
     rows = []
+    end = -(1 << 63)
     for before, after in pairwise(spans):
-        end = max(span[1] for span in spans if span[0] <= before[0])
+        end = max(end, before[1])
         if after[0] > end:
             gap = nanoseconds(after[0] - end)
             rows.append(
                 f"{before[2]} ends {gap} before {after[2]} begins: they show different times, or "
                 "their clocks differ"
             )
+    if len(rows) > _MAX_DISJOINT:
+        return [f"{len(rows) + 1} groups of files show different times, like parts of one capture"]
     return rows
 
 

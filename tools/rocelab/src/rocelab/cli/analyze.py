@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from rocelab.cli import analyze_against, interruption, options
+from rocelab.cli import analyze_against, analyze_follow, interruption, options
 from rocelab.cli.analyze_output import Output, progress, write_page
 from rocelab.errors import ExitCode, UsageError
 from rocelab.terminal import console
@@ -47,6 +47,12 @@ class Profile(StrEnum):
     "--live",
     metavar="IFACE",
     help="Capture from this interface, until Ctrl-C; a table shows the connections.",
+)
+@click.option(
+    "--follow",
+    metavar="DIR",
+    help="Analyze the files that dumpcap or tcpdump writes there (-b; -C, -G, -W) as one capture, "
+    "each when it is complete, until Ctrl-C; or 'DIR/NAME*'.",
 )
 @click.option(
     "--merge", is_flag=True, help="Take the captures for parts of one, and merge them by time."
@@ -127,6 +133,7 @@ def analyze(
     as_json: bool,
     as_csv: bool,
     live: str | None,
+    follow: str | None,
     merge: bool,
     dask: str | None,
     against: str | None,
@@ -150,6 +157,7 @@ def analyze(
       rocelab analyze a.pcap --html page.html   the same as a page with charts
       rocelab analyze a.pcap --filter conn=3    one connection
       rocelab analyze --live eth0               what an interface sees now
+      rocelab analyze --follow DIR              files that a capture writes
       rocelab analyze b.pcap --against a.pcap   what changed
 
     Several captures are analysed one by one, unless --merge is given. Ctrl-C ends the reading, and
@@ -173,14 +181,20 @@ def analyze(
     )
     output = Output(as_json=as_json, as_csv=as_csv, fail_on=fail_on)
     if against is not None:
-        others = {"--csv": as_csv, "--live": live, "--dask": dask}
+        others = {"--csv": as_csv, "--live": live, "--follow": follow, "--dask": dask}
         analyze_against.refuse({**others, "--parquet": parquet, "--html": html})
         compared = _checked([against, *captures] if captures else [], merge=merge)
         _finish(analyze_against.compare(compared, chosen, output, merge=merge))
         return
     if live is not None:
-        _refuse_with_live(captures, parquet=parquet, html=html, dask=dask)
+        _refuse_with_live(captures, follow=follow, parquet=parquet, html=html, dask=dask)
         _live(live, chosen, output)
+        _finish(output.code)
+        return
+    if follow is not None:
+        given = {"a capture": captures, "--merge": merge, "--dask": dask}
+        analyze_follow.refuse({**given, "--parquet": parquet, "--html": html})
+        analyze_follow.run(follow, chosen, output)
         _finish(output.code)
         return
     paths = _checked(captures, merge=merge, parquet=parquet, html=html)
@@ -293,15 +307,21 @@ def _checked(
 
 
 def _refuse_with_live(
-    captures: Sequence[str], *, parquet: Path | None, html: Path | None, dask: str | None
+    captures: Sequence[str],
+    *,
+    follow: str | None,
+    parquet: Path | None,
+    html: Path | None,
+    dask: str | None,
 ) -> None:
     """Refuse what an interface cannot give."""
-    if dask is not None:
-        raise UsageError(
-            "--live analyzes an interface of this machine",
-            cause="--dask is given, too",
-            action="Give --live or --dask.",
-        )
+    for option, value in (("--dask", dask), ("--follow", follow)):
+        if value is not None:
+            raise UsageError(
+                "--live analyzes an interface of this machine",
+                cause=f"{option} is given, too",
+                action=f"Give --live or {option}.",
+            )
     if captures:
         raise UsageError(
             "--live analyzes an interface, not captures",

@@ -169,7 +169,8 @@ def summary(result: dict[str, Any]) -> RenderableType:
     grid = _grid()
     files = result["input"]["files"]
     shown = ", ".join(printable(name) for name in files[:3])
-    grid.add_row("capture", Text(shown + (f" and {len(files) - 3} more" if len(files) > 3 else "")))
+    more = len(files[3:]) + result["input"].get("files_before", 0)
+    grid.add_row("capture", Text(shown + (f" and {more} more" if more else "")))
     grid.add_row("read", Text(_input_line(result)))
     grid.add_row("RoCE", Text(_roce_line(result)))
     for condition in result["conditions"]:

@@ -16,13 +16,15 @@ mod read_error;
 mod reader;
 mod record_block;
 mod sorted;
+mod unchanged;
 
 pub use block_source::BlockSource;
 pub use decompress::{Counter, Input, open_compressed};
 pub use excerpt::write_excerpt;
 pub use excerpt_reader::ExcerptReader;
-pub use merge::Merge;
+pub use merge::{Merge, Opener};
 pub use read_error::ReadError;
 pub use reader::Reader;
 pub use record_block::{Block, NO_COMMENT, Record};
 pub use sorted::{SORTED, Sorted};
+pub use unchanged::Unchanged;

@@ -35,6 +35,8 @@ pub struct Reader {
     failed: Option<ReadError>,
     /// The compressed data lack their end.
     cut: bool,
+    /// The file is still being written: its last record may be a part.
+    growing: bool,
 }
 
 impl Reader {
@@ -54,7 +56,14 @@ impl Reader {
             interrupted: false,
             failed: None,
             cut: false,
+            growing: false,
         }
+    }
+
+    /// Reads what there is of a file that is still being written.
+    #[must_use]
+    pub fn of_growing(self) -> Self {
+        Self { growing: true, told_empty: true, ..self }
     }
 
     /// Ends the capture here: what is read but not whole is dropped.
@@ -75,7 +84,7 @@ impl Reader {
         while block.records.is_empty() && !(self.ended && self.rest.is_empty()) {
             let filled = self.read_piece(block);
             let parsed = self.parse(block, filled);
-            if self.cut {
+            if self.cut && !self.growing {
                 self.failed = Some(ReadError::CutCompressed { packet: self.packets });
             }
             // what made the file end is the cause of what is cut
@@ -152,6 +161,10 @@ impl Reader {
                 Step::Need(len) if len <= available => {
                     return Err(self.corrupt("a structure longer than it says"));
                 }
+                Step::Need(_) if self.ended && self.growing => {
+                    self.stop();
+                    return Ok(());
+                }
                 Step::Need(_) if self.ended => {
                     // the last record is cut; the records before it are kept
                     let error = match self.format {
@@ -163,7 +176,7 @@ impl Reader {
                 Step::Need(_) => break,
             }
         }
-        if self.ended && self.skip > 0 {
+        if self.ended && self.skip > 0 && !self.growing {
             return Err(ReadError::Cut { packet: self.packets });
         }
         self.rest.extend_from_slice(&block.data[at..filled]);
