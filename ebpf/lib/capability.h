@@ -4,6 +4,7 @@
 #define ROCELAB_CAPABILITY_H
 
 #include <linux/capability.h>
+#include <linux/types.h>
 #include <stdbool.h>
 
 /* older headers lack these */
@@ -13,6 +14,9 @@
 #ifndef CAP_BPF
 #define CAP_BPF 39
 #endif
+
+/* a member of a set of capabilities */
+#define CAPABILITY(number) (1ull << (number))
 
 /* Whether a capability is effective. */
 bool capability_has(int capability);
@@ -24,5 +28,12 @@ bool capability_has(int capability);
  * exit status.
  */
 int capability_check(bool of_module);
+
+/*
+ * Give up for good what is held, except for a set: once programs are attached, descriptors are all
+ * that reading them takes. What this process would execute gets no more either; COMMAND is another
+ * process by then. Returns 0, or prints the error and returns the exit status.
+ */
+int capability_give_up(__u64 kept);
 
 #endif /* ROCELAB_CAPABILITY_H */

@@ -180,7 +180,6 @@ int load_program_stats(const struct bpf_object *object, struct program_stats *st
 		stats[n].runs = info.run_cnt;
 		stats[n].run_ns = info.run_time_ns;
 		stats[n].missed = info.recursion_misses;
-		stats[n].instructions = info.jited_prog_len;
 		n++;
 	}
 	return n;

@@ -44,7 +44,6 @@ struct program_stats {
 	char name[64];
 	__u64 runs, run_ns; /* 0 unless the kernel keeps statistics */
 	__u64 missed;	    /* skipped because it was already running on that CPU */
-	__u32 instructions; /* bytes of machine code */
 };
 /* The statistics of the loaded programs of events and functions. Returns how many, at most max. */
 int load_program_stats(const struct bpf_object *object, struct program_stats *stats, int max);

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capability.h"
 #include "msg.h"
 
 /* a plain file, or nothing yet: a rename may replace it */
@@ -73,6 +75,23 @@ int outfile_open(struct outfile *f, const char *path, bool grows)
 	return err ? msg_error(EXIT_USAGE, "its folder is missing or not writable", NULL,
 			       "cannot write %s: %s", path, strerror(-err))
 		   : 0;
+}
+
+__u64 outfile_name_needs(const char *path)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	/* in a sticky one, only the owner of a file replaces it */
+	return stat(dirname(folder), &st) || st.st_uid == geteuid()
+		       ? 0
+		       : CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_FOWNER);
+}
+
+__u64 outfile_needs(const struct outfile *f)
+{
+	return f->replaced ? outfile_name_needs(f->replaced) : 0;
 }
 
 /* a device or a pipe cannot and need not be synchronized */

@@ -8,6 +8,7 @@
 #define ROCELAB_OUTFILE_H
 
 #include <limits.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -26,6 +27,10 @@ struct outfile {
  * written in place, so that what has been flushed can be read.
  */
 int outfile_open(struct outfile *f, const char *path, bool grows);
+/* The capabilities without which a file cannot be named so, as the folder is another user's. */
+__u64 outfile_name_needs(const char *path);
+/* Those that the commit needs. */
+__u64 outfile_needs(const struct outfile *f);
 /* Flush and rename; after an error no temporary file is left. */
 int outfile_commit(struct outfile *f);
 /* Give up and remove the temporary file. Does nothing after a commit. */

@@ -16,27 +16,23 @@
 #define PARAMETER "/sys/module/rdma_rxe/parameters/stamp_one_of"
 
 /* only root may write it, who need not if it is as wanted */
-static int set_parameter(int fd, __u32 one_of)
+static int set_parameter(const struct sample *s, __u32 one_of)
 {
 	char now[16] = "", text[16];
-	int length = snprintf(text, sizeof(text), "%u", one_of), err = 0, writable;
+	int length = snprintf(text, sizeof(text), "%u", one_of);
 
-	if (pread(fd, now, sizeof(now) - 1, 0) > 0 && strtoul(now, NULL, 10) == one_of)
+	if (pread(s->fd, now, sizeof(now) - 1, 0) > 0 && strtoul(now, NULL, 10) == one_of)
 		return 0;
-	writable = open(PARAMETER, O_WRONLY | O_CLOEXEC);
-	if (writable < 0)
-		return -errno;
-	if (pwrite(writable, text, length, 0) != length)
-		err = -errno;
-	close(writable);
-	return err;
+	if (s->writable < 0)
+		return s->writable;
+	return pwrite(s->writable, text, length, 0) == length ? 0 : -errno;
 }
 
 int sample_begin(struct sample *s, __u32 one_of, const char *device)
 {
 	int err = 0;
 
-	*s = (struct sample){.one_of = one_of, .device = device};
+	*s = (struct sample){.one_of = one_of, .device = device, .writable = -EBADF};
 	s->fd = open(PARAMETER, O_RDONLY | O_CLOEXEC);
 	if (s->fd < 0)
 		return msg_error(EXIT_MISSING, "the driver is older than this program",
@@ -50,7 +46,11 @@ int sample_begin(struct sample *s, __u32 one_of, const char *device)
 					    : "rxestat or rxetop runs with --sample",
 				 "let it end first",
 				 "the driver chooses packets for one program only");
-	err = err ?: set_parameter(s->fd, one_of);
+	/* now: at the end, the capability may be gone */
+	s->writable = open(PARAMETER, O_WRONLY | O_CLOEXEC);
+	if (s->writable < 0)
+		s->writable = -errno;
+	err = err ?: set_parameter(s, one_of);
 	return err ? msg_error(EXIT_RUN,
 			       err == -EACCES
 				       ? "only root, or who has cap_dac_override, may choose "
@@ -63,10 +63,13 @@ int sample_begin(struct sample *s, __u32 one_of, const char *device)
 
 void sample_end(struct sample *s)
 {
-	if (s->one_of > 1 && s->fd >= 0)
-		set_parameter(s->fd, 1);
-	if (s->one_of && s->fd >= 0)
-		close(s->fd);
+	if (!s->one_of || s->fd < 0)
+		return;
+	if (s->one_of > 1)
+		set_parameter(s, 1);
+	if (s->writable >= 0)
+		close(s->writable);
+	close(s->fd);
 	s->fd = -1;
 }
 

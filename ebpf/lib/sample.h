@@ -18,6 +18,7 @@ struct packet_totals {
 struct sample {
 	__u32 one_of;	    /* 1: every packet */
 	int fd;		    /* of the driver's parameter, which it locks; -1: closed */
+	int writable;	    /* the same, to write it; a negative errno if we may not */
 	const char *device; /* NULL: all */
 	struct packet_totals start;
 	__u32 devices; /* a hash of their indices: whether they are the same at the end */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capability.h"
 #include "clock.h"
 #include "control.h"
 #include "cpu_options.h"
@@ -152,11 +153,23 @@ static int window_close(struct run *run)
 	return status;
 }
 
+/* of the capabilities, for the names of code at the end and the files that it is in */
+static __u64 needs(const struct run *run)
+{
+	__u64 set = outfile_needs(&run->out);
+
+	if (run->config.stacks)
+		set |= outfile_needs(&run->stacks) | CAPABILITY(CAP_SYSLOG) |
+		       CAPABILITY(CAP_SYS_PTRACE);
+	return set;
+}
+
 /* from accounts that have begun to the report */
 static int measure(struct run *run)
 {
 	int status = window_open(run);
 
+	status = status ?: capability_give_up(needs(run));
 	if (status)
 		return status;
 	msg("ready");

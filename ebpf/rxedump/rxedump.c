@@ -10,12 +10,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "capability.h"
 #include "clock.h"
 #include "control.h"
 #include "dump_capture.h"
 #include "dump_options.h"
 #include "packet_hold.h"
 #include "msg.h"
+#include "outfile.h"
 #include "dump_probes.h"
 #include "watch.h"
 
@@ -293,10 +295,17 @@ static int window_close(struct run *run)
 	return status;
 }
 
+/* of the capabilities, for the files to come */
+static __u64 needs(const struct output *out)
+{
+	return out->path && out->file_limit ? outfile_name_needs(out->path) : 0;
+}
+
 static int record(struct run *run)
 {
 	int status = window_open(run);
 
+	status = status ?: capability_give_up(needs(&run->capture.out));
 	if (status)
 		return status;
 	msg("ready");

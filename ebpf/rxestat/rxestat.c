@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capability.h"
 #include "clock.h"
 #include "control.h"
 #include "event_counter.h"
@@ -164,6 +165,7 @@ static int measure(struct run *run)
 {
 	int status = window_open(run);
 
+	status = status ?: capability_give_up(outfile_needs(&run->out));
 	if (status)
 		return status;
 	msg("ready");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capability.h"
 #include "clock.h"
 #include "control.h"
 #include "msg.h"
@@ -358,10 +359,17 @@ static int obey(struct run *run)
 	return watch_loop(&run->watch, on_tick, run);
 }
 
+/* of the capabilities, for the network namespaces of other users' processes */
+static __u64 needs(const struct run *run)
+{
+	return run->choice.named || run->choice.places.netns ? CAPABILITY(CAP_SYS_PTRACE) : 0;
+}
+
 static int measure(struct run *run)
 {
 	int status = start(run);
 
+	status = status ?: capability_give_up(needs(run));
 	if (status)
 		return status;
 	return run->config.batch ? in_batch(run) : on_screen(run);
