@@ -27,8 +27,8 @@ exit $code
 """
 
 
-# depmod reads all modules, which is most of what a driver's installation costs under emulation. It
-# changes nothing if the module was already in updates/ and asks for the same others.
+# depmod reads all modules, which takes longer than booting under emulation. It changes nothing if
+# the module was already in updates/, as in our images, and asks for the same others.
 _NEW_MODULE = "/run/rocelab/rdma_rxe.ko"
 _INSTALL = """
 set -e
