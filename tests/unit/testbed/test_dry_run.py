@@ -48,7 +48,7 @@ def test_only_reads_and_names_every_root_command(monkeypatch: pytest.MonkeyPatch
     module = "/lib/modules/6.12.1-test/updates/rdma_rxe.ko"
     order = (
         "install -d -m 700 /var/lib/rocelab",
-        f"cp -a --parents {module}",
+        f"cp -a {module} /var/lib/rocelab/files{module}",
         "rdma link delete rxe7",
         "rmmod rdma_rxe",
         "install",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
 
 from rocelab import json_text
 from rocelab.errors import TestbedError
@@ -111,7 +112,10 @@ def save(node: Node, before: HostState) -> None:
     root = node.root
     root.run(["install", "-d", "-m", "700", FOLDER, _COPIES])
     for path in before.files:
-        root.run(["cp", "-a", "--parents", path, _COPIES])
+        copy = PurePosixPath(f"{_COPIES}{path}")
+        # not `cp --parents`: that of Debian 12 fails for a path through a link, as /lib is
+        root.run(["install", "-d", str(copy.parent)])
+        root.run(["cp", "-a", path, str(copy)])
     # written last: without it the host counts as not prepared
     root.run(["tee", _RECORD], stdin=json.dumps(asdict(before)) + "\n")
 
