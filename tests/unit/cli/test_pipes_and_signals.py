@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -226,6 +227,46 @@ def test_a_signal_shows_the_first_results_of_a_file(number: signal.Signals, tmp_
     assert done.returncode == 128 + number
     assert "interrupted: " in done.stdout
     assert not page.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("has_writer", [False, True])
+def test_a_signal_ends_the_wait_for_a_pipe(
+    tmp_path: Path, number: signal.Signals, has_writer: bool
+) -> None:
+    """Without a writer, and with one that writes nothing."""
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-c", WAITS_FOR_A_PIPE, str(fifo)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        # handlers are in place
+        process.stdout.readline()
+        writer = os.open(fifo, os.O_RDWR) if has_writer else -1
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    if has_writer:
+        os.close(writer)
+    assert process.returncode == 128 + number, said
+    assert said.count(b"interrupted by ") == 1
+
+
+WAITS_FOR_A_PIPE = """
+import signal, sys
+from rocelab.capture import analysis
+from rocelab.cli import app
+sys.argv[1:] = ["analyze", *sys.argv[1:]]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+opened = analysis.open_core
+
+def begins(*words, **named):
+    print("opens", flush=True)
+    return opened(*words, **named)
+
+analysis.open_core = begins
+app.main()
+"""
 
 
 def test_a_signal_ends_a_script_that_reads_a_file() -> None:

@@ -3,8 +3,12 @@
 
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use engine::read::{Counter, Input, Unchanged, open_compressed};
@@ -26,6 +30,41 @@ const BLOCKS_PER_STEP: usize = 8;
 
 /// Of more files only those are open whose time has come.
 const MAX_OPEN: usize = 128;
+/// Between two looks at signals, where a pipe has no writer, or has brought nothing yet.
+const WAIT: Duration = Duration::from_millis(50);
+
+fn is_file(path: &Path) -> bool {
+    path.as_os_str() != "-" && path.is_file()
+}
+
+/// Opens a capture, and reads what shows how it is compressed.
+fn open(path: &Path, counter: &Counter) -> io::Result<Input> {
+    let raw: Input =
+        if path.as_os_str() == "-" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    open_compressed(raw, Arc::clone(counter))
+}
+
+/// As [`open`], in a thread, which waits for a pipe's writer as long as it takes: a signal ends only
+/// this wait for it.
+fn interruptibly(py: Python<'_>, path: &Path, counter: &Counter) -> PyResult<Input> {
+    let (to, mut from) = channel();
+    let (path, counter) = (path.to_owned(), Arc::clone(counter));
+    Builder::new().name("open".to_owned()).spawn(move || to.send(open(&path, &counter)))?;
+    loop {
+        let came;
+        (from, came) = py.detach(move || {
+            let came = from.recv_timeout(WAIT);
+            (from, came)
+        });
+        match came {
+            Ok(opened) => return Ok(opened?),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
 
 /// An analysis in progress. Call `step` until it returns False, then `finish`.
 #[pyclass(module = "rocelab._core")]
@@ -50,7 +89,8 @@ impl Analysis {
         excerpts=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
-        paths: Vec<std::path::PathBuf>,
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
         ports: Vec<u16>,
         icrc: bool,
         threads: usize,
@@ -73,17 +113,16 @@ impl Analysis {
         if paths.len() > usize::from(u16::MAX) {
             return Err(PyValueError::new_err("at most 65535 captures"));
         }
-        let are_files = paths.iter().all(|path| path.as_os_str() != "-" && path.is_file());
+        let are_files = paths.iter().all(|path| is_file(path));
         let taken: Vec<Counter> = paths.iter().map(|_| Counter::default()).collect();
         let mut inputs = Vec::new();
         let mut openers: Vec<InputOpener> = Vec::new();
         for (path, counter) in paths.iter().zip(&taken) {
-            let raw: Input = if path.as_os_str() == "-" {
-                Box::new(io::stdin())
+            let input = if is_file(path) {
+                open(path, counter)?
             } else {
-                Box::new(File::open(path)?)
+                interruptibly(py, path, counter)?
             };
-            let input = open_compressed(raw, Arc::clone(counter))?;
             if are_files && !excerpts && paths.len() > MAX_OPEN {
                 openers.push(opener(path.clone(), Arc::clone(counter)));
             } else {
