@@ -89,6 +89,10 @@ _EXTRAS = {
 _MIN_DESCRIPTORS = 64
 _MIN_ADDRESSES = 1 << 30
 """Bytes; polars reserves most of them before it does anything."""
+_MIN_STACK = 1 << 20
+"""Bytes with which no library ends."""
+_MAX_SOCKET_PATH = 107
+"""Bytes; unix(7) counts the zero at the end, too."""
 _HEAD_BYTES = 256
 """Of a file, which say what it is."""
 
@@ -155,6 +159,13 @@ def check_addresses() -> None:
             action=f"Raise it to {_MIN_ADDRESSES >> 20} MiB or more; limit memory by a cgroup.",
         )
     resource.setrlimit(resource.RLIMIT_AS, (_MIN_ADDRESSES, hard))
+
+
+def is_memory_limited() -> bool:
+    """Say whether a limit of memory is set for this process, as by `ulimit -v`, `-d` or `-s`."""
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return any(limit != resource.RLIM_INFINITY for limit in limits) or 0 <= stack < _MIN_STACK
 
 
 def keep_bytecode_whole() -> None:
@@ -244,10 +255,35 @@ def home() -> Path:
         ) from error
 
 
+def named_folder(variable: str) -> Path | None:
+    """Return the folder that an XDG variable names; None for a relative path, as XDG demands."""
+    from pathlib import Path
+
+    named = os.environ.get(variable, "")
+    return Path(named) if named.startswith("/") else None
+
+
+def check_socket(path: Path, variable: str) -> None:
+    """Raise UsageError if no socket can have a path, which begins with that of a variable."""
+    length = len(os.fsencode(path))
+    if length > _MAX_SOCKET_PATH:
+        raise UsageError(
+            f"{path} is too long for a socket: {length} bytes",
+            cause=f"{variable} names a folder with a long path; Linux allows {_MAX_SOCKET_PATH}",
+            action=f"Set {variable} to a folder with a shorter path.",
+        )
+
+
 def out_of_memory() -> RocelabError:
     """What a MemoryError means."""
     kind, cause, action = _MEANINGS[errno.ENOMEM]
     return kind("this machine has too little memory for that", cause=cause, action=action)
+
+
+def without_threads() -> RocelabError:
+    """What it means that Python cannot start a thread."""
+    kind, cause, action = _MEANINGS[errno.EAGAIN]
+    return kind("a thread cannot be started", cause=cause, action=action)
 
 
 def _starts_program(error: BaseException) -> bool:

@@ -78,12 +78,19 @@ def app(source: str | None) -> None:
         artifacts.use_source(Path(source))
 
 
+_NO_THREAD = "can't start new thread"
 _PANIC = "PanicException"
 """What PyO3 makes of a panic in Rust: each extension module has another class of this name."""
 
 
 def main() -> None:
     """Run the command line; every error ends in a message and a documented exit code."""
+    if conditions.is_memory_limited():
+        from rocelab.cli import limited_memory
+
+        ended = limited_memory.fork()
+        if ended is not None:
+            console.leave(ended)
     code: int = ExitCode.INTERRUPTED
     try:
         interruption.install()
@@ -158,6 +165,8 @@ def _failed(error: BaseException) -> int:
         known = conditions.without_extra(error)
     elif isinstance(error, MemoryError):
         known = conditions.out_of_memory()
+    elif isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        known = conditions.without_threads()
     else:
         known = error if isinstance(error, RocelabError) else None
     if known is not None:
