@@ -29,6 +29,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 _CODES = {0, 1, 2, 3, 4, 5, 125}
 """Every exit code but that of a bug and that of an interruption."""
+_LONG = "long" * 30
+"""A folder in which no socket can be."""
 _TOOLS = ("sh", "timeout", "ssh", "ssh-keygen", "setpriv", "tshark", "env", "true")
 
 Answers = dict[str, list[dict[str, Any]]]
@@ -73,6 +75,12 @@ def _world(root: Path) -> dict[str, Any]:
     environments["HOME and the like are not set, and the user is unknown"] = dict.fromkeys(
         ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR")
     )
+    (root / _LONG).mkdir()
+    environments |= {
+        "TMPDIR is long": {"TMPDIR": str(root / _LONG)},
+        # not XDG_RUNTIME_DIR, for the same reason
+        "XDG folders are relative": dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "xdg"),
+    }
     private = {
         "XDG_RUNTIME_DIR": str(root / "runtime"),
         "HOME": str(root / "home"),

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from rocelab.conditions import home
+from rocelab.conditions import home, named_folder
 
 
 def cache_dir() -> Path:
     """Return $XDG_CACHE_HOME/rocelab, which may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "rocelab"
+    return (named_folder("XDG_CACHE_HOME") or home() / ".cache") / "rocelab"

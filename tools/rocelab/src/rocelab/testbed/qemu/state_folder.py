@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import json_text
-from rocelab.conditions import explained
+from rocelab.conditions import check_socket, explained, named_folder
 from rocelab.directory import read_named
 from rocelab.errors import TestbedError, UsageError
 from rocelab.testbed import lock
@@ -31,29 +31,46 @@ from rocelab.testbed.qemu.machine_spec import TestbedSpec
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 _MAX_JSON = 1 << 20
+_LONGEST_SOCKET = "fault-01234567/to_server-into.sock"
+"""Of a faulty link, whose sockets have the longest names in the folder of a testbed."""
 
 
 def base() -> Path:
     """Return the folder for all testbeds of this user; create it if it is missing."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    runtime = named_folder("XDG_RUNTIME_DIR")
     # checked below: in /tmp another user may have created it first
-    path = Path(runtime) / "rocelab" if runtime else Path(f"/tmp/rocelab-{os.getuid()}")  # noqa: S108
+    path = runtime / "rocelab" if runtime else Path(f"/tmp/rocelab-{os.getuid()}")  # noqa: S108
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.lstat()
+        own, parent = path.lstat(), path.parent.stat()
     except OSError as error:
         raise explained(
             error,
             f"cannot make the folder of your testbeds, {path}",
             action="Set XDG_RUNTIME_DIR to a folder that only you can read and write.",
         ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(own.st_mode) or own.st_uid != os.getuid() or own.st_mode & 0o077:
         raise TestbedError(
             f"{path} is not a private folder of yours",
             cause="another user created it, or its permissions were changed",
             action="Set XDG_RUNTIME_DIR to a folder that only you can read.",
         )
+    if _others_can_rename(parent):
+        raise TestbedError(
+            f"another user can put another folder in the place of {path}",
+            cause=f"{path.parent} is another user's, or all may write there",
+            action="Set XDG_RUNTIME_DIR to a folder of yours with mode 0700.",
+        )
     return path
+
+
+def _others_can_rename(folder: os.stat_result) -> bool:
+    """Say whether another user than root can rename what is in a folder and ours."""
+    if folder.st_uid not in (0, os.getuid()):
+        return True
+    by_group = folder.st_mode & stat.S_IWGRP and folder.st_gid != os.getgid()
+    by_all = folder.st_mode & stat.S_IWOTH
+    return bool(by_group or by_all) and not folder.st_mode & stat.S_ISVTX
 
 
 class State:
@@ -110,7 +127,8 @@ class State:
         return self.path / "lock"
 
     def create(self, spec: TestbedSpec) -> None:
-        """Create the folder, with only the spec in it."""
+        """Create the folder, with only the spec in it. Raises UsageError for a long path."""
+        check_socket(self.path / _LONGEST_SOCKET, "XDG_RUNTIME_DIR")
         self.remove()
         self.path.mkdir(mode=0o700)
         (self.path / "spec.json").write_text(json.dumps(spec.to_json(), indent=1))

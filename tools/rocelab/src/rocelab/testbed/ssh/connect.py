@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from rocelab.conditions import check_socket
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink, awake
 from rocelab.testbed.node.outputs import outputs
@@ -31,6 +32,8 @@ shift
 for path; do timeout 20 ssh -F none -o "ControlPath=$path" -O exit -- host; done
 rm -rf -- "$folder"
 """
+_SSHS_ENDING = ".0123456789abcdef"
+"""ssh(1) gives its socket such a name first."""
 _UNKNOWN_LINK = DataLink("", "", "", 0)
 _N = TypeVar("_N", bound=UserNode)
 _R = TypeVar("_R", bound=UserRights)
@@ -59,7 +62,7 @@ def connected(
 
     `root_for` says what needs root; if it is empty, a host may refuse it. Raises MissingError if
     ssh(1) is not installed, TestbedError when a host refuses the login, does not let us become
-    root, or lacks the data interface.
+    root, or lacks the data interface; UsageError when TMPDIR has too long a path.
     """
     if not shutil.which("ssh"):
         raise MissingError(
@@ -67,7 +70,9 @@ def connected(
             cause="rocelab reaches the hosts of an inventory with ssh(1)",
             action="Run `apt-get install openssh-client`.",
         )
-    # a short path: a socket's may have at most 108 bytes
+    for host in hosts:
+        longest = f"rocelab-01234567/{host.name}{_SSHS_ENDING}"
+        check_socket(Path(tempfile.gettempdir(), longest), "TMPDIR")
     sockets = Path(tempfile.mkdtemp(prefix="rocelab-"))
     targets = {host.name: target_of(host, sockets / host.name) for host in hosts}
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from rocelab.conditions import home
+from rocelab.conditions import home, named_folder
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.strict import Table, read_toml, shown
 
@@ -80,8 +79,7 @@ class Host:
 
 def default_path() -> Path:
     """Return the inventory's default path, $XDG_CONFIG_HOME/rocelab/hosts.toml."""
-    config = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(config) if config else home() / ".config") / "rocelab/hosts.toml"
+    return (named_folder("XDG_CONFIG_HOME") or home() / ".config") / "rocelab/hosts.toml"
 
 
 def load(path: Path) -> tuple[Host, ...]:
