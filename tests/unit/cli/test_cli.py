@@ -129,6 +129,17 @@ def test_bad_input(words: list[str], code: int, says: str) -> None:
     assert "internal error" not in answer.stderr
 
 
+@pytest.mark.parametrize("words", [{}, {"COMP_WORDS": "rocelab", "COMP_CWORD": "x"}])
+def test_completion_that_no_shell_asks_for(
+    monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
+) -> None:
+    for name, value in {"_ROCELAB_COMPLETE": "bash_complete", **words}.items():
+        monkeypatch.setenv(name, value)
+    answer = rocelab()
+    assert answer.returncode == 2
+    assert "Unset _ROCELAB_COMPLETE" in answer.stderr
+
+
 def test_too_little_disk(tmp_path: Path) -> None:
     """`rocelab up` refuses a full disk before it boots anything."""
     mount = f"mount -t tmpfs -o size=1M tmpfs {tmp_path}"

@@ -47,8 +47,13 @@ def shown(run: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_no_columns_mean_that_nobody_knows(demo: Path) -> None:
-    assert shown(demo, COLUMNS="0").stdout == shown(demo, COLUMNS="80").stdout
+@pytest.mark.parametrize("columns", ["0", "-5", "x", "²", "٣", "9" * 12, "9" * 5000])
+def test_no_number_of_columns_means_that_nobody_knows(demo: Path, columns: str) -> None:
+    assert shown(demo, COLUMNS=columns).stdout == shown(demo, COLUMNS="80").stdout
+
+
+def test_a_terminal_narrower_than_any(demo: Path) -> None:
+    assert shown(demo, COLUMNS="1").stdout == shown(demo, COLUMNS="40").stdout
 
 
 @pytest.mark.parametrize("columns", [80, 60])

@@ -7,6 +7,8 @@ import os
 
 import click
 
+from rocelab.errors import UsageError
+
 PROGRAM = "rocelab"
 VARIABLE = "_ROCELAB_COMPLETE"
 """The scripts set it for the words that they want completed."""
@@ -18,7 +20,14 @@ def answer(commands: click.Command) -> int | None:
         return None
     from click.shell_completion import shell_complete
 
-    return shell_complete(commands, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])
+    try:
+        return shell_complete(commands, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])
+    except (LookupError, ValueError) as error:
+        raise UsageError(
+            f"cannot complete: {error}",
+            cause=f"{VARIABLE} is set, and COMP_WORDS and COMP_CWORD are not a shell's",
+            action=f"Unset {VARIABLE}; completion scripts set it themselves.",
+        ) from error
 
 
 def script(shell: str) -> str:

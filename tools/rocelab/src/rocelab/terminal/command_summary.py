@@ -37,7 +37,7 @@ def show(run_dir: Path, console: Console) -> None:
     """Print the summary of a run of one command. Raises UsageError if it cannot be read."""
     folder = RunFolder(run_dir)
     plan = folder.plan()
-    columns = max(grid.NARROWEST, console.width)
+    columns = console.width
     (cell,) = plan.cells()
     record = folder.record(cell.name) or {}
     wire = folder.cell(cell.name) / layout.step(cell.benchmark.sizes[0]) / layout.WIRE_CAPTURE

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -17,6 +18,8 @@ from rocelab.errors import RocelabError
 if TYPE_CHECKING:
     from rich.console import Console
 
+_MIN_WIDTH = 40
+"""Columns that all output is made for, at least."""
 _started = time.monotonic()
 
 
@@ -36,12 +39,13 @@ def _console(*, stderr: bool) -> Console:
     # help and usage errors need no rich
     from rich.console import Console
 
+    _forget_odd_sizes()
     # with NO_COLOR (no-color.org), rich itself leaves out colours only
     if is_plain():
         # rich takes a dumb terminal for 80 columns wide, unless it gets both width and height
         dumb = os.environ.get("TERM") == "dumb"
-        width, height = shutil.get_terminal_size() if dumb else (_width(), None)
-        return Console(
+        width, height = shutil.get_terminal_size() if dumb else (None, None)
+        made = Console(
             stderr=stderr,
             highlight=False,
             soft_wrap=True,
@@ -49,12 +53,18 @@ def _console(*, stderr: bool) -> Console:
             width=width,
             height=height,
         )
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=_width())
+    else:
+        made = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    made.width = max(made.width, _MIN_WIDTH)
+    return made
 
 
-def _width() -> int | None:
-    """The width where rich does not know: it takes COLUMNS=0 for no column. None: as rich says."""
-    return None if os.environ.get("COLUMNS") != "0" else shutil.get_terminal_size().columns
+def _forget_odd_sizes() -> None:
+    """Forget a terminal's size in the environment that cannot be one: rich believes COLUMNS=0."""
+    for name in ("COLUMNS", "LINES"):
+        size = os.environ.get(name, "")
+        if not re.fullmatch("[1-9][0-9]{0,3}", size):
+            os.environ.pop(name, None)
 
 
 def is_plain() -> bool:

@@ -12,8 +12,6 @@ from rich.text import Text
 
 WIDTH = 80
 """Columns where the output is not a terminal."""
-NARROWEST = 40
-"""Columns that every grid is made for, at least."""
 _GAP = 2
 """Spaces between two columns."""
 

@@ -34,7 +34,7 @@ _RECEIVED = metrics.Stage("rx", "parse", "count").name
 
 def show(run_dir: Path, console: Console) -> None:
     """Print a run's tables. Raises UsageError if it cannot be read."""
-    console.print(render(run_dir, max(grid.NARROWEST, console.width)))
+    console.print(render(run_dir, console.width))
 
 
 def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
