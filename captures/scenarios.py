@@ -221,6 +221,53 @@ def _cm_unanswered() -> bytes:
     return files.pcap(timed([request(0x51, 18515)] * 4, 4_000_000_000))
 
 
+def management(side: str, attribute: int, *words: int, tail: bytes = b"") -> bytes:
+    """A message of the CM that begins with these words."""
+    body = struct.pack(f">{len(words)}I", *words) + tail
+    return frame(
+        V4, side, transport("UD_SEND_ONLY", 1, 0, deth(0x80010000, 1), mad(attribute, body))
+    )
+
+
+def connected(resources: int) -> list[bytes]:
+    """REQ, MRA, REP and RTU of a connection whose responder executes so many READs at a time."""
+    return [
+        request(0x51, 18515),
+        management("b", 0x11, 0x52, 0x51, tail=bytes([0, 20 << 3])),
+        management("b", 0x13, 0x52, 0x51, 0, B_QP << 8, 0, 0, tail=bytes([resources, 4])),
+        management("a", 0x14, 0x51, 0x52),
+    ]
+
+
+@sample("cm-disconnected.pcap", "a connection from its REQ, with an MRA, to DREQ and DREP")
+def _cm_disconnected() -> bytes:
+    packets = [*connected(16), data(V4, 100), ack(V4, 100, 1)]
+    ended = [management("a", 0x15, 0x51, 0x52, B_QP << 8), management("b", 0x16, 0x52, 0x51)]
+    return files.pcap(timed([*packets, *ended]))
+
+
+@sample("read-depth.pcap", "three READs at once; the responder's REP says two")
+def _read_depth() -> bytes:
+    reads = [
+        data(V4, psn, name="RC_RDMA_READ_REQUEST", headers=reth(psn << 8, 7, 8), payload=b"")
+        for psn in (100, 101, 102)
+    ]
+    answers = [
+        transport("RC_RDMA_READ_RESPONSE_ONLY", A_QP, psn, aeth(0x1F, psn - 99), bytes(8))
+        for psn in (100, 101, 102)
+    ]
+    return files.pcap(timed([*connected(2), *reads, *(frame(V4, "b", one) for one in answers)]))
+
+
+@sample("migreq.pcap", "one end sets MigReq, the other does not")
+def _migreq() -> bytes:
+    packets = []
+    for psn in (1, 2):
+        answer = transport("RC_ACKNOWLEDGE", A_QP, psn, aeth(0x1F, psn), mig=0)
+        packets += [data(V4, psn, mig=1), frame(V4, "b", answer)]
+    return files.pcap(timed(packets))
+
+
 @sample("xrc.pcap", "XRC SEND and its acknowledgement")
 def _xrc() -> bytes:
     send = transport("XRC_SEND_ONLY", B_QP, 1, struct.pack(">I", 77), b"abcd", ack=1)
@@ -453,11 +500,21 @@ def _version() -> bytes:
     return files.pcap(timed([data(V4, 1, tver=1), ack(V4, 1, 1)]))
 
 
-@sample("cnp-format.pcap", "a CNP without BECN")
+@sample(
+    "cnp-format.pcap", "CNPs of devices: without BECN, with data, without the 16 bytes, over v1"
+)
 def _cnp_format() -> bytes:
-    cnp = transport("CNP", A_QP, 0, bytes(16))
+    becn = 0x40
     marked = replace(V4, tclass=26 << 2 | 3)
-    return files.pcap(timed([data(marked, 1), frame(V4, "b", cnp), ack(V4, 1, 1)]))
+    padded = transport("CNP", A_QP, 0, bytes(range(16)), resv8a=becn)
+    short = frames.bth(0x81, A_QP, 0, resv8a=becn)
+    cnps = [
+        frame(V4, "b", transport("CNP", A_QP, 0, bytes(16))),
+        frame(V4, "b", padded),
+        frame(V4, "b", short),
+        frame(V1, "b", transport("CNP", A_QP, 0, bytes(16), resv8a=becn)),
+    ]
+    return files.pcap(timed([data(marked, 1), *cnps, ack(V4, 1, 1)]))
 
 
 @sample("udp-source-port.pcap", "a QP changes its UDP source port")

@@ -85,3 +85,87 @@ def test_the_text_and_the_page_have_it(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "Connection management" in page
     assert "stale connection" in page
+
+
+def reads(side: str, qpn: int, count: int) -> list[bytes]:
+    return [
+        frames.frame(V4, side, frames.transport("RC_RDMA_READ_REQUEST", qpn, psn, READ))
+        for psn in range(100, 100 + count)
+    ]
+
+
+def answer(side: str, qpn: int, psn: int, msn: int) -> bytes:
+    body = frames.transport(
+        "RC_RDMA_READ_RESPONSE_ONLY", qpn, psn, frames.aeth(0x1F, msn), bytes(8)
+    )
+    return bytes(frames.frame(V4, side, body))
+
+
+READ = frames.reth(0x1000, 7, 8)
+
+
+def depths(tmp_path: Path, packets: list[bytes]) -> list[tuple[int, bool]]:
+    result = analyzed(tmp_path, [*scenarios.connected(2), *packets])
+    rows = [row for row in result["findings"] if row["rule"] == "read-depth"]
+    return [(row["packet"], row["ambiguous"]) for row in rows]
+
+
+def test_more_reads_than_the_responder_has_resources_for(tmp_path: Path) -> None:
+    answers = [answer("b", 17, 100 + at, 1 + at) for at in range(4)]
+    four = reads("a", 18, 4)
+    assert depths(tmp_path, [*four, *answers]) == [(8, False)]
+    # no more than two at once
+    in_turn = [*four[:2], answers[0], four[2], answers[1], four[3], *answers[2:]]
+    assert depths(tmp_path, in_turn) == []
+    # the response to the first one may have passed elsewhere
+    assert depths(tmp_path, [*four[:3], *answers[1:3], four[3], answers[3]]) == [(7, True)]
+
+
+def test_the_requester_has_resources_too(tmp_path: Path) -> None:
+    """Its REQ says 16."""
+    for count, found in ((16, []), (17, [(21, False)])):
+        answers = [answer("a", 18, 100 + at, 1 + at) for at in range(count)]
+        assert depths(tmp_path, [*reads("b", 17, count), *answers]) == found
+
+
+def test_a_refused_read_says_how_many_were_outstanding(tmp_path: Path) -> None:
+    nak = frames.transport("RC_ACKNOWLEDGE", 17, 102, frames.aeth(0x61, 2))
+    answers = [answer("b", 17, 100 + at, 1 + at) for at in range(2)]
+    result = analyzed(tmp_path, [*reads("a", 18, 5), *answers, frames.frame(V4, "b", nak)])
+    (detail,) = [row["detail"] for row in result["findings"] if row["rule"] == "nak"]
+    assert detail.endswith("invalid_request; up to 5 READs and atomics were outstanding: more than "
+                           "the responder's resources?")  # fmt: skip
+
+
+def test_unanswered_reads_say_how_many_were_outstanding(tmp_path: Path) -> None:
+    five = reads("a", 18, 5)
+    answers = [answer("b", 17, 100 + at, 1 + at) for at in range(5)]
+    packets = [*five, *answers[:2], *five[2:], *answers[2:]]
+    path = tmp_path / "capture"
+    times = [(10**6 * (at > 6) + 1000 * at, packet) for at, packet in enumerate(packets)]
+    path.write_bytes(files.pcap(times))
+    findings = capture.analyze([str(path)]).result["findings"]
+    (detail,) = [row["detail"] for row in findings if row["rule"] == "timeout"]
+    assert "; up to 5 READs and atomics were outstanding" in detail
+
+
+def test_max_reads_is_the_depth(tmp_path: Path) -> None:
+    packets = [*reads("a", 18, 31), *(answer("b", 17, 100 + at, 1 + at) for at in range(31))]
+    (connection,) = analyzed(tmp_path, packets)["connections"]
+    assert [way["max_reads"] for way in connection["directions"]] == [31, 0]
+
+
+def test_a_device_that_changes_migreq_is_not_named(tmp_path: Path) -> None:
+    def ack(psn: int, mig: int) -> bytes:
+        body = frames.transport("RC_ACKNOWLEDGE", 17, psn, frames.aeth(0x1F, psn), mig=mig)
+        return bytes(frames.frame(V4, "b", body))
+
+    def rules(*bits: int) -> list[str]:
+        packets = []
+        for psn, bit in enumerate(bits, 1):
+            packets += [scenarios.data(V4, psn), ack(psn, bit)]
+        return [row["rule"] for row in analyzed(tmp_path, packets)["findings"]]
+
+    assert rules(1, 1, 1) == []
+    assert rules(0, 0, 0) == ["migreq"]
+    assert rules(0, 1, 0) == []

@@ -23,10 +23,12 @@ BREACHES: dict[str, list[Found]] = {
     "bth-version": [("bth-version", 1, False)],
     "cm-rejected": [("cm-rejected", 2, False), ("cm-rejected", 4, False)],
     "cm-unanswered": [("cm-unanswered", 1, True)],
-    "cnp-format": [("cnp-format", 2, False)],
+    "cnp-format": [("cnp-format", at, False) for at in (2, 3, 4, 5)],
     "length": [("length", 1, False)],
+    "migreq": [("migreq", 2, False)],
     "nak-psn": [("nak-psn", 5, False)],
     "qpn-reuse": [("qpn-reuse", 3, True)],
+    "read-depth": [("read-depth", 7, False)],
     # the READ is issued again from a response that was lost
     "read-reissue": [("read-reissue", 4, False), ("loss", 4, False)],
     "read-replay": [("read-replay", 4, True)],

@@ -450,6 +450,7 @@ fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bo
         ("rnr", stats.rnr),
         ("cnp", stats.cnp),
         ("max_outstanding", u64::from(stats.max_outstanding)),
+        ("max_reads", u64::from(stats.max_reads)),
         ("path_mtu", u64::from(stats.pmtu)),
         ("dscp", u64::from(stats.dscp)),
     ];

@@ -66,6 +66,7 @@ rules! {
     Length "length" Error;
     Loss "loss" Warning;
     MessageLength "message-length" Error;
+    MigReq "migreq" Note;
     Mtu "mtu" Error;
     Msn "msn" Error;
     Nak "nak" Warning;
@@ -77,6 +78,7 @@ rules! {
     Pkey "pkey" Error;
     PkeyChange "pkey-change" Warning;
     QpnReuse "qpn-reuse" Note;
+    ReadDepth "read-depth" Warning;
     ReadReissue "read-reissue" Error;
     ReadReplay "read-replay" Warning;
     Reorder "reorder" Warning;
@@ -109,6 +111,7 @@ impl Rule {
                 | Self::NakRepeated
                 | Self::OpcodeSequence
                 | Self::QpnReuse
+                | Self::ReadDepth
                 | Self::ReadReissue
                 | Self::ReadReplay
                 | Self::Reorder

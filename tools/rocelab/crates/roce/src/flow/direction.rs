@@ -336,7 +336,7 @@ impl Flow {
         let &Captured { packet, frame, op, at, .. } = captured;
         let aeth = packet.aeth(frame);
         let syndrome = aeth.map(crate::packet::Aeth::kind);
-        self.count_syndrome(packet.psn, op, syndrome, at, context);
+        self.count_syndrome(peer.as_deref(), packet.psn, op, syndrome, at, context);
         let psn = packet.psn;
         let response = Response { psn, op, bytes: packet.payload_len, wire: packet.wire_len, at };
         let Some(peer) = peer else {
@@ -465,6 +465,7 @@ impl Flow {
 
     fn count_syndrome(
         &mut self,
+        peer: Option<&Self>,
         psn: u32,
         op: &Opcode,
         syndrome: Option<Syndrome>,
@@ -493,7 +494,12 @@ impl Flow {
                 stats.naks[index] += 1;
                 if code != 0 {
                     context.find(Rule::Nak, at, false, || {
-                        format!("NAK for PSN {psn}: {}", NAK_NAMES[index])
+                        // invalid requests are also those beyond the responder's resources
+                        let asked = peer.filter(|_| index == 1);
+                        let hint = asked
+                            .map(|peer| peer.requests.depth_hint(psn, &peer.stats))
+                            .unwrap_or_default();
+                        format!("NAK for PSN {psn}: {}{hint}", NAK_NAMES[index])
                     });
                 }
             }

@@ -100,6 +100,32 @@ impl Exchange {
         self.reject.is_some() || self.disconnect.is_some()
     }
 
+    /// Whether each end has no more READs and atomics outstanding than the other executes at a time.
+    fn check_depth(&self, made: &Connection, reply: CmReply, findings: &mut Findings) {
+        let requester_is_a =
+            (made.a.address, made.a.qpn) == (self.requester, Some(self.request.qpn));
+        let [a, b] = &made.directions;
+        let (ours, theirs) = if requester_is_a { (a, b) } else { (b, a) };
+        let limits =
+            [("REP", reply.responder_resources), ("REQ", self.request.responder_resources)];
+        for ((from, other), (message, limit)) in
+            [(ours, theirs), (theirs, ours)].into_iter().zip(limits)
+        {
+            let Some(from) = from.as_ref().filter(|from| from.max_reads > u32::from(limit)) else {
+                continue;
+            };
+            // of those that seem outstanding, responses may be missing in the capture
+            let partial = other.as_ref().is_none_or(|other| other.missing > 0) || from.missing > 0;
+            findings.add(Rule::ReadDepth, from.deepest_read, Some(made.id), partial, || {
+                format!(
+                    "{} READs and atomics are outstanding at once; the responder resources of the other \
+                     end's {message} are {limit}",
+                    from.max_reads
+                )
+            });
+        }
+    }
+
     /// Service, and both ends.
     fn subject(&self) -> String {
         let service = match self.request.port() {
@@ -237,7 +263,9 @@ impl Exchanges {
                 let responder = (one.responder, Some(reply.qpn));
                 let same = by_ends.get(&(requester, responder)).into_iter().flatten();
                 let later = same.filter(|other| other.last_ns >= one.first.time_ns);
-                one.connection = later.min_by_key(|other| other.first_ns).map(|other| other.id);
+                let made = later.min_by_key(|other| other.first_ns).copied();
+                one.connection = made.map(|made| made.id);
+                made.inspect(|made| one.check_depth(made, reply, findings));
             }
             if one.state() != "unanswered" {
                 continue;

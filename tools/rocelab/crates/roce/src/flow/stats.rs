@@ -2,6 +2,7 @@
 //! Statistics of a direction.
 
 use super::costs::{Charge, Costs, Pace};
+use crate::finding::At;
 use crate::histogram::Histogram;
 use crate::packet::{NAK_NAMES, Packet};
 use crate::series::{Interval, Series};
@@ -65,6 +66,10 @@ pub struct Stats {
     pub series: Series,
     /// From the last request packet of a message to its response.
     pub latency: Histogram,
+    /// Most READs and atomics that were not answered, and the request with which they were so many.
+    pub max_reads: u32,
+    /// See [`Self::max_reads`].
+    pub deepest_read: At,
     /// Messages with packets that were never captured.
     pub incomplete: u64,
     /// READ, atomic and FLUSH requests, without retransmissions.
@@ -131,6 +136,8 @@ impl Default for Stats {
             rnr_timer_ns: None,
             credits: None,
             max_outstanding: 0,
+            max_reads: 0,
+            deepest_read: At::default(),
             ecn: [0; 4],
             cnp: 0,
             cnp_min_gap_ns: None,

@@ -18,7 +18,7 @@ use crate::cm::{self, CmMessage};
 use crate::finding::{At, Findings, Repeated, Rule};
 use crate::icrc::Diagnosis;
 use crate::opcode::{Class, Opcode, Service};
-use crate::packet::Packet;
+use crate::packet::{Packet, address};
 
 /// Limits and options.
 #[derive(Clone, Debug)]
@@ -582,6 +582,7 @@ impl Tracker {
             responses.finish(stats);
         }
         if let Some(peer) = &peer {
+            migreq([&flow, peer], &mut self.findings);
             for (cnps, marked) in [(&flow, peer), (peer, &flow)] {
                 if cnps.stats.cnp > 0 && marked.stats.ecn[3] == 0 {
                     let at = At { time_ns: cnps.last_ns, ..At::default() };
@@ -646,6 +647,23 @@ impl Tracker {
         }
         self.findings.sort();
     }
+}
+
+/// One end sets MigReq in all packets, and the other in none.
+fn migreq(both: [&Flow; 2], findings: &mut Findings) {
+    let [Some(one), Some(other)] = both.map(|flow| flow.constant.migreq()) else { return };
+    if one.0 == other.0 {
+        return;
+    }
+    let [clears, sets] = if one.0 { [both[1], both[0]] } else { both };
+    let at = if one.0 { other.1 } else { one.1 };
+    findings.add(Rule::MigReq, at, Some(clears.id), false, || {
+        let [clears, sets] = [clears, sets].map(|flow| address(flow.key.src));
+        format!(
+            "{clears} never sets MigReq and {sets} always does: some adapters handle packets without it \
+             slowly, or drop them"
+        )
+    });
 }
 
 fn row(flow: Flow, peer: Option<Flow>, evicted: bool) -> Connection {

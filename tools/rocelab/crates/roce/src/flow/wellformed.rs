@@ -5,7 +5,7 @@ use super::context::Context;
 use super::stats::{MAX_MTU, Stats};
 use crate::finding::{At, Repeated, Rule};
 use crate::header::ICRC_LEN;
-use crate::opcode::{Class, Opcode, Position};
+use crate::opcode::{Class, Opcode, Position, Service};
 use crate::packet::{Net, Packet};
 
 /// State of a direction for these checks.
@@ -13,6 +13,10 @@ use crate::packet::{Net, Packet};
 pub(super) struct Constant {
     pkey: Option<u16>,
     sport: Option<u16>,
+    /// MigReq of the last packet, and whether it has changed.
+    migreq: (Option<bool>, bool),
+    /// The first packet with a MigReq that counts.
+    first: At,
     /// Packets with reserved bits, and the bits of the first one.
     pub(super) reserved: Repeated,
     pub(super) reserved_bits: (u8, u8),
@@ -27,6 +31,7 @@ impl Constant {
     pub(super) fn agrees(&self, packet: &Packet, stats: &Stats) -> bool {
         self.pkey == Some(packet.pkey)
             && self.sport == Some(packet.sport)
+            && self.migreq.0 == Some(packet.migreq())
             && packet.tver() == 0
             && (packet.resv8a & 0x3f) | (packet.apsn & 0x7f) == 0
             && !packet.bad_length
@@ -45,6 +50,9 @@ impl Constant {
     ) {
         if self.pkey != Some(packet.pkey) || self.sport != Some(packet.sport) {
             self.changed(packet, at, context);
+        }
+        if self.migreq.0 != Some(packet.migreq()) {
+            self.note_migreq(packet.migreq(), op, at);
         }
         if packet.tver() != 0 {
             self.version.note(at, 1);
@@ -83,6 +91,23 @@ impl Constant {
             }
             self.ports.note(at, 1);
         }
+    }
+
+    /// Only connections migrate.
+    #[cold]
+    fn note_migreq(&mut self, migreq: bool, op: &Opcode, at: At) {
+        if !matches!(op.service(), Service::Rc | Service::Xrc | Service::Uc) {
+            return;
+        }
+        match self.migreq.0.replace(migreq) {
+            None => self.first = at,
+            Some(_) => self.migreq.1 = true,
+        }
+    }
+
+    /// The MigReq of all packets, and the first one.
+    pub(super) fn migreq(&self) -> Option<(bool, At)> {
+        self.migreq.0.filter(|_| !self.migreq.1).map(|migreq| (migreq, self.first))
     }
 
     /// Merges the findings of the other direction, so that the connection is reported once.

@@ -244,6 +244,7 @@ impl Requests {
         if request.op.needs_answer() {
             let certain = if stats.pmtu_guessed { 0 } else { stats.pmtu };
             self.note_read(request, span, certain, context);
+            self.note_depth(request, stats);
         }
         if ahead >= 0 {
             self.new_packet(request, span, ahead as u32, stats, context);

@@ -224,6 +224,28 @@ impl Requests {
         self.reads.push_back(read);
     }
 
+    /// Counts what is outstanding with this request.
+    pub(super) fn note_depth(&self, request: &Request, stats: &mut Stats) {
+        let open = |read: &&Read| psn::before(self.acked, read.end);
+        let depth = self.reads.iter().rev().take_while(open).count() as u32;
+        if depth > stats.max_reads {
+            stats.max_reads = depth;
+            stats.deepest_read = request.at;
+        }
+    }
+
+    /// What may be wrong with the READ or atomic of this PSN, which was refused or not answered.
+    pub(in crate::flow) fn depth_hint(&self, at: u32, stats: &Stats) -> String {
+        let several = stats.max_reads > 1 && self.read_at(at).is_some();
+        let hint = || {
+            format!(
+                "; up to {} READs and atomics were outstanding: more than the responder's resources?",
+                stats.max_reads
+            )
+        };
+        if several { hint() } else { String::new() }
+    }
+
     fn note_reads_end(&mut self, end: u32) {
         if psn::before(self.reads_end, end) {
             self.reads_end = end;

@@ -495,7 +495,8 @@ impl Requests {
                     "no answer is in the capture: not captured, or never given"
                 };
                 format!(
-                    "{packets} packet(s) from PSN {first} are retransmitted without a NAK: {why}"
+                    "{packets} packet(s) from PSN {first} are retransmitted without a NAK: {why}{}",
+                    self.depth_hint(first, stats)
                 )
             });
             if visible { PsnStatus::AfterTimeout } else { PsnStatus::Ambiguous }
