@@ -21,6 +21,9 @@ from veth_pair import PROGRAM, Pair, veth_pair
 from vmlab import LINE
 
 SECOND = 1_000_000_000
+TOP = Path(__file__).parents[2]
+SCRIPT, PAGE = TOP / "ebpf/scripts/rxeanswered.py", TOP / "docs/howto/events.md"
+"""The recipes for ordinary tools."""
 
 
 @pytest.fixture
@@ -542,3 +545,31 @@ def test_ordinary_tools(pair: Pair) -> None:
     text = pair.node.run(["trace-cmd", "report", "-i", "/tmp/trace.dat"], timeout=120).stdout
     done = count(named(rxe_trace.parse(text), "rxe_rx_done"), "op")
     assert done == {"RC_RDMA_WRITE_ONLY": 8, "RC_ACKNOWLEDGE": 8}
+
+
+def test_recipes_for_the_way_to_the_answer(pair: Pair) -> None:
+    """The script for perf and the page's synthetic event see the answer to each request."""
+    loop = [PROGRAM, "rxe_a", "rxe_b", "rc", "write", "64", "1", "4"]
+    page = PAGE.read_text()
+    pair.node.put(SCRIPT, "/tmp/rxeanswered.py")
+    record = ["perf", "record", "-qa", "-e", "rxe:rxe_tx_packet,rxe:rxe_rx_done"]
+    pair.node.run([*record, "-o", "/tmp/perf.data", "--", *loop], timeout=120)
+    show = ["perf", "script", "-i", "/tmp/perf.data", "-s", "/tmp/rxeanswered.py"]
+    printed = pair.node.run(show, timeout=120).stdout
+    waits = [int(ns) for ns in re.findall(r"^\d+ \d+ \d+ (\d+) ns$", printed, re.MULTILINE)]
+    assert len(waits) == len(printed.splitlines()) == 8
+    assert all(0 < ns < 60 * SECOND for ns in waits)
+
+    commands = re.findall(r"^    # (.*)$", page, re.MULTILINE)
+    first = commands.index("cd /sys/kernel/tracing")
+    cd, *definitions, show_histogram = commands[first : first + 6]
+    triggers = [line for line in definitions if "hist:" in line]
+    removal = [line.replace("hist:", "!hist:", 1) for line in reversed(triggers)]
+    pair.node.run(["sh", "-ec", "\n".join([cd, *definitions])])
+    try:
+        pair.node.run(loop, timeout=120)
+        histogram = pair.node.run(["sh", "-ec", f"{cd}\n{show_histogram}"]).stdout
+    finally:
+        done = pair.node.run(["sh", "-ec", "\n".join([cd, *removal, "echo > synthetic_events"])])
+    assert re.search(r"Hits: 8$", histogram, re.MULTILINE)
+    assert (done.stdout, done.stderr) == ("", "")
