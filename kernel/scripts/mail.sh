@@ -1,37 +1,70 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# mail.sh KERNEL PRISTINE OUT VERSION N PATCH...: write the mails of the series to OUT: fixes/ with the
-# first N patches, and on top of them rfc/ with events and RoCE v1, each with a cover letter. Whoever
-# git says you are signs off.
+# mail.sh KERNEL PRISTINE OUT VERSION PATCH...: write the mails of the series to OUT. Its fixes come by
+# theme: patches/fixes/covers/ has a cover letter for each, in the order in which they apply, and below
+# a line of two dashes the names of its patches without their numbers. Each of the groups events and
+# v1 follows as an RFC. Whoever git says you are signs off.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/new-files.sh"
-kernel=$1 pristine=$2 out=$3 version=$4 fixes=$5
-shift 5
+kernel=$1 pristine=$2 out=$3 version=$4
+shift 4
 
 name=$(git config user.name) || name=
 address=$(git config user.email) || address=
 [ -n "${name:+$address}" ] ||
 	fail "nobody signs off" "git knows no name or address of yours" \
 		"git config --global user.name NAME; git config --global user.email ADDRESS"
-signer="$name <$address>"
 
 rm -rf "$out"
 mkdir -p "$out"
-SIGNER=$signer NEW=$(new_files "$kernel") sh "$kernel/scripts/git.sh" "$pristine" "$out/git" "$version" "$@"
-above=$(($# - fixes))
+SIGNER="$name <$address>" NEW=$(new_files "$kernel") \
+	sh "$kernel/scripts/git.sh" "$pristine" "$out/git" "$version" "$@"
 
-# mails FOLDER COVER RANGE OPTIONS...: write the commits as mails with a cover letter
-mails() {
-	folder=$1 cover=$2 range=$3
-	shift 3
-	git -C "$out/git" format-patch -q --cover-letter --zero-commit "$@" -o "$folder" "$range"
-	sed -i -e "s|\*\*\* SUBJECT HERE \*\*\*|$(head -n 1 "$cover")|" \
-		-e "/\*\*\* BLURB HERE \*\*\*/{" -e "r $out/blurb" -e 'd' -e '}' "$folder"/0000-*
+in_git() {
+	git -C "$out/git" -c core.hooksPath=/dev/null -c commit.gpgSign=false "$@"
 }
-tail -n +3 "$kernel/patches/fixes/cover-letter" >"$out/blurb"
-mails "$out/fixes" "$kernel/patches/fixes/cover-letter" "pristine..HEAD~$above"
-tail -n +3 "$kernel/patches/events/cover-letter" >"$out/blurb"
-mails "$out/rfc" "$kernel/patches/events/cover-letter" "HEAD~$above..HEAD" --rfc
-rm "$out/blurb"
-echo "wrote $out/fixes and $out/rfc ($fixes and $above patches), against rxe $version"
+
+# NAME COMMIT, a line for each patch
+in_git rev-list --reverse pristine..HEAD >"$out/commits"
+for p; do
+	file=$(basename "$p" .patch)
+	echo "${file#????-}"
+done | paste -d' ' - "$out/commits" >"$out/named"
+series=$(in_git rev-parse HEAD)
+in_git checkout -q -b mail pristine
+
+# mails FOLDER COVER NAMES OPTIONS...: put these patches on top, and write them as mails
+mails() {
+	folder=$1 cover=$2 names=$3
+	shift 3
+	base=$(in_git rev-parse HEAD)
+	for name in $names; do
+		commit=$(sed -n "s/^$name //p" "$out/named")
+		[ -n "$commit" ] || continue # left out
+		said=$(in_git cherry-pick "$commit" 2>&1) ||
+			fail "$name does not apply in the order of the mails: $said" \
+				"it needs a patch of a later theme" "move it in patches/fixes/covers"
+	done
+	in_git format-patch -q --cover-letter --zero-commit "$@" -o "$out/$folder" "$base..HEAD"
+	sed -e 1,2d -e '/^--$/,$d' "$cover" >"$out/blurb"
+	sed -i -e "s|\*\*\* SUBJECT HERE \*\*\*|$(head -n 1 "$cover")|" \
+		-e "/\*\*\* BLURB HERE \*\*\*/{" -e "r $out/blurb" -e 'd' -e '}' "$out/$folder"/0000-*
+	echo "wrote $out/$folder: $(sed -n 's/^Subject: //p' "$out/$folder"/0000-* | head -n 1)"
+}
+
+for cover in "$kernel"/patches/fixes/covers/*; do
+	mails "$(basename "$cover")" "$cover" "$(sed '1,/^--$/d' "$cover")"
+done
+for group in events v1; do
+	names=
+	for p in "$kernel/patches/$group"/*.patch; do
+		file=$(basename "$p" .patch)
+		names="$names ${file#????-}"
+	done
+	mails "rfc-$group" "$kernel/patches/$group/cover-letter" "$names" --rfc
+done
+[ -z "$(in_git diff --name-only "$series")" ] ||
+	fail "the mails make another driver than the series" "a patch is in no theme" \
+		"see patches/fixes/covers"
+rm "$out/blurb" "$out/commits" "$out/named"

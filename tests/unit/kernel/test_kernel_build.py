@@ -569,47 +569,88 @@ def test_undeclared_divergence_is_refused(tmp_path: Path) -> None:
     assert "does not apply" in done.stderr
 
 
-def test_mails(pristine: Path, tmp_path: Path) -> None:
-    """Fixes and the rest are mails with cover letters; who git says you are signs off."""
-    kernel = tmp_path / "kernel"
-    for group, number in (("fixes", 1), ("events", 2), ("v1", 3)):
-        (kernel / "patches" / group).mkdir(parents=True)
-        (kernel / "patches" / group / "cover-letter").write_text(f"About {group}\n\nText.\n")
-        (kernel / "patches" / group / f"000{number}-{group}.patch").write_text(
+def mail_series(kernel: Path) -> list[str]:
+    """Write a series of two fixes, an event and v1, with two themes: the second fix comes first."""
+    places = (("fixes", 1, 21), ("fixes", 2, 31), ("events", 3, 21), ("v1", 4, 31))
+    for group, number, line in places:
+        folder = kernel / "patches" / group
+        folder.mkdir(parents=True, exist_ok=True)
+        before = f"line{line}" if group == "fixes" else f"made{number - 2}"
+        change = PATCH if line == 21 else numbered_context(31)
+        (folder / f"000{number}-{group}-{number}.patch").write_text(
             f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Else <else@localhost>\n"
             "Date: Sat, 21 Nov 2026 03:23:30 +0000\n"
-            f"Subject: [PATCH] RDMA/rxe: Do {group}\n\nWhy.\n\n"
+            f"Subject: [PATCH] RDMA/rxe: Do {group} {number}\n\nWhy.\n\n"
             "Signed-off-by: Else <else@localhost>\n---\n"
-            + PATCH.replace("patched21", f"made{number}").replace(
-                "line21", f"made{number - 1}" if number > 1 else "line21"
+            + change.replace(f"patched{line}", f"made{number}").replace(
+                f"-int line{line};", f"-int {before};"
             )
         )
+    covers = kernel / "patches/fixes/covers"
+    covers.mkdir()
+    (covers / "1-second").write_text("About the second\n\nText.\n--\nfixes-2\n")
+    (covers / "2-first").write_text("About the first\n\nText.\n--\nfixes-1\n")
+    for group in ("events", "v1"):
+        (kernel / "patches" / group / "cover-letter").write_text(f"About {group}\n\nText.\n")
     (kernel / "src").mkdir()
     for name in ("rxe_trace.h", "rxe_v1.c"):
         (kernel / "src" / name).write_text(f"/* {name} */\n")
     shutil.copytree(SCRIPTS, kernel / "scripts")
-    config = tmp_path / "gitconfig"
-    config.write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     groups = ("fixes", "events", "v1")
-    series = [str(path) for group in groups for path in kernel.glob(f"patches/{group}/*.patch")]
-    words = (str(kernel), str(pristine), str(tmp_path / "mail"), "7.3", "1", *series)
+    return [
+        str(path) for group in groups for path in sorted(kernel.glob(f"patches/{group}/*.patch"))
+    ]
+
+
+def numbered_context(line: int) -> str:
+    """Return the patch of another line of the driver."""
+    return re.sub(
+        r"(\D)(\d\d)(?=[;,])", lambda found: f"{found[1]}{int(found[2]) + line - 21}", PATCH
+    )
+
+
+def test_mails(pristine: Path, tmp_path: Path) -> None:
+    """Fixes by theme, then RFCs, each with a cover letter; who git says you are signs off."""
+    kernel, config = tmp_path / "kernel", tmp_path / "gitconfig"
+    series = mail_series(kernel)
+    config.write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
+    words = (str(kernel), str(pristine), str(tmp_path / "mail"), "7.3", *series)
     done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    mails = {path.parent.name + path.name[:4]: path.read_text()
+    mails = {f"{path.parent.name}/{path.name[:4]}": path.read_text()
              for path in (tmp_path / "mail").glob("*/*.patch")}  # fmt: skip
-    assert set(mails) == {"fixes0000", "fixes0001", "rfc0000", "rfc0001", "rfc0002"}
-    assert "Subject: [PATCH 0/1] About fixes\n\nText.\n" in mails["fixes0000"]
-    assert "Subject: [RFC PATCH 0/2] About events\n\nText.\n" in mails["rfc0000"]
-    for name in ("fixes0001", "rfc0001", "rfc0002"):
+    folders = ("1-second", "2-first", "rfc-events", "rfc-v1")
+    assert set(mails) == {f"{folder}/{n}" for folder in folders for n in ("0000", "0001")}
+    assert "Subject: [PATCH 0/1] About the second\n\nText.\n" in mails["1-second/0000"]
+    assert "Subject: [RFC PATCH 0/1] About events\n\nText.\n" in mails["rfc-events/0000"]
+    assert "fixes-2" not in mails["1-second/0000"]
+    assert "Subject: [PATCH 1/1] RDMA/rxe: Do fixes 2\n" in mails["1-second/0001"]
+    for name in (f"{folder}/0001" for folder in folders):
         assert mails[name].count("Signed-off-by: Jane Doe <jane@example.org>\n") == 1
         assert "From: Jane Doe <jane@example.org>\n" in mails[name]
         assert "Else" not in mails[name]
-    assert "+/* rxe_trace.h */" in mails["rfc0001"]
-    assert "+/* rxe_v1.c */" in mails["rfc0002"]
+    assert "+/* rxe_trace.h */" in mails["rfc-events/0001"]
+    assert "+/* rxe_v1.c */" in mails["rfc-v1/0001"]
+    # a fix without a theme
+    (kernel / "patches/fixes/covers/2-first").unlink()
+    done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
+    assert done.returncode == 1
     config.write_text("")
     done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
     assert done.returncode == 1
     assert "nobody signs off" in done.stderr
+
+
+def test_each_fix_has_a_theme() -> None:
+    """The cover letters name every fix once."""
+    named = [
+        name
+        for cover in (KERNEL / "patches/fixes/covers").iterdir()
+        for name in cover.read_text().partition("\n--\n")[2].splitlines()
+    ]
+    assert sorted(named) == sorted(
+        path.stem[5:] for path in (KERNEL / "patches/fixes").glob("*.patch")
+    )
 
 
 def numbered(before: int, after: int) -> str:
