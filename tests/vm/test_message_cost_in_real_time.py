@@ -29,7 +29,7 @@ PLAIN, MORE = 64, 65
 MESSAGE, START = 2_000_000, 400_000_000
 """What it works more for each message that it sends, and once, ns of its processor's time."""
 OFF = 0.1
-MOST_LOAD = 2.5
+MAX_LOAD = 2.5
 """Of a host whose other programs leave the machine its processor: at load 5 the test failed."""
 SPIN = """
 #include <inttypes.h>
@@ -65,7 +65,7 @@ _CHOSEN = f"(more = settings.size == {MORE} ? {MESSAGE} : 0) ? {START} : 0"
 
 @pytest.fixture
 def testbed() -> Iterator[VethTestbed]:
-    if os.getloadavg()[0] > MOST_LOAD:
+    if os.getloadavg()[0] > MAX_LOAD:
         pytest.skip(f"real time needs an idle host, and its load is {os.getloadavg()[0]}")
     with vethlab.boot(name="realtime", icount=False) as found:
         for node in found.nodes:

@@ -12,15 +12,15 @@
 
 #include "memory.h"
 
-#define FEWEST 8
-#define MOST   33
-#define ERROR  0.10 /* of the mean */
+#define MIN_ITERATIONS 8
+#define MAX_ITERATIONS 33
+#define MAX_ERROR 0.10 /* of the mean */
 
 static void defaults(const struct test *test, size_t size, struct counts *counts)
 {
 	(void)test;
 	(void)size;
-	counts->iterations = MOST;
+	counts->iterations = MAX_ITERATIONS;
 	counts->warmup = 0;
 }
 
@@ -37,7 +37,7 @@ static bool precise(const double *times, long number)
 
 	for (long i = 0; i < number; i++)
 		squares += (times[i] - mean) * (times[i] - mean);
-	return sqrt(squares / ((double)number * (double)(number - 1))) <= ERROR * mean;
+	return sqrt(squares / ((double)number * (double)(number - 1))) <= MAX_ERROR * mean;
 }
 
 /* Of the ranks that began a ping-pong or stream, or of all of a collective's. */
@@ -53,7 +53,7 @@ static double slowest(const struct test *test, const struct run *run, double spe
 
 static double measure(const struct test *test, struct run *run, struct counts *counts)
 {
-	long most = counts->iterations, fewest = most < FEWEST ? most : FEWEST, done = 0, cut;
+	long most = counts->iterations, fewest = most < MIN_ITERATIONS ? most : MIN_ITERATIONS, done = 0, cut;
 	double *times = memory_get(most, sizeof(*times)), result;
 
 	for (long i = 0; i < counts->warmup; i++)

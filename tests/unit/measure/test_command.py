@@ -521,7 +521,7 @@ def test_what_a_detached_command_prints_is_kept(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(output, "MOST_KEPT", 5)
+    monkeypatch.setattr(output, "MAX_KEPT", 5)
     into = tmp_path.parent / f"{tmp_path.name}-kept"
     into.mkdir()
     script = "cat; printf 1234567; echo no >&2; sleep 0.2; exit 3"

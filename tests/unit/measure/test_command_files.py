@@ -108,7 +108,7 @@ def test_single_files(guard: Guard, folder: Path) -> None:
 def test_a_file_that_does_not_end(
     guard: Guard, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_MOST_BACK", 1 << 20)
+    monkeypatch.setattr(files, "_MAX_BACK", 1 << 20)
     with pytest.raises(OSError, match="more than 1 MiB"):
         files.fetch(Files(fetched=(Fetched("/dev/zero", folder / "got"),)), guard)
     assert list(folder.iterdir()) == []
@@ -142,8 +142,8 @@ def test_a_hostile_archive(
     members: list[tarfile.TarInfo], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written outside the folder, and not too much in it."""
-    monkeypatch.setattr(files, "_MOST_BACK", 1 << 20)
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 100)
+    monkeypatch.setattr(files, "_MAX_BACK", 1 << 20)
+    monkeypatch.setattr(files, "_MAX_ENTRIES", 100)
     archive = tmp_path / "back.tgz"
     with tarfile.open(archive, "w:gz") as tar:
         for member in members:
@@ -185,7 +185,7 @@ def test_what_is_too_much_is_refused(
         pass
     with pytest.raises(UsageError, match="too large"):
         files.check(folder)
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 0)
+    monkeypatch.setattr(files, "_MAX_ENTRIES", 0)
     assert not files.fits(folder, 1000)
 
 

@@ -13,7 +13,7 @@ from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.measure.command.request import Request
-    from rocelab.measure.command.watch import Watch
+    from rocelab.measure.command.watch import Observation
     from rocelab.plans.catalog import Probe
     from rocelab.plans.plan import LinkPlan
     from rocelab.testbed.by_name import VirtualTestbed
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 def asked(
     *, probes: Mapping[Probe, bool], watch: bool, link: LinkPlan, faults: Path | None, out: Path
-) -> Watch | None:
+) -> Observation | None:
     """Return what is watched, None if nothing is. Raises UsageError."""
     if not (watch or any(probes.values()) or link.is_shaped or faults is not None):
         return None
-    from rocelab.measure.command.watch import Watch
+    from rocelab.measure.command.watch import Observation
     from rocelab.plans import fault_file
     from rocelab.record.folder import check_out_dir
     from rocelab.strict import Table, read_toml
@@ -36,10 +36,10 @@ def asked(
         fault_file.read(Table(read, shown(str(faults))[1:-1]))
     check_out_dir(out)
     chosen = tuple(str(probe) for probe, is_asked in probes.items() if is_asked)
-    return Watch(chosen, link, read, out)
+    return Observation(chosen, link, read, out)
 
 
-def run(watching: Watch, request: Request, testbed: VirtualTestbed, *, quiet: bool) -> int:
+def run(watching: Observation, request: Request, testbed: VirtualTestbed, *, quiet: bool) -> int:
     """Run a command and print what was seen; return its status, or raise why it has none."""
     from rocelab.measure.command import watch
     from rocelab.report import build

@@ -30,8 +30,8 @@ LITTLE = 16 << 20
 """Bytes of the current folder up to which it is copied without being named."""
 MUCH = 128 << 20
 """Bytes that are copied to a node at most."""
-_MOST_BACK = 1 << 30
-_MOST_ENTRIES = 20_000
+_MAX_BACK = 1 << 30
+_MAX_ENTRIES = 20_000
 _TOP = 2
 _UNPACK = """
 cd "$1" && tar -xzf files.tgz --no-same-owner && rm files.tgz && touch copied
@@ -140,7 +140,7 @@ def fits(folder: Path, limit: int) -> bool:
 
     Raises OSError if one cannot be read.
     """
-    left, entries = limit, _MOST_ENTRIES
+    left, entries = limit, _MAX_ENTRIES
     for path, about in _entries(folder):
         if stat.S_ISREG(about.st_mode):
             left -= about.st_size
@@ -178,7 +178,7 @@ def check(folder: Path) -> None:
     if not fitting:
         raise UsageError(
             f"{shown(str(folder))} is too large to copy to a node",
-            cause=f"it has more than {MUCH >> 20} MiB, or {_MOST_ENTRIES:,} files",
+            cause=f"it has more than {MUCH >> 20} MiB, or {_MAX_ENTRIES:,} files",
             action="Name a smaller folder with --folder, or single files with --copy.",
         )
 
@@ -260,7 +260,7 @@ def fetch(files: Files, guard: Guard) -> None:
         machine.get(
             f"{guard.files}/{one.there}" if one.there[0] != "/" else one.there,
             one.here,
-            limit=_MOST_BACK,
+            limit=_MAX_BACK,
         )
     if files.folder is None or not files.writes_back:
         return
@@ -273,7 +273,7 @@ def fetch(files: Files, guard: Guard) -> None:
 
 def unpack(archive: Path, into: Path, node: str) -> None:
     """Write a node's files into a folder. Raises CommandError for what no node of ours packs."""
-    left, entries = _MOST_BACK, _MOST_ENTRIES
+    left, entries = _MAX_BACK, _MAX_ENTRIES
     try:
         with Directory.open(into) as folder, tarfile.open(archive, "r|gz") as tar:
             for member in tar:

@@ -13,7 +13,7 @@ from typing import IO
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of a line without an end that are held back; what is longer becomes several lines."""
-MOST_KEPT = 16 << 20
+MAX_KEPT = 16 << 20
 """Bytes of a stream that are kept in a file."""
 _TAIL = 2000
 """Bytes of a stream that are kept for an error message."""
@@ -69,7 +69,7 @@ class Kept:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
-        self._left = MOST_KEPT
+        self._left = MAX_KEPT
 
     def write(self, data: bytes) -> None:
         """Add it, as far as the file may grow. Raises OSError."""

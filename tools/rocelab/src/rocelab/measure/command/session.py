@@ -18,7 +18,7 @@ from rocelab.testbed.node.endpoint import machine_of
 _LOST = 255
 """ssh(1)'s status if the connection broke; the command's own is written down on the node."""
 _KILLED = 137
-_MOST_BYTES = 120_000
+_MAX_WORD_BYTES = 120_000
 """Of a command line: Linux takes a word of 128 KiB, and ssh(1) gets ours as one."""
 
 
@@ -58,10 +58,10 @@ class Session:
         variables = [f"{name}={value}" for name, value in environment.items()]
         words = (script("command.sh"), "sh", MARK, guard.folder, *variables, "--", *argv)
         line = machine.connection.command(("sh", "-c", *words))
-        if max(len(word.encode(errors="surrogateescape")) for word in line) > _MOST_BYTES:
+        if max(len(word.encode(errors="surrogateescape")) for word in line) > _MAX_WORD_BYTES:
             raise UsageError(
                 "the command line is too long",
-                cause=f"with its quotes it has more than {_MOST_BYTES:,} bytes",
+                cause=f"with its quotes it has more than {_MAX_WORD_BYTES:,} bytes",
                 action="Write it into a script, and run that.",
             )
         if tty:

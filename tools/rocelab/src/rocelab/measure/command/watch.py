@@ -24,7 +24,7 @@ _FOREVER = 86_400
 
 
 @dataclass(frozen=True)
-class Watch:
+class Observation:
     """What is watched, and what happens to the link meanwhile."""
 
     probes: tuple[str, ...] = ()
@@ -36,8 +36,8 @@ class Watch:
     def plan(self, request: Request, testbed: VirtualTestbed) -> Plan:
         """Return the plan of the run. Raises UsageError."""
         spec, ready = testbed.spec, request.ready
-        said = {"tcp": ready.port, "rdma_cm": ready.port, "line": ready.line}
-        value = said.get(ready.by, f"{ready.seconds:g}")
+        values = {"tcp": ready.port, "rdma_cm": ready.port, "line": ready.line}
+        value = values.get(ready.by, f"{ready.seconds:g}")
         command = {
             "client": list(request.argv),
             "server": list(request.server),
@@ -86,7 +86,9 @@ class Watch:
         )
 
 
-def run(watch: Watch, request: Request, testbed: VirtualTestbed) -> tuple[RunOutcome, Attachment]:
+def run(
+    watch: Observation, request: Request, testbed: VirtualTestbed
+) -> tuple[RunOutcome, Attachment]:
     """Run the command of a request into a run folder, and return how both ended.
 
     Raises what rocelab.measure.runner.run raises.
