@@ -44,14 +44,14 @@ class Nodes:
     n1: Node
     n2: Node
 
-    def plant(self, stage: str) -> None:
+    def inject(self, stage: str) -> None:
         """Choose the delayed stage, or `off`."""
         self.n1.run(["tee", f"{PARAMETERS}/delay_stage"], stdin=f"{stage}\n")
 
     def trace(self, stage: str, iterations: int, *more: str) -> list[Event]:
         """The first node's packets of a ping-pong, which sleeps while it waits."""
         common = ["ibv_rc_pingpong", "-d", DEVICE, "-s", "256", "-n", str(iterations), "-e"]
-        self.plant(stage)
+        self.inject(stage)
         try:
             with (
                 tracing(self.n1, *PACKETS, *more) as trace,
@@ -59,7 +59,7 @@ class Nodes:
             ):
                 self.n1.run([*common, "-g", gid_index(self.n1), self.n2.link.ipv4], timeout=120)
         finally:
-            self.plant("off")
+            self.inject("off")
         return trace.events
 
     def measure(self, stage: str) -> dict[Place, int]:
@@ -197,7 +197,7 @@ def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
 
     def records(parsing: str, queued: str) -> list[Event]:
         with tracing(n1, "rxe_tx_packet", "rxe_rx_done", "rxe_rx_stamps") as trace:
-            nodes.plant("rx.parse")
+            nodes.inject("rx.parse")
             words = [TRACING, PARAMETERS, parsing, queued, program]
             n1.run(["sh", "-c", _IN_MID_PACKET, "sh", *words], timeout=120)
         return trace.named("rxe_rx_stamps")
@@ -207,7 +207,7 @@ def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
     try:
         yield records
     finally:
-        nodes.plant("off")
+        nodes.inject("off")
         n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
         n1.run(["tee", PREEMPT], stdin=f"{found[1]}\n")
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, SAMPLES
-from planted_causes import planted
+from injected_causes import injected
 from rocelab import capture
 from rocelab.capture import changes
 from rocelab.capture.verdict import causes
@@ -125,10 +125,10 @@ def test_an_unknown_cause_is_refused(fail_on: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_simulator_plants_is_new() -> None:
+def test_what_the_simulator_injects_is_new() -> None:
     clean: dict[str, Any] | None = None
     seen = right = 0
-    for one in planted(300):
+    for one in injected(300):
         result = capture.analyze([str(one.path)], capture.Options(threads=1)).result
         if not one.costs:
             clean = clean or (result if one.seed % 3 == 0 else None)
@@ -136,8 +136,8 @@ def test_what_the_simulator_plants_is_new() -> None:
         assert clean is not None
         if len(one.costs) > 1 or max(one.costs.values()) < 20_000:
             continue
-        (planted_cause,) = one.costs
-        name = "loss" if planted_cause.startswith("loss") else planted_cause
+        (cause,) = one.costs
+        name = "loss" if cause.startswith("loss") else cause
         seen += 1
         right += name in changes.compare(clean, result).worse
         assert changes.compare(result, clean).worse == []

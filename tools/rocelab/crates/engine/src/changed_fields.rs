@@ -11,7 +11,7 @@ const TRIED: u32 = 256;
 /// Directions that are compared.
 const DIRECTIONS: usize = 16;
 /// Packets that must agree, of different lengths: with one length every address explains every ICRC.
-const LEAST: u32 = 2;
+const MIN_PACKETS: u32 = 2;
 
 /// A field, and its value when the ICRCs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl ChangedFields {
     /// expressed as a change of an address, and one address as the other: a short field comes first, and of
     /// addresses only one that another direction has too, or that is private.
     pub(crate) fn list(&self) -> Vec<Changed> {
-        let decided = |one: &&Direction| one.packets >= LEAST && one.lengths_differ;
+        let decided = |one: &&Direction| one.packets >= MIN_PACKETS && one.lengths_differ;
         let explained = self.directions.iter().filter_map(|(&(src, dst), one)| {
             let known = Some(one).filter(decided)?.known();
             let others = self.directions.iter().filter(|&(key, _)| *key != (src, dst));

@@ -10,7 +10,7 @@ use crate::ethernet::{Ethernet, Mac, u16_at};
 
 const CLASSES: usize = 8;
 /// Senders and classes that are kept; what others send is counted by `Totals` alone.
-const MOST: usize = 1024;
+const MAX_KEYS: usize = 1024;
 
 /// Bits of a quantum, and bits per ns of the slowest link.
 const QUANTUM_BITS: i64 = 512;
@@ -121,7 +121,7 @@ impl Pauses {
 
     fn one(&mut self, frame: &PauseFrame, class: Option<u8>, quanta: u16) {
         let key = (frame.source, class);
-        if self.0.len() >= MOST && !self.0.contains_key(&key) {
+        if self.0.len() >= MAX_KEYS && !self.0.contains_key(&key) {
             return;
         }
         let new = Pause {

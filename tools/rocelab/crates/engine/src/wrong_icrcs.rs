@@ -9,7 +9,7 @@ use roce::icrc::Diagnosis;
 use crate::changed_fields::{Changed, ChangedFields};
 
 /// Fewer wrong ICRCs may be as many corrupted packets, unless they are equal where they must not be.
-const LEAST: u64 = 4;
+const MIN_COMPARED: u64 = 4;
 /// Lengths whose differences are kept.
 const LENGTHS: usize = 64;
 
@@ -96,13 +96,13 @@ impl WrongIcrcs {
     #[must_use]
     pub fn all_wrong(&self, right: u64) -> Option<Common> {
         let constant = self.found.filter(|_| self.constant && self.distinct);
-        let least = if constant.is_some() { 2 } else { LEAST };
+        let least = if constant.is_some() { 2 } else { MIN_COMPARED };
         if right > 0 || self.corrupted < least {
             return None;
         }
         Some(match constant {
             Some(found) => Common::Constant(found),
-            _ if self.seed && self.compared >= LEAST => Common::Seed,
+            _ if self.seed && self.compared >= MIN_COMPARED => Common::Seed,
             _ => Common::Nothing,
         })
     }

@@ -7,8 +7,8 @@ use crate::decode::{Kind, Walk};
 use crate::segment::Tunnel;
 
 /// What is looked at of a datagram: of 1500 bytes, none has more.
-const MOST_SAMPLES: u32 = 32;
-const MOST_RECORDS: u32 = 8;
+const MAX_SAMPLES: u32 = 32;
+const MAX_RECORDS: u32 = 8;
 const VERSION: u32 = 5;
 const IPV4_AGENT: u32 = 1;
 const FLOW_SAMPLE: u32 = 1;
@@ -26,7 +26,7 @@ impl Walk<'_> {
         let address = if word(at + 4)? == IPV4_AGENT { 4 } else { 16 };
         // sub-agent, sequence number, uptime
         let mut sample = at + 8 + address + 12;
-        let samples = word(sample)?.min(MOST_SAMPLES);
+        let samples = word(sample)?.min(MAX_SAMPLES);
         sample += 4;
         for _ in 0..samples {
             let (format, len) = (bytes::u32(self.frame, sample)?, self.length(sample + 4)?);
@@ -46,7 +46,7 @@ impl Walk<'_> {
 
     /// The first record with an Ethernet header that is RoCE.
     fn flow_sample(&mut self, at: usize) -> Option<Kind> {
-        let records = bytes::u32(self.frame, at)?.min(MOST_RECORDS);
+        let records = bytes::u32(self.frame, at)?.min(MAX_RECORDS);
         let mut record = at + 4;
         for _ in 0..records {
             let (format, len) = (bytes::u32(self.frame, record)?, self.length(record + 4)?);

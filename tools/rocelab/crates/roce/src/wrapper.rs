@@ -56,9 +56,9 @@ fn le32(record: &[u8], at: usize) -> Option<u32> {
 
 /// "Per-Packet Information Header Specification", CACE: version, flags, length, link type; little-endian.
 fn ppi(record: &[u8], wire_len: u32) -> Option<Wrapped> {
-    const LEAST: usize = 8;
+    const MIN_LEN: usize = 8;
     let len = le16(record, 2)?;
-    if bytes::u8(record, 0)? != 0 || len < LEAST {
+    if bytes::u8(record, 0)? != 0 || len < MIN_LEN {
         return None;
     }
     rest(Link::from_number(le32(record, 4)?), record, wire_len, len)
@@ -67,10 +67,10 @@ fn ppi(record: &[u8], wire_len: u32) -> Option<Wrapped> {
 /// Apple's pktap_header: length, type of what follows (1: a packet), link type, …; little-endian on all its
 /// machines of the last two decades.
 fn pktap(record: &[u8], wire_len: u32) -> Option<Wrapped> {
-    const LEAST: u32 = 12;
+    const MIN_LEN: u32 = 12;
     const PACKET: u32 = 1;
     let len = le32(record, 0)?;
-    if len < LEAST || le32(record, 4)? != PACKET {
+    if len < MIN_LEN || le32(record, 4)? != PACKET {
         return None;
     }
     rest(Link::from_number(le32(record, 8)?), record, wire_len, usize::try_from(len).ok()?)

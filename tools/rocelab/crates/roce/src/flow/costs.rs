@@ -8,13 +8,13 @@ use crate::histogram::Histogram;
 /// Episodes that are kept of each cost: the longest.
 const KEPT: usize = 4;
 /// A silence of less is not worth telling.
-const LEAST_SILENCE_NS: u64 = 20_000;
-/// An answer is late if it takes so many times as long as the fastest, and [`LEAST_SILENCE_NS`] more.
+const MIN_SILENCE_NS: u64 = 20_000;
+/// An answer is late if it takes so many times as long as the fastest, and [`MIN_SILENCE_NS`] more.
 const LATE: u64 = 4;
 /// An idle time is long if it takes so many times as long as the fastest answer.
 const LONG: u64 = 16;
 /// The shortest long idle time.
-const LEAST_LONG_NS: u64 = 200_000;
+const MIN_LONG_NS: u64 = 200_000;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Pace {
     pub(super) fn note_idle(&mut self, since_ns: i64, now_ns: i64) -> Option<u64> {
         let idle = now_ns.saturating_sub(since_ns.max(self.answered_ns));
         let idle = u64::try_from(idle).unwrap_or(0);
-        if idle > LEAST_LONG_NS && self.fastest_ns < idle / LONG {
+        if idle > MIN_LONG_NS && self.fastest_ns < idle / LONG {
             return Some(idle);
         }
         self.idle_ns += idle;
@@ -256,7 +256,7 @@ impl Pace {
     /// Whether a silence is much longer than the fastest answer takes.
     #[inline]
     pub(super) const fn is_long(&self, silent: u64) -> bool {
-        silent > LEAST_SILENCE_NS && self.fastest_ns < (silent - LEAST_SILENCE_NS) / LATE
+        silent > MIN_SILENCE_NS && self.fastest_ns < (silent - MIN_SILENCE_NS) / LATE
     }
 }
 

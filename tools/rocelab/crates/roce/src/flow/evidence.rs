@@ -11,7 +11,7 @@ const MAX_CLOCKS: usize = 256;
 /// Segments whose copies are counted.
 const MAX_SEGMENTS: usize = 1024;
 /// Packets needed for a statement about the whole capture.
-const LEAST: u64 = 50;
+const MIN_PACKETS: u64 = 50;
 
 /// The clock of one file lags that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Evidence {
     #[must_use]
     pub fn sampled(&self) -> Option<u64> {
         let seen = self.requests.max(1);
-        let sampled = seen >= LEAST && self.gaps * 2 > seen && self.missing > 4 * seen;
+        let sampled = seen >= MIN_PACKETS && self.gaps * 2 > seen && self.missing > 4 * seen;
         sampled.then(|| (self.missing + seen) / seen)
     }
 
@@ -85,7 +85,7 @@ impl Evidence {
     pub fn looks(&self) -> Vec<(u64, u32)> {
         let often = |(&segment, &(requests, copies)): (&u64, &(u64, u64))| {
             let once = requests.saturating_sub(copies).max(1);
-            let mirrored = requests >= LEAST && copies * 20 >= requests * 9;
+            let mirrored = requests >= MIN_PACKETS && copies * 20 >= requests * 9;
             mirrored.then_some((segment, u32::try_from((requests + once / 2) / once).ok()?))
         };
         self.segments.iter().filter_map(often).collect()

@@ -9,7 +9,7 @@ use crate::flow::psn;
 use crate::flow::stats::Stats;
 
 /// Retransmissions of one PSN after which a sender seems to give up, if nothing follows.
-const LEAST: u64 = 2;
+const MIN_RETRANSMISSIONS: u64 = 2;
 
 /// [`super::Outstanding::bytes`] of what is no message of data, or not whole.
 pub(super) const NO_MESSAGE: u32 = u32::MAX;
@@ -61,7 +61,9 @@ impl Requests {
     /// Takes what was refused or given up out of the goodput, and tells that a sender gave up.
     pub(super) fn finish_stuck(&mut self, stats: &mut Stats, context: &mut Context<'_>) {
         let open = |at_psn: u32| !psn::before(at_psn, self.acked);
-        let stuck = self.stuck.filter(|one| one.psn == self.acked && one.retransmissions >= LEAST);
+        let stuck = self
+            .stuck
+            .filter(|one| one.psn == self.acked && one.retransmissions >= MIN_RETRANSMISSIONS);
         let refused = self.refused.filter(|&refused| open(refused));
         let Some(head) = refused.or(stuck.map(|stuck| stuck.psn)) else { return };
         for one in self.outstanding.iter().filter(|one| one.bytes != NO_MESSAGE) {

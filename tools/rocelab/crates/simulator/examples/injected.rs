@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Writes captures with one cause of delay planted, two, or none, and what each cost:
-//! `planted FOLDER FIRST COUNT` makes FOLDER/SEED.pcap and a line for each on standard output: the
-//! seed, then `cause=ns` for each that was planted and that the capture shows. The cost of a cause is by how much
+//! Writes captures with one cause of delay injected, two, or none, and what each cost:
+//! `injected FOLDER FIRST COUNT` makes FOLDER/SEED.pcap and a line for each on standard output: the
+//! seed, then `cause=ns` for each that was injected and that the capture shows. The cost of a cause is by how much
 //! longer the messages take than without it.
 
 use std::io::Write;
@@ -14,7 +14,7 @@ const MESSAGES: usize = 60;
 const CAUSES: u64 = 7;
 
 /// A cause by its number.
-fn plant(cause: u64, plan: Plan) -> (&'static str, Plan) {
+fn inject(cause: u64, plan: Plan) -> (&'static str, Plan) {
     let mut lost = plan.lost;
     match cause {
         0 => {
@@ -67,7 +67,7 @@ fn pcap(path: &Path, trace: &Trace) -> io::Result<()> {
 fn main() -> io::Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
     let [folder, first, count] = &words[..] else {
-        return Err(io::Error::other("planted FOLDER FIRST COUNT"));
+        return Err(io::Error::other("injected FOLDER FIRST COUNT"));
     };
     let number = |word: &String| word.parse::<u64>().map_err(io::Error::other);
     let (first, count) = (number(first)?, number(count)?);
@@ -84,14 +84,14 @@ fn main() -> io::Result<()> {
             1 => vec![seed / 3 % CAUSES],
             _ => vec![seed / 3 % CAUSES, seed / 3 / CAUSES % CAUSES],
         };
-        let plan = causes.iter().fold(clean, |plan, &cause| plant(cause, plan).1);
+        let plan = causes.iter().fold(clean, |plan, &cause| inject(cause, plan).1);
         let trace = simulate(seed, plan);
         pcap(&Path::new(folder).join(format!("{seed}.pcap")), &trace)?;
         let mut line = seed.to_string();
         for (place, &cause) in causes.iter().enumerate() {
             let others = causes.iter().enumerate().filter(|&(other, _)| other != place);
-            let others = others.fold(clean, |plan, (_, &other)| plant(other, plan).1);
-            let (name, _) = plant(cause, clean);
+            let others = others.fold(clean, |plan, (_, &other)| inject(other, plan).1);
+            let (name, _) = inject(cause, clean);
             let without = simulate(seed, others);
             if occurred(name, &trace) && without.complete {
                 line += &format!(" {name}={}", (trace.ended_ns - without.ended_ns).max(0));

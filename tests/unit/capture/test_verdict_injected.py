@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdict on simulated connections with one cause planted, two, or none."""
+"""The verdict on simulated connections with one cause injected, two, or none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planted_causes import planted
+from injected_causes import injected
 from rocelab import capture
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ REQUESTER, RESPONDER = "10.0.0.1", "10.0.0.2"
 MIN_NS = 2000
 """What a cause costs at least, to be looked for."""
 CLEAN = 3
-"""One seed in so many has nothing planted."""
+"""One seed in so many has nothing injected."""
 SHARES = {"one cause": 0.95, "two causes": 0.9}
 """Of the verdicts, in which the most costly cause has to come first."""
 
@@ -39,7 +39,7 @@ def judged(count: int) -> tuple[Counter[str], list[str]]:
     """How many verdicts were looked at, how many were right, and what was wrong."""
     sums: Counter[str] = Counter()
     wrong = []
-    for one in planted(count):
+    for one in injected(count):
         said = first_fault(one.path)
         if one.seed % CLEAN == 0:
             sums["clean"] += 1
@@ -69,7 +69,7 @@ def check(count: int) -> None:
         assert sums[f"{causes}, right"] >= share * sums[causes]
 
 
-def test_the_cause_that_was_planted_comes_first() -> None:
+def test_the_cause_that_was_injected_comes_first() -> None:
     check(900)
 
 

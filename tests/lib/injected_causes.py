@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Simulated captures of one connection with one cause of delay planted, two, or none."""
+"""Simulated captures of one connection with one cause of delay injected, two, or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = 500
 
 
 @dataclass
-class Planted:
+class Injected:
     """A capture, and what the causes in it cost, ns."""
 
     seed: int
@@ -26,11 +26,11 @@ class Planted:
     costs: dict[str, int]
 
 
-def planted(count: int) -> Iterator[Planted]:
+def injected(count: int) -> Iterator[Injected]:
     """Simulate captures; a third of them is clean."""
     need_program("cargo")
     run = ["cargo", "run", "-q", "--release", "--manifest-path", str(MANIFEST), "-p",
-           "rc-simulator", "--example", "planted", "--"]  # fmt: skip
+           "rc-simulator", "--example", "injected", "--"]  # fmt: skip
     for first in range(0, count, BATCH):
         with tempfile.TemporaryDirectory() as folder:
             words = [*run, folder, str(first), str(min(BATCH, count - first))]
@@ -41,4 +41,4 @@ def planted(count: int) -> Iterator[Planted]:
                 for cause in causes:
                     name, _, ns = cause.partition("=")
                     costs[name] += int(ns)
-                yield Planted(int(seed), Path(folder) / f"{seed}.pcap", costs)
+                yield Injected(int(seed), Path(folder) / f"{seed}.pcap", costs)
