@@ -16,7 +16,7 @@ TIMEOUT = "timeout"
 """Whatever only the ACK timeout ended; other causes have that time, too."""
 ANY = "any"
 _FAILURES = ("gave_up", "refused", "rejected", "unanswered", "wrong_icrc", "violation")
-_SIGNS = ("congestion", "cnp_format", "pkey_change", "read_replay", "rnr_backoff")
+_SIGNS = ("congestion", "cnp_format", "pkey_change", "read_depth", "read_replay", "rnr_backoff")
 _OF_CAPTURE = (
     *("capture_gap", "sampled", "fragments", "mirrored", "other_port", "link_type"),
     *("not_looked_into", "cut_headers", "no_roce"),
