@@ -142,6 +142,14 @@ def test_completion_that_no_shell_asks_for(
     assert "Unset _ROCELAB_COMPLETE" in answer.stderr
 
 
+def test_no_thread_for_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It panics with none."""
+    monkeypatch.setenv("POLARS_MAX_THREADS", "0")
+    answer = rocelab("show", "nothing")
+    assert answer.returncode == 2
+    assert "Unset it, or set it to 1 or more" in answer.stderr
+
+
 def test_too_little_disk(tmp_path: Path) -> None:
     """`rocelab up` refuses a full disk before it boots anything."""
     mount = f"mount -t tmpfs -o size=1M tmpfs {tmp_path}"

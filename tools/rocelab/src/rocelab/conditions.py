@@ -161,6 +161,16 @@ def check_addresses() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MIN_ADDRESSES, hard))
 
 
+def check_polars_threads() -> None:
+    """Raise UsageError for a number of threads with which polars panics."""
+    if set(os.environ.get("POLARS_MAX_THREADS", "")) == {"0"}:
+        raise UsageError(
+            "POLARS_MAX_THREADS is 0",
+            cause="it is set to no number of threads that polars can have",
+            action="Unset it, or set it to 1 or more.",
+        )
+
+
 def is_memory_limited() -> bool:
     """Say whether a limit of memory is set for this process, as by `ulimit -v`, `-d` or `-s`."""
     limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))

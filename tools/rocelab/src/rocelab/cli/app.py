@@ -115,6 +115,7 @@ def _run() -> int:
         conditions.keep_bytecode_whole()
         conditions.check_descriptors()
         conditions.check_addresses()
+        conditions.check_polars_threads()
         streams.install()
         code = completion.answer(app)
         return _call() if code is None else code
