@@ -24,6 +24,7 @@ import pytest
 import signal_sweep
 from command_tree import commands
 from corpus import CAPTURES
+from rocelab.directory import temporary_folder
 from synthetic_run import Synthetic
 
 pytestmark = pytest.mark.slow
@@ -138,7 +139,7 @@ def test_every_signal(tmp_path: Path, once: bool) -> None:
     cases = [case for case in cases if not only or case["name"].startswith(only)]
 
     def part(number: int, some: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        within = tmp_path / f"part{number}"
+        within = Path(short) / f"part{number}"
         within.mkdir()
         given = {"cases": some, "within": str(within)}
         (within / "cases.json").write_text(json.dumps(given))
@@ -156,7 +157,8 @@ def test_every_signal(tmp_path: Path, once: bool) -> None:
     working = [case for case in cases if not case["waits"]]
     # those that wait need no processor meanwhile
     parts = [working[::2], working[1::2], [case for case in cases if case["waits"]]]
-    with ThreadPoolExecutor(len(parts)) as pool:
+    # sockets are in it
+    with temporary_folder() as short, ThreadPoolExecutor(len(parts)) as pool:
         answers = [each for found in pool.map(part, range(len(parts)), parts) for each in found]
     print("\n".join(f"{each['seconds']:5} s  {each['case']}" for each in answers))
     assert len(answers) == len(cases)
