@@ -123,9 +123,9 @@ def test_more_reads_than_the_responder_has_resources_for(tmp_path: Path) -> None
 
 def test_the_requester_has_resources_too(tmp_path: Path) -> None:
     """Its REQ says 16."""
-    for count, found in ((16, []), (17, [(21, False)])):
+    for count, expected in ((16, []), (17, [(21, False)])):
         answers = [answer("a", 18, 100 + at, 1 + at) for at in range(count)]
-        assert depths(tmp_path, [*reads("b", 17, count), *answers]) == found
+        assert depths(tmp_path, [*reads("b", 17, count), *answers]) == expected
 
 
 def test_a_refused_read_says_how_many_were_outstanding(tmp_path: Path) -> None:

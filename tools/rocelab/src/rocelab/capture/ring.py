@@ -168,9 +168,9 @@ class Ring:
                 self._parts[packed] = Part(packed, -1, is_taken=part.is_taken)
             elif part.start_ns is not None and not part.is_taken:
                 self._miss(part, "deleted")
-        for name, found in there.items():
+        for name, state in there.items():
             if name == ring_names.plain(name) or ring_names.plain(name) not in there:
-                self._look_at(name, found)
+                self._look_at(name, state)
 
     def _names(self) -> dict[str, os.stat_result]:
         """The files of the capture; raises UsageError if there are several captures."""
@@ -182,13 +182,13 @@ class Ring:
                 with contextlib.suppress(OSError):
                     there[entry.name] = entry.stat(follow_symlinks=False)
         self._ignored &= set(there)
-        for name, found in there.items():
-            if stat.S_ISLNK(found.st_mode):
+        for name, state in there.items():
+            if stat.S_ISLNK(state.st_mode):
                 self._ignore(name, "is a link")
         return {
-            name: found
-            for name, found in there.items()
-            if stat.S_ISREG(found.st_mode) and self._is_part(name)
+            name: state
+            for name, state in there.items()
+            if stat.S_ISREG(state.st_mode) and self._is_part(name)
         }
 
     def _is_part(self, name: str) -> bool:
@@ -231,12 +231,12 @@ class Ring:
             self._ignored.add(name)
             self.others.append(f"{name} {why}")
 
-    def _look_at(self, name: str, found: os.stat_result) -> None:
+    def _look_at(self, name: str, state: os.stat_result) -> None:
         part = self._parts.get(name)
         if part and (part.inode, part.size, part.changed_ns) == (
-            found.st_ino,
-            found.st_size,
-            found.st_mtime_ns,
+            state.st_ino,
+            state.st_size,
+            state.st_mtime_ns,
         ):
             return
         try:
@@ -244,19 +244,19 @@ class Ring:
         except OSError:
             return
         try:
-            found = os.fstat(file)
+            state = os.fstat(file)
             head = os.pread(file, _HEAD, 0)
             packed = part is not None and part.inode == -1
-            is_same = part and (packed or _is_same(part, found.st_ino, head))
+            is_same = part and (packed or _is_same(part, state.st_ino, head))
             if part is None or not is_same:
                 if part and part.start_ns is not None and not part.is_taken:
                     self._miss(part, "overwritten")
-                part = Part(name, found.st_ino)
-            if part.is_taken and not part.is_continued and found.st_size > part.size >= 0:
+                part = Part(name, state.st_ino)
+            if part.is_taken and not part.is_continued and state.st_size > part.size >= 0:
                 part.is_continued = True
                 self.missed.append(f"{name} was written on after it was read")
-            part.inode, part.head = found.st_ino, head
-            part.size, part.changed_ns = found.st_size, found.st_mtime_ns
+            part.inode, part.head = state.st_ino, head
+            part.size, part.changed_ns = state.st_size, state.st_mtime_ns
             if part.start_ns is None and head:
                 with contextlib.suppress(OSError, ValueError):
                     part.start_ns = capture_start(f"/proc/self/fd/{file}")

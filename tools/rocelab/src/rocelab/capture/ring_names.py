@@ -46,5 +46,5 @@ def order(name: str) -> list[tuple[str, int]]:
 
 def number(name: str) -> int | None:
     """The number that dumpcap gave the file, which it never gives again."""
-    found = _DUMPCAP.search(name)
-    return int((found[1] or found[2])[:_MAX_DIGITS]) if found else None
+    match = _DUMPCAP.search(name)
+    return int((match[1] or match[2])[:_MAX_DIGITS]) if match else None
