@@ -85,7 +85,7 @@ test-long: develop probes others  ## what `make test` leaves out, which takes mi
 	@$(BIN)/pytest -rA -m long
 
 # what runs on nodes of any kernel line; the rest does not depend on it
-KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay drop_monitors restrack arrival forged_answers forged_requests v1 v1_netdevs fuzz_frames hostile_user \
+KERNEL_TESTS := $(patsubst %,tests/vm/test_%.py,lines driver_events driver_delay drop_monitors restrack own_selftests arrival forged_answers forged_requests v1 v1_netdevs fuzz_frames hostile_user \
 	peers selftests rxestat rxestat_paths rxestat_places rxedump rxedump_filters rxecpu rxecpu_stacks rxetop privileges)
 LINES := $(notdir $(wildcard kernel/patches/lines/*))
 

@@ -43,6 +43,6 @@ for f in src/*.[ch] src/test/*.[ch]; do
 	esac
 done
 if command -v shellcheck >/dev/null; then
-	shellcheck -x -P SCRIPTDIR scripts/*.sh || status=1
+	shellcheck -x -P SCRIPTDIR scripts/*.sh selftests/rdma/*.sh || status=1
 fi
 exit $status
