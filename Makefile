@@ -13,7 +13,7 @@ PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 # what decides the Python package's compiled part
 RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" -o -name "*.csv" 2>/dev/null)
 
-.PHONY: can-enter help setup develop apt apt-develop lock docs image module each-patch changed-module module-variants debug-kernel debug-module probes selftests siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick coverage for-machines ci bench install uninstall clean
+.PHONY: can-enter help setup develop apt apt-develop lock docs image module each-patch changed-module module-variants debug-kernel debug-module probes selftests watch-kernels siw mpibench perftest pingpong drivercheck lockstep demo check test test-here test-machines test-long test-debug test-kernels soak fuzz others prometheus tshark lint check-lint check-rust test-rust test-ebpf test-python test-quick coverage for-machines ci bench install uninstall clean
 .DELETE_ON_ERROR:
 # Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
 unexport PYTHONDONTWRITEBYTECODE
@@ -226,6 +226,9 @@ lockstep: apt  ## QEMU's plugin for plans with lockstep = true
 selftests: image  ## the kernel's own tests of rxe, where LINE's source has some
 	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) --out $(BUILD)/selftests/$(LINE) \
 		tools/testing/selftests/rdma tools/testing/selftests/kselftest
+
+watch-kernels: apt  ## which kernels of Debian's pools, and mainline, the driver's series fits today (WATCH="--build --write")
+	@tools/kernel-source/watch_kernels.py --cache $(CACHE)/rxe $(WATCH)
 
 siw: image  ## soft iWARP for LINE's nodes, which Debian's kernels lack
 	@mkdir -p $(BUILD)/siw/$(LINE)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from script_module import load
+
 pytestmark = pytest.mark.slow
 
 KERNEL = Path(__file__).parents[3] / "kernel"
@@ -385,13 +387,14 @@ def test_dkms_conf() -> None:
 
 
 DEBIAN = [
-    line.split(",")
-    for line in (Path(__file__).parent / "debian_kernels.csv").read_text().splitlines()
-    if line[0].isdigit()
+    [release, "none" if row.refused else row.line]
+    for row in load("tools/kernel-source/seen_kernels.py").read(KERNEL / "seen.csv")
+    for release in row.releases.split()
 ]
 
 
 OTHERS = [
+    *([f"6.12.118+deb13-{flavour}-amd64", "6.12"] for flavour in ("cloud", "rt")),
     *([release, "none"] for release in ("6.10.3-amd64", "5.10.0-amd64", "7.30.1-amd64", "6.1.19")),
     *([release, "6.1"] for release in ("6.1.190", "6.1.200-custom", "6.1.0-101-amd64")),
     *([release, "6.12"] for release in ("6.12.113", "6.12.201-custom")),
