@@ -73,7 +73,6 @@ impl<W: Write> Annotator<W> {
     ) -> Self {
         let tracker = flow::Config {
             max_findings: MAX_FINDINGS,
-            max_connections: 0,
             go_back_n: options.go_back_n,
             keep_messages: false,
             keep_verdicts: true,
