@@ -14,7 +14,7 @@
 
 #define MIN_ITERATIONS 8
 #define MAX_ITERATIONS 33
-#define MAX_ERROR 0.10 /* of the mean */
+#define MAX_ERROR      0.10 /* of the mean */
 
 static void defaults(const struct test *test, size_t size, struct counts *counts)
 {
@@ -53,7 +53,8 @@ static double slowest(const struct test *test, const struct run *run, double spe
 
 static double measure(const struct test *test, struct run *run, struct counts *counts)
 {
-	long most = counts->iterations, fewest = most < MIN_ITERATIONS ? most : MIN_ITERATIONS, done = 0, cut;
+	long most = counts->iterations, fewest = most < MIN_ITERATIONS ? most : MIN_ITERATIONS,
+	     done = 0, cut;
 	double *times = memory_get(most, sizeof(*times)), result;
 
 	for (long i = 0; i < counts->warmup; i++)
