@@ -4,7 +4,7 @@
 # shellcheck source=rxe_lib.sh
 . "$(dirname "$0")/rxe_lib.sh"
 
-readonly CAPTURE=/tmp/rxe_priority.$$ MESSAGES=20
+readonly MESSAGES=20
 
 # index of the GID of RoCE v2 with the device's IPv4 address
 gid_index()
@@ -34,7 +34,11 @@ all_captured()
 }
 
 needs ip rdma ss tcpdump ib_send_lat
+folder=$(mktemp -d) || fail "no temporary folder"
+CAPTURE=$folder/pcap
+trap 'rm -rf "$folder"' EXIT
 make_veth
+trap 'remove_veth; rm -rf "$folder"' EXIT
 for end in 0 1; do
 	ip addr flush dev "ksft$end"
 	ip link add link "ksft$end" name "ksft$end.7" type vlan id 7 egress-qos-map 3:5
@@ -51,9 +55,9 @@ for end in 0 1; do
 	ip neigh replace "198.51.100.$((2 - end))" dev "ksft$end.7" nud permanent \
 		lladdr "$(cat /sys/class/net/ksft$((1 - end)).7/address)"
 done
-tcpdump -i ksft0 --immediate-mode -Uw "$CAPTURE" "vlan 7 and udp port 4791" 2>"$CAPTURE.log" &
+tcpdump -Z root -i ksft0 --immediate-mode -Uw "$CAPTURE" "vlan 7 and udp port 4791" 2>"$CAPTURE.log" &
 capture=$!
-trap 'kill $capture 2>/dev/null; wait; rm -f $CAPTURE $CAPTURE.log; remove_veth' EXIT
+trap 'kill $capture 2>/dev/null; wait; remove_veth; rm -rf "$folder"' EXIT
 wait_for 20 grep -q "listening on" "$CAPTURE.log" || fail "no capture"
 test_of=(ib_send_lat -n "$MESSAGES" -p 18599 --sl 3 -d)
 "${test_of[@]}" rxe_ksft1 -x "$(gid_index rxe_ksft1)" >/dev/null 2>&1 &
