@@ -114,7 +114,7 @@ def test_changes_of_the_changelog() -> None:
     [("6.1.192-3", "6.1"), ("6.12.118-1", "6.12"), ("7.3~rc7-1~exp1", "7.x"), ("6.19.2-1", "none")],
 )
 def test_line_of_a_version(version: str, line: str) -> None:
-    """A line of its own, or that of all versions with its first number."""
+    """A separate line, or that of all versions with its first number."""
     assert seen.line_of(version, watch.LINES) == line
 
 

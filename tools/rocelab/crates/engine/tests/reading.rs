@@ -290,7 +290,7 @@ fn parts_are_open_only_while_their_time_has_come() {
     let frames = each_microsecond((0..40).map(write));
     let open = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
-    // of the last two, one begins while the other goes on
+    // of the last two, one begins before the other ends
     let later: Vec<Captured> = frames.iter().skip(35).cloned().collect();
     let parts: Vec<Vec<Captured>> =
         frames.chunks(10).map(<[_]>::to_vec).chain([later]).rev().collect();

@@ -20,7 +20,7 @@ pub(crate) fn capture_start(py: Python<'_>, path: PathBuf) -> PyResult<Option<i6
         let mut block = Block::default();
         match Reader::new(input, 0, BEGINNING).of_growing().fill(&mut block) {
             Err(ReadError::Unknown(_)) => Err(PyValueError::new_err("it is no capture")),
-            // what is wrong later is told by who reads it
+            // whoever reads it reports what is wrong further on
             _ => Ok(block.records.first().map(|record| record.time_ns)),
         }
     })

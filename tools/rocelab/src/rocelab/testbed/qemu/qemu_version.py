@@ -12,8 +12,8 @@ _FLAGS_FIXED = 8
 """The first major version that leaves the flags alone (QEMU commit 5f0dd8cd33cb)."""
 WITHOUT_CMPXCHG16B = "clearcpuid=cx16"
 SAME_ADDRESSES = "norandmaps"
-"""TCG translates code for the address that it runs at: with randomized addresses it would translate
-each program and its libraries anew for each process, 2,600 blocks for /bin/true alone."""
+"""TCG translates code for the address at which it runs. With randomized addresses it would
+translate a program and its libraries again for each process, 2,600 blocks for /bin/true alone."""
 
 
 def qemu_version() -> str:
