@@ -579,6 +579,7 @@ def test_recipes() -> None:
         "OMPI_MCA_pml": "ucx",
         "UCX_NET_DEVICES": "rxe0:1",
         "UCX_TLS": "rc_verbs,ud_verbs,self,sm",
+        "UCX_UD_ETH_DGID_CHECK": "n",
         "UCX_UD_TIMEOUT": "300s",
         "UCX_IB_GID_INDEX": "2",
     }
@@ -611,23 +612,23 @@ def test_a_strange_interface_name_is_refused() -> None:
         recipe.for_node(TRANSPORTS["tcp"], Place("n1", "data0; reboot"), one_machine=False)
 
 
-def test_the_link_local_gid_of_the_right_type() -> None:
+def test_the_gid_of_the_address_and_of_the_right_type() -> None:
     base = "/sys/class/infiniband/rxe0/ports/1"
     listing = "\n".join(
         f"{base}/gids/{index}:{address}\n{base}/gid_attrs/types/{index}:{kind}"
         for index, (address, kind) in enumerate(
             [
                 ("fe80:0000:0000:0000:5054:00ff:fe44:0001", "IB/RoCE v1"),
+                ("0000:0000:0000:0000:0000:ffff:0a2c:0001", "IB/RoCE v1"),
                 ("0000:0000:0000:0000:0000:ffff:0a2c:0001", "RoCE v2"),
-                ("fe80:0000:0000:0000:5054:00ff:fe44:0001", "RoCE v2"),
             ]
         )
     )
     found = gid.parse(listing)
-    assert gid.choose_link_local(found, "RoCE v2", node="n1").index == 2
-    assert gid.choose_link_local(found, "IB/RoCE v1", node="n1").index == 0
-    with pytest.raises(CellError, match="n1 has no RoCE v2 GID for a link-local address"):
-        gid.choose_link_local(found[:2], "RoCE v2", node="n1")
+    assert gid.choose(found, "RoCE v2", "10.44.0.1", node="n1").index == 2
+    assert gid.choose(found, "IB/RoCE v1", "10.44.0.1", node="n1").index == 1
+    with pytest.raises(CellError, match=r"n1 has no RoCE v2 GID for 10\.44\.0\.1"):
+        gid.choose(found[:2], "RoCE v2", "10.44.0.1", node="n1")
 
 
 # recorded: Open MPI 5 of Debian 13, shortened

@@ -66,19 +66,6 @@ def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:
     raise _missing(gids, f"{gid_type} GID for {ipv4}", node)
 
 
-def choose_link_local(gids: Iterable[Gid], gid_type: str, *, node: str) -> Gid:
-    """Return the GID of a type for the interface's link-local address. Raises CellError.
-
-    UCX over rxe works only with this GID: with the IPv4 address's GID its datagrams do not reach
-    the peer, and MPI aborts after half a minute.
-    """
-    gids = tuple(gids)
-    for gid in gids:
-        if gid.type == gid_type and gid.address.is_link_local:
-            return gid
-    raise _missing(gids, f"{gid_type} GID for a link-local address", node)
-
-
 def _missing(gids: tuple[Gid, ...], what: str, node: str) -> CellError:
     listed = ", ".join(f"{gid.index}: {gid.address} ({gid.type!a:.20})" for gid in gids[:8])
     return CellError(

@@ -47,13 +47,8 @@ def place(node: Node, ports: Ports, transport: Transport) -> Place:
     if transport.gid_type is None:
         return Place(node.name, node.link.netdev, port.device, port.port)
     gids = gid.gids_of(node, port.device, port.port)
-    chosen = (
-        gid.choose_link_local(gids, transport.gid_type, node=node.name)
-        if transport.is_rxe
-        else gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
-    )
-    address = str(chosen.address) if chosen.address.is_link_local else ""
-    return Place(node.name, node.link.netdev, port.device, port.port, chosen.index, address)
+    chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
+    return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
 
 
 def _check_interface(node: Node, transport: Transport) -> None:

@@ -11,7 +11,7 @@ from rocelab import accelerators, limits
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.measure import snaplen, transport_proof, witness
-from rocelab.measure.mpi import launch, neighbours
+from rocelab.measure.mpi import launch
 from rocelab.measure.pair_step import Step, probed
 from rocelab.measure.probes.watched import watched
 from rocelab.measure.rig import Rig
@@ -90,7 +90,6 @@ def measure(
 
     with launch.prepared(rig.nodes, settings, suite.files(job)) as folder:
         program = (launch.find(suite, job, rig.nodes, folder), *suite.argv(job)[1:])
-        neighbours.find(rig.nodes, places)
         before = rig.counters()
         with (
             rig.testbed.capture(capture, snaplen=kept) as captured,

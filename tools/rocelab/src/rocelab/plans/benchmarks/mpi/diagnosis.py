@@ -22,9 +22,9 @@ class Advice:
 _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         r"UD endpoint .* unhandled timeout",
-        "the connection setup over UD datagrams got no answer: the peer does not have this GID, "
-        "the MTUs differ, or a rank waited too long for a processor",
-        "Set UCX_IB_GID_INDEX to the GID of the link-local address, of the transport's RoCE "
+        "the connection setup over UD datagrams got no answer: UCX dropped them over IPv4, the "
+        "peer does not have this GID, the MTUs differ, or a rank waited too long for a processor",
+        "Set UCX_UD_ETH_DGID_CHECK=n, and UCX_IB_GID_INDEX to a GID of the transport's RoCE "
         "version; then check the MTU of both interfaces; then use fewer ranks per node.",
     ),
     (

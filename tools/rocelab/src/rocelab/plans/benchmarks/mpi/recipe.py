@@ -33,8 +33,6 @@ class Place:
     device: str = ""
     port: int = 0
     gid_index: int = -1
-    link_local: str = ""
-    """The address of that GID, if it is a link-local one."""
     cpus: str = ""
     """The processors that ranks may use there, as taskset(1) lists them; empty: all."""
 
@@ -104,6 +102,9 @@ def _verbs(place: Place, one_machine: bool) -> dict[str, str]:
         "OMPI_MCA_pml": "ucx",
         "UCX_NET_DEVICES": f"{place.device}:{place.port}",
         "UCX_TLS": "rc_verbs,ud_verbs,self" + ("" if one_machine else ",sm"),
+        # it takes wc.sl for the type of a packet's network header, as mlx5 reports it, and drops
+        # those with IPv4's of other devices
+        "UCX_UD_ETH_DGID_CHECK": "n",
         # ranks that share one processor may be slow to answer; UCX's default is 30 s
         "UCX_UD_TIMEOUT": "300s",
     }
