@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,12 +109,22 @@ def test_garbled_output(data: st.DataObject, recorded: tuple[str, str, int, int]
 def test_ucx_is_told_which_transport() -> None:
     """It would take any interface that it finds; its process is not env's."""
     client = TOOLS["ucx_perftest"].client(job("ucx_perftest", "tag_lat", 64))
-    assert client[:4] == (
-        *("env", "UCX_TLS=rc_verbs,tcp", "UCX_NET_DEVICES=rxe0:1,data0", "UCX_IB_GID_INDEX=3"),
+    assert client[:5] == (
+        *("env", "UCX_TLS=rc_verbs,ud_verbs:aux", "UCX_UD_ETH_DGID_CHECK=n"),
+        *("UCX_NET_DEVICES=rxe0:1", "UCX_IB_GID_INDEX=3"),
     )
     assert process_name(client) == "ucx_perftest"
     server = TOOLS["ucx_perftest"].server_argv(job("ucx_perftest", "tag_lat", 64, ends=TCP))
     assert server[:3] == ("env", "UCX_TLS=tcp", "UCX_NET_DEVICES=data1")
+
+
+def test_ucx_is_told_to_use_no_mpi_where_it_would() -> None:
+    """1.13 of Debian 12 is built without MPI and takes the option for a call for help."""
+    with_mpi = tuple(replace(end, options=("-P",)) for end in TCP)
+    for ends, is_told in ((TCP, False), (with_mpi, True)):
+        asked = job("ucx_perftest", "tag_lat", 64, ends=(ends[0], ends[1]))
+        argv = TOOLS["ucx_perftest"].client(asked), TOOLS["ucx_perftest"].server_argv(asked)
+        assert [("-P" in words) for words in argv] == [is_told, is_told]
 
 
 def test_each_transport_has_its_options() -> None:
@@ -123,7 +134,9 @@ def test_each_transport_has_its_options() -> None:
     assert "-T" not in words("rstream", "latency", VERBS)
     assert words("rstream", "latency", TCP)[-2:] == ("-T", "s")
     assert words("fi_pingpong", "latency", VERBS)[1:3] == ("-p", "verbs")
-    assert words("fi_pingpong", "latency", TCP)[1:3] == ("-p", "tcp")
+    assert words("fi_pingpong", "latency", TCP)[1:5] == (
+        *("FI_TCP_IFACE=data0", "fi_pingpong", "-p", "tcp"),
+    )
     assert TOOLS["udaddy"].port
 
 

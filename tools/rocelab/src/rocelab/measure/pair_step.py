@@ -254,10 +254,15 @@ def job_of(
 
 def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
     first, second = ends
-    transfer = TOOLS[cell.test.tool].transfer
-    placed = (second, first) if transfer and transfer.swaps(cell.test) else (first, second)
-    port = TOOLS[cell.test.tool].port or next(rig.tcp_ports)
-    return job_of(cell, size, tcp_port=port, ends=placed)
+    tool = TOOLS[cell.test.tool]
+    swaps = tool.transfer is not None and tool.transfer.swaps(cell.test)
+    placed = (second, first) if swaps else (first, second)
+    client, server = (
+        replace(end, options=rig.options(node, cell.test.tool, tool.optional))
+        for node, end in zip(_pair(tool, cell, rig), placed, strict=True)
+    )
+    port = tool.port or next(rig.tcp_ports)
+    return job_of(cell, size, tcp_port=port, ends=(client, server))
 
 
 def _pair(tool: Tool, cell: Cell, rig: Rig) -> tuple[Node, Node]:

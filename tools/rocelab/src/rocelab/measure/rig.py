@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +26,7 @@ from rocelab.testbed.verbs_ports import Ports
 _SETTLE_TIMEOUT = 3.0
 """Seconds within which a node counts the last packet that another one sent."""
 _QUIET = 0.5
+_HELP_TIMEOUT = 60
 _FIRST_PORT, _PORTS = 18515, 1000
 """perftest's default port and the following ones. Each step uses a new one, so that it never
 meets a stale server."""
@@ -40,6 +41,8 @@ class Known:
     ends: dict[str, tuple[End, End]] = field(default_factory=dict)
     places: dict[tuple[str, int], list[Place]] = field(default_factory=dict)
     """Also by the number of nodes."""
+    options: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """By node and program."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,15 @@ class Rig:
             client, server = at_once(end, (0, 1))
             self.known.ends[transport.name] = client, server
         return self.known.ends[transport.name]
+
+    def options(self, node: Node, program: str, optional: Sequence[str]) -> tuple[str, ...]:
+        """Return the options of `optional` that `program` lists on a node when asked for help."""
+        key = node.name, program
+        if optional and key not in self.known.options:
+            done = node.run((program, "-h"), check=False, timeout=_HELP_TIMEOUT)
+            listed = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
+            self.known.options[key] = tuple(option for option in optional if option in listed)
+        return self.known.options.get(key, ())
 
     def places(self, transport: Transport) -> list[Place]:
         """Return what MPI needs to know of each node. Raises CellError."""

@@ -31,12 +31,13 @@ def client(job: Job) -> tuple[str, ...]:
 
 
 def _common(job: Job, end: End) -> tuple[str, ...]:
-    provider = "verbs" if end.device else "tcp"
-    return (
-        # without an address, tcp takes the first interface
-        *("fi_pingpong", "-p", provider, "-e", "msg", "-s", end.ipv4),
-        *("-I", str(job.iterations), "-S", str(job.size)),
+    # tcp takes the first interface else: 1.17 has no `-s`, and 2.1 refuses to serve with `-d`
+    over = (
+        ("fi_pingpong", "-p", "verbs", "-d", end.device)
+        if end.device
+        else ("env", f"FI_TCP_IFACE={end.netdev}", "fi_pingpong", "-p", "tcp")
     )
+    return (*over, "-e", "msg", "-I", str(job.iterations), "-S", str(job.size))
 
 
 def parse(job: Job, stdout: str) -> Measurement:

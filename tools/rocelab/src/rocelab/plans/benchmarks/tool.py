@@ -28,6 +28,8 @@ class End:
     """Whether the connection is made by rdma_cm, the only way for iWARP."""
     netdev: str = ""
     """The interface that has the address."""
+    options: tuple[str, ...] = ()
+    """Those of `Tool.optional` that its version of the tool takes."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,8 @@ class Tool:
     """How its server listens where there are verbs."""
     port: int = 0
     """The only one that its server can listen on; 0: any."""
+    optional: tuple[str, ...] = ()
+    """Options that only some versions take, which then list them with `-h`."""
     times_its_clock: bool = False
     """Whether it compares its processor's clock with the time of day, as tools/perftest knows."""
 

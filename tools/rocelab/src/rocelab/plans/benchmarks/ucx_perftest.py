@@ -25,6 +25,7 @@ _HEAD = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,av
 _ROW = re.compile(r"^ *\d+(?:,\d+(?:\.\d+)?){7}\n", re.MULTILINE | re.ASCII)
 _MIB = float(1 << 20)
 _WARM_UP = 10
+_MPI_MODE = "-P"
 
 
 def server(job: Job) -> tuple[str, ...]:
@@ -39,15 +40,20 @@ def client(job: Job) -> tuple[str, ...]:
 
 
 def _common(job: Job, end: End) -> tuple[str, ...]:
-    # Without TCP, rc_verbs needs UD to set up its connections, which UCX refuses on rxe.
-    over, devices = "tcp", [end.netdev]
+    where: tuple[str, ...] = ("UCX_TLS=tcp", f"UCX_NET_DEVICES={end.netdev}")
     if end.device:
-        over, devices = "rc_verbs,tcp", [f"{end.device}:{end.port}", end.netdev]
+        # rc_verbs sets up its connections by UD. There UCX takes wc.sl for the type of a packet's
+        # network header, as mlx5 reports it, and drops those with IPv4's of others.
+        where = (
+            *("UCX_TLS=rc_verbs,ud_verbs:aux", "UCX_UD_ETH_DGID_CHECK=n"),
+            f"UCX_NET_DEVICES={end.device}:{end.port}",
+        )
     gid = (f"UCX_IB_GID_INDEX={end.gid_index}",) if end.gid_index >= 0 else ()
     return (
-        *("env", f"UCX_TLS={over}", f"UCX_NET_DEVICES={','.join(devices)}", *gid),
-        # Debian's is built with MPI, which it would wait for
-        *("ucx_perftest", "-P", "0", "-p", str(job.tcp_port)),
+        *("env", *where, *gid),
+        *("ucx_perftest", "-p", str(job.tcp_port)),
+        # one that is built with MPI would wait for it
+        *((_MPI_MODE, "0") if _MPI_MODE in end.options else ()),
     )
 
 
@@ -77,4 +83,4 @@ def parse(job: Job, stdout: str) -> Measurement:
     return Measurement(values, messages * job.size, messages=messages)
 
 
-UCX_PERFTEST = Tool(server, client, parse)
+UCX_PERFTEST = Tool(server, client, parse, optional=(_MPI_MODE,))
