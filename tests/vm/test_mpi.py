@@ -178,7 +178,7 @@ def test_a_fallback_is_an_error(
     )
     outcome = only_cell(rig, bench("latency", f'["{transport}"]'), tmp_path)
     assert outcome.record["error"] is not None, outcome.record["steps"]
-    assert outcome.record["error"]["kind"] == "proof"
+    assert outcome.record["error"]["kind"] == "proof", outcome.record["error"]
     assert told in outcome.record["error"]["what"]
 
 
@@ -235,7 +235,7 @@ def test_both_ranks_on_one_node_are_an_error(
     monkeypatch.setattr("rocelab.measure.mpi.launch.machines", lambda nodes: [nodes[0]])
     outcome = only_cell(rig, bench("latency", '["rxe-v2"]'), tmp_path)
     assert outcome.record["error"] is not None
-    assert outcome.record["error"]["kind"] == "proof"
+    assert outcome.record["error"]["kind"] == "proof", outcome.record["error"]
 
 
 def test_why_messages_differ(rig: Rig, tmp_path: Path) -> None:
