@@ -454,9 +454,11 @@ def test_a_client_without_its_server(testbed: Testbed, monkeypatch: pytest.Monke
 
 def test_what_a_program_needs_to_know(testbed: Testbed, capfd: pytest.CaptureFixture[str]) -> None:
     script = "echo $ROCELAB_ADDRESS $ROCELAB_PEER_ADDRESS $ROCELAB_NETDEV $ROCELAB_MTU $1"
-    assert run(testbed, "sh", "-c", script, "sh", "<{peer}> {device} {other}") == 0
+    words = "<{peer}> {address} {netdev} {device} {other}"
+    assert run(testbed, "sh", "-c", script, "sh", words) == 0
     # over TCP there is no device
-    assert capfd.readouterr().out == "127.0.0.1 127.0.0.1 lo 65536 <127.0.0.1> {device} {other}\n"
+    replaced = "<127.0.0.1> 127.0.0.1 lo {device} {other}"
+    assert capfd.readouterr().out == f"127.0.0.1 127.0.0.1 lo 65536 {replaced}\n"
 
 
 @pytest.mark.parametrize(

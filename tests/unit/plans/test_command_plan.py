@@ -102,11 +102,11 @@ def test_what_a_plan_may_not_say(text: str, says: str) -> None:
 
 def test_its_words_know_the_step() -> None:
     (benchmark,) = plan(
-        TIME.replace("{peer}", "{peer}:{tcp_port} {device}/{gid} {size} {iterations} {other}")
+        TIME.replace("{peer}", "{peer}:{tcp_port} {device}/{gid} {address} {netdev} {size} {other}")
     ).benchmarks
-    ends = End("10.0.0.1", "rxe0", 1, 3), End("10.0.0.2", "rxe1", 1, 5)
+    ends = End("10.0.0.1", "rxe0", 1, 3, netdev="data0"), End("10.0.0.2", "rxe1", 1, 5)
     job = Job(TESTS["command", "time"], 64, 10, 1, 14, 5001, *ends, command=benchmark.command)
-    assert TOOLS["command"].client(job)[-1] == "10.0.0.2:5001 rxe0/3 64 10 {other}"
+    assert TOOLS["command"].client(job)[-1] == "10.0.0.2:5001 rxe0/3 10.0.0.1 data0 64 {other}"
     assert TOOLS["command"].server_argv(job) == ()
 
 

@@ -133,7 +133,7 @@ def test_each_transport_has_its_options() -> None:
 
     assert "-T" not in words("rstream", "latency", VERBS)
     assert words("rstream", "latency", TCP)[-2:] == ("-T", "s")
-    assert words("fi_pingpong", "latency", VERBS)[1:3] == ("-p", "verbs")
+    assert words("fi_pingpong", "latency", VERBS)[1:5] == ("-p", "verbs", "-d", "rxe0")
     assert words("fi_pingpong", "latency", TCP)[1:5] == (
         *("FI_TCP_IFACE=data0", "fi_pingpong", "-p", "tcp"),
     )

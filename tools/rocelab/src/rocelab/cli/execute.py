@@ -187,8 +187,8 @@ def execute(
     Signals go to the command.
 
     It has the variables ROCELAB_DEVICE, ROCELAB_PORT, ROCELAB_GID_INDEX, ROCELAB_ADDRESS,
-    ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid} and {peer} in its words
-    stand for three of them.
+    ROCELAB_PEER_ADDRESS, ROCELAB_NETDEV and ROCELAB_MTU; {device}, {gid}, {address}, {netdev} and
+    {peer} in its words stand for five of them.
 
     With --watch, or a part of it, it prints on stderr what `rocelab run` prints, findings first,
     and leaves a run folder with a report. --loss, --delay, --rate and --faults do so, too.

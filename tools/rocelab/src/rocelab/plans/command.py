@@ -32,7 +32,7 @@ VALUE, MESSAGES = "value", "messages"
 _MAX_WORDS = 4096
 _PATH = r"[^.\s]{1,60}(\.[^.\s]{1,60}){0,15}"
 _NAMES = re.compile(r"[a-z]{1,12}")
-_TAKEN = ("device", "gid", "peer", "size", "iterations", "tcp_port")
+_TAKEN = ("device", "gid", "address", "netdev", "peer", "size", "iterations", "tcp_port")
 _MAX_COMBINATIONS = 64
 _LABEL_LENGTH = 20
 

@@ -12,6 +12,8 @@ from rocelab.testbed.node import Node
 _IN_WORDS = {
     "device": "ROCELAB_DEVICE",
     "gid": "ROCELAB_GID_INDEX",
+    "address": "ROCELAB_ADDRESS",
+    "netdev": "ROCELAB_NETDEV",
     "peer": PEER,
 }
 """What stands for a variable's value in the words of a command."""

@@ -64,6 +64,8 @@ def _words(job: Job, end: End, peer: End) -> dict[str, str]:
         "size": str(job.size),
         "iterations": str(job.iterations),
         "tcp_port": str(job.tcp_port),
+        "address": end.ipv4,
+        "netdev": end.netdev,
         "peer": peer.ipv4,
     }
     return found | ({"device": end.device, "gid": str(end.gid_index)} if end.device else {})

@@ -31,7 +31,7 @@ def client(job: Job) -> tuple[str, ...]:
 
 
 def _common(job: Job, end: End) -> tuple[str, ...]:
-    # tcp takes the first interface else: 1.17 has no `-s`, and 2.1 refuses to serve with `-d`
+    # else tcp takes the first interface: 1.17 ignores `-d` there, and has no option for an address
     over = (
         ("fi_pingpong", "-p", "verbs", "-d", end.device)
         if end.device
