@@ -180,7 +180,7 @@ def test_threads_do_not_change_the_result(tmp_path: Path) -> None:
 
 
 # -- damaged ------------------------------------------------------------------------------------
-POINTS = [40, pytest.param(200, marks=pytest.mark.slow)]
+POINTS = [10, pytest.param(200, marks=pytest.mark.slow)]
 """At how many places of each file it is damaged."""
 
 

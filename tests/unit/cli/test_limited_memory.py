@@ -15,6 +15,8 @@ import pytest
 from corpus import CAPTURES
 from polling import wait_until
 
+pytestmark = pytest.mark.slow  # each starts processes and waits for them
+
 CAPTURE = str(CAPTURES / "rc-v2-ipv4.pcap")
 KEPT: list[int] = []
 """Writers of FIFOs, who never write."""

@@ -14,6 +14,8 @@ import pytest
 
 from rocelab import capture
 
+pytestmark = pytest.mark.slow  # each starts processes and waits for them
+
 CAPTURES = Path(__file__).parents[3] / "captures"
 
 

@@ -19,6 +19,8 @@ from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShell
 from rocelab.testbed.ssh import inventory
 from rocelab.testbed.ssh.connect import connected
 
+pytestmark = pytest.mark.slow  # each starts processes and waits for them
+
 _KILL = ("sh", "-c", 'kill -KILL "$PPID"')
 HOST = inventory.Host("n1", "node1", "eth1")
 # a login shell that says something
