@@ -142,12 +142,13 @@ def test_completion_that_no_shell_asks_for(
     assert "Unset _ROCELAB_COMPLETE" in answer.stderr
 
 
-def test_no_thread_for_polars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It panics with none."""
-    monkeypatch.setenv("POLARS_MAX_THREADS", "0")
+@pytest.mark.parametrize("asked", ["0", "+0", " 0", "99999999999"])
+def test_no_number_of_threads_for_polars(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    """It panics with none, and starts as many as it is told to."""
+    monkeypatch.setenv("POLARS_MAX_THREADS", asked)
     answer = rocelab("show", "nothing")
     assert answer.returncode == 2
-    assert "Unset it, or set it to 1 or more" in answer.stderr
+    assert "Unset it, or set it to a number from 1 to 999" in answer.stderr
 
 
 def test_too_little_disk(tmp_path: Path) -> None:

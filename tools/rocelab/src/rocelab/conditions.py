@@ -162,12 +162,13 @@ def check_addresses() -> None:
 
 
 def check_polars_threads() -> None:
-    """Raise UsageError for a number of threads with which polars panics."""
-    if set(os.environ.get("POLARS_MAX_THREADS", "")) == {"0"}:
+    """Raise UsageError for a number of threads with which polars panics, or never gets started."""
+    asked = os.environ.get("POLARS_MAX_THREADS")
+    if asked and not re.fullmatch(r"0*[1-9][0-9]{0,2}", asked, re.ASCII):
         raise UsageError(
-            "POLARS_MAX_THREADS is 0",
+            f"POLARS_MAX_THREADS is {asked!a:.40}",
             cause="it is set to no number of threads that polars can have",
-            action="Unset it, or set it to 1 or more.",
+            action="Unset it, or set it to a number from 1 to 999.",
         )
 
 
