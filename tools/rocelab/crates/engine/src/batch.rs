@@ -3,7 +3,7 @@
 
 use roce::finding::At;
 use roce::icrc::{Absence, Signs, Verifier, without_icrc};
-use roce::{HeaderCache, Hit, Icrc, Kind, Packet, Ports, Varying, decode_into};
+use roce::{HeaderCache, Hit, ICRC_LEN, Icrc, Kind, Packet, Ports, Varying, decode_into};
 
 use crate::filter::Filter;
 use crate::pauses::PauseFrame;
@@ -115,13 +115,14 @@ impl Batch {
             return 0;
         };
         let frame = block.frame(record);
-        let check = options.icrc && !record.verified;
+        let verified = record.verified && options.absence.is_none();
+        let check = options.icrc && !verified;
         // the cache knows frames by their lengths
         let whole = record.elided == 0;
         let known =
             if whole { cache.lookup(record.link, frame, record.wire_len, check) } else { None };
         let hit = match known {
-            Some(hit) if record.verified => Hit { icrc: Icrc::Ok, ..hit },
+            Some(hit) if verified => Hit { icrc: Icrc::Ok, ..hit },
             Some(hit) => hit,
             None => {
                 match decode(record, frame, options, packets, cache, verifier, &mut totals.absence)
@@ -218,13 +219,15 @@ fn decode(
         None => absence.add(packet, frame),
     }
     if record.elided > 0 {
-        (packet.complete, packet.elided) = (true, true);
+        packet.elided = true;
+        let captured = packet.icrc_off() + ICRC_LEN <= record.len as usize;
+        packet.complete = captured && !packet.without_icrc;
     } else {
         cache.insert(record.link, frame, packet, index);
     }
-    if record.verified {
+    if record.verified && !packet.without_icrc {
         packet.icrc = Icrc::Ok;
-    } else if options.icrc && !packet.elided && !packet.without_icrc {
+    } else if options.icrc && !packet.elided {
         packet.icrc = verifier.check(packet, frame);
     }
     Ok(Hit { index, varying: Varying::of(packet, frame), icrc: packet.icrc })

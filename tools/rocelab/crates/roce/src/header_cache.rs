@@ -52,7 +52,7 @@ impl Varying {
     pub fn of(packet: &Packet, frame: &[u8]) -> Self {
         let [apsn, a, b, c] =
             bytes::array(frame, usize::from(packet.bth_off) + BTH_LEN - 4).unwrap_or_default();
-        let icrc = icrc::found(packet, frame).filter(|_| packet.complete).unwrap_or(0);
+        let icrc = icrc::found(packet, frame).unwrap_or(0);
         Self { psn: u32::from_be_bytes([0, a, b, c]), apsn, icrc }
     }
 

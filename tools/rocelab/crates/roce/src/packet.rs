@@ -111,7 +111,7 @@ pub struct Packet {
     pub icrc: Icrc,
     /// The lengths of the network header, UDP and the BTH are inconsistent.
     pub bad_length: bool,
-    /// All bytes up to the end of the ICRC were captured.
+    /// All bytes up to the end of the ICRC were captured; without an ICRC, never.
     pub complete: bool,
     /// No packet of its capture has an ICRC.
     pub without_icrc: bool,

@@ -161,10 +161,13 @@ pub fn expected(packet: &Packet, frame: &[u8]) -> Option<u32> {
     Verifier::default().expected(packet, frame)
 }
 
-/// The ICRC in the frame.
+/// The ICRC in the frame, if the packet has one and it was captured.
 #[must_use]
 #[inline]
 pub fn found(packet: &Packet, frame: &[u8]) -> Option<u32> {
+    if !packet.complete {
+        return None;
+    }
     let elided = if packet.elided { packet.payload_len as usize } else { 0 };
     let at = packet.icrc_off() - elided;
     frame.get(at..at + ICRC_LEN)?.first_chunk().copied().map(u32::from_le_bytes)
