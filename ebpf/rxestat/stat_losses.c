@@ -5,7 +5,7 @@
 
 #include "drop.h"
 
-/* tests compare these with the driver's lists (kernel/src/rxe_record.h) */
+/* tests compare these with the driver's lists (kernel/src/rxe_values.h) */
 static const char *const retransmit_reasons[] = {"timeout", "rnr", "seq_nak", "implied_nak"};
 static const char *const nak_directions[] = {"sent", "received"};
 static const char *const rnr_steps[] = {"sent", "received", "expired"};

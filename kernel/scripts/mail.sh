@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# mail.sh KERNEL PRISTINE OUT VERSION PATCH...: write the mails of the series to OUT. Its fixes come by
-# theme: patches/fixes/covers/ has a cover letter for each, in the order in which they apply, and below
-# a line of two dashes the names of its patches without their numbers. Each of the groups events and
-# v1 follows as an RFC. Whoever git says you are signs off.
+# mail.sh KERNEL PRISTINE OUT VERSION PATCH...: write the mails of the series to OUT. They come by theme:
+# patches/GROUP/covers/ has a cover letter for each, in the order in which they apply, and below a line
+# of two dashes the names of its patches without their numbers. Events and v1 follow the fixes as RFCs.
+# Whoever git says you are signs off.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/new-files.sh"
@@ -44,7 +44,7 @@ mails() {
 		[ -n "$commit" ] || continue # left out
 		said=$(in_git cherry-pick "$commit" 2>&1) ||
 			fail "$name does not apply in the order of the mails: $said" \
-				"it needs a patch of a later theme" "move it in patches/fixes/covers"
+				"it needs a patch of a later theme" "move it in patches/*/covers"
 	done
 	in_git format-patch -q --cover-letter --zero-commit "$@" -o "$out/$folder" "$base..HEAD"
 	sed -e 1,2d -e '/^--$/,$d' "$cover" >"$out/blurb"
@@ -53,18 +53,14 @@ mails() {
 	echo "wrote $out/$folder: $(sed -n 's/^Subject: //p' "$out/$folder"/0000-* | head -n 1)"
 }
 
-for cover in "$kernel"/patches/fixes/covers/*; do
-	mails "$(basename "$cover")" "$cover" "$(sed '1,/^--$/d' "$cover")"
-done
-for group in events v1; do
-	names=
-	for p in "$kernel/patches/$group"/*.patch; do
-		file=$(basename "$p" .patch)
-		names="$names ${file#????-}"
+for group in fixes events v1; do
+	for cover in "$kernel/patches/$group/covers"/*; do
+		rfc=
+		[ "$group" = fixes ] || rfc=--rfc
+		mails "$(basename "$cover")" "$cover" "$(sed '1,/^--$/d' "$cover")" $rfc
 	done
-	mails "rfc-$group" "$kernel/patches/$group/cover-letter" "$names" --rfc
 done
 [ -z "$(in_git diff --name-only "$series")" ] ||
 	fail "the mails make another driver than the series" "a patch is in no theme" \
-		"see patches/fixes/covers"
+		"see patches/*/covers"
 rm "$out/blurb" "$out/commits" "$out/named"

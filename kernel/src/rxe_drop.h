@@ -8,7 +8,7 @@
 
 #include <linux/skbuff.h>
 
-#include "rxe_stage.h"
+#include "rxe_event.h"
 
 /*
  * The core's name for a reason, where it has one. Subsystems with names of

@@ -78,15 +78,6 @@ enum {
 	EML(IB_OPCODE_UD_SEND_ONLY_WITH_IMMEDIATE,			\
 	    "UD_SEND_ONLY_WITH_IMMEDIATE")
 
-#define RXE_NETS(EM, EML)						\
-	EM(RXE_NET_V1,			"v1")				\
-	EM(RXE_NET_V2_IPV4,		"v2-ipv4")			\
-	EML(RXE_NET_V2_IPV6,		"v2-ipv6")
-
-#define RXE_ROLES(EM, EML)						\
-	EM(RXE_ROLE_REQUESTER,		"requester")			\
-	EML(RXE_ROLE_RESPONDER,		"responder")
-
 #define RXE_QP_STATES(EM, EML)						\
 	EM(IB_QPS_RESET,		"RESET")			\
 	EM(IB_QPS_INIT,			"INIT")				\

@@ -13,6 +13,8 @@
 
 #include "rxe.h"
 #include "rxe_stage.h"
+#define CREATE_TRACE_POINTS
+#include "rxe_trace_stages.h"
 
 DEFINE_STATIC_KEY_FALSE(rxe_stamp_tx_on);
 DEFINE_STATIC_KEY_FALSE(rxe_stamp_rx_on);
@@ -560,11 +562,4 @@ void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb)
 		rxe_trace_fill_arrival(&s->raw, pkt, s->raw.id.begin, s->last);
 		rxe_trace_emit(rxe_rx_stamps, &s->raw, skb);
 	}
-}
-
-void __rxe_trace_drop(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
-		      struct sk_buff *skb, enum rxe_drop_reason reason)
-{
-	rxe_trace_emit(rxe_drop, skb, rxe_trace_dev(qp), qp_num(qp), pkt->psn,
-		       pkt->opcode, reason);
 }

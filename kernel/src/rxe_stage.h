@@ -8,26 +8,14 @@
 
 #include <linux/hash.h>
 #include <linux/jump_label.h>
-#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 #ifdef CONFIG_X86_TSC
 #include <asm/tsc.h>
 #endif
 
-#include "rxe_trace.h"
-
-/*
- * A BPF program is skipped if it is already running on that CPU. On some
- * kernels, tracepoints can be preempted: the packet of the next task would then
- * have no event.
- */
-#define rxe_trace_emit(event, ...)				\
-	do {						\
-		preempt_disable_notrace();		\
-		trace_##event(__VA_ARGS__);		\
-		preempt_enable_notrace();		\
-	} while (0)
+#include "rxe_event.h"
+#include "rxe_trace_stages.h"
 
 /*
  * What takes times: sending, arrival, and from the queue to the end. Each is on
@@ -55,8 +43,6 @@ void __rxe_trace_tx(struct rxe_pkt_info *pkt, struct sk_buff *skb);
 void __rxe_trace_rx(struct sk_buff *skb, u64 parsed);
 void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb);
 void __rxe_trace_unfinished(struct sk_buff *skb);
-void __rxe_trace_drop(struct rxe_qp *qp, struct rxe_pkt_info *pkt,
-		      struct sk_buff *skb, enum rxe_drop_reason reason);
 
 DECLARE_STATIC_KEY_FALSE(rxe_stamp_is_tsc);
 
@@ -97,11 +83,6 @@ static __always_inline bool rxe_stamp_is_stale(enum rxe_stamp_part part,
 	u64 age = now - READ_ONCE(rxe_stamp_since[part]);
 
 	return now - stamp + RXE_STAMP_STEP > age + RXE_STAMP_STEP;
-}
-
-static inline u32 rxe_trace_dev(const struct rxe_qp *qp)
-{
-	return qp->ibqp.device->index;
 }
 
 static __always_inline enum rxe_role rxe_stamp_tx_role(const struct rxe_pkt_info *pkt)
@@ -371,25 +352,6 @@ static __always_inline void rxe_trace_done(struct rxe_qp *qp, enum rxe_role role
 {
 	if (rxe_stamp_done_enabled())
 		__rxe_trace_done(&qp->done_stamps[role], skb);
-}
-
-/* a packet whose QP is known is dropped */
-static __always_inline void rxe_trace_drop(struct rxe_qp *qp,
-					   struct rxe_pkt_info *pkt,
-					   struct sk_buff *skb,
-					   enum rxe_drop_reason reason)
-{
-	if (trace_rxe_drop_enabled())
-		__rxe_trace_drop(qp, pkt, skb, reason);
-}
-
-static __always_inline void rxe_trace_drop_queued(struct rxe_qp *qp,
-						  struct sk_buff *skb,
-						  enum rxe_drop_reason reason)
-{
-	if (reason == RXE_DROP_FLUSHED)
-		rxe_trace_unfinished(skb);
-	rxe_trace_drop(qp, SKB_TO_PKT(skb), skb, reason);
 }
 
 #endif /* RXE_STAGE_H */

@@ -30,7 +30,7 @@ from vmlab import LINE, PATIENCE, Boot, healthy
 
 SEED = int(os.environ.get("ROCELAB_FUZZ_SEED", "20261121"))
 FRAMES = int(os.environ.get("ROCELAB_FUZZ_FRAMES", "60000"))
-RECORD = Path(__file__).parents[2] / "kernel/src/rxe_record.h"
+RECORD = Path(__file__).parents[2] / "kernel/src/rxe_values.h"
 REASONS = re.findall(r"EML?\(RXE_DROP_\w+,\s+\"(\w+)\"\)", RECORD.read_text())
 """Drop reasons by their numbers."""
 TRIGGER = f"{TRACING}/events/rxe/rxe_drop/trigger"

@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = sorted((ROOT / "ebpf/scripts").glob("*.bt"))
 HEADERS = "".join(
-    (ROOT / f"kernel/src/{name}.h").read_text() for name in ("rxe_record", "rxe_names")
+    (ROOT / f"kernel/src/{name}.h").read_text()
+    for name in ("rxe_record", "rxe_names", "rxe_values")
 )
 
 

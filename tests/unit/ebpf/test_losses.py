@@ -16,7 +16,7 @@ CODE = (ROOT / "ebpf/rxestat/stat_metrics.c").read_text()
 
 def driver_names(macro: str) -> list[str]:
     """A list of the driver's record header, in the order of its numbers."""
-    header = (ROOT / "kernel/src/rxe_record.h").read_text()
+    header = (ROOT / "kernel/src/rxe_values.h").read_text()
     body = header.split(f"#define {macro}(EM, EML)")[1].split("\n\n")[0]
     return re.findall(r'"(\w+)"', body)
 

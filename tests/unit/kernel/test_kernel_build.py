@@ -593,8 +593,10 @@ def mail_series(kernel: Path) -> list[str]:
     covers.mkdir()
     (covers / "1-second").write_text("About the second\n\nText.\n--\nfixes-2\n")
     (covers / "2-first").write_text("About the first\n\nText.\n--\nfixes-1\n")
-    for group in ("events", "v1"):
-        (kernel / "patches" / group / "cover-letter").write_text(f"About {group}\n\nText.\n")
+    for group, name in (("events", "3-rfc-events"), ("v1", "4-rfc-v1")):
+        cover = kernel / "patches" / group / "covers" / name
+        cover.parent.mkdir()
+        cover.write_text(f"About {group}\n\nText.\n--\n{group}-{name[0]}\n")
     (kernel / "src").mkdir()
     for name in ("rxe_trace.h", "rxe_v1.c"):
         (kernel / "src" / name).write_text(f"/* {name} */\n")
@@ -622,18 +624,18 @@ def test_mails(pristine: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     mails = {f"{path.parent.name}/{path.name[:4]}": path.read_text()
              for path in (tmp_path / "mail").glob("*/*.patch")}  # fmt: skip
-    folders = ("1-second", "2-first", "rfc-events", "rfc-v1")
+    folders = ("1-second", "2-first", "3-rfc-events", "4-rfc-v1")
     assert set(mails) == {f"{folder}/{n}" for folder in folders for n in ("0000", "0001")}
     assert "Subject: [PATCH 0/1] About the second\n\nText.\n" in mails["1-second/0000"]
-    assert "Subject: [RFC PATCH 0/1] About events\n\nText.\n" in mails["rfc-events/0000"]
+    assert "Subject: [RFC PATCH 0/1] About events\n\nText.\n" in mails["3-rfc-events/0000"]
     assert "fixes-2" not in mails["1-second/0000"]
     assert "Subject: [PATCH 1/1] RDMA/rxe: Do fixes 2\n" in mails["1-second/0001"]
     for name in (f"{folder}/0001" for folder in folders):
         assert mails[name].count("Signed-off-by: Jane Doe <jane@example.org>\n") == 1
         assert "From: Jane Doe <jane@example.org>\n" in mails[name]
         assert "Else" not in mails[name]
-    assert "+/* rxe_trace.h */" in mails["rfc-events/0001"]
-    assert "+/* rxe_v1.c */" in mails["rfc-v1/0001"]
+    assert "+/* rxe_trace.h */" in mails["3-rfc-events/0001"]
+    assert "+/* rxe_v1.c */" in mails["4-rfc-v1/0001"]
     # a fix without a theme
     (kernel / "patches/fixes/covers/2-first").unlink()
     done = script("mail", *words, GIT_CONFIG_GLOBAL=str(config), HOME=str(tmp_path))
@@ -644,16 +646,30 @@ def test_mails(pristine: Path, tmp_path: Path) -> None:
     assert "nobody signs off" in done.stderr
 
 
-def test_each_fix_has_a_theme() -> None:
-    """The cover letters name every fix once."""
+@pytest.mark.parametrize("group", ["fixes", "events", "v1"])
+def test_each_patch_has_a_theme(group: str) -> None:
+    """The cover letters name every patch once."""
     named = [
         name
-        for cover in (KERNEL / "patches/fixes/covers").iterdir()
+        for cover in (KERNEL / "patches" / group / "covers").iterdir()
         for name in cover.read_text().partition("\n--\n")[2].splitlines()
     ]
     assert sorted(named) == sorted(
-        path.stem[5:] for path in (KERNEL / "patches/fixes").glob("*.patch")
+        path.stem[5:] for path in (KERNEL / "patches" / group).glob("*.patch")
     )
+
+
+def test_plain_events_need_no_stages() -> None:
+    """The first RFC builds without the record of stages: none of its files includes those."""
+    names = (KERNEL / "patches/events/covers/5-rfc-events").read_text().partition("\n--\n")[2]
+    plain = [path for path in (KERNEL / "patches/events").glob("*.patch") if path.stem[5:] in names]
+    assert len(plain) == len(names.split())
+    stages = re.compile(r"rxe_(stage|stamp|record|trace_stages)\b|rxe_trace_(tx|rx|done)\(")
+    for path in (
+        *plain,
+        *(KERNEL / "src" / f"rxe_{n}.h" for n in ("trace", "event", "values", "drop")),
+    ):
+        assert not stages.search(path.read_text()), path.name
 
 
 def numbered(before: int, after: int) -> str:

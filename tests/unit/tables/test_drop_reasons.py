@@ -18,7 +18,7 @@ NAMES = [row["name"] for row in REASONS]
 
 def test_the_driver_numbers_them_in_this_order() -> None:
     """`enum rxe_drop_reason` and the names in the event's print format."""
-    header = (ROOT / "kernel/src/rxe_record.h").read_text()
+    header = (ROOT / "kernel/src/rxe_values.h").read_text()
     listed = header.split("#define RXE_DROP_REASONS")[1].split("enum rxe_drop_reason")[0]
     found = re.findall(r'EML?\(RXE_DROP_(\w+),\s*"(\w+)"\)', listed)
     assert [name for _, name in found] == NAMES
