@@ -4,7 +4,7 @@
 use std::io;
 
 use roce::finding::{At, Rule};
-use roce::flow::{Config, Connection, Message, Run, Tracker};
+use roce::flow::{Config, Connection, Message, Run, TOGETHER, Tracker};
 use roce::icrc::{self, Absence, Diagnosis};
 use roce::{Icrc, Interval, Packet, Ports, Series, Varying};
 
@@ -299,8 +299,12 @@ impl Analyzer {
         }
         // a header number, see [`Tracker::packet`]: packets of a generation have 32 bits
         let first = batch.generation << 32;
-        for run in &batch.runs {
-            self.run(batch, run, first + u64::from(run.packet));
+        for runs in batch.runs.chunks(TOGETHER) {
+            let packets = runs.iter().filter_map(|run| batch.packets.get(run.packet as usize));
+            self.tracker.look_ahead(packets.map(|(packet, _)| packet));
+            for run in runs {
+                self.run(batch, run, first + u64::from(run.packet));
+            }
         }
     }
 

@@ -136,6 +136,9 @@ pub struct HeaderCache {
     slots: Box<[Option<Entry>; SLOTS]>,
     /// Slots in use.
     used: Vec<usize>,
+    /// The headers that were last offered for each slot, as a number: only those that come again are cached,
+    /// for of thousands of connections few do before their slot is taken.
+    offered: Box<[u32; SLOTS]>,
     /// The slot of the last hit or insertion.
     last: usize,
     crc: Crc32,
@@ -146,6 +149,7 @@ impl Default for HeaderCache {
         Self {
             slots: Box::new([None; SLOTS]),
             used: Vec::with_capacity(SLOTS),
+            offered: Box::new([0; SLOTS]),
             last: 0,
             crc: Crc32::new(),
         }
@@ -167,7 +171,7 @@ impl HeaderCache {
         };
         by_layout!(net, layout => {
             let check = check.then_some(self.crc);
-            let slot = layout.hash(headers.first_chunk()?, wire_len);
+            let (slot, _) = layout.hash(headers.first_chunk()?, wire_len);
             for slot in [slot, slot ^ 1] {
                 let entry = self.slots[slot % SLOTS].as_ref()?;
                 if let Some((varying, icrc)) = entry.compare(layout, link, frame, wire_len, check) {
@@ -207,7 +211,8 @@ impl HeaderCache {
         count
     }
 
-    /// Caches the headers of `frame`, decoded as `packet`, under the caller's number `index`.
+    /// Caches the headers of `frame`, decoded as `packet`, under the caller's number `index`, if they were the
+    /// last that were offered for their slot.
     #[inline]
     pub fn insert(&mut self, link: Link, frame: &[u8], packet: &Packet, index: u32) {
         by_layout!(
@@ -231,6 +236,10 @@ impl HeaderCache {
         if bth_end != at + LEN || packet.tunnel_len != 0 {
             return None;
         }
+        let (slot, number) = layout.hash(headers, packet.wire_len);
+        if std::mem::replace(&mut self.offered[slot % SLOTS], number) != number {
+            return None;
+        }
         let reth = packet.op().and_then(|op| op.offset(Header::Reth));
         let dma_len_at = reth.map(|offset| usize::from(packet.bth_off) + offset + 12);
         let entry = Entry {
@@ -241,7 +250,6 @@ impl HeaderCache {
             covered: packet.complete.then(|| (packet.icrc_off() - bth_end) as u32),
             index,
         };
-        let slot = layout.hash(headers, packet.wire_len);
         let free = |slot: &usize| self.slots[slot % SLOTS].is_none();
         self.last = [slot, slot ^ 1].into_iter().find(free).unwrap_or(slot) % SLOTS;
         if self.slots[self.last].replace(entry).is_none() {
@@ -385,7 +393,9 @@ mod tests {
 
         fn cached(&self) -> HeaderCache {
             let mut cache = HeaderCache::default();
-            cache.insert(self.link, &self.bytes, &self.decoded(), 7);
+            for _ in 0..2 {
+                cache.insert(self.link, &self.bytes, &self.decoded(), 7);
+            }
             cache
         }
 
@@ -507,7 +517,9 @@ mod tests {
             let Frame::Roce(packet) = decode(link, snapped, len, &Ports::default()) else {
                 panic!()
             };
-            cache.insert(link, snapped, &packet, 0);
+            for _ in 0..2 {
+                cache.insert(link, snapped, &packet, 0);
+            }
             let known = cache.lookup(link, snapped, len, true).unwrap();
             assert_eq!(known.icrc, Icrc::Unchecked);
             assert_eq!(known.varying, Varying { psn: packet.psn, apsn: packet.apsn, icrc: 0 });

@@ -145,16 +145,17 @@ impl<const LEN: usize, const WORDS: usize> Layout<LEN, WORDS> {
         (differ == 0).then_some((headers, rest))
     }
 
-    /// A number of [`HASH_BITS`] from QP, opcode, destination and length. It differs for QPs that differ only
-    /// in their last byte.
+    /// A number of [`HASH_BITS`] from QP, opcode, destination and length, and one of 32 bits. The first differs
+    /// for QPs that differ only in their last byte.
     #[inline]
-    pub(crate) fn hash(&self, headers: &[u8; LEN], wire_len: u32) -> usize {
+    pub(crate) fn hash(&self, headers: &[u8; LEN], wire_len: u32) -> (usize, u32) {
         let words = self.words(headers);
         // the QP's last byte on top
         let qp = u64::from_le(words[WORDS - 1]).rotate_left(32);
         let opcode = u64::from_le(words[WORDS - 2]).rotate_left(8);
         let mixed = qp ^ opcode ^ words[self.destination] ^ u64::from(wire_len);
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASH_BITS)) as usize
+        let hash = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((hash >> (64 - HASH_BITS)) as usize, (hash >> 16) as u32)
     }
 }
 

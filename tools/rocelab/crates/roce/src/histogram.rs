@@ -53,6 +53,12 @@ impl Histogram {
         self.buckets.get_mut(slot)
     }
 
+    /// Reads the first bucket.
+    #[inline]
+    pub(crate) fn look(&self) -> u64 {
+        self.buckets.first().copied().map_or(0, u64::from)
+    }
+
     /// Counts one value.
     pub fn add(&mut self, value: u64) {
         if let Some(count) = self.slot(bucket(value)) {

@@ -62,6 +62,12 @@ impl Series {
         self.add_to_current(packet);
     }
 
+    /// Reads the interval of the last packet.
+    #[inline]
+    pub(crate) fn look(&self) -> u64 {
+        self.used.get(self.current).map_or(0, |(_, interval)| interval.payload_bytes)
+    }
+
     /// Makes the interval of `time_ns` the current one.
     #[inline]
     pub fn turn_to(&mut self, time_ns: i64) {

@@ -33,12 +33,13 @@ struct Open {
 
 /// Takes each piece once, in PSN order.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Assembly {
-    open: Option<Open>,
-    /// The previous piece was taken, so the sender, not the capture, is the cause of an odd opcode.
-    contiguous: bool,
     /// The PSN after the previous piece.
     next: u32,
+    /// The previous piece was taken, so the sender, not the capture, is the cause of an odd opcode.
+    contiguous: bool,
+    open: Option<Open>,
 }
 
 impl Assembly {
@@ -152,7 +153,8 @@ impl Assembly {
     }
 }
 
-#[inline]
+// its caller has the message in registers
+#[inline(always)]
 pub(super) fn complete(message: Message, stats: &mut Stats, context: &mut Context<'_>) {
     stats.messages += 1;
     stats.goodput_bytes += message.bytes;

@@ -62,6 +62,12 @@ pub(super) struct Responses {
 }
 
 impl Responses {
+    /// Reads what an ACK needs.
+    #[inline]
+    pub(super) fn look(&self) -> u64 {
+        u64::from(self.answered.is_some()) ^ u64::from(self.high.is_some())
+    }
+
     /// What the capture has of the response with this PSN.
     pub(super) fn answer(&self, at: u32) -> Answer {
         if self.is_lost(at) {
@@ -106,6 +112,9 @@ impl Responses {
         let from = self.answered.unwrap_or_else(|| requests.origin());
         if psn::before(from, to) {
             self.answered = Some(to);
+            if !requests.has_reads() {
+                return;
+            }
             for (start, end) in requests.reads_between(from, to) {
                 self.pass_read(start, end, stats);
             }

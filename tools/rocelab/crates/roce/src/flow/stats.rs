@@ -154,6 +154,14 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// Reads what each packet changes.
+    #[inline]
+    pub(super) fn look(&self) -> u64 {
+        let lines = [self.packets, self.messages, self.acked_messages, self.pace.idle_ns];
+        let later = [self.pmtu.into(), self.series.step_ns as u64, self.latency.count()];
+        lines.iter().chain(&later).fold(0, |sum, one| sum ^ one)
+    }
+
     /// Charges a time to what caused it.
     #[cold]
     pub(super) fn charge(&mut self, charge: Charge) {

@@ -68,13 +68,13 @@ const MAX_CANDIDATES: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Tracker {
     config: Config,
-    flows: Vec<Option<Box<Flow>>>,
+    pub(super) flows: Vec<Option<Box<Flow>>>,
     free: Vec<u32>,
-    table: HashMap<Key, u32, Folding>,
+    pub(super) table: HashMap<Key, u32, Folding>,
     /// Corrupted packets by direction, of directions that have no other.
     corrupt: HashMap<Key, u64, Folding>,
     /// Slots of recent directions: most packets follow one of their own direction.
-    recent: [Option<(Key, u32)>; RECENT],
+    pub(super) recent: [Option<(Key, u32)>; RECENT],
     /// Slots by header number, for runs.
     runs: [(u64, u32); RECENT],
     pairing: Pairing,
@@ -253,7 +253,7 @@ impl Tracker {
             net: captured.packet.net,
             visible: flow.peer.is_some(),
             answer: Answer::None,
-            segment: flow.key.segment,
+            segment: captured.packet.segment.number(),
             pauses: &self.pauses,
             evidence: &mut self.evidence,
         };
@@ -694,7 +694,7 @@ fn row(flow: Flow, peer: Option<Flow>, evicted: bool) -> Connection {
 
 /// The index of a key in [`Tracker::recent`]. The two directions of a connection differ in most bits.
 #[inline]
-const fn place(key: &Key) -> usize {
+pub(super) const fn place(key: &Key) -> usize {
     let qpn = key.dqpn ^ key.dqpn >> 8;
     (qpn as usize ^ key.src[15] as usize) % RECENT
 }

@@ -8,8 +8,9 @@ use crate::header::ICRC_LEN;
 use crate::opcode::{Class, Opcode, Position, Service};
 use crate::packet::{Net, Packet};
 
-/// State of a direction for these checks.
+/// State of a direction for these checks; what each packet needs comes first.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Constant {
     pkey: Option<u16>,
     sport: Option<u16>,

@@ -97,6 +97,7 @@ pub(super) struct Requests {
     answered: (u32, i64),
     /// The last PSN that asked for an answer.
     asked: Option<u32>,
+    sizes: Sizes,
     assembly: Assembly,
     /// RC or XRC: the sender retransmits what is lost.
     reliable: bool,
@@ -140,7 +141,6 @@ pub(super) struct Requests {
     stuck: Option<Stuck>,
     /// The PSN of a NAK that refuses a request for good.
     refused: Option<u32>,
-    sizes: Sizes,
     /// Up to this PSN the capture may lack messages, so the MSNs of their ACKs are not checked.
     inexact_to: Option<u32>,
     /// The first PSN that was captured; the sender may have begun earlier.
@@ -152,6 +152,21 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn started(&self) -> bool {
         self.started
+    }
+
+    /// Reads what [`Self::advance`] and an ACK need.
+    #[inline]
+    pub(super) fn look(&self) -> u64 {
+        let reads = self.reads.len() as u64;
+        let (answered, asked) = (self.answered.1 as u64, self.asked.map_or(0, u64::from));
+        u64::from(self.idle) ^ reads ^ answered ^ asked ^ u64::from(self.assembly.is_between())
+    }
+
+    /// Reads the messages that wait for an answer.
+    #[inline]
+    pub(super) fn look_behind(&self) -> u64 {
+        let ends = [self.outstanding.front(), self.outstanding.back()];
+        ends.into_iter().flatten().fold(0, |sum, one| sum ^ u64::from(one.key))
     }
 
     /// Whether a response to recent requests may have this PSN.

@@ -41,6 +41,12 @@ impl Read {
 }
 
 impl Requests {
+    /// Whether any READ or atomic is kept.
+    #[inline]
+    pub(in crate::flow) fn has_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
     /// READs and atomics that end behind PSN `from` and not behind `to`: first PSN, and the one after the
     /// last.
     pub(in crate::flow) fn reads_between(
