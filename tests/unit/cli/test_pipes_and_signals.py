@@ -319,3 +319,21 @@ def test_what_is_written_when_a_signal_comes_is_written_once() -> None:
         timeout=60,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "one line\n", "")
+
+
+_IN_EXEC = """
+import sys
+from rocelab.cli import interruption
+
+try:
+    exec("raise KeyboardInterrupt")
+except KeyboardInterrupt:
+    interruption.ignore()
+    sys.exit(143)
+"""
+
+
+def test_a_signal_while_a_class_is_made() -> None:
+    """Python does not end by SIGINT because of it."""
+    done = subprocess.run([sys.executable, "-c", _IN_EXEC], check=False)
+    assert done.returncode == 143

@@ -39,6 +39,9 @@ def ignore() -> None:
             for number in (*_SIGNALS, signal.SIGALRM):
                 signal.signal(number, signal.SIG_IGN)
             ignored = True
+    # Python ends by SIGINT if KeyboardInterrupt ended an exec() of text, such as dataclass has,
+    # though it was caught later; the next exec() takes that back (run_eval_code_obj, pythonrun.c)
+    exec("")  # noqa: S102 - of no text of anybody
 
 
 def has_come() -> bool:
