@@ -144,7 +144,7 @@ def test_completion_that_no_shell_asks_for(
 
 @pytest.mark.parametrize("asked", ["0", "+0", " 0", "99999999999"])
 def test_no_number_of_threads_for_polars(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
-    """It panics with none, and starts as many as it is told to."""
+    """It panics with none, and starts any number of them."""
     monkeypatch.setenv("POLARS_MAX_THREADS", asked)
     answer = rocelab("show", "nothing")
     assert answer.returncode == 2

@@ -41,7 +41,7 @@ def ignore() -> None:
             ignored = True
     # Python ends by SIGINT if KeyboardInterrupt ended an exec() of text, such as dataclass has,
     # though it was caught later; the next exec() takes that back (run_eval_code_obj, pythonrun.c)
-    exec("")  # noqa: S102 - of no text of anybody
+    exec("")  # noqa: S102 - there is no text
 
 
 def has_come() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rocelab import accelerators
 from rocelab.directory import Directory
@@ -36,8 +36,9 @@ from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job, Measurement, Tool, Value
 from rocelab.plans.plan import Cell
 from rocelab.record import layout, rxestat_document
-from rocelab.testbed.node import Completed, Node
+from rocelab.testbed.node import Completed
 
+_T = TypeVar("_T")
 _WARM_UP_ITERATIONS = 50
 
 
@@ -99,7 +100,7 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     with _ready(tool, short, cell, rig) as ready:
         try:
             done = pair.run(
-                tool, ready, *_pair(tool, cell, rig), timeout=limit, environment=environment
+                tool, ready, *_pair(tool, cell, rig.nodes), timeout=limit, environment=environment
             )
         except TransientError:
             return ()  # the step itself is measured again then
@@ -131,7 +132,7 @@ def measure(
     there is no result, TestbedError when a node does not answer.
     """
     tool = TOOLS[cell.test.tool]
-    nodes = _pair(tool, cell, rig)
+    nodes = _pair(tool, cell, rig.nodes)
     capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
     # a pass of a part of the seconds, too, which are too few for parts of their own
@@ -253,28 +254,25 @@ def job_of(
 
 
 def _job(cell: Cell, size: int, rig: Rig, ends: tuple[End, End]) -> Job:
-    first, second = ends
     tool = TOOLS[cell.test.tool]
-    swaps = tool.transfer is not None and tool.transfer.swaps(cell.test)
-    placed = (second, first) if swaps else (first, second)
     client, server = (
         replace(end, options=rig.options(node, cell.test.tool, tool.optional))
-        for node, end in zip(_pair(tool, cell, rig), placed, strict=True)
+        for node, end in zip(_pair(tool, cell, rig.nodes), _pair(tool, cell, ends), strict=True)
     )
     port = tool.port or next(rig.tcp_ports)
     return job_of(cell, size, tcp_port=port, ends=(client, server))
 
 
-def _pair(tool: Tool, cell: Cell, rig: Rig) -> tuple[Node, Node]:
-    """The nodes that run the client and the server."""
-    first, second = rig.nodes[:2]
+def _pair(tool: Tool, cell: Cell, nodes: Sequence[_T]) -> tuple[_T, _T]:
+    """The nodes that run the client and the server, or what stands for them in their order."""
+    first, second = nodes[:2]
     return (second, first) if tool.transfer and tool.transfer.swaps(cell.test) else (first, second)
 
 
 @contextmanager
 def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
     """Set up what the job needs on its nodes, and yield the job."""
-    nodes = _pair(tool, cell, rig)
+    nodes = _pair(tool, cell, rig.nodes)
     if tool.remote_disk:
         with remote_disk.prepared(job, cell.transport, *nodes) as ready:
             pair.run(tool, _short(ready), *nodes, timeout=cell.benchmark.timeout)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from rocelab import metrics
+from rocelab.plans.benchmarks import ucx
 from rocelab.plans.benchmarks.tool import (
     End,
     Job,
@@ -42,10 +43,9 @@ def client(job: Job) -> tuple[str, ...]:
 def _common(job: Job, end: End) -> tuple[str, ...]:
     where: tuple[str, ...] = ("UCX_TLS=tcp", f"UCX_NET_DEVICES={end.netdev}")
     if end.device:
-        # rc_verbs sets up its connections by UD. There UCX takes wc.sl for the type of a packet's
-        # network header, as mlx5 reports it, and drops those with IPv4's of others.
+        # rc_verbs sets up its connections by UD
         where = (
-            *("UCX_TLS=rc_verbs,ud_verbs:aux", "UCX_UD_ETH_DGID_CHECK=n"),
+            *("UCX_TLS=rc_verbs,ud_verbs:aux", "=".join(ucx.OVER_IPV4)),
             f"UCX_NET_DEVICES={end.device}:{end.port}",
         )
     gid = (f"UCX_IB_GID_INDEX={end.gid_index}",) if end.gid_index >= 0 else ()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocelab.errors import CellError
+from rocelab.plans.benchmarks import ucx
 from rocelab.plans.catalog import Transport
 from rocelab.plans.plan import MpiPlan
 
@@ -102,11 +103,9 @@ def _verbs(place: Place, one_machine: bool) -> dict[str, str]:
         "OMPI_MCA_pml": "ucx",
         "UCX_NET_DEVICES": f"{place.device}:{place.port}",
         "UCX_TLS": "rc_verbs,ud_verbs,self" + ("" if one_machine else ",sm"),
-        # it takes wc.sl for the type of a packet's network header, as mlx5 reports it, and drops
-        # those with IPv4's of other devices
-        "UCX_UD_ETH_DGID_CHECK": "n",
         # ranks that share one processor may be slow to answer; UCX's default is 30 s
         "UCX_UD_TIMEOUT": "300s",
+        **dict([ucx.OVER_IPV4]),
     }
     if place.gid_index >= 0:
         settings["UCX_IB_GID_INDEX"] = str(place.gid_index)
