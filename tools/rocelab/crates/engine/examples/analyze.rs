@@ -5,25 +5,11 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
-use engine::{Analyzer, Filter, Options};
-use roce::flow::Config;
+use engine::{Analyzer, Options};
 
 fn main() -> io::Result<()> {
     let path = std::env::args_os().nth(1).ok_or_else(|| io::Error::other("name a file"))?;
-    let options = Options {
-        ports: Vec::new(),
-        icrc: true,
-        threads: 1,
-        read_ahead: false,
-        packets: false,
-        filter: Filter::default(),
-        tracker: Config::default(),
-        sort: true,
-        offsets_ns: Vec::new(),
-        looks: Vec::new(),
-        absence: None,
-    };
-    let mut analyzer = Analyzer::new(vec![Box::new(File::open(path)?)], options);
+    let mut analyzer = Analyzer::new(vec![Box::new(File::open(path)?)], Options::default());
     while analyzer.step() {}
     let connections = analyzer.finish();
     let (packets, findings) = (analyzer.totals.packets, analyzer.tracker.findings.list.len());

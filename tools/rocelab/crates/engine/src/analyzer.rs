@@ -68,6 +68,25 @@ pub struct BadIcrc {
     pub diagnosis: Diagnosis,
 }
 
+impl Default for Options {
+    /// As `rocelab analyze --threads 1`.
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            icrc: true,
+            absence: None,
+            threads: 1,
+            read_ahead: false,
+            packets: false,
+            filter: Filter::default(),
+            tracker: Config::default(),
+            sort: true,
+            offsets_ns: Vec::new(),
+            looks: Vec::new(),
+        }
+    }
+}
+
 impl Options {
     fn offset_ns(&self, file: u16) -> i64 {
         self.offsets_ns.get(usize::from(file)).copied().unwrap_or(0)

@@ -11,26 +11,14 @@ use engine::{Analyzer, Filter, Network, Options};
 use rc_simulator::frame::{Host, Transport, ethernet, opcode};
 use rc_simulator::{Plan, simulate};
 use roce::finding::Rule;
-use roce::flow::{Config, Connection};
+use roce::flow::Connection;
 use roce::{Net, opcode as opcodes};
 use support::{
     A, B, Captured, Endian, START_NS, Unit, each_microsecond, input, pcap, pcapng, write, writes,
 };
 
 fn options() -> Options {
-    Options {
-        ports: Vec::new(),
-        icrc: true,
-        threads: 1,
-        read_ahead: false,
-        packets: true,
-        filter: Filter::default(),
-        tracker: Config::default(),
-        sort: true,
-        offsets_ns: Vec::new(),
-        looks: Vec::new(),
-        absence: None,
-    }
+    Options { packets: true, ..Options::default() }
 }
 
 fn filter(set: impl FnOnce(&mut Filter)) -> Filter {

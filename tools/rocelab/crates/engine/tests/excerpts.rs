@@ -4,27 +4,15 @@
 mod support;
 
 use engine::read::{Input, write_excerpt};
-use engine::{Analyzer, Filter, Options};
+use engine::{Analyzer, Options};
 use rc_simulator::frame::{Transport, ethernet, opcode};
 use roce::Ports;
-use roce::flow::Config;
 use roce::icrc::Absence;
 use support::{A, B, Captured, Endian, Unit, each_microsecond, input, pcap};
 
 fn options(absence: Option<Absence>, looks: u32) -> Options {
-    Options {
-        ports: Vec::new(),
-        icrc: false,
-        threads: 1,
-        read_ahead: false,
-        packets: false,
-        filter: Filter::default(),
-        tracker: Config::default(),
-        sort: true,
-        offsets_ns: Vec::new(),
-        looks: if looks > 0 { vec![(0, looks)] } else { Vec::new() },
-        absence,
-    }
+    let looks = if looks > 0 { vec![(0, looks)] } else { Vec::new() };
+    Options { icrc: false, looks, absence, ..Options::default() }
 }
 
 /// A SEND with these bytes at the end of its payload, whose lengths leave out an ICRC.

@@ -10,7 +10,6 @@ use roce::join::{Dir, Row};
 use super::capture_copy::{Copier, CopyError};
 use super::packet_notes::Notes;
 use crate::analyzer::Analyzer;
-use crate::filter::Filter;
 use crate::join::CaptureJoin;
 use crate::read::{Input, SORTED};
 
@@ -82,17 +81,12 @@ impl<W: Write> Annotator<W> {
         };
         let analysis = crate::analyzer::Options {
             ports: options.ports.clone(),
-            icrc: true,
             threads: options.threads,
-            // the copy follows what was read
-            read_ahead: false,
-            packets: false,
-            filter: Filter::default(),
             tracker,
-            sort: true,
-            offsets_ns: Vec::new(),
             looks: options.looks.clone(),
             absence: options.absence,
+            // nothing reads ahead: the copy follows what was read
+            ..Default::default()
         };
         Self {
             analyzer: Analyzer::new(vec![analysed], analysis),
