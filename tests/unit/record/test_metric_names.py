@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,23 +27,23 @@ NAMED_BY = {"Value", "of", "by_size", "Quantity"}
 """Calls whose first argument is a metric."""
 
 
-def literals(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of each string and of each part of an f-string, except docstrings."""
     texts = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
             yield node.lineno, node.value
 
 
 def spelt(source: str) -> list[tuple[int, str]]:
     """Line and text of each metric name in a module."""
-    tree = ast.parse(source)
-    found = [(line, text) for line, text in literals(tree) if SPELT.fullmatch(text)]
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    found = [(line, text) for line, text in literals(nodes) if SPELT.fullmatch(text)]
+    for node in nodes:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             called = node.func.id if isinstance(node.func, ast.Name) else called

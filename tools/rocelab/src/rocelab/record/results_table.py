@@ -98,10 +98,9 @@ def _bounded(file: BinaryIO) -> pl.DataFrame:
         raise ValueError(f"it has {rows} rows; at most {limits.MAX_ROWS} are read")
     file.seek(0)
     frame = pl.read_parquet(file, columns=list(_READ))
-    for name in frame.columns:
-        if frame.schema[name] == pl.String:
-            longest = frame[name].str.len_bytes().max()
-            if isinstance(longest, int) and longest > limits.MAX_NAME_BYTES:
+    for lengths in frame.select(pl.col(pl.String).str.len_bytes().max()).iter_rows(named=True):
+        for name, longest in lengths.items():
+            if longest is not None and longest > limits.MAX_NAME_BYTES:
                 raise ValueError(f"a {name} has {longest} bytes; at most {limits.MAX_NAME_BYTES}")
     return frame
 
@@ -138,14 +137,13 @@ def _cleaned(frame: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("value").is_finite() & (pl.col("size").is_null() | (pl.col("size") >= 0))
     frame = frame.filter(known).drop_nulls([name for name in _READ if name != "size"])
     frame = _with_instructions(frame)
+    names = frame.select(pl.col(pl.String).unique().implode())
     columns = []
-    for name, kind in _READ.items():
-        if kind == pl.String:
-            found = {text: _name(text) for text in frame[name].unique()}
-            dirty = {text: clean for text, clean in found.items() if text != clean}
-            if dirty:
-                columns.append(pl.col(name).replace(dirty))
-    return frame.with_columns(columns)
+    for column in names.get_columns():
+        dirty = {text: clean for text in column.item() if text != (clean := _name(text))}
+        if dirty:
+            columns.append(pl.col(column.name).replace(dirty))
+    return frame.with_columns(columns) if columns else frame
 
 
 def _with_instructions(frame: pl.DataFrame) -> pl.DataFrame:
