@@ -196,6 +196,7 @@ def every_packet(seed: int) -> list[tuple[int, bytes]]:
     return [(index * 1000, data) for index, data in enumerate(packets)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_opcode_net_vlan_and_pad(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "all.pcap"

@@ -21,6 +21,7 @@ def verdict(path: Path, packets: list[bytes]) -> dict[str, int]:
     return icrc
 
 
+@pytest.mark.slow
 def test_scapy_agrees_on_random_v2_packets(tmp_path: Path) -> None:
     from scapy.contrib.roce import BTH
     from scapy.layers.inet import IP, UDP

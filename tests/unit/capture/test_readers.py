@@ -351,6 +351,7 @@ def test_compressed_bomb(tmp_path: Path) -> None:
     assert memory < 200 << 20
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     packets = files.pcap(lossy_wire.Wire(schedule.plan(3, faults=0)).run())
     sizes, peaks = [], []

@@ -209,6 +209,7 @@ def test_real_time_takes_pairs(tmp_path: Path) -> None:
     assert rounds_needed(400) == 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accelerator", "unit"), [("native", "ns"), ("kvm", "ns"), ("tcg", "emulated ns")]
 )
@@ -311,6 +312,7 @@ def test_cycles_of_one_more_message_come_first(tmp_path: Path) -> None:
     assert (cycles.per, cycles.base, cycles.moved) == ("message", tuple(STEADY), True)
 
 
+@pytest.mark.slow
 def test_cycles_on_a_narrow_terminal(tmp_path: Path) -> None:
     """60 columns: no figure is cut, and the benchmark is named."""
     base = cycled(tmp_path / "base", {"per_message": STEADY})
@@ -325,6 +327,7 @@ def test_cycles_on_a_narrow_terminal(tmp_path: Path) -> None:
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
 
 
+@pytest.mark.slow
 def test_cycles_that_are_as_before(tmp_path: Path) -> None:
     """They are said to be, next to a stage that moved; by packets if messages are not counted."""
     base = cycled(tmp_path / "base", {"per_packet": STEADY})
@@ -339,6 +342,7 @@ def test_cycles_that_are_as_before(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerator", ["icount", "tcg"])
 def test_emulated_cycles_are_none(tmp_path: Path, accelerator: str) -> None:
     sides = [cycled(tmp_path / name, {"per_message": STEADY}, accelerator) for name in "ab"]
@@ -347,6 +351,7 @@ def test_emulated_cycles_are_none(tmp_path: Path, accelerator: str) -> None:
     assert "cycles" not in found.sentence
 
 
+@pytest.mark.slow
 def test_cycles_of_some_rounds_are_not_compared(tmp_path: Path) -> None:
     """A round whose counter never ran has no pair."""
     base = cycled(tmp_path / "base", {"per_message": STEADY})
@@ -355,6 +360,7 @@ def test_cycles_of_some_rounds_are_not_compared(tmp_path: Path) -> None:
     assert judge(base, change).cycles == ()
 
 
+@pytest.mark.slow
 def test_few_rounds_say_nothing_of_cycles(tmp_path: Path) -> None:
     """Six pairs give an interval of one figure, not of two."""
     base = cycled(tmp_path / "base", {"per_message": STEADY[:6]})

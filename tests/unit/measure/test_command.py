@@ -370,6 +370,7 @@ def test_a_command_line_that_is_too_long(testbed: Testbed) -> None:
         run(testbed, "true", "x" * 200_000)
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs(testbed: Testbed) -> None:
     with pytest.raises(CommandTimeoutError, match=r"did not end within 0\.5 s") as caught:
         run(testbed, "sh", "-c", "echo begun; sleep 1000; true", seconds=0.5)
@@ -399,6 +400,7 @@ def _serving(port: int, code: int = 0) -> tuple[str, ...]:
 _CLIENT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["any", "tcp", "line", "delay"])
 def test_the_client_waits_for_its_server(testbed: Testbed, by: Any) -> None:
     port = _free_port()
@@ -407,6 +409,7 @@ def test_the_client_waits_for_its_server(testbed: Testbed, by: Any) -> None:
     assert run(testbed, sys.executable, "-c", _CLIENT, str(port), server=server, ready=ready) == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_after_its_client(testbed: Testbed) -> None:
     port = _free_port()
     assert run(testbed, sys.executable, "-c", _CLIENT, str(port), server=_serving(port, 6)) == 6
@@ -415,6 +418,7 @@ def test_a_server_that_fails_after_its_client(testbed: Testbed) -> None:
     assert run(testbed, sys.executable, "-c", client, str(port), server=_serving(port, 6)) == 4
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_on_is_ended(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conduct, "_SERVER_SECONDS", 0.2)
     port = _free_port()
@@ -438,12 +442,14 @@ def test_nothing_waits_for_a_server_that_ended(testbed: Testbed) -> None:
     assert [each for each in threading.enumerate() if not each.daemon] == [threading.main_thread()]
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_listen(testbed: Testbed) -> None:
     with pytest.raises(CommandError, match="never listened on TCP port 9") as caught:
         run(testbed, "true", server=("sleep", "1000"), ready=Ready("tcp", port=9), seconds=0.5)
     assert "sleep 1000" in caught.value.cause
 
 
+@pytest.mark.slow
 def test_a_client_without_its_server(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conduct, "_WITHOUT_SERVER_SECONDS", 0.3)
     port = _free_port()
@@ -563,6 +569,7 @@ def step(testbed: Testbed, tmp_path: Path) -> Callable[..., tuple[Completed, int
     return run_step
 
 
+@pytest.mark.slow
 def test_a_command_as_a_step(
     step: Callable[..., tuple[Completed, int]], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_server_that_ends_before(node: CommandNode) -> None:
     assert process.wait(timeout=30).returncode == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs(node: CommandNode) -> None:
     process = node.start(listening.saying(("sleep", "60"), _free_port(), by_rdma_cm=False))
     with pytest.raises(TestbedError, match="did not print"):

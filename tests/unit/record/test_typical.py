@@ -68,6 +68,7 @@ def packets(level: int, count: int, spread: float, seed: int) -> list[int]:
     return [round(level * (1 + spread * (2 * dice.random() - 1))) for _ in range(count)]
 
 
+@pytest.mark.slow
 @repeatable
 @given(
     level=st.integers(50, 5000),
@@ -147,6 +148,7 @@ def test_it_lies_in_the_middle(values: list[int]) -> None:
     assert 0 <= atypical <= count
 
 
+@pytest.mark.slow
 @repeatable
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=8), st.integers(1, 300))
 def test_packets_that_repeat_give_an_exact_figure(numbers: list[int], apart: int) -> None:

@@ -80,6 +80,7 @@ def test_slug_is_always_a_file_name(text: str) -> None:
     assert not slug.startswith("-")
 
 
+@pytest.mark.slow
 def test_charts_are_valid_vega_lite() -> None:
     points = [
         charts.LinePoint(size, name, 2.0, 1.0, 3.0, (1.0, 2.0, 3.0), "label")
