@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,16 +50,34 @@ def median_us(testbed: qemu.QemuTestbed) -> float:
     return float(row[1])
 
 
-def test_medians_repeat_whatever_the_host_does() -> None:
-    testbed = bring_up.up(
+@pytest.fixture
+def testbed() -> Iterator[qemu.QemuTestbed]:
+    made = bring_up.up(
         f"lockstep-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, lockstep=True, lifeline=True
     )
     try:
-        prepare(testbed.nodes, artifacts.driver(vmlab.LINE), ())
-        with vmlab.healthy(testbed.nodes, "lockstep"):
-            medians = [median_us(testbed) for _ in range(RUNS // 2)]
-            with busy_loops(2):
-                medians += [median_us(testbed) for _ in range(RUNS // 2)]
+        prepare(made.nodes, artifacts.driver(vmlab.LINE), ())
+        yield made
     finally:
-        testbed.down()
+        made.down()
+
+
+def test_medians_repeat_whatever_the_host_does(testbed: qemu.QemuTestbed) -> None:
+    with vmlab.healthy(testbed.nodes, "lockstep"):
+        medians = [median_us(testbed) for _ in range(RUNS // 2)]
+        with busy_loops(2):
+            medians += [median_us(testbed) for _ in range(RUNS // 2)]
     assert max(medians) <= (1 + TOLERANCE) * min(medians), medians
+
+
+def test_a_machine_goes_on_after_the_other_s_death(testbed: qemu.QemuTestbed) -> None:
+    """It neither waits for what will never come, nor does its clock stand still."""
+    with testbed.one_clock():
+        (pid,) = subprocess.run(
+            ["pgrep", "-f", f"^qemu.* -name rocelab-{testbed.spec.name}-n2 "],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        os.kill(int(pid), signal.SIGKILL)
+        testbed.nodes[0].run(["sleep", "1"])
