@@ -69,7 +69,8 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                     step = _step(table, benchmark, transport, size)
                     driver.append((title, transport, step, parts["rxe"], total))
                 rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
-                watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
+                if total:
+                    watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
                 if (miss := _residual(found)) > _LINEAR:
                     bent.append(f"{title} over {transport} ({miss:.1%})")
                 elif start < 0:
@@ -165,8 +166,9 @@ def _residual(rows: pl.DataFrame) -> float:
         for kind in (metrics.MARGINAL, metrics.RESIDUAL)
     }
     slopes = by_node[metrics.MARGINAL]
-    missed = sum(share * slopes[n] for n, share in by_node[metrics.RESIDUAL].items())
-    return float(abs(missed) / sum(slopes.values()))
+    missed = sum(share * slopes.get(n, 0.0) for n, share in by_node[metrics.RESIDUAL].items())
+    whole = sum(slopes.values())
+    return float(abs(missed) / whole) if whole else 0.0
 
 
 def _number(value: float) -> str:
