@@ -72,11 +72,11 @@ def test_a_dry_run_boots_nothing_and_says_what_would_run(runs: Path, tmp_path: P
     before = sorted(runs.rglob("*"))
     done = in_process("run", "demo", "--dry-run", "--out", str(runs))
     assert done.returncode == 0, done.stderr
-    assert "demo, emulated:\n  8 cells with 8 steps\n" in done.stdout
+    assert "demo, emulated:\n  7 cells with 7 steps\n" in done.stdout
     assert f"time: about {round(took(runs) / 60)} min" in done.stdout
-    assert "demo, with KVM:\n  16 cells with 16 steps\n" in done.stdout
+    assert "demo, with KVM:\n  14 cells with 14 steps\n" in done.stdout
     assert "time: unknown" in done.stdout
-    assert done.stdout.count(".r02\n") == 8
+    assert done.stdout.count(".r02\n") == 7
     assert sorted(runs.rglob("*")) == before
     nowhere = in_process("run", "demo", "--dry-run", "--out", str(tmp_path / "none"))
     assert nowhere.stdout.count("time: unknown") == 2

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -68,15 +69,40 @@ def test_the_demo_fits(demo: Path, columns: int) -> None:
     marginal = table.filter(transport="rxe-v1", metric="cost.message", kind="marginal")
     cost = marginal["value"].sum()
     assert f" {cost:,.0f}" in done.stdout
+    assert "reading" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["marginal", "start", "residual"])
+@pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e308])
+def test_costs_that_no_run_has(demo: Path, tmp_path: Path, kind: str, value: float | None) -> None:
+    run = shutil.copytree(demo, tmp_path / "run")
+    table = pl.read_parquet(run / "results.parquet")
+    chosen = pl.col("kind") == kind
+    changed = (
+        table.filter(~chosen)
+        if value is None
+        else table.with_columns(value=pl.when(chosen).then(value).otherwise(pl.col("value")))
+    )
+    changed.write_parquet(run / "results.parquet")
+    assert in_process("show", str(run)).returncode == 0
+
+
+def test_work_divided_by_messages_is_headed_with_what_it_contains(
+    demo: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(demo, tmp_path / "run")
+    table = pl.read_parquet(run / "results.parquet")
+    of_slopes = pl.col("kind").str.contains("marginal|start|residual")
+    table.filter(~of_slopes).write_parquet(run / "results.parquet")
+    done = shown(run)
+    assert "with the start of the programs and the probes" in " ".join(done.stdout.split())
     work = table.filter(
         pl.col("metric").str.contains(r"^cpu\.[a-z]+\.(benchmark|rxe|network)$"),
-        transport="tcp", test="send_bw", size=4096, kind="per_message",
+        transport="tcp", test="latency", tool="pingpong", size=64, kind="per_message",
     )  # fmt: skip
     user = pl.col("metric") == "cpu.user.benchmark"
     assert f" {work.filter(~user)['value'].sum():,.0f} " in done.stdout
     assert f" {work.filter(user)['value'].sum():,.0f}\n" in done.stdout
-    assert "with the start of the programs and the probes" in " ".join(done.stdout.split())
-    assert "reading" in done.stderr
 
 
 def test_a_label_tells_two_benchmarks_apart(tmp_path: Path) -> None:
@@ -130,7 +156,7 @@ def test_json_has_every_series(demo: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["schema"] == "rocelab.show/1"
-    assert document["accelerator"] == "icount"
+    assert document["accelerator"] == "lockstep"
     assert {cell["status"] for cell in document["cells"]} == {"ok"}
     table = pl.read_parquet(demo / "results.parquet")
     assert len(document["results"]) == table.height  # one repetition

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from rocelab.measure.testbed_for_plan import has_clock
 from rocelab.plans import plan_file, testbed_rules
 from rocelab.plans.catalog import Provider
+from rocelab.plans.plan import LinkPlan
 
 PLAIN = plan_file.load("demo").testbed
 
@@ -47,3 +49,35 @@ def test_a_testbed_that_cannot_be(changes: dict[str, Any], key: str, why: str) -
 )
 def test_a_testbed_that_can_be(changes: dict[str, Any]) -> None:
     assert testbed_rules.refused(replace(PLAIN, **changes)) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provider": Provider.VETH},
+        {"provider": Provider.SSH},
+        {"nodes": 3, "switches": 1},
+        {"switches": 1},
+        {"link": LinkPlan(loss_ppm=1)},
+    ],
+)
+def test_lockstep_that_is_only_preferred_forbids_nothing(changes: dict[str, Any]) -> None:
+    assert PLAIN.emulated_as == "lockstep"
+    moved = replace(PLAIN, **changes)
+    assert testbed_rules.refused(moved) is None
+    assert moved.emulated_as == "icount"
+
+
+@pytest.mark.parametrize(
+    ("changes", "accelerators"),
+    [
+        ({}, "icount lockstep kvm"),
+        ({"emulation": "icount"}, "icount kvm"),
+        ({"emulation": "icount", "icount": True}, "icount"),
+        ({"lockstep": True}, "lockstep"),
+    ],
+)
+def test_which_clocks_are_what_a_plan_asks_for(changes: dict[str, Any], accelerators: str) -> None:
+    names = ("icount", "lockstep", "kvm")
+    found = [name for name in names if has_clock(replace(PLAIN, **changes), name)]
+    assert " ".join(found) == accelerators

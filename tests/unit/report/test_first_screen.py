@@ -145,7 +145,7 @@ def test_transports_can_be_left_out(page: Element) -> None:
         rows = page.all("tr", class_=f"t{position}")
         assert rows
         assert all(name in [cell.text for cell in row.all("td")] for row in rows)
-        [cpu] = page.all("div", id="cpu-perftest-send-bw-icount")
+        [cpu] = page.all("div", id="cpu-pingpong-latency-lockstep")
         marks = [e for e in cpu.walk() if e.attributes.get("class") == f"t{position}"]
         bars = [title.text for mark in marks for title in mark.all("title")]
         assert bars

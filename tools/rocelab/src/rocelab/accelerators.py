@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Name = Literal["tcg", "kvm", "native", "icount", "lockstep"]
+Counting = Literal["icount", "lockstep"]
+"""Those that count instructions."""
 
 INSTRUCTIONS = "instructions"
 """The unit of work on a clock that counts instructions."""
@@ -97,7 +99,10 @@ _ROWS = (
     Accelerator(
         "lockstep",
         label="lockstep, software emulation on one clock that counts instructions: no real times",
-        heading="emulated (lockstep): one instruction takes a nanosecond, no time is real",
+        heading=(
+            "emulated (lockstep): one instruction takes a nanosecond, frames arrive every "
+            f"{QUANTUM_NS // 1000}\N{NO-BREAK SPACE}µs, no time is real"
+        ),
         caption=(
             "Accelerator: lockstep. The nodes were emulated in software on one virtual clock, "
             f"on which an instruction takes a nanosecond and frames arrive every {QUANTUM_NS:,} "

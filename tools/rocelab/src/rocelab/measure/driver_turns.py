@@ -145,6 +145,7 @@ class Machines:
                 mtu=mtu,
                 icount=where.icount,
                 lockstep=where.lockstep,
+                emulation=where.emulated_as,
                 nodes=where.nodes,
                 switches=where.switches or 0,
                 packages=Packages(self._plan.packages),

@@ -11,7 +11,7 @@ from rocelab import accelerators
 from rocelab.errors import UsageError
 from rocelab.plans import fault_means, testbed_rules
 from rocelab.plans.catalog import TESTS, TRANSPORTS, Provider
-from rocelab.plans.plan import Plan
+from rocelab.plans.plan import Plan, TestbedPlan
 from rocelab.plans.root_needs import root_needs
 from rocelab.testbed import by_name, lease
 from rocelab.testbed.by_name import AnyTestbed, TransientTestbed, VirtualTestbed
@@ -81,6 +81,14 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
     return replace(plan, testbed=where)
 
 
+def has_clock(asked: TestbedPlan, accelerator: str) -> bool:
+    """Say whether machines of an accelerator have the clock that a plan asks for."""
+    if accelerator == "lockstep":
+        return asked.lockstep or asked.emulated_as == "lockstep"
+    counts = accelerators.of(accelerator).counts_instructions
+    return not asked.lockstep and (counts or not asked.icount)
+
+
 def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:
     """Return the named testbed if it is up and is what the plan asks for, else None.
 
@@ -92,12 +100,10 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         return None
     testbed = by_name.attach(name)
     spec, asked = testbed.spec, plan.testbed
-    counts = accelerators.of(spec.accelerator).counts_instructions
     found = (spec.provider, spec.line, spec.nodes[0].mtu)
     fits = (
         found == (asked.provider, asked.line, asked.mtu)
-        and (counts or not asked.icount)
-        and bool(asked.lockstep) == (spec.accelerator == "lockstep")
+        and has_clock(asked, spec.accelerator)
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
         and set(plan.packages) <= set(spec.packages)
@@ -166,6 +172,7 @@ def _make(plan: Plan, name: str, hosts: Sequence[Host], say: Say) -> AnyTestbed:
         mtu=where.mtu,
         icount=where.icount,
         lockstep=where.lockstep,
+        emulation=where.emulated_as,
         nodes=where.nodes,
         switches=where.switches or 0,
         packages=Packages(plan.packages),

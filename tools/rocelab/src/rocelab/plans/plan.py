@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from rocelab.accelerators import Counting
 from rocelab.plans.catalog import (
     STACKS,
     TESTS,
@@ -72,6 +73,8 @@ class TestbedPlan:
     """Whether the clock counts instructions (provider `veth` only)."""
     lockstep: bool = False
     """Whether both machines run on one virtual clock (provider `qemu`, two nodes)."""
+    emulation: Counting = "icount"
+    """How virtual machines count where KVM does not work, if they can."""
     native: bool = False
     """Whether both ends are on this machine itself, without a VM (provider `veth` only)."""
     nodes: int = 2
@@ -93,6 +96,11 @@ class TestbedPlan:
         """Whether this is what can run on one virtual clock."""
         two = self.provider == Provider.QEMU and self.nodes == 2 and not self.switches
         return two and not self.faults and not self.link.is_shaped
+
+    @property
+    def emulated_as(self) -> Counting:
+        """How these virtual machines count where KVM does not work."""
+        return self.emulation if self.may_lockstep else "icount"
 
     @property
     def is_pinned(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import kernel_lines
+from rocelab.accelerators import Counting
 from rocelab.limits import (
     MAX_CELLS,
     MAX_DELAY_US,
@@ -60,6 +61,7 @@ _PROBLEMS = {
     "hpcc": (r"[1-9]\d{2,5}", 'the order of HPL\'s matrix, such as "1000"', "1000"),
 }
 """By tool: pattern of `problem`, its description for errors, and its default."""
+_COUNTING: dict[str, Counting] = {"icount": "icount", "lockstep": "lockstep"}
 _MAX_ALGORITHMS = 32
 _LABEL = re.compile(r"[a-z0-9]{1,20}")
 _STUDY = r"([a-z]{1,20}[0-9]{4})?"
@@ -159,6 +161,7 @@ def _testbed(table: Table) -> TestbedPlan:
         mtu=table.integer("mtu", default=4200, low=MIN_MTU, high=MAX_MTU),
         icount=table.flag("icount"),
         lockstep=table.flag("lockstep"),
+        emulation=_COUNTING[table.choice("emulation", _COUNTING, default="icount")],
         native=table.flag("native"),
         nodes=table.integer("nodes", default=2, low=2, high=MAX_NODES),
         switches=_switches(table, provider),

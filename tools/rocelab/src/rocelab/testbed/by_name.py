@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from rocelab.accelerators import Counting
 from rocelab.plans.catalog import Provider
 from rocelab.testbed import preparation
 from rocelab.testbed.package_image import NONE, Packages
@@ -34,6 +35,7 @@ def up(
     mtu: int,
     icount: bool = False,
     lockstep: bool = False,
+    emulation: Counting = "icount",
     nodes: int = 2,
     switches: int = 0,
     memory_mb: int = MEMORY_MB,
@@ -50,7 +52,7 @@ def up(
         make = partial(veth.up, payload=payload)
     else:
         wanted = preparation.of_nodes(payload) if payload else None
-        make = partial(bring_up.up, lockstep=lockstep, preparation=wanted)
+        make = partial(bring_up.up, lockstep=lockstep, emulation=emulation, preparation=wanted)
     testbed = make(
         name,
         line=line,

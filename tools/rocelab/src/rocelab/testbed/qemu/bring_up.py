@@ -81,14 +81,15 @@ def up(
     They are restored from snapshots where there are any, else booted and saved; `fresh` machines
     boot, and are not saved.
 
-    `packages` are in their image. Provider `veth` has one machine. Provider `qemu` has one for each
-    of `nodes`, and one more for the `switches` between them; more than two nodes need a switch. The
-    last node runs the kernel line `last_line`, if given. Where KVM does not work, or with `icount`,
-    machines are emulated and count instructions, with `lockstep` on one clock (two nodes without a
-    switch); `emulation` is for machines that need real time, or processors in parallel, and no
-    count. With `lifeline` the testbed ends with this process, else with `down`. `patience`
-    multiplies every time limit. Raises UsageError for a name in use, MissingError when this machine
-    lacks resources, TestbedError when a node fails.
+    `packages` are in their image. Provider `veth` has one machine. Provider `qemu` has one for
+    each of `nodes`, and one more for the `switches` between them; more than two nodes need a
+    switch. The last node runs the kernel line `last_line`, if given. Where KVM does not work,
+    or with `icount`, machines are emulated and count instructions, with `lockstep` on one clock
+    (two nodes without a switch). Where KVM does not work, `emulation` says how else: on one
+    clock, or in real time with processors in parallel. With `lifeline` the testbed ends with
+    this process, else with `down`. `patience` multiplies every time limit. Raises UsageError
+    for a name in use, MissingError when this machine lacks resources, TestbedError when a node
+    fails.
     """
     state = State(name)
     if state.alive():
@@ -122,7 +123,7 @@ def up(
         switches=switches,
         switch=NodeSpec(machines + 1, numbers[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
-        lockstep=str(artifacts.lockstep()) if lockstep else "",
+        lockstep=str(artifacts.lockstep()) if accelerator == "lockstep" else "",
         kernel_parameters=kernel_parameters(accelerator, qemu_version()),
         packages=packages.labels,
     )
