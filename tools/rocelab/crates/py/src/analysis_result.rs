@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use roce::finding::Finding;
-use roce::flow::{Connection, Episode, Stats};
+use roce::flow::{Connection, Episode, Stats, Unlisted};
 use roce::icrc::Absence;
 use roce::{NAK_NAMES, Net, Series, address, opcode};
 
@@ -48,7 +48,10 @@ pub(crate) fn result_dict<'py>(
     }
     result.set_item("connections", rows)?;
     let tracker = &analyzer.tracker;
-    result.set_item("connections_unreported", tracker.unreported)?;
+    result.set_item("connections_unreported", tracker.unlisted.count)?;
+    if tracker.unlisted.count > 0 {
+        result.set_item("unlisted", unlisted(py, &tracker.unlisted)?)?;
+    }
     result.set_item("connections_evicted", tracker.evicted)?;
     let (exchanges, unreported) = tracker.exchanges();
     result.set_item("cm", exchange_rows(py, exchanges)?)?;
@@ -69,6 +72,35 @@ pub(crate) fn result_dict<'py>(
         counts.append(row)?;
     }
     result.set_item("finding_counts", counts)?;
+    Ok(result)
+}
+
+/// What a verdict needs of the connections beyond the limit.
+fn unlisted<'py>(py: Python<'py>, unlisted: &Unlisted) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    let rows = PyList::empty(py);
+    for connection in unlisted.kept() {
+        rows.append(judged_row(py, connection)?)?;
+    }
+    result.set_item("connections", rows)?;
+    let (count, lost_ns) = unlisted.dropped;
+    result.set_item("dropped", count)?;
+    result.set_item("dropped_lost_ns", lost_ns)?;
+    let sums = &unlisted.sums;
+    let others = PyDict::new(py);
+    others.set_item("connections", sums.connections)?;
+    others.set_item("span_ns", sums.span_ns)?;
+    others.set_item("lost_ns", sums.lost_ns)?;
+    others.set_item("idle_ns", sums.idle_ns)?;
+    others.set_item("waiting_ns", sums.waiting_ns)?;
+    others.set_item("messages", sums.messages)?;
+    others.set_item("goodput_bytes", sums.goodput_bytes)?;
+    others.set_item("most_messages", sums.most_messages)?;
+    others.set_item("fastest_ns", (sums.fastest_ns < u64::MAX).then_some(sums.fastest_ns))?;
+    others.set_item("medians_ns", sums.medians.buckets().collect::<Vec<_>>())?;
+    let idle = sums.longest_idle.as_ref().map(|one| episode(py, one)).transpose()?;
+    others.set_item("longest_idle", idle)?;
+    result.set_item("others", others)?;
     Ok(result)
 }
 
@@ -361,6 +393,7 @@ fn judged_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyD
     for (name, end) in [(intern!(py, "a"), one.a), (intern!(py, "b"), one.b)] {
         let side = PyDict::new(py);
         side.set_item(intern!(py, "address"), address(end.address).to_string())?;
+        side.set_item(intern!(py, "qpn"), end.qpn)?;
         row.set_item(name, side)?;
     }
     row.set_item(intern!(py, "first_ns"), one.first_ns)?;

@@ -17,7 +17,7 @@ pub(crate) fn exchange_rows<'py>(
         let row = PyDict::new(py);
         row.set_item("from", address(one.requester).to_string())?;
         row.set_item("to", address(one.responder).to_string())?;
-        row.set_item("connection", one.connection)?;
+        row.set_item("connection", one.connection())?;
         row.set_item("state", one.state())?;
         row.set_item("file", one.first.file)?;
         row.set_item("packet", one.first.packet)?;

@@ -17,6 +17,7 @@ from rocelab._core import Table
 from rocelab.capture import verdict
 from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
+from rocelab.capture.verdict.connections import judged
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.analysis/3"
@@ -230,7 +231,10 @@ def _judged(
     )
     for row in chain.from_iterable((*located, raw["cm"])):
         row["file"] = names[row["file"]]
-    for way in chain.from_iterable(row["directions"] for row in raw["connections"]):
+    others = raw["unlisted"]["others"] if "unlisted" in raw else None
+    if others and (idle := others["longest_idle"]):
+        idle["file"] = names[idle["file"]]
+    for way in chain.from_iterable(row["directions"] for row in judged(raw)):
         if idle := way["pace"] and way["pace"]["longest_idle"]:
             idle["file"] = names[idle["file"]]
         for episode in chain.from_iterable(cost["episodes"] for cost in way["costs"]):
@@ -255,7 +259,9 @@ def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> No
 def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
     """Keep only the selected connections, and their findings in lists and counts."""
     raw["connections"] = [row for row in raw["connections"] if _lists(row, select)]
-    kept = {row["id"] for row in raw["connections"]}
+    if "unlisted" in raw:
+        _filter_unlisted(raw, select)
+    kept = {row["id"] for row in judged(raw)}
     findings = [row for row in raw["findings"] if row["connection"] in kept]
     counts: Counter[tuple[str, str]] = Counter()
     for row in findings:
@@ -269,6 +275,15 @@ def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
     ]
     raw["findings"] = findings[:limit]
     del raw["icrc"]["bad_packets"][limit:]
+
+
+def _filter_unlisted(raw: dict[str, Any], select: Select) -> None:
+    """Keep of the connections beyond the limit only the selected ones."""
+    rows = [row for row in raw["unlisted"]["connections"] if _lists(row, select)]
+    del raw["unlisted"]
+    if rows:
+        # a sum cannot be divided
+        raw["unlisted"] = {"connections": rows, "dropped": 0, "dropped_lost_ns": 0, "others": None}
 
 
 def _count_l1(overhead: dict[str, Any]) -> None:

@@ -87,6 +87,20 @@ def not_looked_into(row: dict[str, Any]) -> str:
     return text
 
 
+def _unlisted(count: int, unlisted: dict[str, Any]) -> str:
+    """A sentence about connections beyond the limit of the list."""
+    text = (
+        f"{count} more connection(s) are not listed (--max-connections): findings and verdict "
+        "are about all"
+    )
+    if unlisted["dropped"]:
+        text += (
+            f", but the verdict lacks {nanoseconds(unlisted['dropped_lost_ns'])} that "
+            f"{unlisted['dropped']} of them lost, each less than others"
+        )
+    return text
+
+
 _FIELDS = {
     "length": "the IP length was {}",
     "source": "the source address was {}",
@@ -251,6 +265,8 @@ def conditions(
             "another link on the way; what fragments hold is not followed, and nothing is "
             "concluded from missing packets",
         ))  # fmt: skip
+    if raw["connections_unreported"]:
+        rows.append(("unlisted", _unlisted(raw["connections_unreported"], raw["unlisted"])))
     for row in read["not_looked_into"]:
         kind = "link_type" if row["kind"] == "link_type" else "not_looked_into"
         rows.append((kind, not_looked_into(row)))

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::connection::Connection;
+use super::connection::{Connection, Endpoint};
+use super::stats::Stats;
 use crate::cm::{CmIds, CmMessage, CmReject, CmReply, CmRequest, reject_reason};
 use crate::finding::{At, Findings, Rule};
 use crate::packet::address;
@@ -12,6 +13,8 @@ type Address = [u8; 16];
 
 /// Exchanges that are kept; hostile captures have more.
 const MAX_EXCHANGES: usize = 4096;
+/// Of one QP with one responder: each of them is compared with each connection of the QP.
+const MAX_SAME_ENDS: usize = 64;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +75,40 @@ pub struct Exchange {
     /// A DREP was captured.
     pub disconnected: bool,
     /// The connection that was set up, if packets of it were captured.
-    pub connection: Option<u32>,
+    made: Option<Made>,
+}
+
+/// What is kept of a connection that was set up.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    id: u32,
+    first_ns: i64,
+    /// What the requester and the responder sent.
+    ways: [Option<Reads>; 2],
+}
+
+/// The READs of a direction.
+#[derive(Clone, Copy, Debug)]
+struct Reads {
+    /// See [`Stats::max_reads`].
+    most: u32,
+    deepest: At,
+    missing: u64,
+}
+
+impl Reads {
+    fn of(way: &Stats) -> Self {
+        Self { most: way.max_reads, deepest: way.deepest_read, missing: way.missing }
+    }
 }
 
 impl Exchange {
+    /// The connection that was set up, if packets of it were captured; complete at the end.
+    #[must_use]
+    pub fn connection(&self) -> Option<u32> {
+        self.made.map(|made| made.id)
+    }
+
     /// How far it came, as in files.
     #[must_use]
     pub const fn state(&self) -> &'static str {
@@ -85,7 +118,7 @@ impl Exchange {
             "disconnecting"
         } else if self.reject.is_some() {
             "rejected"
-        } else if self.ready || self.connection.is_some() {
+        } else if self.ready || self.made.is_some() {
             "established"
         } else if self.reply.is_some() {
             "replied"
@@ -100,27 +133,35 @@ impl Exchange {
         self.reject.is_some() || self.disconnect.is_some()
     }
 
+    /// Takes a connection between its ends; the first one after the REQ is that which it made.
+    fn note(&mut self, made: &Connection, requester: Endpoint) {
+        let earlier = self.made.as_ref().is_none_or(|before| made.first_ns < before.first_ns);
+        if !earlier || made.last_ns < self.first.time_ns {
+            return;
+        }
+        let [a, b] = made.directions.each_ref().map(|way| way.as_ref().map(Reads::of));
+        let ways = if made.a == requester { [a, b] } else { [b, a] };
+        self.made = Some(Made { id: made.id, first_ns: made.first_ns, ways });
+    }
+
     /// Whether each end has no more READs and atomics outstanding than the other executes at a time.
-    fn check_depth(&self, made: &Connection, reply: CmReply, findings: &mut Findings) {
-        let requester_is_a =
-            (made.a.address, made.a.qpn) == (self.requester, Some(self.request.qpn));
-        let [a, b] = &made.directions;
-        let (ours, theirs) = if requester_is_a { (a, b) } else { (b, a) };
+    fn check_depth(&self, made: &Made, reply: CmReply, findings: &mut Findings) {
+        let [ours, theirs] = made.ways;
         let limits =
             [("REP", reply.responder_resources), ("REQ", self.request.responder_resources)];
         for ((from, other), (message, limit)) in
             [(ours, theirs), (theirs, ours)].into_iter().zip(limits)
         {
-            let Some(from) = from.as_ref().filter(|from| from.max_reads > u32::from(limit)) else {
+            let Some(from) = from.filter(|from| from.most > u32::from(limit)) else {
                 continue;
             };
             // of those that seem outstanding, responses may be missing in the capture
-            let partial = other.as_ref().is_none_or(|other| other.missing > 0) || from.missing > 0;
-            findings.add(Rule::ReadDepth, from.deepest_read, Some(made.id), partial, || {
+            let partial = other.is_none_or(|other| other.missing > 0) || from.missing > 0;
+            findings.add(Rule::ReadDepth, from.deepest, Some(made.id), partial, || {
                 format!(
                     "{} READs and atomics are outstanding at once; the responder resources of the other \
                      end's {message} are {limit}",
-                    from.max_reads
+                    from.most
                 )
             });
         }
@@ -145,6 +186,8 @@ pub(super) struct Exchanges {
     pub(super) unreported: u64,
     /// By an end's address and its communication ID.
     ids: HashMap<(Address, u32), (usize, End)>,
+    /// By requester, its QP, and responder.
+    by_ends: HashMap<(Address, u32, Address), Vec<usize>>,
 }
 
 impl Exchanges {
@@ -227,6 +270,10 @@ impl Exchanges {
             return;
         }
         self.ids.insert(key, (self.list.len(), End::Requester));
+        let same_ends = self.by_ends.entry((src, request.qpn, dst)).or_default();
+        if same_ends.len() < MAX_SAME_ENDS {
+            same_ends.push(self.list.len());
+        }
         self.list.push(Exchange {
             requester: src,
             responder: dst,
@@ -242,30 +289,29 @@ impl Exchanges {
             reject: None,
             disconnect: None,
             disconnected: false,
-            connection: None,
+            made: None,
         });
     }
 
-    /// Names the connections that were set up, and the requests without an answer.
-    pub(super) fn finish(&mut self, connections: &[Connection], findings: &mut Findings) {
-        let mut by_ends: HashMap<_, Vec<&Connection>> = HashMap::new();
-        for one in connections {
-            for ends in [(one.a, one.b), (one.b, one.a)] {
-                by_ends
-                    .entry(((ends.0.address, ends.0.qpn), (ends.1.address, ends.1.qpn)))
-                    .or_default()
-                    .push(one);
+    /// Takes a connection that has ended: one of the exchanges may have made it.
+    pub(super) fn note(&mut self, made: &Connection) {
+        for (own, other) in [(made.a, made.b), (made.b, made.a)] {
+            let Some(qpn) = own.qpn else { continue };
+            let between = self.by_ends.get(&(own.address, qpn, other.address));
+            for &index in between.into_iter().flatten() {
+                let Some(one) = self.list.get_mut(index) else { continue };
+                if one.reply.is_some_and(|reply| Some(reply.qpn) == other.qpn) {
+                    one.note(made, own);
+                }
             }
         }
-        for one in &mut self.list {
-            if let Some(reply) = one.reply {
-                let requester = (one.requester, Some(one.request.qpn));
-                let responder = (one.responder, Some(reply.qpn));
-                let same = by_ends.get(&(requester, responder)).into_iter().flatten();
-                let later = same.filter(|other| other.last_ns >= one.first.time_ns);
-                let made = later.min_by_key(|other| other.first_ns).copied();
-                one.connection = made.map(|made| made.id);
-                made.inspect(|made| one.check_depth(made, reply, findings));
+    }
+
+    /// Says what was wrong with the connections that were set up, and with requests without an answer.
+    pub(super) fn finish(&mut self, findings: &mut Findings) {
+        for one in &self.list {
+            if let (Some(reply), Some(made)) = (one.reply, &one.made) {
+                one.check_depth(made, reply, findings);
             }
             if one.state() != "unanswered" {
                 continue;

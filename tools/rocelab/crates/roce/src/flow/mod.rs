@@ -19,6 +19,7 @@ mod responses;
 mod run;
 mod stats;
 mod tracker;
+mod unlisted;
 mod verdict;
 mod wellformed;
 
@@ -33,4 +34,5 @@ pub use pairing::PairedBy;
 pub use run::Run;
 pub use stats::{Retransmissions, Stats};
 pub use tracker::{Config, Tracker};
+pub use unlisted::{Sums, Unlisted};
 pub use verdict::{PsnStatus, Verdict};

@@ -13,6 +13,7 @@ use super::flow_key::{CONNECTED, Folding, Key};
 use super::message::{Message, Withdrawn};
 use super::pairing::{Candidate, PairedBy, Pairing};
 use super::run::Run;
+use super::unlisted::Unlisted;
 use super::verdict::{Verdict, Verdicts};
 use crate::cm::{self, CmMessage};
 use crate::finding::{At, Findings, Repeated, Rule};
@@ -25,7 +26,7 @@ use crate::packet::{Packet, address};
 pub struct Config {
     /// Live directions; beyond this, the least recently used are evicted and counted.
     pub max_live: usize,
-    /// Connections reported; beyond this, they are counted.
+    /// Connections listed; beyond this, [`Tracker::unlisted`] has what a verdict needs of them.
     pub max_connections: usize,
     /// Findings kept; beyond this, they are counted.
     pub max_findings: usize,
@@ -98,7 +99,7 @@ pub struct Tracker {
     /// Connections evicted before the end.
     pub evicted: u64,
     /// Connections beyond [`Config::max_connections`].
-    pub unreported: u64,
+    pub unlisted: Unlisted,
 }
 
 impl Tracker {
@@ -128,7 +129,7 @@ impl Tracker {
             verdicts,
             done: Vec::new(),
             evicted: 0,
-            unreported: 0,
+            unlisted: Unlisted::default(),
         }
     }
 
@@ -596,10 +597,12 @@ impl Tracker {
                 }
             }
         }
+        let row = row(*flow, peer.map(|peer| *peer), evicted);
+        self.exchanges.note(&row);
         if self.done.len() >= self.config.max_connections {
-            self.unreported += 1;
+            self.unlisted.add(row);
         } else {
-            self.done.push(row(*flow, peer.map(|peer| *peer), evicted));
+            self.done.push(row);
         }
     }
 
@@ -615,7 +618,7 @@ impl Tracker {
         }
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|connection| connection.id);
-        self.exchanges.finish(&done, &mut self.findings);
+        self.exchanges.finish(&mut self.findings);
         self.judge_capture();
         done
     }

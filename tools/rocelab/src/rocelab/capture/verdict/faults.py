@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rocelab.capture.verdict import signs, words
+from rocelab.capture.verdict.connections import judged
 from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import Line
 
@@ -33,7 +34,7 @@ def lines(result: dict[str, Any]) -> Iterator[Line]:
 def _grouped(result: dict[str, Any]) -> list[Cost]:
     groups: dict[tuple[str, str | None], Cost] = {}
     given_up = {row["connection"] for row in result["findings"] if row["rule"] == "retry-exceeded"}
-    for connection in result["connections"]:
+    for connection in judged(result):
         if connection["id"] in given_up:
             # that line says it
             continue

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab import units
+from rocelab.capture.verdict.connections import judged
 from rocelab.capture.verdict.faults import duration
 from rocelab.capture.verdict.line import Line, percent, rate, time
 
@@ -41,12 +43,28 @@ class Times:
     longest: dict[str, Any] = field(default_factory=lambda: {"ns": 0})
     """Idle time."""
     fastest: list[int] = field(default_factory=list)
-    middle: list[int] = field(default_factory=list)
+    middle: Counter[int] = field(default_factory=Counter)
+    others: int = 0
+    """Connections of which there are only sums."""
 
     @property
     def rest_ns(self) -> int:
         """The time in which nothing went wrong."""
         return max(self.all_ns - self.lost_ns, 1)
+
+    @property
+    def count(self) -> int:
+        return len(self.connections) + self.others
+
+    @property
+    def half_ns(self) -> int:
+        """The median of the directions' medians."""
+        left = self.middle.total() // 2
+        for ns in sorted(self.middle):
+            left -= self.middle[ns]
+            if left < 0:
+                return ns
+        return 0
 
     @property
     def sending_ns(self) -> int:
@@ -74,7 +92,7 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
                     "limits the connections."
                 ),
                 advice="Capture a longer time, and both directions.",
-                certainty="certain" if result["connections"] else "possible",
+                certainty="certain" if judged(result) else "possible",
             )
         return
     ranked = sorted((_idle(seen), _waiting(seen), _sending(seen)), key=lambda line: -line.lost_ns)
@@ -88,7 +106,7 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
 
 def _times(result: dict[str, Any]) -> Times:
     seen = Times()
-    for one in result["connections"]:
+    for one in judged(result):
         ways = [way for way in one["directions"] if way["pace"] and way["latency_ns"]["count"]]
         if not ways or not duration(one):
             continue
@@ -105,13 +123,33 @@ def _times(result: dict[str, Any]) -> Times:
         for way in ways:
             seen.messages += way["latency_ns"]["count"] + way["pace"]["delayed"]
             seen.most = max(seen.most, way["pace"]["most_messages"])
-            seen.middle.append(way["latency_ns"]["p50"])
+            seen.middle[way["latency_ns"]["p50"]] += 1
             if longest := way["pace"]["longest_idle"]:
                 seen.longest = max(seen.longest, longest, key=lambda one: one["ns"])
             if way["pace"]["fastest_ns"] is not None:
                 seen.fastest.append(way["pace"]["fastest_ns"])
         seen.data += sum(way["goodput_bytes"] for way in one["directions"])
+    if "unlisted" in result and (others := result["unlisted"]["others"]):
+        _add(seen, others)
     return seen
+
+
+def _add(seen: Times, others: dict[str, Any]) -> None:
+    """Add the sums of connections that have no row."""
+    seen.others = others["connections"]
+    seen.all_ns += others["span_ns"]
+    seen.lost_ns += others["lost_ns"]
+    seen.idle_ns += others["idle_ns"]
+    seen.waiting_ns += others["waiting_ns"]
+    seen.messages += others["messages"]
+    seen.data += others["goodput_bytes"]
+    seen.most = max(seen.most, others["most_messages"])
+    if others["fastest_ns"] is not None:
+        seen.fastest.append(others["fastest_ns"])
+    for ns, count in others["medians_ns"]:
+        seen.middle[ns] += count
+    if longest := others["longest_idle"]:
+        seen.longest = max(seen.longest, longest, key=lambda one: one["ns"])
 
 
 def _line(seen: Times, cause: str, ns: int, what: str, advice: str) -> Line:
@@ -123,6 +161,7 @@ def _line(seen: Times, cause: str, ns: int, what: str, advice: str) -> Line:
         advice=advice,
         certainty="certain" if 2 * ns > seen.rest_ns else "likely",
         connections=numbers,
+        others=seen.others,
         lost_ns=ns,
         of_ns=seen.rest_ns,
     )
@@ -149,7 +188,7 @@ def _waiting(seen: Times) -> Line:
     share = percent(seen.waiting_ns, seen.rest_ns)
     least = min(seen.fastest, default=0)
     # a quantile is accurate to 1.6 %
-    half = time(max(sorted(seen.middle)[len(seen.middle) // 2], least))
+    half = time(max(seen.half_ns, least))
     fastest = time(least)
     if seen.most <= 1:
         what = (
@@ -168,8 +207,8 @@ def _waiting(seen: Times) -> Line:
 
 def _sending(seen: Times) -> Line:
     size = seen.data / seen.messages
-    per_second = 1e9 * len(seen.connections) * seen.messages / seen.rest_ns
-    bits = rate(8e9 * len(seen.connections) * seen.data / seen.rest_ns)
+    per_second = 1e9 * seen.count * seen.messages / seen.rest_ns
+    bits = rate(8e9 * seen.count * seen.data / seen.rest_ns)
     share = percent(seen.sending_ns, seen.rest_ns)
     if size < _SMALL:
         what = (

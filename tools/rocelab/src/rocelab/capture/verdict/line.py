@@ -28,6 +28,8 @@ class Line:
     where: str | None = None
     """The end towards which it happened, or which causes it."""
     connections: set[int] = field(default_factory=set)
+    others: int = 0
+    """How many more connections there are, of which only sums are known."""
     worst: int | None = None
     """The connection that lost most."""
     count: int = 0
@@ -80,7 +82,7 @@ class Line:
             "advice": self.advice,
             "where": self.where,
             "connection": self.worst,
-            "connections": len(self.connections),
+            "connections": len(self.connections) + self.others,
             "count": self.count,
             "lost_ns": self.lost_ns,
             "of_ns": self.of_ns,

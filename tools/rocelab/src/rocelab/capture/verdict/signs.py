@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rocelab import units
+from rocelab.capture.verdict.connections import judged
 from rocelab.capture.verdict.line import Line
 from rocelab.capture.verdict.words import COUNTERS, times
 
@@ -23,7 +24,7 @@ _MIN_INTERVALS = 4
 
 def lines(result: dict[str, Any], known: set[str]) -> Iterator[Line]:
     """Return a line for each such sign; `known` are the causes that have a cost."""
-    ways = [(one, way) for one in result["connections"] for way in one["directions"]]
+    ways = [(one, way) for one in judged(result) for way in one["directions"]]
     makers: dict[str, Callable[[dict[str, Any], list[Way]], Iterator[Line]]] = {
         "reordered": _reordered,
         "loss": _missing,

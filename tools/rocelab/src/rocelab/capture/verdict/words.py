@@ -7,6 +7,7 @@ from math import log2
 from typing import Any
 
 from rocelab import units
+from rocelab.capture.verdict.connections import judged
 from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import time
 
@@ -108,7 +109,7 @@ def _not_ready(cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
     numbers = {one["id"] for one, _ in cost.ways}
     timers = [
         way["rnr_timer_ns"][1]
-        for one in result["connections"]
+        for one in judged(result)
         if one["id"] in numbers
         for way in one["directions"]
         if way["rnr_timer_ns"]
