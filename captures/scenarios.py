@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cases import CASES
-from generator import files, frames, infiniband, lossy_wire, schedule
+from generator import files, fragments, frames, infiniband, lossy_wire, schedule
 from generator.crc import crc32, icrc, pseudo_packet
 from generator.files import Packet
 from generator.frames import Net, aeth, atomic, deth, frame, reth, transport
@@ -93,6 +93,16 @@ def _options() -> bytes:
 def _extensions() -> bytes:
     net = replace(V6, extensions=[(0, b"\x05\x02\x00\x00\x01\x00"), (60, b"\x01\x04\0\0\0\0")])
     return files.pcap(timed([data(net, 1), ack(net, 1, 1)]))
+
+
+@sample("fragments.pcap", "RoCE in IP fragments: IPv4, IPv4 with another identification, IPv6")
+def _fragments() -> bytes:
+    packets = [part for one in conversation(V4) for part in fragments.cut(one, [8, 40])]
+    for net, other in ((replace(V4, a="10.0.1.1"), True), (V6, False)):
+        for one in conversation(net):
+            first, *others = fragments.cut(one, [24], rewrite=other)
+            packets += [*others, first]
+    return files.pcap(timed(packets))
 
 
 @sample("raw-ip.pcap", "link type raw IP, µs, big-endian")

@@ -10,7 +10,7 @@ CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 sys.path.insert(0, str(CAPTURES))
 
 import scenarios  # type: ignore[import-not-found] # noqa: E402
-from generator import crc, files, frames, lossy_wire, schedule  # type: ignore[import-not-found] # noqa: E402
+from generator import crc, files, fragments, frames, lossy_wire, schedule  # type: ignore[import-not-found] # noqa: E402
 
 __all__ = [
     "CAPTURES",
@@ -18,6 +18,7 @@ __all__ = [
     "SAMPLES",
     "crc",
     "files",
+    "fragments",
     "frames",
     "lossy_wire",
     "scenarios",

@@ -1,82 +1,203 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""IP fragments of RoCE are named and counted, and what they hold is not called lost."""
+"""IP fragments of RoCE are named, put together, and judged like other packets."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corpus import files, frames
+from corpus import files, fragments, frames
 from rocelab import capture
 
 V4, V6 = frames.Net(), frames.Net(kind="v2_ipv6", a="fd00::1", b="fd00::2")
+BOTH = pytest.mark.parametrize("net", [V4, V6], ids=["ipv4", "ipv6"])
+SENDS = 20
+WAITING = 512
+"""Packets that wait for fragments at once."""
+SECOND = 10**9
 
 
-def fragments(frame: bytes, first: int) -> list[bytes]:
-    """The frame in two IP fragments, of which the first has `first` bytes."""
-    v4 = frame[14] >> 4 == 4
-    head, body = frame[: 34 if v4 else 54], frame[34 if v4 else 54 :]
-    parts = []
-    for at, part in ((0, body[:first]), (first, body[first:])):
-        more = at == 0
-        if v4:
-            size = struct.pack(">HHH", 20 + len(part), 9, 0x2000 * more | at // 8)
-            parts.append(head[:16] + size + head[22:] + part)
-        else:
-            extension = struct.pack(">BBHI", 17, 0, at | more, 9)
-            size = struct.pack(">HB", 8 + len(part), 44)
-            parts.append(head[:18] + size + head[21:] + extension + part)
-    return parts
-
-
-def stream(net: frames.Net, first: int, every: int) -> Iterator[bytes]:
-    """SENDs and their ACKs; one in so many SENDs is fragmented."""
-    for number in range(20):
+def stream(net: frames.Net, lost: Sequence[int] = ()) -> Iterator[bytes]:
+    """SENDs and their ACKs; those lost before the capture point are sent again after a NAK."""
+    for number in range(SENDS):
         psn = 100 + number
-        send = frames.transport("RC_SEND_ONLY", 18, psn, b"", bytes(256), ack=1)
-        whole = frames.frame(net, "a", send)
-        yield from fragments(whole, first) if number % every == every - 1 else [whole]
+        send = frames.transport("RC_SEND_ONLY", 18, psn, b"", bytes([number]) * 256, ack=1)
+        if number in lost:
+            late = frames.transport("RC_SEND_ONLY", 18, psn + 1, b"", bytes(256), ack=1)
+            yield frames.frame(net, "a", late)
+            nak = frames.transport("RC_ACKNOWLEDGE", 17, psn, frames.aeth(0x60, number))
+            yield frames.frame(net, "b", nak)
+        yield frames.frame(net, "a", send)
         ack = frames.transport("RC_ACKNOWLEDGE", 17, psn, frames.aeth(0x1F, number + 1))
         yield frames.frame(net, "b", ack)
 
 
-def analyzed(tmp_path: Path, packets: list[bytes]) -> dict[str, Any]:
+def cut(frame: bytes, first: int, number: int, *, rewrite: bool = False) -> list[bytes]:
+    """A SEND in two fragments; other packets as they are."""
+    if len(frame) < 256:
+        return [frame]
+    parts: list[bytes] = fragments.cut(frame, [first], identification=number, rewrite=rewrite)
+    return parts
+
+
+def analyzed(tmp_path: Path, packets: Sequence[tuple[int, bytes]], **more: Any) -> dict[str, Any]:
     path = tmp_path / "capture"
-    path.write_bytes(files.pcap([(1000 * at, one) for at, one in enumerate(packets)]))
-    result: dict[str, Any] = capture.analyze([str(path)]).result
+    path.write_bytes(files.pcap(packets))
+    result: dict[str, Any] = capture.analyze([str(path)], capture.Options(**more)).result
     return result
 
 
-@pytest.mark.parametrize("net", [V4, V6], ids=["ipv4", "ipv6"])
+def timed(groups: Sequence[Sequence[bytes]]) -> list[tuple[int, bytes]]:
+    """The last frame of each group comes 10 µs after that of the one before."""
+    return [
+        (SECOND + 10_000 * at + index - len(group), frame)
+        for at, group in enumerate(groups)
+        for index, frame in enumerate(group, 1)
+    ]
+
+
+def conditions(result: dict[str, Any]) -> dict[str, str]:
+    return {row["kind"]: row["detail"] for row in result["conditions"]}
+
+
+def without_numbers(value: object) -> object:
+    """A result without the numbers of its frames, which fragments change."""
+    if isinstance(value, dict):
+        hidden = {"packet", "until", "file", "detail"}
+        return {key: without_numbers(one) for key, one in value.items() if key not in hidden}
+    return [without_numbers(one) for one in value] if isinstance(value, list) else value
+
+
+@BOTH
 @pytest.mark.parametrize("first", [8, 48, 200])
-@pytest.mark.parametrize("every", [1, 4])
-def test_fragments_are_counted_and_not_lost(
-    net: frames.Net, first: int, every: int, tmp_path: Path
+@pytest.mark.parametrize("rewrite", [False, True])
+@pytest.mark.parametrize("lost", [(), (5, 11)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_judged_as_if_not_fragmented(
+    net: frames.Net,
+    first: int,
+    rewrite: bool,
+    lost: Sequence[int],
+    reverse: bool,
+    tmp_path: Path,
 ) -> None:
-    result = analyzed(tmp_path, list(stream(net, first, every)))
-    count = 20 // every
-    assert result["input"]["roce_fragments"] == count
-    assert result["input"]["fragments"] == 2 * count
-    assert result["findings"] == []
-    assert "fragments" in {row["kind"] for row in result["conditions"]}
-    says = next(row["detail"] for row in result["conditions"] if row["kind"] == "fragments")
-    assert says.startswith(f"{count} RoCE packet(s) were sent in IP fragments ({2 * count} ")
+    whole = list(stream(net, lost))
+    parts = [cut(one, first, number, rewrite=rewrite) for number, one in enumerate(whole)]
+    parts = [group[::-1] if reverse else group for group in parts]
+    expected = analyzed(tmp_path, timed([[one] for one in whole]))
+    result = analyzed(tmp_path, timed(parts))
+    sends = SENDS + len(lost)
+    read = result["input"]
+    assert (read["fragments"], read["roce_fragments"]) == (2 * sends, sends)
+    assert (read["reassembled"], read["other"]) == (sends, 0)
+    for key in ("connections", "findings", "finding_counts", "roce", "icrc", "opcodes"):
+        assert without_numbers(result[key]) == without_numbers(expected[key]), key
+    own = [line for line in result["verdict"] if line["cause"] != "fragments"]
+    assert [line["cause"] for line in own] == [line["cause"] for line in expected["verdict"]]
+    assert [line["lost_ns"] for line in own] == [line["lost_ns"] for line in expected["verdict"]]
+    assert {line["cause"] for line in result["verdict"]} >= {"fragments"}
+    said = conditions(result)["reassembled"]
+    assert said.startswith(f"{sends} RoCE packet(s) were sent in IP fragments ({2 * sends} ")
+    assert ("identification" in said) == (rewrite and net is V4)
+    overhead = result["overhead"]
+    headers = overhead["by_header"]
+    assert sum(headers.values()) + overhead["payload_bytes"] == overhead["wire_bytes"]
+    assert headers["fragmentation"] > 0
 
 
-def test_fragments_alone_are_not_no_roce(tmp_path: Path) -> None:
-    packets = [part for one in stream(V4, 8, 99) for part in fragments(one, 8)]
+@BOTH
+@pytest.mark.parametrize("missing", [0, 1])
+def test_nothing_is_concluded_where_a_fragment_is_missing(
+    net: frames.Net, missing: int, tmp_path: Path
+) -> None:
+    groups = [cut(one, 48, at, rewrite=True) for at, one in enumerate(stream(net, [5]))]
+    del groups[8][missing]
+    result = analyzed(tmp_path, timed(groups))
+    assert result["input"]["reassembled"] == SENDS
+    assert [row["rule"] for row in result["findings"]] == []
+    assert "nothing is concluded" in conditions(result)["fragments"]
+    assert [line["cause"] for line in result["verdict"]] == ["fragments"]
+
+
+@BOTH
+def test_fragments_that_overlap_are_dropped(net: frames.Net, tmp_path: Path) -> None:
+    """RFC 5722: also the fragments before, and those to come. A copy of one is no overlap."""
+    groups = [cut(one, 48, at, rewrite=True) for at, one in enumerate(stream(net))]
+    copied, overlapped = groups[4], groups[8]
+    groups[4] = [copied[1], copied[1], copied[0]]
+    forged = overlapped[0][:-1] + b"!"
+    groups[8] = [overlapped[0], forged, overlapped[1]]
+    result = analyzed(tmp_path, timed(groups))
+    assert result["input"]["reassembled"] == SENDS - 1
+    assert "nothing is concluded" in conditions(result)["fragments"]
+
+
+@BOTH
+def test_so_many_wait_that_the_oldest_leaves(net: frames.Net, tmp_path: Path) -> None:
+    first, *others = [
+        cut(one, 48, at, rewrite=True) for at, one in enumerate(stream(net)) if at % 2 == 0
+    ]
+    begun = [
+        fragments.cut(frames.frame(net, "a", send), [48], identification=1000 + at, rewrite=True)[0]
+        for at in range(WAITING)
+        for send in [frames.transport("RC_SEND_ONLY", 18, at, b"", bytes(256))]
+    ]
+    enough = analyzed(tmp_path, timed([[first[0], *begun[1:], first[1]]]))
+    assert enough["input"]["reassembled"] == 1
+    full = analyzed(tmp_path, timed([[first[0], *begun, first[1]], *others]))
+    assert full["input"]["reassembled"] == len(others)
+    assert "nothing is concluded" in conditions(full)["fragments"]
+
+
+def test_pieces_of_two_packets_are_not_joined(tmp_path: Path) -> None:
+    """What fits by its headers and not by its ICRC may be mixed: neither packet nor finding."""
+    send, other = (cut(one, 48, 7) for number, one in enumerate(stream(V4)) if number in {0, 2})
+    result = analyzed(tmp_path, timed([[send[0], other[1]]]))
+    assert result["input"]["reassembled"] == 0
+    assert (result["roce"]["packets"], result["icrc"]["bad"], result["findings"]) == (0, 0, [])
+
+
+def test_records_out_of_order_may_mix_fragments(tmp_path: Path) -> None:
+    packets = timed([cut(one, 48, 7) for one in stream(V4, [5])])
+    packets[3], packets[9] = packets[9], packets[3]
     result = analyzed(tmp_path, packets)
-    assert [row["kind"] for row in result["conditions"]] == ["fragments"]
+    assert result["input"]["reassembled"] == SENDS + 1
+    assert "out of order" in conditions(result)["fragments"]
+
+
+def test_late_fragments_are_of_another_packet(tmp_path: Path) -> None:
+    one, two = cut(next(stream(V4)), 48, 7)
+    for apart, count in ((SECOND, 1), (SECOND + 1, 0)):
+        result = analyzed(tmp_path, [(SECOND, one), (SECOND + apart, two)])
+        assert result["input"]["reassembled"] == count
+
+
+def test_a_snap_length_leaves_icrcs_unchecked(tmp_path: Path) -> None:
+    packets = timed([cut(one, 200, number) for number, one in enumerate(stream(V4))])
+    path = tmp_path / "snapped"
+    path.write_bytes(files.pcap(packets, snap=96))
+    result = capture.analyze([str(path)]).result
+    assert result["input"]["reassembled"] == SENDS
+    assert (result["icrc"]["unchecked"], result["icrc"]["bad"]) == (SENDS, 0)
+    assert result["connections"][0]["directions"][0]["goodput_bytes"] == 256 * SENDS
+
+
+def test_a_filter_chooses_among_what_is_put_together(tmp_path: Path) -> None:
+    groups = [cut(one, 48, number) for number, one in enumerate(stream(V4))]
+    chosen = capture.Select(time_ns=(0, 200_000))
+    result = analyzed(tmp_path, timed(groups), select=chosen)
+    assert result["input"]["reassembled"] == SENDS // 2
+    assert "reassembled" in conditions(result)
 
 
 def test_fragments_of_other_udp_change_nothing(tmp_path: Path) -> None:
     """Those of DNS do not hide what happens to RoCE."""
     whole = frames.frame(V4, "a", frames.transport("RC_SEND_ONLY", 18, 1, b"", bytes(256)))
-    other = fragments(whole[:36] + (53).to_bytes(2, "big") + whole[38:], 48)
-    result = analyzed(tmp_path, other)
+    other = cut(whole[:36] + struct.pack(">H", 53) + whole[38:], 48, 1)
+    result = analyzed(tmp_path, timed([other]))
     assert result["input"]["fragments"] == 2
     assert [row["kind"] for row in result["conditions"]] == ["no_roce"]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The fuzz targets, for libFuzzer and for the mutations of `tests/mutations.rs`.
 
+mod fragments;
+
 use std::io::Cursor;
 
 use engine::read::{
     Block, Counter, ExcerptReader, ReadError, Reader, Record, open_compressed, write_excerpt,
 };
 use engine::{Analyzer, Filter, Options, piece};
+pub use fragments::fragments;
 use roce::flow::Config;
 use roce::{Frame, HeaderCache, Hit, Link, Packet, Ports, Varying, decode, icrc};
 

@@ -116,6 +116,26 @@ fn decoder() {
 }
 
 #[test]
+fn fragments() {
+    // each record of a pcap has its length in a byte before a frame of up to 255 bytes
+    let records = |sample: &Vec<u8>| {
+        let mut seed = Vec::new();
+        let mut rest = sample.get(24..).unwrap_or_default();
+        while let Some((head, behind)) = rest.split_first_chunk::<16>() {
+            let len = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+            let (frame, next) = behind.split_at(len.min(behind.len()));
+            let kept = frame.len().min(255);
+            seed.push(kept as u8);
+            seed.extend(&frame[..kept]);
+            rest = next;
+        }
+        seed
+    };
+    let seeds: Vec<_> = corpus().iter().map(records).filter(|seed| seed.len() > 16).collect();
+    run("fragments", rocelab_fuzz::fragments, &seeds, 30_000);
+}
+
+#[test]
 fn tracker() {
     run("tracker", rocelab_fuzz::tracker, &corpus(), 10_000);
 }

@@ -12,6 +12,7 @@ use crate::batch::{Batch, DecodeOptions, PacketRun, at};
 use crate::copies::Copies;
 use crate::decoded::{Decoded, Next};
 use crate::filter::Filter;
+use crate::fragments::{Decoding, Fragments, Joined};
 use crate::pauses::Pauses;
 use crate::read::{
     Block, BlockSource, ExcerptReader, Input, Merge, Opener, ReadError, Reader, Record, Sorted,
@@ -139,6 +140,8 @@ pub struct Analyzer {
     /// Rows of packets that were not taken yet.
     pub packets: PacketColumns,
     copies: Copies,
+    fragments: Fragments,
+    ports: Ports,
 }
 
 impl Analyzer {
@@ -217,6 +220,8 @@ impl Analyzer {
             backwards: 0,
             packets: PacketColumns::default(),
             copies: Copies::new(&options.looks),
+            fragments: Fragments::default(),
+            ports: Ports::with(&options.ports),
             options,
         }
     }
@@ -298,6 +303,10 @@ impl Analyzer {
     }
 
     fn follow(&mut self, batch: &mut Batch) {
+        if self.times.is_none() {
+            let first_ns = batch.times.map_or(0, |times| times.first);
+            self.options.filter.begin(first_ns);
+        }
         self.followed = batch.block.records.last().map_or(self.followed, |record| record.number);
         if let Some(times) = batch.times {
             self.backwards += times.backwards + u64::from(times.first < self.last_ns);
@@ -312,19 +321,65 @@ impl Analyzer {
             }
         }
         self.count_over_time(batch);
+        let joined = self.join_fragments(batch);
         if batch.generation == 0 {
             self.generation += 1;
             batch.generation = self.generation;
         }
         // a header number, see [`Tracker::packet`]: packets of a generation have 32 bits
         let first = batch.generation << 32;
+        let mut joined = joined.iter().peekable();
         for runs in batch.runs.chunks(TOGETHER) {
             let packets = runs.iter().filter_map(|run| batch.packets.get(run.packet as usize));
             self.tracker.look_ahead(packets.map(|(packet, _)| packet));
             for run in runs {
+                while let Some(one) = joined.next_if(|one| one.record < run.from as usize) {
+                    self.joined(batch, one);
+                }
                 self.run(batch, run, first + u64::from(run.packet));
             }
         }
+        for one in joined {
+            self.joined(batch, one);
+        }
+    }
+
+    /// The packets that the fragments of a batch complete, which are counted.
+    fn join_fragments(&mut self, batch: &Batch) -> Vec<Joined> {
+        if batch.fragments.is_empty() {
+            return Vec::new();
+        }
+        let decoding = Decoding {
+            ports: &self.ports,
+            icrc: self.options.icrc,
+            absence: self.options.absence,
+            follow_corrupt: self.options.tracker.follow_corrupt,
+        };
+        let mut joined = self.fragments.take(batch, &decoding);
+        joined.retain(|one| {
+            let time_ns = batch.block.records.get(one.record).map_or(0, |record| record.time_ns);
+            let filter = &self.options.filter;
+            let admitted = filter.admits_all() || filter.admits(&one.packet, time_ns);
+            self.totals.joined(one, admitted);
+            admitted
+        });
+        for one in &joined {
+            let payload_bytes = one.packet.payload_len.into();
+            let interval = Interval { packets: 1, retransmitted: 0, payload_bytes };
+            let record = batch.block.records.get(one.record);
+            self.series.add(record.map_or(0, |record| record.time_ns), interval);
+        }
+        joined
+    }
+
+    /// Follows a packet that was put together; it is where its last fragment is.
+    fn joined(&mut self, batch: &Batch, one: &Joined) {
+        let Some(record) = batch.block.records.get(one.record) else { return };
+        let len = one.whole.frame.len() as u32;
+        let record = Record { len, wire_len: one.whole.wire_len, elided: 0, ..*record };
+        self.generation += 1;
+        let headers = self.generation << 32;
+        self.packet(&one.packet, headers, &one.whole.frame, &batch.block, &record);
     }
 
     fn run(&mut self, batch: &Batch, run: &PacketRun, headers: u64) {
@@ -347,7 +402,8 @@ impl Analyzer {
                 // copied whole, which is faster than field by field
                 let mut packet = *packet;
                 (packet.psn, packet.apsn, packet.icrc) = (varying.psn, varying.apsn, run.icrc);
-                self.packet(&packet, headers, &batch.block, first);
+                let bytes = batch.block.frame(first);
+                self.packet(&packet, headers, bytes, &batch.block, first);
                 records = others;
             } else {
                 records = records.get(taken..).unwrap_or_default();
@@ -385,8 +441,14 @@ impl Analyzer {
         }
     }
 
-    fn packet(&mut self, packet: &Packet, headers: u64, block: &Block, record: &Record) {
-        let bytes = block.frame(record);
+    fn packet(
+        &mut self,
+        packet: &Packet,
+        headers: u64,
+        bytes: &[u8],
+        block: &Block,
+        record: &Record,
+    ) {
         let at = at(record);
         if self.copies.concern(record) {
             let icrc = icrc::found(packet, bytes).unwrap_or(0);
@@ -448,6 +510,17 @@ impl Analyzer {
         seen
     }
 
+    /// How many RoCE packets may not be followed for lack of fragments, or be mixed up.
+    fn apart(&self) -> u64 {
+        let Totals { roce_fragments, whole, .. } = self.totals;
+        if roce_fragments == 0 {
+            return 0;
+        }
+        // in a capture that was sorted, fragments of several packets with one identification may be mixed up
+        let mixed = if self.disorder().0 > 0 { whole } else { 0 };
+        roce_fragments.saturating_sub(whole) + self.fragments.headless() + mixed
+    }
+
     /// Ends all connections.
     pub fn finish(&mut self) -> Vec<Connection> {
         if self.ahead.is_some() {
@@ -460,7 +533,8 @@ impl Analyzer {
             totals.settle();
             self.totals.merge(&totals);
         }
-        self.tracker.evidence.fragmented = self.totals.roce_fragments;
+        self.totals.settle();
+        self.tracker.evidence.fragmented = self.apart();
         self.tracker.finish()
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Batch {
     pub(crate) count: u32,
     /// Message bytes of the RoCE packets.
     pub(crate) payload_bytes: u64,
+    /// Indexes of the records that are fragments of UDP packets.
+    pub(crate) fragments: Vec<u32>,
     /// Flow control frames in capture order.
     pub(crate) pauses: Vec<PauseFrame>,
     /// Sums over all blocks that this batch has held.
@@ -80,6 +82,7 @@ impl Batch {
     pub(crate) fn decode(&mut self, options: &DecodeOptions) {
         self.runs.clear();
         self.pauses.clear();
+        self.fragments.clear();
         if self.packets.len() >= MAX_PACKETS {
             self.settle();
             self.packets.clear();
@@ -110,7 +113,9 @@ impl Batch {
     /// Takes the frame at `from` and the frames that continue its run; returns their number.
     #[inline]
     fn take(&mut self, from: usize, options: &DecodeOptions) -> usize {
-        let Self { block, runs, packets, pauses, totals, verifier, cache, hints, .. } = self;
+        let Self {
+            block, runs, packets, fragments, pauses, totals, verifier, cache, hints, ..
+        } = self;
         let Some((record, others)) = block.records.get(from..).and_then(<[_]>::split_first) else {
             return 0;
         };
@@ -139,6 +144,9 @@ impl Batch {
                                 totals.seek(layer, frame);
                             }
                             _ => {}
+                        }
+                        if matches!(kind, Kind::Fragment { .. }) {
+                            fragments.push(from as u32);
                         }
                         totals.not_roce(kind);
                         if matches!(kind, Kind::Pfc(_) | Kind::Pause) {

@@ -22,7 +22,7 @@ const SLL2_TYPE: usize = 10;
 const OUTGOING: u8 = 4;
 
 /// Where a packet was seen: file, number of the interface, and whether it was outgoing.
-type Place = u64;
+pub(crate) type Place = u64;
 
 /// The interface that saw a frame, if its capture names it.
 #[inline]
@@ -32,6 +32,12 @@ fn interface(record: &Record, frame: &[u8]) -> Option<(u32, bool)> {
         return Some((u32::from_be_bytes(*number), frame.get(SLL2_TYPE) == Some(&OUTGOING)));
     }
     (record.interface > 0).then_some((record.interface, false))
+}
+
+/// Where a frame was seen.
+pub(crate) fn place(record: &Record, frame: &[u8]) -> Place {
+    let (number, outgoing) = interface(record, frame).unwrap_or_default();
+    u64::from(record.file) << 48 | u64::from(number) << 1 | u64::from(outgoing)
 }
 
 /// A packet of the last microseconds.
@@ -94,8 +100,7 @@ impl Copies {
         // interfaces see one packet with a tag or in a tunnel, and without; one interface sees two packets
         let apart = interface.map_or(segment, |_| 0);
         let hash = self.state.hash_one((src, dst, dqpn, psn, opcode, icrc, apart));
-        let (number, outgoing) = interface.unwrap_or_default();
-        let place = u64::from(record.file) << 48 | u64::from(number) << 1 | u64::from(outgoing);
+        let place = place(record, frame);
         let close = |slot: &Slot| record.time_ns.saturating_sub(slot.first_ns) < APART_NS;
         let set = hash as usize % (SLOTS / WAYS) * WAYS;
         let Some(ways) = self.slots.get_mut(set..set + WAYS) else { return false };

@@ -9,6 +9,7 @@ mod copies;
 mod decoded;
 mod ethernet;
 mod filter;
+mod fragments;
 mod frame_counts;
 pub mod join;
 mod pauses;

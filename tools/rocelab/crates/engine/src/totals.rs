@@ -7,8 +7,10 @@ use roce::icrc::Signs;
 use roce::opcode;
 use roce::{
     BTH_LEN, Frame, GRH_LEN, Header, ICRC_LEN, Icrc, Kind, LRH_LEN, Layer, Link, Net, Packet,
-    Ports, UDP_LEN, icrc,
+    Ports, UDP_LEN, Whole, icrc,
 };
+
+use crate::fragments::Joined;
 
 /// Preamble and start delimiter 8, FCS 4, gap 12 bytes (IEEE 802.3).
 pub const ETHERNET_EXTRA: u64 = 24;
@@ -81,6 +83,16 @@ pub struct Totals {
     pub fragments: u64,
     /// How many of them have the UDP port of RoCE.
     pub roce_fragments: u64,
+    /// How many of the packets that have these were put together from their fragments.
+    pub whole: u64,
+    /// How many of [`Self::roce`] were put together from fragments, and these fragments.
+    pub reassembled: u64,
+    /// See [`Self::reassembled`].
+    pub joined_fragments: u64,
+    /// How many of [`Self::reassembled`] have an ICRC that another identification or DF flag explains.
+    pub of_other_header: u64,
+    /// What fragments have on the wire in addition to the whole packets.
+    fragment_headers: u64,
     /// Packets by layer that was not looked into, and how many of them were found to hold RoCE.
     pub unread: BTreeMap<Layer, (u64, u64)>,
     /// ICRCs: unchecked, correct, wrong.
@@ -150,6 +162,11 @@ impl Default for Totals {
             unproven_ports: BTreeMap::new(),
             fragments: 0,
             roce_fragments: 0,
+            whole: 0,
+            reassembled: 0,
+            joined_fragments: 0,
+            of_other_header: 0,
+            fragment_headers: 0,
             unread: BTreeMap::new(),
             ip: [0; Net::ALL.len()],
             padding: 0,
@@ -185,6 +202,31 @@ impl Totals {
             let (before, counted) = std::mem::replace(slot, (shape, count));
             self.add(before, counted);
         }
+    }
+
+    /// Counts a RoCE packet that was put together from fragments, and that the filter admits or not.
+    pub(crate) fn joined(&mut self, one: &Joined, admitted: bool) {
+        let Whole { fragments, wire_bytes, of_roce, wire_len, .. } = one.whole;
+        // in a tunnel that was fragmented, only the whole packet shows it
+        self.roce_fragments += u64::from(!of_roce);
+        self.whole += 1;
+        if !admitted {
+            return;
+        }
+        self.roce(&one.packet, 1);
+        self.absence.add(&one.packet, &one.whole.frame);
+        self.reassembled += 1;
+        self.joined_fragments += u64::from(fragments);
+        self.of_other_header += u64::from(one.of_other_header);
+        let more = wire_bytes.saturating_sub(wire_len.into());
+        self.fragment_headers += more;
+        self.wire_bytes += more;
+    }
+
+    /// Frames of RoCE packets: fragments of one are several.
+    #[must_use]
+    pub fn roce_frames(&self) -> u64 {
+        self.roce.iter().sum::<u64>() - self.reassembled + self.joined_fragments
     }
 
     /// Counts the packets that are pending in `shapes`.
@@ -322,6 +364,11 @@ impl Totals {
         add_counts(&mut self.unproven_ports, &other.unproven_ports);
         self.fragments += other.fragments;
         self.roce_fragments += other.roce_fragments;
+        self.whole += other.whole;
+        self.reassembled += other.reassembled;
+        self.joined_fragments += other.joined_fragments;
+        self.of_other_header += other.of_other_header;
+        self.fragment_headers += other.fragment_headers;
         for (&layer, &(packets, with_roce)) in &other.unread {
             let sum = self.unread.entry(layer).or_default();
             *sum = (sum.0 + packets, sum.1 + with_roce);
@@ -363,6 +410,7 @@ impl Totals {
         rows.extend([
             ("padding", self.padding),
             ("icrc", (all - self.without_icrc) * ICRC_LEN as u64),
+            ("fragmentation", self.fragment_headers),
             ("trailer", self.trailer),
             ("malformed", self.malformed),
         ]);

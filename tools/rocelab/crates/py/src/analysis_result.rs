@@ -111,9 +111,12 @@ fn input<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDic
     input.set_item("bytes", totals.bytes)?;
     input.set_item("truncated", totals.truncated)?;
     input.set_item("cut_headers", totals.cut)?;
-    input.set_item("other", totals.other)?;
+    input.set_item("other", totals.other - totals.joined_fragments)?;
     input.set_item("fragments", totals.fragments)?;
     input.set_item("roce_fragments", totals.roce_fragments)?;
+    if totals.roce_fragments > 0 {
+        input.set_item("reassembled", totals.reassembled)?;
+    }
     input.set_item("not_looked_into", not_looked_into(py, analyzer)?)?;
     input.set_item("first_ns", analyzer.times.map(|times| times.0))?;
     input.set_item("last_ns", analyzer.times.map(|times| times.1))?;
@@ -160,6 +163,8 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     result.set_item("without_icrc", analyzer.absence().map(Absence::name))?;
     result.set_item("snap_needed", analyzer.totals.snap_needed)?;
     result.set_item("sampled", evidence.sampled())?;
+    result.set_item("fragmented", evidence.fragmented)?;
+    result.set_item("of_other_header", analyzer.totals.of_other_header)?;
     result.set_item("unknown_reads", evidence.unknown_reads)?;
     result.set_item("midway", evidence.midway)?;
     result.set_item("icrcs_all_wrong", icrcs_all_wrong(py, analyzer)?)?;
@@ -322,7 +327,7 @@ fn overhead<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
         headers.set_item(key, bytes)?;
     }
     overhead.set_item("by_header", headers)?;
-    let packets = totals.roce.iter().sum::<u64>() - totals.roce[Net::Infiniband as usize];
+    let packets = totals.roce_frames() - totals.roce[Net::Infiniband as usize];
     overhead.set_item("preamble_fcs_gap_bytes", packets * ETHERNET_EXTRA)?;
     let rows = PyList::empty(py);
     for (net, up_to, class) in analyzer.tracker.efficiency.rows() {

@@ -20,7 +20,7 @@ const ETH_MAC_CONTROL: u16 = 0x8808;
 const ETH_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// QinQ uses two tags. The limit keeps hostile frames cheap.
 const MAX_VLANS: u8 = 4;
-const MAX_EXTENSIONS: u8 = 8;
+pub(crate) const MAX_EXTENSIONS: u8 = 8;
 const PFC_OPCODE: u16 = 0x0101;
 const PAUSE_OPCODE: u16 = 0x0001;
 pub(crate) const PROTO_UDP: u8 = 17;
@@ -45,7 +45,7 @@ pub enum Frame {
     OtherPort(u16),
     /// What may hold RoCE in a layer that is not looked into.
     Unread(Layer),
-    /// A part of a UDP packet that IP has fragmented.
+    /// A part of a UDP packet that IP has fragmented: see [`crate::Reassembly`].
     Fragment {
         /// It has the UDP port of RoCE.
         of_roce: bool,
@@ -184,7 +184,7 @@ pub(crate) fn link_layer(link: Link, frame: &[u8]) -> Option<LinkLayer> {
 
 /// The Ethertype of the IP header at `at`.
 #[inline]
-fn ip_version(frame: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn ip_version(frame: &[u8], at: usize) -> Option<u16> {
     match bytes::u8(frame, at)? >> 4 {
         4 => Some(ETH_IPV4),
         6 => Some(ETH_IPV6),
@@ -296,8 +296,6 @@ impl Walk<'_> {
         while next != PROTO_UDP {
             let extension = (bytes::u8(self.frame, l4), bytes::u8(self.frame, l4 + 1));
             l4 += match (next, extension) {
-                // hop-by-hop, routing, destination options, mobility, HIP, shim6
-                (0 | 43 | 60 | 135 | 139 | 140, (_, Some(units))) => (usize::from(units) + 1) * 8,
                 // a fragment header may stand before a whole packet ("atomic fragment", RFC 6946)
                 (44, (Some(inner), _)) => match bytes::u16(self.frame, l4 + 2)? & 0xfff9 {
                     0 => 8,
@@ -306,7 +304,10 @@ impl Walk<'_> {
                         return fragment_of(inner, first, self.frame, l4 + 8, self.ports);
                     }
                 },
-                (51, (_, Some(units))) => (usize::from(units) + 2) * 4,
+                (_, (_, Some(units))) => match extension_len(next, units) {
+                    Some(len) => len,
+                    None => return self.by_protocol(next, l4),
+                },
                 _ => return self.by_protocol(next, l4),
             };
             next = extension.0?;
@@ -341,6 +342,17 @@ impl Walk<'_> {
             Some(Kind::Roce) if looks_like_roce(self.packet, end) => Some(Kind::OtherPort(port)),
             _ => None,
         }
+    }
+}
+
+/// The length of an IPv6 extension header from the length in it; `None`: it is none.
+pub(crate) fn extension_len(kind: u8, units: u8) -> Option<usize> {
+    match kind {
+        // hop-by-hop, routing, destination options, mobility, HIP, shim6
+        0 | 43 | 60 | 135 | 139 | 140 => Some((usize::from(units) + 1) * 8),
+        // authentication
+        51 => Some((usize::from(units) + 2) * 4),
+        _ => None,
     }
 }
 

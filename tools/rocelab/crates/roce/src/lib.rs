@@ -9,6 +9,7 @@ mod decode;
 mod erf;
 pub mod finding;
 pub mod flow;
+mod fragment;
 mod header;
 mod header_cache;
 mod header_shape;
@@ -21,6 +22,7 @@ mod lid;
 mod link;
 pub mod opcode;
 mod packet;
+mod reassembly;
 mod segment;
 mod series;
 mod sflow;
@@ -39,6 +41,7 @@ pub use packet::{
     Address, Aeth, AtomicEth, Deth, Icrc, NAK_NAMES, Net, Packet, Reth, Syndrome, address,
     rnr_delay_ns,
 };
+pub use reassembly::{FragmentFrame, Reassembly, Whole};
 pub use segment::{Segment, Tunnel};
 pub use series::{Interval, Series};
 pub use sought::holds_roce;

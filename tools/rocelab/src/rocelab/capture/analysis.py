@@ -434,8 +434,8 @@ class Whole:
 
     plan: Plan
     """How it must be read."""
-    sampled: bool
-    """It has a sample of the packets."""
+    partial: bool
+    """It lacks packets that were sent: it has a sample of them, or lost fragments."""
     verdict: list[dict[str, Any]]
     """What costs time in it, as in `--json`."""
 
@@ -446,9 +446,10 @@ def read_whole(path: str, options: Options) -> Whole:
     Raises UsageError if the capture cannot be opened.
     """
     done = _passes([path], options, rows=False, for_verdict=True)
-    sampled = done.raw["evidence"]["sampled"] is not None
+    evidence = done.raw["evidence"]
+    partial = evidence["sampled"] is not None or evidence["fragmented"] > 0
     result = _judged(done.raw, [path], options, done.plan)
-    return Whole(done.plan, sampled, result["verdict"])
+    return Whole(done.plan, partial, result["verdict"])
 
 
 def read(

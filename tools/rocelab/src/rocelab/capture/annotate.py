@@ -115,7 +115,7 @@ def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) ->
             looks=whole.plan.looks,
             follow_corrupt=whole.plan.follow_corrupt,
             without_icrc=whole.plan.without_icrc,
-            sampled=whole.sampled,
+            sampled=whole.partial,
             verdict=comments.of_packets(whole.verdict),
             comment=comments.of_capture(whole.verdict),
         )

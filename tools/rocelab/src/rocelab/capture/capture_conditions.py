@@ -87,6 +87,29 @@ def not_looked_into(row: dict[str, Any]) -> str:
     return text
 
 
+def _fragments(evidence: dict[str, Any], read: dict[str, Any]) -> str:
+    """A sentence about RoCE packets in IP fragments."""
+    count, whole, other = read["roce_fragments"], read["reassembled"], evidence["of_other_header"]
+    text = (
+        f"{count} RoCE packet(s) were sent in IP fragments ({read['fragments']} fragments of UDP "
+        "in all), which RoCE forbids: the path MTU of the queue pairs does not fit the MTU of the "
+        "sender's link, or over IPv4 without DF of another link on the way; "
+        f"{'all' if whole == count else whole} were put together"
+    )
+    if other:
+        text += (
+            f" ({'all' if other == whole else other} with an ICRC that was made with another IPv4 "
+            "identification or DF flag: a receiver that puts them together drops them)"
+        )
+    if not evidence["fragmented"]:
+        return f"{text}, and are judged like others"
+    if evidence["moved"]:
+        text += ", but records were out of order, so fragments may be mixed up"
+    elif whole == count:
+        text += ", but of others the first fragment is missing"
+    return f"{text}; nothing is concluded from missing packets"
+
+
 def _unlisted(count: int, unlisted: dict[str, Any]) -> str:
     """A sentence about connections beyond the limit of the list."""
     text = (
@@ -257,14 +280,8 @@ def conditions(
             "first responses were not captured",
         ))  # fmt: skip
     if read["roce_fragments"]:
-        rows.append((
-            "fragments",
-            f"{read['roce_fragments']} RoCE packet(s) were sent in IP fragments ("
-            f"{read['fragments']} fragments of UDP in all), which RoCE forbids: the path MTU of "
-            "the queue pairs does not fit the MTU of the sender's link, or over IPv4 without DF of "
-            "another link on the way; what fragments hold is not followed, and nothing is "
-            "concluded from missing packets",
-        ))  # fmt: skip
+        kind = "fragments" if evidence["fragmented"] else "reassembled"
+        rows.append((kind, _fragments(evidence, read)))
     if raw["connections_unreported"]:
         rows.append(("unlisted", _unlisted(raw["connections_unreported"], raw["unlisted"])))
     for row in read["not_looked_into"]:

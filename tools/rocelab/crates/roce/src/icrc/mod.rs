@@ -15,7 +15,7 @@ use mask::mask;
 use roce_crc::Crc32;
 
 pub use self::absence::{Absence, Signs, without_icrc};
-pub use self::changed_field::Field;
+pub use self::changed_field::{Field, made_before_fragmentation};
 pub use self::diagnosis::{Diagnosis, diagnose};
 use crate::header::{BTH_LEN, ICRC_LEN};
 use crate::packet::{Icrc, Net, Packet};

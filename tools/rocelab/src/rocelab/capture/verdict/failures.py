@@ -168,8 +168,16 @@ def unseen(result: dict[str, Any]) -> Iterator[Line]:
 
 
 def odd(result: dict[str, Any]) -> Iterator[Line]:
-    """Return a line if no ICRC is right."""
+    """Return a line if no ICRC is right, and one for fragments that were put together."""
     for row in result["conditions"]:
+        if row["kind"] == "reassembled":
+            yield Line(
+                cause="fragments",
+                kind="fault",
+                what=_sentence(row["detail"]),
+                advice=_BLIND["fragments"],
+                count=result["input"]["roce_fragments"],
+            )
         if row["kind"] == "icrcs_all_wrong":
             yield Line(
                 cause="wrong_icrc",
