@@ -41,6 +41,20 @@ impl Capture {
         self.tracker.packet(&packet, self.packets, frame, at, None)
     }
 
+    /// Follows a packet that was damaged before the capture point.
+    pub fn corrupted(&mut self, from: Host, to: Host, packet: &Transport) {
+        self.time_ns += 1000;
+        self.packets += 1;
+        let frame = ethernet(from, to, self.packets as u16, packet);
+        let len = frame.len() as u32;
+        let Frame::Roce(packet) = decode(Link::Ethernet, &frame, len, &Ports::default()) else {
+            panic!("not RoCE")
+        };
+        let at = At { file: 0, packet: self.packets, time_ns: self.time_ns };
+        let diagnosis = Some(icrc::Diagnosis::Corrupted);
+        self.tracker.packet(&packet, self.packets, &frame, at, diagnosis);
+    }
+
     /// Lets time pass.
     pub fn wait_ns(&mut self, ns: i64) {
         self.time_ns += ns;

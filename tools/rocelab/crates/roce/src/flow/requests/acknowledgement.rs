@@ -92,6 +92,7 @@ impl Requests {
         let ahead = psn::diff(psn::add(at_psn, 1), self.acked);
         if ahead <= 0 {
             self.note_answered(at_psn);
+            self.note_repeated(at, stats, context);
             // if the capture starts in mid-traffic, the first ACK may be for earlier packets
             done.regress = ahead < 0 && self.inexact_to.is_none();
             return done;
@@ -173,13 +174,28 @@ impl Requests {
 
     /// Takes a response that acknowledges something new; `newest`: the newest message that it answers.
     #[inline]
-    fn note_progress(&self, newest: Option<At>, at: At, stats: &mut Stats, context: &Context<'_>) {
+    fn note_progress(
+        &mut self,
+        newest: Option<At>,
+        at: At,
+        stats: &mut Stats,
+        context: &Context<'_>,
+    ) {
         let since_ns = self.last.map_or(i64::MIN, |(_, _, time_ns)| time_ns);
         let newest_ns = newest.map(|newest| newest.time_ns);
         let late = stats.pace.note_answer(since_ns, newest_ns, at.time_ns);
         if let Some(ns) = late {
             context.late(ns, at, stats);
+            self.charged_ns = self.charged_ns.max(at.time_ns);
         }
+    }
+
+    /// Takes a response that acknowledges nothing new: it answers what was sent again, and may be late.
+    fn note_repeated(&mut self, at: At, stats: &mut Stats, context: &Context<'_>) {
+        if self.retransmission.is_some() || !self.outstanding.is_empty() {
+            self.charge_late(at, stats, context);
+        }
+        self.repeated_ns = at.time_ns;
     }
 
     /// Takes a sequence NAK: the responder lacks `at_psn`. `late`: it may have been sent before the latest
@@ -204,7 +220,7 @@ impl Requests {
             });
             return;
         }
-        self.charge_late_nak(at, stats, context);
+        self.charge_late(at, stats, context);
         self.older_nak = self.nak.filter(|nak| !nak.answered);
         let since_ns = self.outstanding.front().map_or(at.time_ns, |oldest| oldest.at.time_ns);
         let run = self.retransmission.map(|run| (run.first, run.pos));
@@ -257,10 +273,11 @@ impl Requests {
         }
     }
 
-    /// Charges the silence before a NAK that is late: what follows is not lost time of the loss.
-    fn charge_late_nak(&mut self, at: At, stats: &mut Stats, context: &Context<'_>) {
+    /// Charges the silence before a response that is late: what follows is not lost time of a loss.
+    fn charge_late(&mut self, at: At, stats: &mut Stats, context: &Context<'_>) {
         let last_ns = self.last.map_or(at.time_ns, |(_, _, time_ns)| time_ns);
         let since_ns = stats.pace.answered_ns().map_or(last_ns, |answered| answered.max(last_ns));
+        let since_ns = since_ns.max(self.repeated_ns);
         let silent = u64::try_from(at.time_ns.saturating_sub(since_ns)).unwrap_or(0);
         if stats.pace.is_long(silent) {
             context.late(silent, at, stats);

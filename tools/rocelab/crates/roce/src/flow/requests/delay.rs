@@ -33,12 +33,14 @@ impl Requests {
         let since_ns = since_ns.max(self.charged_ns);
         let messages = (self.newly_delayed(request.psn), self.next);
         // nobody waits for an answer that none of these packets asks for: another one did, before the tap
-        let last_asked = self.asked.filter(|&asked| !psn::before(asked, self.acked));
-        let damaged = self.corrupt.iter().any(|&(corrupt, _)| !psn::before(corrupt, request.psn));
-        let trouble = match last_asked {
-            Some(_) => Trouble::Loss,
-            None if damaged => Trouble::Corrupted,
-            None => Trouble::LossNear,
+        let asked = self.asked.filter(|&asked| !psn::before(asked, self.acked));
+        let damaged = self.corrupt.iter().any(|one| !psn::before(one.psn, request.psn));
+        let last_copy = self.lacks_last_copy(request.psn);
+        let trouble = match (last_copy.or_else(|| self.lacks_last_copy(asked?)), asked) {
+            (Some(trouble), _) => trouble,
+            (None, Some(_)) => Trouble::Loss,
+            (None, None) if damaged => Trouble::Corrupted,
+            (None, None) => Trouble::LossNear,
         };
         Delay { why: (trouble, false), shown, since_ns, messages }
     }
@@ -80,7 +82,7 @@ impl Requests {
         }
         let (psn, until) = (request.psn, request.at);
         let Some(shown) = self.corrupted(psn) else { return false };
-        self.corrupt.retain(|&(corrupt, _)| corrupt != psn);
+        self.corrupt.retain(|one| one.psn != psn);
         let since_ns = shown.time_ns.max(self.charged_ns);
         let ns = u64::try_from(until.time_ns.saturating_sub(since_ns)).unwrap_or(0);
         self.charged_ns = self.charged_ns.max(until.time_ns);

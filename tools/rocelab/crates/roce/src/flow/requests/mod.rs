@@ -25,6 +25,7 @@ use stuck::{NO_MESSAGE, Sizes, Stuck};
 
 use super::assembly::{Assembly, Piece};
 use super::context::Context;
+use super::costs::Trouble;
 use super::psn;
 use super::stats::Stats;
 use super::verdict::{PsnStatus, Verdict};
@@ -112,6 +113,8 @@ pub(super) struct Requests {
     rnr: Option<Rnr>,
     /// Up to this time, delays are charged, ns since 1970.
     charged_ns: i64,
+    /// When a response came last that acknowledged nothing new, ns since 1970.
+    repeated_ns: i64,
     /// Messages before this PSN are counted as delayed.
     delayed_to: Option<u32>,
     disordered: Option<Disordered>,
@@ -137,7 +140,7 @@ pub(super) struct Requests {
     /// The last PSN that was acknowledged before the capture had it.
     early: Option<u32>,
     /// Packets that were captured corrupted: their PSNs, the latest last.
-    corrupt: VecDeque<(u32, At)>,
+    corrupt: VecDeque<Corrupt>,
     stuck: Option<Stuck>,
     /// The PSN of a NAK that refuses a request for good.
     refused: Option<u32>,
@@ -147,6 +150,15 @@ pub(super) struct Requests {
     origin: u32,
     /// Whether a response to a request from before the capture was seen.
     older: bool,
+}
+
+/// A packet that was captured corrupted.
+#[derive(Clone, Copy, Debug)]
+struct Corrupt {
+    psn: u32,
+    at: At,
+    /// A right copy was captured later.
+    repaired: bool,
 }
 
 impl Requests {
@@ -208,15 +220,24 @@ impl Requests {
 
     /// Whether a right copy of the last corrupted packet is expected next, or soon.
     fn awaits_damaged(&self) -> bool {
-        let soon = |&(damaged, _): &(u32, At)| {
-            (0..MAX_OUTSTANDING as i32).contains(&psn::diff(damaged, self.next))
+        let soon = |damaged: &Corrupt| {
+            (0..MAX_OUTSTANDING as i32).contains(&psn::diff(damaged.psn, self.next))
         };
         self.corrupt.back().is_some_and(soon)
     }
 
     /// The last corrupted packet with this PSN.
     fn corrupted(&self, at_psn: u32) -> Option<At> {
-        self.corrupt.iter().rev().find(|&&(psn, _)| psn == at_psn).map(|&(_, at)| at)
+        self.corrupt.iter().rev().find(|one| one.psn == at_psn).map(|one| one.at)
+    }
+
+    /// Whether the last copy of a packet did not arrive: it was corrupted, or left out when others were sent again.
+    fn lacks_last_copy(&self, at_psn: u32) -> Option<Trouble> {
+        if self.corrupt.iter().any(|one| one.psn == at_psn && !one.repaired) {
+            return Some(Trouble::Corrupted);
+        }
+        let skipped = self.skipped.iter().any(|one| one.contains(at_psn));
+        skipped.then_some(Trouble::LossNear)
     }
 
     /// Notes a corrupted packet, which the receiver discards.
@@ -224,7 +245,7 @@ impl Requests {
         if self.corrupt.len() >= MAX_CORRUPT {
             self.corrupt.pop_front();
         }
-        self.corrupt.push_back((at_psn, at));
+        self.corrupt.push_back(Corrupt { psn: at_psn, at, repaired: false });
         self.idle = false;
         self.note_inexact();
     }

@@ -200,6 +200,9 @@ impl Requests {
             });
         }
         self.fill_skipped(request.psn, end, request.at.time_ns);
+        for one in self.corrupt.iter_mut().filter(|one| one.psn == request.psn) {
+            one.repaired = true;
+        }
         if let Some(resent) = self.retransmission.filter(|_| continues) {
             if resent.pos != request.psn {
                 self.note_skipped(resent.pos, request.psn, resent.packets > 1);
