@@ -11,6 +11,7 @@ import pytest
 
 from corpus import CAPTURES, files, frames
 from rocelab import capture
+from rocelab.capture import changes
 from rocelab.capture.verdict import causes
 
 SAMPLES = [
@@ -47,6 +48,16 @@ def test_what_is_not_listed_is_said() -> None:
     assert "unlisted" not in {
         row["kind"] for row in analysed(CAPTURES / "read-depth.pcap", 16384)["conditions"]
     }
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_shares_of_a_comparison_are_of_all_connections(most: int) -> None:
+    calm, lossy = (
+        [analysed(CAPTURES / name, limit) for limit in (16384, most)]
+        for name in ("read-depth.pcap", "fault-drop-behind.pcap")
+    )
+    whole, limited = (changes.compare(*pair).rows for pair in zip(calm, lossy, strict=True))
+    assert [row.after.share for row in limited] == [row.after.share for row in whole]
 
 
 def connection(number: int, packets: list[tuple[str, bytes]]) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rocelab.capture.verdict import causes
 from rocelab.capture.verdict.causes import Cause
+from rocelab.capture.verdict.connections import judged
 from rocelab.capture.verdict.faults import duration
 
 SCHEMA = "rocelab.capture-changes/1"
@@ -137,7 +138,7 @@ def _rows(
     before: dict[str, Any],
     after: dict[str, Any],
 ) -> list[Row]:
-    scales = [(_time(result), _messages(result)) for result in (before, after)]
+    scales = [(_time_of_all(result), _messages(result)) for result in (before, after)]
     rows = []
     for place in {**first, **second}:
         old, new = (
@@ -170,6 +171,13 @@ def _change(before: Amount, after: Amount) -> Change:
 
 def _time(result: dict[str, Any]) -> int:
     return sum(duration(one) for one in result["connections"])
+
+
+def _time_of_all(result: dict[str, Any]) -> int:
+    """How long all connections lasted, listed or not."""
+    others = result["unlisted"]["others"] if "unlisted" in result else None
+    listed_or_kept = sum(duration(one) for one in judged(result))
+    return listed_or_kept + (int(others["span_ns"]) if others else 0)
 
 
 def _ways(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -237,5 +245,5 @@ def _warnings(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         if result["connections_unreported"]:
             yield (
                 f"{name} has {result['connections_unreported']} connections more than are listed: "
-                "they are not compared (--max-connections)"
+                "the figures leave them out (--max-connections)"
             )
