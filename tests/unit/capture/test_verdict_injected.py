@@ -19,7 +19,7 @@ MIN_NS = 2000
 """What a cause costs at least, to be looked for."""
 CLEAN = 3
 """One seed in so many has nothing injected."""
-SHARES = {"one cause": 0.95, "two causes": 0.9}
+SHARES = {"one cause": 0.95, "two causes": 0.95}
 """Of the verdicts, in which the most costly cause has to come first."""
 
 

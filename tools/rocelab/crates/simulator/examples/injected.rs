@@ -2,7 +2,8 @@
 //! Writes captures with one cause of delay injected, two, or none, and what each cost:
 //! `injected FOLDER FIRST COUNT` makes FOLDER/SEED.pcap and a line for each on standard output: the
 //! seed, then `cause=ns` for each that was injected and that the capture shows. The cost of a cause is by how much
-//! longer the messages take than without it.
+//! longer the messages take than without it, as far as the capture shows it: a timer that runs for a request that
+//! was lost before the capture point, with nothing else outstanding, looks like an idle sender.
 
 use std::io::Write;
 use std::path::Path;
@@ -94,7 +95,8 @@ fn main() -> io::Result<()> {
             let (name, _) = inject(cause, clean);
             let without = simulate(seed, others);
             if occurred(name, &trace) && without.complete {
-                line += &format!(" {name}={}", (trace.ended_ns - without.ended_ns).max(0));
+                let took = |trace: &Trace| trace.ended_ns - trace.hidden_ns();
+                line += &format!(" {name}={}", (took(&trace) - took(&without)).max(0));
             }
         }
         println!("{line}");

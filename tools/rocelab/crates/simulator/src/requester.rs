@@ -21,6 +21,8 @@ pub(crate) struct Requester {
     pub(crate) blocked_until: i64,
     pub(crate) sending: bool,
     pub(crate) generation: u64,
+    /// When the timer began to run, ns since 1970.
+    pub(crate) armed_ns: i64,
     /// The response for which it went back.
     pub(crate) implied: Option<u32>,
     /// Single packets to send again, and the number of their [`Resend`].
@@ -64,6 +66,7 @@ impl Requester {
             blocked_until: now,
             sending: false,
             generation: 0,
+            armed_ns: now,
             implied: None,
             again: VecDeque::new(),
             again_to: start,

@@ -27,7 +27,8 @@ impl Simulation {
     fn arm(&mut self) {
         let requester = &mut self.requester;
         requester.generation += 1;
-        let ends_ns = self.now.max(requester.blocked_until) + requester.timeout_ns;
+        requester.armed_ns = self.now.max(requester.blocked_until);
+        let ends_ns = requester.armed_ns + requester.timeout_ns;
         let generation = requester.generation;
         self.timer_at(ends_ns, generation);
     }
@@ -109,7 +110,10 @@ impl Simulation {
             return None;
         }
         let from_first = self.from_first;
-        let resend = Resend { cause, psn, trigger_ns, answered: false, seen: None, from_first };
+        let timed = cause == Cause::Timeout;
+        let waited_ns = if timed { self.now - self.requester.armed_ns } else { 0 };
+        let (answered, seen) = (false, None);
+        let resend = Resend { cause, psn, trigger_ns, waited_ns, answered, seen, from_first };
         self.trace.resends.push(resend);
         Some(self.trace.resends.len() - 1)
     }

@@ -72,6 +72,8 @@ pub struct Resend {
     pub psn: u32,
     /// When the captured frame that caused it was captured: the NAK or the response, ns since 1970.
     pub trigger_ns: Option<i64>,
+    /// How long the timer ran, if it ran out, ns.
+    pub waited_ns: i64,
     /// A response with this PSN was captured before its first packet.
     pub answered: bool,
     /// Its first captured packet.
@@ -102,6 +104,14 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// How long timers ran that the capture does not show: the sender had nothing outstanding in it, and what it
+    /// sends again looks like its next request.
+    #[must_use]
+    pub fn hidden_ns(&self) -> i64 {
+        let hidden = |one: &&Resend| !one.seen.is_some_and(|seen| seen.passed);
+        self.resends.iter().filter(hidden).map(|one| one.waited_ns).sum()
+    }
+
     /// Adds what the other requester of the connection did at the same time.
     pub(crate) fn join(&mut self, other: Self) {
         self.frames.extend(other.frames);

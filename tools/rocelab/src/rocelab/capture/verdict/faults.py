@@ -13,7 +13,7 @@ from rocelab.capture.verdict.line import Line
 
 _MIN_SHARE = 0.02
 """Of the connections' time: late answers that cost less are no cause."""
-_MAX_LATE = 1 / 3
+_MAX_LATE = 1 / 2
 """Of the answers: if more are late, all are slow, which is no single cause."""
 _SIDES = {"loss_near", "loss_far", "loss"}
 _PROVABLE = {"loss_near", "loss_far", "corrupted", "reordered"}
@@ -55,6 +55,8 @@ def _folded(way: dict[str, Any]) -> list[dict[str, Any]]:
         # whoever goes back for packets that are only late sees losses where there are none
         return [_as("reordered", row) if row in losses else row for row in rows]
     proven = {row["trouble"] for row in rows if row["unsure"] < row["count"]} & _PROVABLE
+    # what is corrupted was captured, and seldom mistaken for a loss
+    proven = proven & _SIDES or proven
     if len(proven) != 1:
         return rows
     only = proven.pop()
