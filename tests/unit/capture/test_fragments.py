@@ -169,6 +169,15 @@ def test_records_out_of_order_may_mix_fragments(tmp_path: Path) -> None:
     assert "out of order" in conditions(result)["fragments"]
 
 
+def test_the_last_fragment_is_awaited(tmp_path: Path) -> None:
+    """Also where UDP's length says that all is there."""
+    whole = next(stream(V4))
+    begun = whole[:20] + struct.pack(">H", 0x2000) + whole[22:]
+    result = analyzed(tmp_path, timed([[begun]]))
+    assert result["input"]["reassembled"] == 0
+    assert "nothing is concluded" in conditions(result)["fragments"]
+
+
 def test_late_fragments_are_of_another_packet(tmp_path: Path) -> None:
     one, two = cut(next(stream(V4)), 48, 7)
     for apart, count in ((SECOND, 1), (SECOND + 1, 0)):

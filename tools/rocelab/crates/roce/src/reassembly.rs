@@ -54,6 +54,8 @@ struct Waiting {
     of_roce: bool,
     /// The first fragment came.
     headed: bool,
+    /// The last fragment came.
+    ended: bool,
     fragments: u32,
     wire_bytes: u64,
     /// Fragments contradict each other, or it is too long for RoCE.
@@ -154,6 +156,7 @@ impl Waiting {
             first: None,
             of_roce: false,
             headed: false,
+            ended: false,
             fragments: 0,
             wire_bytes: 0,
             refused: false,
@@ -178,6 +181,7 @@ impl Waiting {
         }
         let range = fragment.range.clone();
         self.total = self.total.or(total);
+        self.ended |= !fragment.more;
         let whole_units = !fragment.more || range.len() % 8 == 0;
         let ends = self.total.unwrap_or(MAX_LEN).min(MAX_LEN);
         if !whole_units || range.end > ends || self.ends_after(ends) || fragment.data > MAX_HEAD {
@@ -243,7 +247,7 @@ impl Waiting {
             self.runs.iter().try_fold(0, |end, run| (run.from == end).then_some(run.to))
                 == Some(total)
         };
-        self.total.is_some_and(ends)
+        self.ended && self.total.is_some_and(ends)
     }
 
     fn into_whole(self) -> Option<Whole> {
