@@ -37,6 +37,7 @@ enum rxe_role { RXE_ROLE_REQUESTER, RXE_ROLE_RESPONDER };
 #define RXE_FLAG_ARRIVED     0x04
 #define RXE_FLAG_DONE	     0x08
 #define RXE_FLAG_RX_SWITCHED 0x10
+#define RXE_FLAG_SLEPT	     0x20
 
 #define DEFINE_RECORDS(id_type, tx_type, rx_type, done_type, attributes) \
 	struct id_type {                                                 \

@@ -189,6 +189,7 @@ static void add_part(const char *cell, const struct part *s, struct group *g)
 		struct counts *counts = (void *)((char *)g + s->counts);
 
 		counts->switched += head->switched;
+		counts->slept += head->slept;
 		counts->loopback += head->loopback;
 	}
 	for (int i = 0; i < s->stages; i++) {

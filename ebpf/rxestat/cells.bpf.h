@@ -213,11 +213,13 @@ static __always_inline void account_stamps(void *cell, struct stage_sum *sum, __
 }
 
 /* the packet's task was switched out: its stages contain other work */
-static __always_inline bool skip_switched(struct cell_head *head, bool switched)
+static __always_inline bool skip_switched(struct cell_head *head, bool switched, bool slept)
 {
 	if (!switched)
 		return false;
 	head->switched++;
+	if (slept)
+		head->slept++;
 	return true;
 }
 

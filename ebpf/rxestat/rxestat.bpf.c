@@ -55,7 +55,7 @@ static __always_inline __u32 on_tx(const struct rxe_tx_stamps *r)
 		return SLOT_NONE;
 	cell = cell_of(&tx_cells, slot);
 	flags = r->id.flags;
-	if (!cell || skip_switched(&cell->head, flags & RXE_FLAG_SWITCHED))
+	if (!cell || skip_switched(&cell->head, flags & RXE_FLAG_SWITCHED, flags & RXE_FLAG_SLEPT))
 		return SLOT_NONE;
 	/* one register for the array, and offsets in the loads */
 	asm volatile("" : "+r"(end));
@@ -80,7 +80,8 @@ static __always_inline void on_arrival(const struct rxe_rx_stamps *r, struct arr
 {
 	const __u32 *arrival = r->arrival;
 
-	if (skip_switched(&cell->head, flags & RXE_FLAG_RX_SWITCHED))
+	/* nothing sleeps on arrival */
+	if (skip_switched(&cell->head, flags & RXE_FLAG_RX_SWITCHED, false))
 		return;
 	asm volatile("" : "+r"(arrival));
 #define TIME(i) arrival[i]
@@ -95,7 +96,7 @@ static __always_inline void on_done(const struct rxe_rx_stamps *r, struct done_p
 {
 	const __u64 *stage = r->stage;
 
-	if (skip_switched(&cell->head, flags & RXE_FLAG_SWITCHED))
+	if (skip_switched(&cell->head, flags & RXE_FLAG_SWITCHED, flags & RXE_FLAG_SLEPT))
 		return;
 	asm volatile("" : "+r"(stage));
 #define TIME(i) stage[i]

@@ -63,6 +63,7 @@ struct stage_sum {
 /* packets out of the ordinary; the others are counted by the buckets alone */
 struct cell_head {
 	__u64 switched; /* left out: the task was switched out meanwhile */
+	__u64 slept;	/* of switched: in on-demand paging */
 	__u64 loopback; /* never left the host */
 };
 

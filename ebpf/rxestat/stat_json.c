@@ -52,6 +52,7 @@ static void put_packets(struct json *j, const struct report *r, const struct gro
 	json_string(j, "event", event);
 	json_u64(j, "count", c->packets + c->switched);
 	json_u64(j, "switched", c->switched);
+	json_u64(j, "slept", c->slept);
 	json_u64(j, "loopback", c->loopback);
 	json_close_object(j);
 }

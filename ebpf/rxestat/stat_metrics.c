@@ -143,25 +143,37 @@ static void put_stages(struct metrics *m, const struct kind *k, const struct gro
 	}
 }
 
-static void put_packets(struct metrics *m, const struct kind *k, const struct group *sum, bool done)
+static const struct counts *counts_of(const struct group *sum, bool done)
 {
-	const struct counts *c = done ? &sum->done : &sum->seen;
+	return done ? &sum->done : &sum->seen;
+}
+
+static void put_count(struct metrics *m, const struct kind *k, const struct group *sum, bool done,
+		      __u64 count)
+{
 	const char *event = sum->dir == DIR_TX ? "sent" : done ? "finished" : "arrived";
 	const struct label labels[] = {{"device", k->device}, {"event", event}, {"net", k->net},
 				       {"opcode", k->opcode}, k->owner,		{}};
 
-	metrics_count(m, labels, c->packets + c->switched);
+	metrics_count(m, labels, count);
+}
+
+static void put_packets(struct metrics *m, const struct kind *k, const struct group *sum, bool done)
+{
+	const struct counts *c = counts_of(sum, done);
+
+	put_count(m, k, sum, done, c->packets + c->switched);
 }
 
 static void put_switched(struct metrics *m, const struct kind *k, const struct group *sum,
 			 bool done)
 {
-	const struct counts *c = done ? &sum->done : &sum->seen;
-	const char *event = sum->dir == DIR_TX ? "sent" : done ? "finished" : "arrived";
-	const struct label labels[] = {{"device", k->device}, {"event", event}, {"net", k->net},
-				       {"opcode", k->opcode}, k->owner,		{}};
+	put_count(m, k, sum, done, counts_of(sum, done)->switched);
+}
 
-	metrics_count(m, labels, c->switched);
+static void put_slept(struct metrics *m, const struct kind *k, const struct group *sum, bool done)
+{
+	put_count(m, k, sum, done, counts_of(sum, done)->slept);
 }
 
 /* metrics of rare events, and the label of their reasons */
@@ -389,6 +401,9 @@ void print_metrics(FILE *out, const struct report *r, const struct groups *group
 		"Those of rxe_packets_total that are in no histogram, because their task was "
 		"switched out meanwhile.");
 	each_kind(&m, r, groups, put_switched);
+	metrics_family(&m, "rxe_packets_slept", METRIC_COUNTER, NULL,
+		       "Those of rxe_packets_switched_total whose task slept in on-demand paging.");
+	each_kind(&m, r, groups, put_slept);
 	put_losses(&m, r, groups);
 	put_owners(&m, r);
 	put_queue_pairs(&m, r);

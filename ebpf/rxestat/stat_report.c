@@ -45,6 +45,7 @@ static void counts_add(struct counts *into, const struct counts *from)
 {
 	into->packets += from->packets;
 	into->switched += from->switched;
+	into->slept += from->slept;
 	into->loopback += from->loopback;
 }
 

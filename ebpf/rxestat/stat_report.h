@@ -22,6 +22,7 @@
 struct counts {
 	__u64 packets;	/* in the histograms */
 	__u64 switched; /* left out: the task was switched out meanwhile */
+	__u64 slept;	/* of switched: in on-demand paging */
 	__u64 loopback; /* of packets */
 };
 

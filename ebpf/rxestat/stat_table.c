@@ -118,8 +118,11 @@ static void print_counts(FILE *out, const char *what, const struct counts *c, __
 			1.96 * one_of * sqrt(seen * (1 - 1.0 / one_of)));
 	if (c->loopback)
 		fprintf(out, ", %" PRIu64 " looped back", (uint64_t)c->loopback);
-	if (c->switched)
-		fprintf(out, ", %" PRIu64 " left out (task switched)", (uint64_t)c->switched);
+	if (c->switched > c->slept)
+		fprintf(out, ", %" PRIu64 " left out (task switched)",
+			(uint64_t)(c->switched - c->slept));
+	if (c->slept)
+		fprintf(out, ", %" PRIu64 " left out (on-demand paging)", (uint64_t)c->slept);
 	fputc('\n', out);
 }
 

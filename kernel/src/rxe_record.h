@@ -60,6 +60,8 @@ enum rxe_role { RXE_ROLE_REQUESTER = 0, RXE_ROLE_RESPONDER = 1 };
 #define RXE_FLAG_ARRIVED	0x04
 #define RXE_FLAG_DONE		0x08
 #define RXE_FLAG_RX_SWITCHED	0x10
+/* RXE_FLAG_SWITCHED because the task slept: only on-demand paging lets a task of rxe sleep */
+#define RXE_FLAG_SLEPT		0x20
 
 struct rxe_packet_id {
 	__u64	begin;		/* CLOCK_MONOTONIC ns: start of the first stage */

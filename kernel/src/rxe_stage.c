@@ -379,7 +379,7 @@ void rxe_stamp_init(struct rxe_qp *qp)
 static __always_inline void rxe_trace_fill_id(struct rxe_packet_id *id,
 					      struct rxe_pkt_info *pkt,
 					      const struct sk_buff *skb,
-					      bool switched)
+					      u8 switched)
 {
 	int overhead = header_size(pkt) + bth_pad(pkt) + RXE_ICRC_SIZE;
 
@@ -391,7 +391,7 @@ static __always_inline void rxe_trace_fill_id(struct rxe_packet_id *id,
 	id->net = skb->protocol == htons(ETH_P_IP)   ? RXE_NET_V2_IPV4 :
 		  skb->protocol == htons(ETH_P_IPV6) ? RXE_NET_V2_IPV6 :
 						       RXE_NET_V1;
-	id->flags = (switched ? RXE_FLAG_SWITCHED : 0) |
+	id->flags = switched |
 		    (pkt->mask & RXE_LOOPBACK_MASK ? RXE_FLAG_LOOPBACK : 0);
 }
 
@@ -428,7 +428,7 @@ void __rxe_trace_tx(struct rxe_pkt_info *pkt, struct sk_buff *skb)
 	if (s->epoch != READ_ONCE(rxe_stamp_epoch[RXE_STAMP_TX]))
 		return;
 
-	rxe_trace_fill_id(&s->raw.id, pkt, skb, s->switches != rxe_stamp_switches());
+	rxe_trace_fill_id(&s->raw.id, pkt, skb, rxe_stamp_switched(s->switches));
 	if (trace_rxe_tx_stamps_enabled() && rxe_trace_in_sample(&s->raw.id))
 		rxe_trace_emit(rxe_tx_stamps, &s->raw, skb);
 	if (trace_rxe_tx_packet_enabled())
@@ -459,7 +459,7 @@ static void rxe_trace_fill_arrival_id(struct rxe_packet_id *id,
 	/* a multicast packet has not met its QPs yet */
 	id->qpn = pkt->qp ? qp_num(pkt->qp) : IB_MULTICAST_QPN;
 	id->role = rxe_stamp_rx_role(pkt);
-	rxe_trace_fill_id(id, pkt, skb, switched);
+	rxe_trace_fill_id(id, pkt, skb, switched ? RXE_FLAG_SWITCHED : 0);
 }
 
 static noinline void rxe_trace_rx_packet(struct sk_buff *skb, bool switched,
@@ -554,7 +554,7 @@ void __rxe_trace_done(struct rxe_stamp_done *s, struct sk_buff *skb)
 	}
 
 	rxe_trace_fill_id(&s->raw.id, pkt, skb,
-			  s->switched || s->switches != rxe_stamp_switches());
+			  s->switched | rxe_stamp_switched(s->switches));
 	if (trace_rxe_rx_done_enabled())
 		rxe_trace_rx_done(s, skb);
 	if (trace_rxe_rx_stamps_enabled() && rxe_trace_in_sample(&s->raw.id)) {

@@ -66,9 +66,19 @@ static __always_inline bool rxe_stamp_chosen(u32 psn, unsigned int skip)
 	return !(hash_32(psn & BTH_PSN_MASK, 16) & skip);
 }
 
+/* how often the task slept and, in the lower half, was preempted */
 static __always_inline u64 rxe_stamp_switches(void)
 {
-	return current->nvcsw + current->nivcsw;
+	return (u64)current->nvcsw << 32 | (u32)current->nivcsw;
+}
+
+/* flags of a packet, from the switches before it */
+static __always_inline u8 rxe_stamp_switched(u64 before)
+{
+	u64 changed = before ^ rxe_stamp_switches();
+
+	return (changed ? RXE_FLAG_SWITCHED : 0) |
+	       (upper_32_bits(changed) ? RXE_FLAG_SLEPT : 0);
 }
 
 /*
@@ -172,7 +182,7 @@ static __always_inline u64 rxe_stamp_rx_mark(void)
 {
 	u64 epoch = READ_ONCE(rxe_stamp_epoch[RXE_STAMP_RX]) & S32_MAX;
 
-	return epoch << 32 | (rxe_stamp_switches() & S32_MAX);
+	return epoch << 32 | ((current->nvcsw + current->nivcsw) & S32_MAX);
 }
 
 static __always_inline void __rxe_stamp_rx_arrival(struct sk_buff *skb, u64 now)
@@ -265,7 +275,7 @@ static __always_inline void __rxe_stamp_done_begin(struct rxe_stamp_done *s,
 	s->open = (SKB_TO_PKT(skb)->mask & RXE_QUEUED_MASK) && (s->epoch & 1);
 	if (!s->open)
 		return;
-	s->switched = false;
+	s->switched = 0;
 	s->raw.id.begin = skb->tstamp;
 	memset(s->raw.stage, 0, sizeof(s->raw.stage));
 	s->switches = rxe_stamp_switches();
@@ -320,7 +330,7 @@ static __always_inline void rxe_stamp_done_pause(struct rxe_qp *qp)
 		if (!s->open)
 			return;
 		__rxe_stamp_done_switch(s, RXE_DONE_EXEC);
-		s->switched |= s->switches != rxe_stamp_switches();
+		s->switched |= rxe_stamp_switched(s->switches);
 	}
 }
 

@@ -14,7 +14,7 @@
 struct rxe_stamp_tx {
 	struct rxe_tx_stamps raw;
 	struct rxe_tx_record rec;
-	u64	switches;		/* of the task, at begin */
+	u64	switches;		/* of the task, at begin: rxe_stamp_switches() */
 	u32	epoch;
 	bool	open;
 };
@@ -26,7 +26,7 @@ struct rxe_stamp_done {
 	u64	switches;
 	u32	epoch;
 	bool	open;
-	bool	switched;
+	u8	switched;		/* flags of the runs that have ended */
 };
 
 #endif /* RXE_STAMP_H */

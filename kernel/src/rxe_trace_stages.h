@@ -95,7 +95,8 @@ RXE_ROLES(EM, EML)
 		      { RXE_FLAG_LOOPBACK, "loopback" },		\
 		      { RXE_FLAG_ARRIVED, "arrived" },			\
 		      { RXE_FLAG_DONE, "done" },			\
-		      { RXE_FLAG_RX_SWITCHED, "rx_switched" }),		\
+		      { RXE_FLAG_RX_SWITCHED, "rx_switched" },		\
+		      { RXE_FLAG_SLEPT, "slept" }),			\
 	__entry->skbaddr, __entry->begin
 
 /* a stage's field, what it is assigned, and how it is printed */

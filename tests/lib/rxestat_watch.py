@@ -91,8 +91,18 @@ def stage_counts(document: Document, direction: str) -> Counter[str]:
     return found
 
 
-def check_rows(document: Document) -> None:
-    """What must hold of any document."""
+def slept(document: Document) -> Counter[tuple[str, str]]:
+    """Packets by event and opcode class whose task slept in on-demand paging."""
+    found: Counter[tuple[str, str]] = Counter()
+    for row in document["packets"]:
+        assert row["slept"] <= row["switched"] <= row["count"]
+        found[row["event"], row["opcode_class"]] += row["slept"]
+    return +found
+
+
+def check_rows(document: Document, *, sleeps: bool = False) -> None:
+    """What must hold of any document; only on-demand paging lets tasks sleep."""
+    assert bool(slept(document)) == sleeps
     assert document["schema"] == "rocelab.rxestat/1"
     assert document["lost"] == 0
     assert document["driver"]["kind"] == "instrumented"

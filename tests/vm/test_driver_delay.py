@@ -162,7 +162,10 @@ def test_switched_packets_are_flagged(nodes: Nodes) -> None:
         end = (packet.number("begin") + sum(packet.stages().values())) // 1000
         inside = [time for time in switches[packet.pid] if begin < time < end]
         on_edge = [time for time in switches[packet.pid] if time in (begin, end)]
-        assert on_edge or bool(inside) == ("switched" in packet["flags"].split("|")), packet
+        flags = packet["flags"].split("|")
+        assert on_edge or bool(inside) == ("switched" in flags), packet
+        # it was preempted
+        assert "slept" not in flags, packet
         flagged += bool(inside)
     assert flagged, "no task was switched out"
 

@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 import traffic
+from node_program import compiled
 from rocelab.testbed.node import Node
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
-from rxestat_watch import Document, check_rows, packets, stage_counts, switched, watching
+from rxestat_watch import Document, check_rows, packets, slept, stage_counts, switched, watching
 from veth_pair import Pair, veth_pair
+from vmlab import LINE, PATIENCE
 
+ODP_SLEEP = Path(__file__).with_name("verbs_odp_sleep.c")
+DISK = "/dev/vda"
+"""The node's only one, with its files."""
 MESSAGES = 3 * 16
 MILLISECOND = 1_000_000
 
@@ -68,6 +75,32 @@ def test_every_kind(
     assert sizes == {name: "1-64" if name in payload else "0" for name in sizes}
     left_out = switched(document, "tx")
     assert stage_counts(document, "tx")["xmit"] == packets(document, "tx").total() - left_out
+
+
+@pytest.mark.skipif(LINE in ("6.1", "6.12"), reason="the driver has no on-demand paging")
+def test_on_demand_paging_is_counted_apart(n1: Node, pair: Pair) -> None:
+    """A READ whose page is on the disk lets the responder sleep, and nobody else."""
+    assert pair
+    reads = 16
+    program = compiled(n1, ODP_SLEEP, "-libverbs")
+    table = n1.start(["rxestat"])
+    try:
+        table.wait_for_line("rxestat: ready", timeout=120 * PATIENCE)
+        with watching(n1) as (watch,):
+            words = [program, "rxe_a", "rxe_b", DISK, str(reads)]
+            assert n1.run(words, timeout=60 * PATIENCE).stdout == "done\n"
+            document = watch.stop()
+        table.interrupt()
+        text = table.wait(timeout=60 * PATIENCE).stdout
+    finally:
+        table.kill()
+    check_rows(document, sleeps=True)
+    found = slept(document)
+    # the request whose answer waits for the page, and the answer
+    assert set(found) == {("done", "RDMA_READ_REQUEST"), ("tx", "RDMA_READ_RESPONSE")}
+    assert set(found.values()) == {reads}
+    printed = re.findall(r"(\w+): \d+ packets.*, (\d+) left out \(on-demand paging\)", text)
+    assert sorted(printed) == [("finished", str(reads)), ("sent", str(reads))]
 
 
 @contextmanager
