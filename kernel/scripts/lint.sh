@@ -42,6 +42,10 @@ for f in src/*.[ch] src/test/*.[ch]; do
 	*) run --file "$f" || status=1 ;;
 	esac
 done
+# programs of user space
+for f in selftests/rdma/*.[ch]; do
+	run --ignore PREFER_KERNEL_TYPES --file "$f" || status=1
+done
 if command -v shellcheck >/dev/null; then
 	shellcheck -x -P SCRIPTDIR scripts/*.sh selftests/rdma/*.sh || status=1
 fi

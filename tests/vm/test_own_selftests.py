@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from node_program import compiled
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_driver, unload
@@ -20,6 +21,10 @@ STOCK = {
     # before 7.x the module has the sockets
     "rxe_link_exists.sh": "FAIL: port 4791 stays open" if LINE == "7.x" else "SKIP: port 4791",
     "rxe_mcast_mac.sh": "FAIL: the device listens to 33:33:",
+    "rxe_mw_bounds.sh": "FAIL: not so: a peer does not reach what is before the window",
+    "rxe_odp.sh": "FAIL: not so: with its iova behind its address, a WRITE reaches the region"
+    if LINE == "7.x"
+    else "SKIP: the driver has no on-demand paging",
     "rxe_priority.sh": "FAIL: 0 of ",
 }
 """What each says of the stock driver."""
@@ -32,6 +37,9 @@ def machine() -> Iterator[Node]:
         machine.run(["mkdir", "-p", REMOTE])
         for path in SOURCES.glob("*.sh"):
             machine.put(path, f"{REMOTE}/{path.name}", mode=0o755)
+        for path in SOURCES.glob("*.c"):
+            program = compiled(machine, path, "-libverbs")
+            machine.run(["ln", "-s", program, f"{REMOTE}/{path.stem}"])
         yield machine
 
 
@@ -58,8 +66,10 @@ def test_fails_on_the_stock_driver_alone(machine: Node, program: str, wanted: st
 
 
 def test_all_are_in_the_makefile() -> None:
-    """A kernel tree runs what its Makefile names."""
-    named = (SOURCES / "Makefile").read_text()
-    assert {path.name for path in SOURCES.glob("*.sh") if path.name in named} == {
-        path.name for path in SOURCES.glob("*.sh")
-    }
+    """A kernel tree runs what its Makefile names, and builds what these need."""
+    lines = (SOURCES / "Makefile").read_text().splitlines()
+    pairs = (line.split(" := ") for line in lines if " := " in line)
+    named = {name: words.split() for name, words in pairs}
+    files = sorted(path.name for path in SOURCES.glob("*.sh"))
+    assert named["TEST_PROGS"] == [name for name in files if name not in named["TEST_FILES"]]
+    assert named["TEST_GEN_FILES"] == sorted(path.stem for path in SOURCES.glob("*.c"))

@@ -62,3 +62,17 @@ remove_veth()
 	done
 	ip link delete ksft0 2>/dev/null
 }
+
+# run_verbs: the program of this test's name, with a device
+run_verbs()
+{
+	local program=${0%.sh} output code=0
+
+	needs ip rdma "$program"
+	make_veth
+	rdma link add rxe_ksft0 type rxe netdev ksft0 || fail "no device"
+	output=$("$program" rxe_ksft0) || code=$?
+	[ "$code" -ne "$KSFT_SKIP" ] || skip "$output"
+	[ "$code" -eq 0 ] || fail "${output:-exit code $code}"
+	echo "PASS"
+}
