@@ -145,7 +145,7 @@ def _passes(
     """
     watched = observe if cell.transport.is_rxe else [p for p in observe if p == Probe.RXECPU]
     if cell.has_message_cost and cell.sleeps:
-        return layout.PASSES if watched else (layout.EIGHTH, layout.HALF)
+        return layout.PASSES if watched else (layout.HALF, layout.EIGHTH)
     if timing_pass is None:
         timing_pass = accelerators.of(rig.testbed.accelerator).is_real_time
     timed = watched and timing_pass and not cell.benchmark.faults
