@@ -16,7 +16,7 @@ from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node.prepare_node import install_probes
 
 FEW, MANY = 800, 1600
-OFF, START_OFF = 0.03, 0.15
+OFF, START_OFF = 0.02, 0.1
 """What two measurements may differ by in lockstep, where the host does not decide when a frame
 comes, and so whether its receiver sleeps."""
 OTHER_PROGRAM_OFF = 0.25
