@@ -268,9 +268,9 @@ static void meet(uint64_t known)
 }
 
 /*
- * Sleep in place of the processor: until the other is so far that nothing can come from it before
- * `until`. Return the place to go on at: after that one, or where a frame comes, or, as QEMU has to
- * look at its files, where the other is.
+ * Sleep in place of the processor, until the other is so far that it can send nothing more before
+ * `until`. Return the next place: the one after `until`, or where a frame comes, or, because QEMU
+ * has to look at its files, where the other is.
  */
 static uint64_t sleep_until(uint64_t until)
 {
