@@ -379,7 +379,10 @@ impl Analyzer {
         let record = Record { len, wire_len: one.whole.wire_len, elided: 0, ..*record };
         self.generation += 1;
         let headers = self.generation << 32;
-        self.packet(&one.packet, headers, &one.whole.frame, &batch.block, &record);
+        // what it takes on the wire is what its fragments take
+        let wire_len = u32::try_from(one.whole.wire_bytes).unwrap_or(u32::MAX);
+        let packet = Packet { wire_len, ..one.packet };
+        self.packet(&packet, headers, &one.whole.frame, &batch.block, &record);
     }
 
     fn run(&mut self, batch: &Batch, run: &PacketRun, headers: u64) {
