@@ -643,15 +643,16 @@ end
 local itself
 
 local function add_roce(root, tvb, pinfo, bth)
-    if tvb:len() < bth + BTH then
+    if bth.len < BTH then
         return
     end
-    local congestion = tvb(bth + 4, 1)
+    -- its own bytes: a reassembled packet's are not those of the frame
+    local congestion = bth.range(4, 1)
     root:add(field.fecn, congestion)
     root:add(field.becn, congestion)
-    if check_icrc and (check_always or root:referenced(field.status)
-        or root:referenced(field.expected)) then
-        add_icrc(root, tvb, pinfo.number, bth + 1)
+    if check_icrc and tvb:len() >= bth.offset + BTH and (check_always
+        or root:referenced(field.status) or root:referenced(field.expected)) then
+        add_icrc(root, tvb, pinfo.number, bth.offset + 1)
     end
 end
 
@@ -685,7 +686,7 @@ function rocelab.dissector(tvb, pinfo, tree)
         local bth = find_bth()
         if bth then
             root = root or tree:add(rocelab)
-            add_roce(root, tvb, pinfo, bth.offset)
+            add_roce(root, tvb, pinfo, bth)
         end
     end
     if root then

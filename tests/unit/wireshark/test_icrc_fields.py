@@ -35,10 +35,11 @@ def compare(shown: Shown, path: Path) -> tuple[list[str], int]:
     for number in both:
         row, theirs = ours[number], shown[number]
         where = f"{path.name} packet {number} {row['opcode_name']}"
-        assert theirs["rocelab.icrc.status"] == WORD[row["icrc_ok"]], where
+        verified = path.name not in IN_FRAGMENTS
+        assert theirs["rocelab.icrc.status"] == (WORD[row["icrc_ok"]] if verified else ""), where
         assert tshark_plugin.flag(theirs["rocelab.fecn"]) == str(int(row["fecn"])), where
         assert tshark_plugin.flag(theirs["rocelab.becn"]) == str(int(row["becn"])), where
-        if row["icrc_ok"]:
+        if row["icrc_ok"] and verified:
             assert int(theirs["rocelab.icrc.expected"], 0) == row["icrc"], where
     statuses = [shown[number]["rocelab.icrc.status"] for number in both]
     return statuses, len(ours.keys() ^ shown.keys())
@@ -65,6 +66,8 @@ def golden() -> dict[str, Shown]:
 
 NOT_ALIKE = {"cut.pcap", "case-mirrored.pcap", "case-other-port.pcap"}
 """No whole packet; copies that the analyzer leaves out; a port that Wireshark must be told."""
+IN_FRAGMENTS = {"fragments.pcap"}
+"""IP has fragmented each packet; the plugin does not verify their ICRCs (docs/limitations.md)."""
 ONE_ONLY = {"case-fabrics.pcap": 4}
 """Packets in L2TPv3, whose content Wireshark must be told."""
 
