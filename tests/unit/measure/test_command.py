@@ -208,6 +208,19 @@ def test_what_still_runs_is_ended(testbed: Testbed) -> None:
     assert run(testbed, "sh", "-c", "setsid sleep 1000 & exit 3") == 3
 
 
+def test_what_executes_itself_again_and_again_is_ended(testbed: Testbed, tmp_path: Path) -> None:
+    """A process that replaces its program has no environment then: here, 1 % of the time."""
+    program = tmp_path / "again"
+    program.write_text('#!/bin/sh\nexec "$0"\n')
+    program.chmod(0o755)
+    try:
+        for _ in range(10):
+            script = f"for _ in $(seq 20); do setsid {program} & done; exit 3"
+            assert run(testbed, "sh", "-c", script) == 3
+    finally:
+        program.unlink()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_pass(
     testbed: Testbed, number: signal.Signals, capfd: pytest.CaptureFixture[str]

@@ -64,11 +64,16 @@ def at_end(node: Node, argv: Sequence[str]) -> None:
     node.root.run(("sh", "-c", _NOTE, "sh", shlex.join(argv)))
 
 
+def end_marked() -> str:
+    """Return the shell function that kills processes by their environment."""
+    return (resources.files("rocelab.testbed") / "end_marked.sh").read_text("utf-8")
+
+
 def _start(machine: Node) -> Process:
     who = f"{socket.gethostname()}, process {os.getpid()}"
     # without the mark: a lease must not be taken for a command of the run
     script = (resources.files("rocelab.testbed") / "lease.sh").read_text("utf-8")
-    shell = ("-u", MARK, "sh", "-c", script, "sh")
+    shell = ("-u", MARK, "sh", "-c", end_marked() + script, "sh")
     constants = (FOLDER, str(_WAIT_SECONDS), MARK, HANDLE, SWEEP)
     if not machine.has_root:
         return machine.start(("env", *shell, "", who, "user", *constants), lifeline=True)

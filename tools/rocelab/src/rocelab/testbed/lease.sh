@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The lease of a run on this machine, held until standard input closes (lease.py).
+# Comes after end_marked.sh.
 #
 #   lease.sh HOME WHO BY FOLDER PATIENCE MARK HANDLE SWEEP
 #
@@ -32,15 +33,7 @@ if [ ! "$home" ]; then
 fi
 
 clean() {
-	tries=0
-	# prints the processes whose environment has the mark; a zombie has no environment
-	while ours=$(grep -lsz "^$mark=" /proc/[0-9]*/environ | cut -d/ -f3) && [ "$ours" ]; do
-		[ "$tries" -lt 50 ] || break
-		# shellcheck disable=SC2086 # a list of processes
-		kill -KILL $ours
-		tries=$((tries + 1))
-		sleep 0.1
-	done
+	end_marked "^$mark="
 	if [ -s "$home/undo" ]; then
 		tac "$home/undo" | while IFS= read -r line; do sh -c "$line" </dev/null; done
 	fi

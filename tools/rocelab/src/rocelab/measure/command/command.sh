@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs a user's command, and says how it ended (session.py).
+# Runs a user's command, and says how it ended (session.py). Comes after end_marked.sh.
 #
 #   command.sh MARK FOLDER NAME=VALUE... -- COMMAND...
 #
@@ -72,8 +72,6 @@ if [ "$status" = 127 ] && [ ! -e "$folder/refused" ]; then
 fi
 
 # what still runs would keep the streams open
-ours=$(grep -lsz "^$mark=$folder\$" /proc/[0-9]*/environ | cut -d/ -f3)
-# shellcheck disable=SC2086 # a list of processes
-[ ! "$ours" ] || kill -s KILL $ours
+end_marked "^$mark=$folder\$"
 echo "$status" >"$folder/status"
 exit "$status"

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Self
 
 from rocelab.errors import TestbedError
+from rocelab.testbed.lease import end_marked
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.interface import Process
 
@@ -30,8 +31,8 @@ ps -o pid=,stat=,wchan:20=,args= -p "${ours%,}" | cut -c 1-160
 
 
 def script(name: str) -> str:
-    """Return a shell script of this package."""
-    return (resources.files("rocelab.measure.command") / name).read_text("utf-8")
+    """Return a shell script of this package, after the function that it may need."""
+    return end_marked() + (resources.files("rocelab.measure.command") / name).read_text("utf-8")
 
 
 class Guard:

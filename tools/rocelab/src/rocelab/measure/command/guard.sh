@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Guards a user's command on this machine (guard.py): makes the folder that it runs in, passes
 # signals to it, and ends all that it started and removes the folder when standard input closes.
+# Comes after end_marked.sh.
 #
 #   guard.sh MARK
 #
@@ -22,12 +23,5 @@ while IFS= read -r signal; do
 	read -r group <"$folder/group" && kill -s "$signal" -- "-$group"
 done 2>/dev/null
 exec >/dev/null 2>&1
-tries=0
-while ours=$(grep -lsz "^$mark=$folder\$" /proc/[0-9]*/environ | cut -d/ -f3) && [ "$ours" ]; do
-	[ "$tries" -lt 100 ] || break
-	# shellcheck disable=SC2086 # a list of processes
-	kill -s KILL $ours
-	tries=$((tries + 1))
-	sleep 0.05
-done
+end_marked "^$mark=$folder\$"
 rm -rf "$folder"
