@@ -19,8 +19,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import stat
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +30,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocelab.errors import CellError, UsageError
+from rocelab.errors import CellError, StallError, UsageError
 from rocelab.measure.mpi import launch, optional_suites
 from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.mpi import mpibench, recipe
@@ -204,6 +206,10 @@ def test_skampi() -> None:
     assert five.facts == {"version": "5.0.4 rev. 355"}
     first = of(job("skampi", "bcast", 1), "skampi-5.0-bcast.txt", "MPI_Bcast-nodes-length")
     assert figures(first, 1)["latency.rank_min"] == ("collective", 3100, "ns")
+    six = SUITES["skampi"].parse(
+        job("skampi", "latency", 4, 1024), (HERE / "skampi-6.0.0-latency.txt").read_text()
+    )
+    assert six.facts == {"version": "6.0.0 rev. 5fb775a0443f7721ebef4af50cb197d3c03b91cc"}
     four = job("skampi", "allreduce", 35952, ranks=4)
     with pytest.raises(CellError, match="5 numbers at 35952 bytes, of 4 ranks"):
         of(four, "skampi-5.0.4-allreduce.txt", "MPI_Allreduce-procs")
@@ -420,6 +426,17 @@ def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
         assert stat.S_IMODE(memory.stat().st_mode) == stat.S_IMODE(Path(there).stat().st_mode)
     assert not Path(there).exists()
     assert not memory.exists()
+
+
+def test_no_rank_outlives_a_job_that_failed(tmp_path: Path) -> None:
+    """It would send into the next cell."""
+    # without the mark of a run, whose lease would end it, too
+    environment = {"TMPDIR": "", "PATH": os.environ["PATH"]}
+    with suppress(StallError), launch.prepared([Local("n1", tmp_path)], [{}]) as there:
+        environment["TMPDIR"] = there
+        rank = subprocess.Popen(("sleep", "1000"), env=environment, start_new_session=True)
+        raise StallError("mpirun did not end")
+    assert rank.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("there", ["link", "other owner"])

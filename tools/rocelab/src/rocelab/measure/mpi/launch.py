@@ -23,6 +23,7 @@ from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.suite import MpiJob, Suite
 from rocelab.plans.plan import MpiPlan
 from rocelab.testbed.control_network import ControlEnd
+from rocelab.testbed.lease import end_marked
 from rocelab.testbed.node import Completed, Node, Process
 from rocelab.testbed.node.endpoint import machine_of, machines
 from rocelab.testbed.node.parallel import at_once
@@ -65,6 +66,9 @@ rank=${{OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}}
 [ "$rank" != 0 ] || echo "{_RANK_MARK}" >&2
 cd "$here" && exec ${{ROCELAB_CPUS:+taskset --cpu-list "$ROCELAB_CPUS"}} "$@"
 """
+
+# getopt's, in the C locale
+_UNKNOWN_OPTION = re.compile(r"(?:invalid|unrecognized) option")
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- in it, a folder of ours
 # The folder, the one in memory, and then the name and the text of each file. A folder that exists
@@ -119,6 +123,11 @@ def prepared(
     try:
         at_once(fill, machines(nodes))
         yield folder
+    except BaseException:
+        # ranks of an mpirun that was killed go on until they notice, into the next cell
+        end = ("sh", "-c", f"{end_marked()}end_marked '^TMPDIR={folder}$'")
+        at_once(lambda machine: machine.run(end, check=False), machines(nodes))
+        raise
     finally:
         gone = ("rm", "-rf", folder, memory(folder))
         at_once(lambda machine: machine.run(gone, check=False), machines(nodes))
@@ -353,5 +362,7 @@ def _raise_failed(launcher: str, done: Completed, timeout: int) -> NoReturn:
     raise (StallError if stalled else CellError)(
         f"{launcher} {what}",
         cause="\n".join(lines[-12:])[-1500:],
-        action="Run `rocelab doctor --mpi`: it says which setting to change.",
+        action="Use a version that docs/howto/mpi.md names."
+        if _UNKNOWN_OPTION.search(done.stderr)
+        else "Run `rocelab doctor --mpi`: it says which setting to change.",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OSU Micro-Benchmarks 5 to 7 as found on the nodes: command lines and output.
+"""OSU Micro-Benchmarks 5.4 to 7 as found on the nodes: command lines and output.
 
 The output has a heading with test and version, comments, and a table by size. The columns differ by
 test and options; the last comment names them, separated by two or more spaces (print_header in
@@ -75,7 +75,7 @@ def _warm_up(job: MpiJob) -> int:
 def _sent(job: MpiJob) -> int:
     """Data messages of one size: a ping-pong has two, a window 64 in each direction (`-W`).
 
-    So in versions 5 to 7, where `-i` and `-x` are for large messages, too.
+    So in these versions, where `-i` and `-x` are for large messages, too.
     """
     each = {"bw": _WINDOW, "mbw_mr": _WINDOW, "bibw": 2 * _WINDOW}.get(job.test.name, 2)
     pairs = job.mpi.ranks // 2 if job.test.name in _ALL_PAIRS else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SKaMPI 5 and its successors as found on the nodes: its input file and its output.
+"""SKaMPI 5 and 6 as found on the nodes: its input file and its output.
 
 The input has one measurement per size, named by the size, because some measurements report the size
 of a rank's whole buffer instead. A line of results has the loop's variable and its value, the size
@@ -42,7 +42,7 @@ _CALLS = {
     "alltoall": "Alltoall(count, MPI_CHAR, count, MPI_CHAR)",
     "barrier": "Barrier()",
 }
-_VERSION = re.compile(rf"^# SKaMPI Version v?({VERSION}(?: rev\. \d{{1,9}})?)", re.MULTILINE)
+_VERSION = re.compile(rf"^# SKaMPI Version v?({VERSION}(?: rev\. [0-9a-f]{{1,40}})?)", re.MULTILINE)
 _BEGIN = re.compile(r'^# begin result "([\w-]+)"[^\n]*\n([^\n]*)', re.MULTILINE)
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _ROW = re.compile(rf"^\s*(?:[a-z]+\s*=\s*\d+\s+)+({_NUMBER}(?:\s+{_NUMBER})*)\s*$", re.ASCII)
@@ -98,7 +98,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         {size: _values(job, size, row) for size, row in rows.items()},
         payload_bytes=sum(size * count for size, count in done.items()),
         messages=sum(done.values()),
-        facts=version_facts(version[1], tested=r"5\."),
+        facts=version_facts(version[1], tested=r"[56]\."),
     )
 
 
@@ -134,7 +134,7 @@ SKAMPI = Suite(
     parse,
     files=files,
     source=Source(
-        "SKaMPI 5",
+        "SKaMPI",
         "Build it with the nodes' mpicc and put `skampi` into /usr/local/bin; or say "
         'tool = "mpibench" with method = "skampi".',
     ),
