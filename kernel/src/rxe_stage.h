@@ -77,7 +77,9 @@ static __always_inline u8 rxe_stamp_switched(u64 before)
 {
 	u64 changed = before ^ rxe_stamp_switches();
 
-	return (changed ? RXE_FLAG_SWITCHED : 0) |
+	if (likely(!changed))
+		return 0;
+	return RXE_FLAG_SWITCHED |
 	       (upper_32_bits(changed) ? RXE_FLAG_SLEPT : 0);
 }
 
