@@ -3,55 +3,57 @@
  * Threads modify one queue pair at the same time: its state, and its max_dest_rd_atomic alone,
  * which 6.1 refuses.
  *
- *   verbs_modify_race DEVICE SECONDS
+ *   verbs_modify_race DEVICE SECONDS CHANGED OTHERS
  *
- * Prints how often that was changed, the queue pair reset, and connected.
+ * They go on for SECONDS, and until that was changed CHANGED times, and the queue pair reset and
+ * connected OTHERS times. Prints how often each was done.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "verbs_setup.h"
 
 #define THREADS 3
 
-struct caller {
-	pthread_t thread;
-	int number;
-	long changed, reset, connected;
-};
-
 static struct ibv_qp *qp;
 static struct connection to_itself;
 static time_t end;
+static long min_changed, min_others;
+static atomic_long changed, reset, connected;
 
-static void *run(void *caller)
+static int goes_on(void)
 {
-	struct caller *c = caller;
+	return time(NULL) < end || changed < min_changed || reset < min_others ||
+	       connected < min_others;
+}
 
+static void *run(void *number)
+{
 	/* another thread may have moved it to a state that permits none of these */
-	for (int i = c->number; time(NULL) < end; i++) {
+	for (int i = *(int *)number; goes_on(); i++) {
 		struct ibv_qp_attr a = {.max_dest_rd_atomic = 1 + i % 16};
 
-		c->changed += !ibv_modify_qp(qp, &a, IBV_QP_MAX_DEST_RD_ATOMIC);
-		c->connected += !to_init(qp, IBV_QPT_RC) && !to_rts(qp, &to_itself);
-		c->reset += !to_reset(qp);
+		changed += !ibv_modify_qp(qp, &a, IBV_QP_MAX_DEST_RD_ATOMIC);
+		connected += !to_init(qp, IBV_QPT_RC) && !to_rts(qp, &to_itself);
+		reset += !to_reset(qp);
 	}
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	static struct caller callers[THREADS];
+	static int numbers[THREADS];
+	pthread_t threads[THREADS];
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
-	long changed = 0, reset = 0, connected = 0;
 	struct ibv_context *context;
 	struct ibv_gid_entry gid;
 	struct ibv_pd *pd;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: verbs_modify_race DEVICE SECONDS\n");
+	if (argc != 5) {
+		fprintf(stderr, "usage: verbs_modify_race DEVICE SECONDS CHANGED OTHERS\n");
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -65,16 +67,14 @@ int main(int argc, char **argv)
 					.sgid_index = gid.gid_index,
 					.path_mtu = IBV_MTU_1024};
 	end = time(NULL) + atoi(argv[2]);
+	min_changed = atol(argv[3]);
+	min_others = atol(argv[4]);
 	for (int i = 0; i < THREADS; i++) {
-		callers[i].number = i;
-		CHECK(!pthread_create(&callers[i].thread, NULL, run, &callers[i]));
+		numbers[i] = i;
+		CHECK(!pthread_create(&threads[i], NULL, run, &numbers[i]));
 	}
-	for (int i = 0; i < THREADS; i++) {
-		pthread_join(callers[i].thread, NULL);
-		changed += callers[i].changed;
-		reset += callers[i].reset;
-		connected += callers[i].connected;
-	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
 	CHECK(!ibv_destroy_qp(qp));
 	printf("changed=%ld reset=%ld connected=%ld\n", changed, reset, connected);
 	return 0;
