@@ -227,8 +227,9 @@ selftests: image  ## the kernel's own tests of rxe, where LINE's source has some
 	@tools/kernel-source/source.py --line $(LINE) --image $(BUILD)/image/$(LINE) --out $(BUILD)/selftests/$(LINE) \
 		tools/testing/selftests/rdma tools/testing/selftests/kselftest
 
-watch-kernels: apt  ## which kernels of Debian's pools, and mainline, the driver's series fits today (WATCH="--build --write")
-	@tools/kernel-source/watch_kernels.py --cache $(CACHE)/rxe $(WATCH)
+# (booting needs what else is on nodes)
+watch-kernels: apt $(if $(findstring --boot,$(WATCH)),develop $(LINES:%=probes-%))  ## which kernels of Debian's pools, and mainline, the driver's series fits today (WATCH="--boot --write"; --build: DKMS only)
+	@ROCELAB_BUILD=$(BUILD) tools/kernel-source/watch_kernels.py --cache $(CACHE)/rxe $(WATCH)
 
 siw: image  ## soft iWARP for LINE's nodes, which Debian's kernels lack
 	@mkdir -p $(BUILD)/siw/$(LINE)

@@ -14,6 +14,7 @@ import pytest
 
 import rxe_trace
 from rocelab import kernel_lines
+from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, offer_roce_v1
 from rxe_trace import PACKETS, Event, Tasks, tracing
@@ -96,8 +97,7 @@ def test_line(boot: Boot, line: str) -> None:
         healthy(testbed.nodes, f"line {line}"),
     ):
         n1, n2 = testbed.nodes
-        release = n1.run(["uname", "-r"]).stdout.strip()
-        assert release.startswith(f"{line.removesuffix('x')}".rstrip(".") + ".")
+        assert n1.run(["uname", "-r"]).stdout.strip() == artifacts.driver(line).release
         events = n1.run(["ls", f"{rxe_trace.TRACING}/events/rxe"]).stdout.split()
         assert len([name for name in events if name.startswith("rxe_")]) == 16
 

@@ -139,6 +139,16 @@ class Pools:
         rows = ([column.strip() for column in line.split("|")] for line in lines)
         return next(row[2].split()[1].partition("/")[0] for row in rows if row[1] == version)
 
+    def image(self, release: str) -> str:
+        """Return the package of a boot image.
+
+        One without a signature comes with the headers, the signed one days later; 7.x has no such
+        two.
+        """
+        name = f"linux-image-{release}"
+        names = self._apt("cache", "pkgnames", name).split()
+        return max((each for each in names if each in (name, f"{name}-unsigned")), key=len)
+
     def fetch(self, kernel: Kernel, out: Path) -> None:
         """Put the driver and the changelog of a kernel into the folder `out`."""
         with tempfile.TemporaryDirectory(dir=out.parent) as name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Build the driver for a release of Debian's kernel, in a root with its headers."""
+"""Build the driver with DKMS for a release of Debian's kernel, in a root of that Debian."""
 
 from __future__ import annotations
 
@@ -7,39 +7,62 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from debian_pools import SUITES
 
 TOP = Path(__file__).resolve().parents[2]
-NEEDS = ("dwarves", "gcc", "make", "patch", "xz-utils")
-# The headers of this line lack the kernel's types, which its boot image has. The one without a
-# signature comes with the headers, the signed one days later.
+NEEDS = ("dkms", "dwarves", "gcc", "make", "patch", "xz-utils")
+BOOT_NEEDS = ("busybox-static",)
+# The headers of this line lack the kernel's types, which its boot image has.
 WITHOUT_TYPES = "6.1"
+_NO_INITRAMFS = {"INITRD": "No"}
 
 
-def builds(release: str, line: str, version: str, suite: str, tree: Path) -> bool:
-    """Whether a source's driver with the line's series builds; what is said goes to stderr."""
-    packages = [f"linux-headers-{release}={version}", *NEEDS]
-    if line == WITHOUT_TYPES:
-        packages.append(f"linux-image-{release}-unsigned={version}")
-    with tempfile.TemporaryDirectory(dir=tree.parent) as name:
-        root, out = Path(name) / "root", Path(name) / "out"
-        out.mkdir()
-        return not any(
-            subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr,
-                check=False,
-                # no initramfs for the boot image
-                env={**os.environ, "INITRD": "No"},
-            ).returncode
-            for command in (
-                _make_root(packages, suite, root),
-                _make_driver(release, line, root, tree, out),
-            )
+@dataclass(frozen=True)
+class Target:
+    """A kernel to build for."""
+
+    release: str
+    line: str
+    package: str
+    """linux-source-X.Y"""
+    version: str
+    suite: str
+    image: str
+    """The package of its boot image."""
+    tree: Path
+    """Holds the driver of its source."""
+
+
+@contextmanager
+def dkms_root(target: Target, *, boot: bool) -> Iterator[Path | None]:
+    """Yield a root in which DKMS has installed the driver, None if it has not.
+
+    With `boot`, it has the kernel, too. What the commands print goes to stderr.
+    """
+    with tempfile.TemporaryDirectory(dir=target.tree.parent) as name:
+        root, tar = Path(name) / "root", Path(name) / "root.tar"
+        root.mkdir()
+        commands = (
+            _make_root(target, tar, boot=boot),
+            # not in one step: a user cannot write to files that mmdebstrap leaves in a folder
+            ["tar", "-xf", str(tar), "-C", str(root), "--no-same-owner", "--exclude=./dev/*"],
+            _make_driver(target, root),
         )
+        yield root if all(map(runs, commands)) else None
+
+
+def runs(command: Sequence[str], settings: Mapping[str, str] = _NO_INITRAMFS) -> bool:
+    """Whether a command ends with 0; what it prints goes to stderr."""
+    environment = {**os.environ, **settings}
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False, env=environment
+    )
+    return done.returncode == 0
 
 
 def mirrors(suite: str) -> tuple[str, list[str]]:
@@ -53,17 +76,37 @@ def mirrors(suite: str) -> tuple[str, list[str]]:
     return own, lines
 
 
-def _make_root(packages: list[str], suite: str, root: Path) -> list[str]:
-    own, lines = mirrors(suite)
-    command = ["mmdebstrap", "--variant=minbase", '--aptopt=Acquire::Languages "none"']
+def _make_root(target: Target, tar: Path, *, boot: bool) -> list[str]:
+    packages = [*NEEDS, f"linux-headers-{target.release}={target.version}"]
+    if boot or target.line == WITHOUT_TYPES:
+        packages.append(f"{target.image}={target.version}")
+    packages += BOOT_NEEDS if boot else ()
+    own, lines = mirrors(target.suite)
+    command = ["mmdebstrap", "--variant=minbase", "--format=tar"]
+    command.append(f"--setup-hook=cat >$1/etc/apt/preferences.d/kernel <<E\n{_pins(target.suite)}E")
+    command += ['--aptopt=Acquire::Languages "none"', '--aptopt=Acquire::Retries "5"']
     command += ["--dpkgopt=path-exclude=/usr/share/doc/*", f"--include={','.join(packages)}"]
-    return [*command, own, str(root), *lines]
+    return [*command, own, str(tar), *lines]
 
 
-def _make_driver(release: str, line: str, root: Path, tree: Path, out: Path) -> list[str]:
-    command = [f"{TOP}/tools/setup/bwrap-anywhere", "--ro-bind", str(root), "/"]
-    command += ["--ro-bind", f"{TOP}/kernel", "/mnt", "--ro-bind", str(tree), "/srv"]
-    command += ["--bind", str(out), "/opt", "--dev", "/dev", "--proc", "/proc"]
-    command += ["--tmpfs", "/tmp", "--unshare-net", "--die-with-parent", "--clearenv"]  # noqa: S108
-    command += ["--setenv", "PATH", "/usr/sbin:/usr/bin", "make", "-C", "/mnt", "O=/opt"]
-    return [*command, "RXE_SRC=/srv", f"LINE={line}", f"KVER={release}"]
+def _pins(suite: str) -> str:
+    """Return preferences for what a kernel of this suite needs of it, such as linux-base."""
+    return "\n".join(
+        f"Package: linux-*\nPin: release {key}={suite}\nPin-Priority: 990\n" for key in "na"
+    )
+
+
+def in_root(root: Path, binds: Sequence[str], *argv: str) -> list[str]:
+    """Return the command that runs a program in a root, which it may change, without network."""
+    command = [f"{TOP}/tools/setup/bwrap-anywhere", "--bind", str(root), "/", *binds]
+    command += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    command += ["--unshare-net", "--die-with-parent", "--clearenv"]
+    if os.geteuid():
+        command += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    return [*command, "--setenv", "PATH", "/usr/sbin:/usr/bin", *argv]
+
+
+def _make_driver(target: Target, root: Path) -> list[str]:
+    source = f"/usr/src/{target.package}"
+    binds = ["--ro-bind", f"{TOP}/kernel", "/mnt", "--ro-bind", str(target.tree), source]
+    return in_root(root, binds, "make", "-C", "/mnt", "dkms-install", f"KVER={target.release}")

@@ -3,7 +3,8 @@
 """Try the series on every kernel of its lines that Debian's pools hold today, and on mainline.
 
 Prints what is new since kernel/seen.csv was written, with the changes of rxe. Exit code 1: a kernel
-that was not known to be refused is refused, or a build fails; 3: the pools cannot be asked.
+that was not known to be refused is refused, DKMS fails, or a kernel does not work; 3: the pools
+cannot be asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import debian_pools
 import mainline
 import seen_kernels
 from debian_pools import RXE, Kernel, Pools
-from driver_build import builds
+from driver_build import Target, dkms_root
+from kernel_boot import boots
 from seen_kernels import MAINLINE, NO_LINE, Seen
 
 TOP = Path(__file__).resolve().parents[2]
@@ -133,16 +135,43 @@ def _is_older(version: str, than: str) -> bool:
     return debian_pools.in_order(version) < debian_pools.in_order(than)
 
 
-def unbuilt(watch: Watch, pools: Pools, rows: list[Seen]) -> list[str]:
-    """Build for every release of the kernels that fit; return those for which that fails."""
+def failures(watch: Watch, pools: Pools, rows: list[Seen], booted: list[Seen]) -> list[str]:
+    """Build with DKMS for every release of the kernels that fit, and boot some; say what failed."""
     failed = []
     for row in rows:
         for release in row.releases.split() if not row.refused else []:
-            say(f"building for {release}")
             suite = pools.suite(f"linux-headers-{release}", row.version)
-            if not builds(release, row.line, row.version, suite, watch.tree(row.rxe)):
-                failed.append(release)
+            image, tree = pools.image(release), watch.tree(row.rxe)
+            target = Target(release, row.line, row.package, row.version, suite, image, tree)
+            say(f"building for {release} of {suite}")
+            with dkms_root(target, boot=row in booted) as root:
+                if root is None:
+                    failed.append(f"does not build: {release}")
+                elif row in booted:
+                    say(f"booting {release}")
+                    if not boots(target, root):
+                        failed.append(f"does not work: {release}")
     return failed
+
+
+def newest(rows: list[Seen]) -> list[Seen]:
+    """Return the newest kernel of each line that fits and that Debian has built."""
+    usable = [row for row in rows if row.releases and not row.refused]
+    return list({row.line: row for row in usable}.values())
+
+
+def taken_wrongly(rows: list[Seen], dkms: str) -> list[str]:
+    """Compare the kernels for which DKMS builds with those that fit; say where they differ."""
+    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', dkms, re.MULTILINE)
+    assert found
+    return [
+        f"DKMS builds for {release}, which the series does not fit"
+        if row.refused
+        else f"DKMS leaves alone {release}, which the series fits"
+        for row in rows
+        for release in row.releases.split()
+        if bool(re.match(found[1], release)) == bool(row.refused)
+    ]
 
 
 def report(rows: list[Seen], fresh: list[Seen], changes: dict[str, list[str]]) -> None:
@@ -178,7 +207,12 @@ def main() -> None:
     """Parse the command line, look and report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("versions", nargs="*", help="only these of Debian's, such as 6.12.118-1")
-    parser.add_argument("--build", action="store_true", help="build for each that fits")
+    parser.add_argument("--build", action="store_true", help="let DKMS build for each that fits")
+    parser.add_argument(
+        "--boot",
+        action="store_true",
+        help="the same, and boot the newest of each line, or those that are named",
+    )
     parser.add_argument("--write", action="store_true", help="renew kernel/seen.csv")
     parser.add_argument("--mainline", default=URL, help="URL of the git repository")
     parser.add_argument("--cache", type=Path, required=True, help="folder for drivers")
@@ -192,15 +226,18 @@ def main() -> None:
         rows = look(watch, pools, arguments)
         fresh, broken = seen_kernels.news(seen, rows)
         report(rows, fresh, watch.changes)
-        failed = unbuilt(watch, pools, rows) if arguments.build else []
+        failed = taken_wrongly(rows, (KERNEL / "dkms.conf").read_text())
+        booted = (rows if arguments.versions else newest(rows)) if arguments.boot else []
+        if arguments.build or arguments.boot:
+            failed += failures(watch, pools, rows, booted)
     if arguments.write:
         looked = any(row.package == MAINLINE for row in rows)
         kept = [row for row in seen if row.package == MAINLINE and not looked]
         seen_kernels.write(SEEN, [*rows, *kept])
     for row in broken:
         print(f"refused, and not known to be: {row.package} {row.version}, patch {row.refused}")
-    for release in failed:
-        print(f"does not build: {release}")
+    for text in failed:
+        print(text)
     sys.exit(1 if broken or failed else 0)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -275,12 +277,65 @@ def test_suites_of_a_build(suite: str, own: str, others: set[str]) -> None:
     assert {line.split()[2] for line in lines} == {suite, *others}
 
 
-def test_a_build_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every release of a kernel that fits is built for."""
-    monkeypatch.setattr(watch, "builds", lambda release, *_: release != "b")
-    monkeypatch.setattr(pools.Pools, "suite", lambda *_: "sid")
+DKMS_CONF = 'BUILD_EXCLUSIVE_KERNEL="^6\\.12\\.(8|9)"\n'
+
+
+def test_dkms_takes_what_fits() -> None:
+    """A kernel that DKMS takes although it is refused, or leaves although it fits, is named."""
     rows = [
-        seen.Seen("linux-source-6.12", "1", "6.12", "0", refused, "a b") for refused in ("", "1")
+        seen.Seen("linux-source-6.12", release, "6.12", "0", refused, release)
+        for release, refused in (("6.12.7", "1"), ("6.12.8", ""), ("6.12.9", "1"), ("6.12.10", ""))
+    ]
+    assert watch.taken_wrongly(rows, DKMS_CONF) == [
+        "DKMS builds for 6.12.9, which the series does not fit",
+        "DKMS leaves alone 6.12.10, which the series fits",
+    ]
+    today = (watch.KERNEL / "dkms.conf").read_text()
+    assert watch.taken_wrongly(seen.read(watch.SEEN), today) == []
+
+
+@pytest.mark.parametrize("names", [("linux-image-7", "linux-image-7-unsigned"), ("linux-image-7",)])
+def test_package_of_a_boot_image(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+    """The one without a signature, if there are two."""
+    listed = "\n".join((*names, "linux-image-7-unsigned-dbg", "linux-image-70"))
+    monkeypatch.setattr(pools.Pools, "_apt", lambda *_: listed)
+    assert object.__new__(pools.Pools).image("7") == names[-1]
+
+
+def test_what_is_booted() -> None:
+    """The newest of each line that fits, and that Debian has built."""
+    rows = [
+        seen.Seen(f"linux-source-{version}", version, line, "0", refused, releases)
+        for version, line, refused, releases in (
+            ("6.1.1", "6.1", "", "a"),
+            ("6.12.1", "6.12", "", "b"),
+            ("6.12.2", "6.12", "", "c"),
+            ("6.12.3", "6.12", "0001", "d"),
+            ("6.12.4", "6.12", "", ""),
+        )
+    ]
+    assert [row.releases for row in watch.newest(rows)] == ["a", "c"]
+
+
+def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every release of a kernel that fits is built for; of those that are booted, all must work."""
+
+    @contextmanager
+    def dkms_root(target: Any, *, boot: bool) -> Iterator[Path | None]:
+        yield None if target.release == "b" else tmp_path
+
+    monkeypatch.setattr(watch, "dkms_root", dkms_root)
+    monkeypatch.setattr(watch, "boots", lambda target, _: target.release != "d")
+    monkeypatch.setattr(pools.Pools, "suite", lambda *_: "sid")
+    monkeypatch.setattr(pools.Pools, "image", lambda *_: "linux-image")
+    rows = [
+        seen.Seen("linux-source-6.12", "1", "6.12", "0", refused, releases)
+        for refused, releases in (("", "a b"), ("1", "a b"), ("", "c d"))
     ]
     of_rows = watch.Watch(tmp_path, rows)
-    assert watch.unbuilt(of_rows, object.__new__(pools.Pools), rows) == ["b"]
+    asked = object.__new__(pools.Pools)
+    assert watch.failures(of_rows, asked, rows, []) == ["does not build: b"]
+    assert watch.failures(of_rows, asked, rows, [rows[0], rows[2]]) == [
+        "does not build: b",
+        "does not work: d",
+    ]
