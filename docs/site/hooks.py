@@ -13,9 +13,27 @@ _SHIM = "https://unpkg.com/iframe-worker/shim"
 """What the theme would load for a search in files; worker.js does the same."""
 
 
+_BOOSTS = {
+    "docs/questions.md": 4.0,
+    "docs/howto/": 2.0,
+    "docs/man/": 1.0,
+    "docs/sample-report/": 0.1,
+    "docs/studies/": 0.1,
+    "docs/": 0.5,
+    "kernel/": 0.5,
+}
+"""By how a page's name starts: how much a search prefers what people do to what the project is."""
+
+
 def on_page_markdown(markdown: str, *, page: Any, files: Any, **_: object) -> str:  # noqa: ANN401
-    """Adapt a page's links and lists."""
+    """Adapt a page's links and lists, and its rank in search results."""
+    page.meta["search"] = {"boost": boost(page.file.src_uri)}
     return indented_lists(linked(markdown, page.file.src_uri, files.get_file_from_path))
+
+
+def boost(name: str) -> float:
+    """Return the factor by which a search prefers a page."""
+    return next((factor for start, factor in _BOOSTS.items() if name.startswith(start)), 0.1)
 
 
 def linked(markdown: str, name: str, known: Any) -> str:  # noqa: ANN401 - MkDocs' lookup

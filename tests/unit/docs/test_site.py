@@ -42,6 +42,17 @@ def test_links_lead_to_pages_of_the_site(written: str, site: str) -> None:
     assert hooks.linked(written, "tools/x.md", known.__contains__) == site
 
 
+def test_a_search_prefers_what_people_do() -> None:
+    ranked = (
+        "docs/questions.md",
+        "docs/howto/exec.md",
+        "docs/limitations.md",
+        "tests/lib/README.md",
+    )
+    boosts = [hooks.boost(name) for name in ranked]
+    assert boosts == sorted(set(boosts), reverse=True)
+
+
 def test_what_belongs_to_an_item_is_indented_by_four() -> None:
     after = "\n2. two\n\nend\n\n```\n- code\n  b\n```"
     written = "1. one\n   more\n\n   ```sh\n   - a\n   ```\n" + after
