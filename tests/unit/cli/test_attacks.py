@@ -332,6 +332,7 @@ LIMITS = {
     "few addresses": (resource.RLIMIT_AS, 600 << 20),
     "enough addresses": (resource.RLIMIT_AS, 8 << 30),
     "little data": (resource.RLIMIT_DATA, 100 << 20),
+    "enough data": (resource.RLIMIT_DATA, 512 << 20),
     "a small stack": (resource.RLIMIT_STACK, 128 << 10),
 }
 

@@ -57,6 +57,37 @@ def test_a_library_that_gets_no_memory(number: signal.Signals) -> None:
     assert "what to do: Raise it with `ulimit -v`" in done.stderr
 
 
+@pytest.mark.parametrize("most", [100 << 20, 256 << 20])
+def test_a_library_that_gets_no_thread(tmp_path: Path, most: int) -> None:
+    """Polars waits for it, and its allocator prints gigabytes meanwhile."""
+
+    def little() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    words = [
+        sys.executable,
+        "-m",
+        "rocelab",
+        "analyze",
+        "--parquet",
+        str(tmp_path / "out"),
+        CAPTURE,
+    ]
+    with (tmp_path / "said").open("w") as said:
+        code = subprocess.run(
+            words,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            preexec_fn=little,
+            timeout=60,
+            check=False,
+        ).returncode
+    text = (tmp_path / "said").read_text()
+    assert code == 0 or (code == 3 and "what to do: " in text)
+    assert len(text) < 2000
+
+
 def test_any_other_end_is_passed_on() -> None:
     assert ended("lambda: os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
     assert ended("lambda: []").returncode == 0

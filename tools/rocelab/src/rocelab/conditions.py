@@ -87,8 +87,9 @@ _EXTRAS = {
 """By module: the extra of pyproject.toml that has it."""
 
 _MIN_DESCRIPTORS = 64
-_MIN_ADDRESSES = 1 << 30
-"""Bytes; polars reserves most of them before it does anything."""
+_MIN_MEMORY = {resource.RLIMIT_AS: (1 << 30, "-v"), resource.RLIMIT_DATA: (256 << 20, "-d")}
+"""Bytes, and the shell's option: polars reserves most addresses before it does anything; a thread
+of it that gets no stack is waited for without end."""
 _MIN_STACK = 1 << 20
 """Bytes with which no library ends."""
 _MAX_SOCKET_PATH = 107
@@ -147,18 +148,19 @@ def check_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (_MIN_DESCRIPTORS, hard))
 
 
-def check_addresses() -> None:
-    """Raise MissingError where a limit leaves too few addresses: some libraries abort then."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY or soft >= _MIN_ADDRESSES:
-        return
-    if hard != resource.RLIM_INFINITY and hard < _MIN_ADDRESSES:
-        raise MissingError(
-            f"only {hard >> 20} MiB of memory can be reserved here",
-            cause="a limit of addresses is set, as by `ulimit -v`",
-            action=f"Raise it to {_MIN_ADDRESSES >> 20} MiB or more; limit memory by a cgroup.",
-        )
-    resource.setrlimit(resource.RLIMIT_AS, (_MIN_ADDRESSES, hard))
+def check_memory() -> None:
+    """Raise MissingError where a limit leaves too little: some libraries abort or hang then."""
+    for kind, (least, option) in _MIN_MEMORY.items():
+        soft, hard = resource.getrlimit(kind)
+        if soft == resource.RLIM_INFINITY or soft >= least:
+            continue
+        if hard != resource.RLIM_INFINITY and hard < least:
+            raise MissingError(
+                f"only {hard >> 20} MiB of memory can be reserved here",
+                cause=f"a limit is set, as by `ulimit {option}`",
+                action=f"Raise it to {least >> 20} MiB or more; limit memory by a cgroup.",
+            )
+        resource.setrlimit(kind, (least, hard))
 
 
 def check_polars_threads() -> None:

@@ -114,7 +114,7 @@ def _run() -> int:
     try:
         conditions.keep_bytecode_whole()
         conditions.check_descriptors()
-        conditions.check_addresses()
+        conditions.check_memory()
         conditions.check_polars_threads()
         streams.install()
         code = completion.answer(app)

@@ -31,6 +31,10 @@ def fork() -> int | None:
         if os.getppid() != this:
             os.kill(os.getpid(), signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # polars waits without end for a thread that got no memory, and its allocator tries again
+        # without end, with a line on stderr each time
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:false")
         return None
     status = _wait(child)
     if -status not in _LIBRARIES_END:
