@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Pairs the two directions of a connection: by CM, by DETH, or by responses that fit requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::flow_key::{Folding, Key};
 use super::psn;
@@ -80,7 +80,7 @@ pub(super) struct Pairing {
     /// The peer of each QP.
     peers: HashMap<(Address, u32), (Address, u32)>,
     /// Unpaired directions by source, destination, and bucket of their PSNs.
-    unpaired: HashMap<(Address, Address, u32), Vec<Candidate>, Folding>,
+    unpaired: HashMap<(Address, Address, u32), VecDeque<Candidate>, Folding>,
 }
 
 impl Pairing {
@@ -130,7 +130,7 @@ impl Pairing {
         let indexed = indexed.get_or_insert(Indexed { first, count: 0 });
         while indexed.covered(to) == 0 {
             let bucket = indexed.end();
-            self.unpaired.entry((key.src, key.dst, bucket)).or_default().push(candidate);
+            self.unpaired.entry((key.src, key.dst, bucket)).or_default().push_back(candidate);
             indexed.count += 1;
             if indexed.count > MAX_BUCKETS {
                 self.leave(key, indexed.first, candidate.slot);
@@ -150,8 +150,12 @@ impl Pairing {
     fn leave(&mut self, key: &Key, bucket: u32, slot: u32) {
         let place = (key.src, key.dst, bucket);
         let Some(candidates) = self.unpaired.get_mut(&place) else { return };
-        if let Some(at) = candidates.iter().position(|candidate| candidate.slot == slot) {
-            candidates.swap_remove(at);
+        // the newest are paired soon, the oldest are evicted: it is near one of the ends
+        let is_it = |at: &usize| candidates.get(*at).is_some_and(|one| one.slot == slot);
+        let last = candidates.len().saturating_sub(1);
+        let at = (0..=last / 2).flat_map(|at| [at, last - at]).find(is_it);
+        if let Some(at) = at {
+            candidates.remove(at);
         }
         if candidates.is_empty() {
             self.unpaired.remove(&place);
@@ -159,8 +163,8 @@ impl Pairing {
     }
 
     /// Unpaired directions opposite to `key` with requests near a PSN.
-    pub(super) fn candidates(&self, key: &Key, psn: u32) -> &[Candidate] {
+    pub(super) fn candidates(&self, key: &Key, psn: u32) -> impl Iterator<Item = &Candidate> {
         let place = (key.dst, key.src, psn >> BUCKET_BITS);
-        self.unpaired.get(&place).map(Vec::as_slice).unwrap_or_default()
+        self.unpaired.get(&place).into_iter().flatten()
     }
 }

@@ -64,6 +64,8 @@ const MAX_CORRUPT: usize = 1024;
 const MAX_PAUSES: usize = 64;
 /// Candidates for the opposite direction that a direction keeps.
 const MAX_CANDIDATES: usize = 64;
+/// Candidates that one search looks at.
+const MAX_SEARCHED: usize = 1024;
 
 /// Follows all connections of a capture.
 #[derive(Clone, Debug)]
@@ -392,7 +394,7 @@ impl Tracker {
         if before.is_none() && !searches.is_power_of_two() && searches > MAX_CANDIDATES as u32 {
             return;
         }
-        let fits = |candidate: &Candidate| {
+        let fits = |candidate: &&Candidate| {
             candidate.slot != slot
                 && self.flows.get(candidate.slot as usize).and_then(Option::as_ref).is_some_and(
                     |other| {
@@ -402,8 +404,17 @@ impl Tracker {
                     },
                 )
         };
-        let all = before.as_deref().unwrap_or_else(|| self.pairing.candidates(&key, psn));
-        let mut left: Vec<Candidate> = all.iter().copied().filter(fits).collect();
+        let same_port = |candidate: &&Candidate| port != 0 && candidate.port == port;
+        let all = || {
+            let indexed = before.is_none().then(|| self.pairing.candidates(&key, psn));
+            before.iter().flatten().chain(indexed.into_iter().flatten())
+        };
+        let few = all().nth(MAX_SEARCHED).is_none();
+        let mut left: Vec<Candidate> = match few {
+            true => all().filter(fits).copied().collect(),
+            // looking at each would take time with their square
+            false => all().filter(same_port).take(MAX_SEARCHED).filter(fits).copied().collect(),
+        };
         // a tap may have the tags of one direction only, and tunnels may differ by direction
         let same_segment = |candidate: &Candidate| {
             let other = self.flows.get(candidate.slot as usize).and_then(Option::as_ref);
@@ -412,9 +423,8 @@ impl Tracker {
         if left.iter().any(same_segment) {
             left.retain(same_segment);
         }
-        let same_port = |candidate: &&Candidate| port != 0 && candidate.port == port;
         let found = match &left[..] {
-            [only] => Some((*only, PairedBy::Psn)),
+            [only] if few => Some((*only, PairedBy::Psn)),
             _ => {
                 let mut same = left.iter().filter(same_port);
                 match (same.next(), same.next()) {
@@ -431,7 +441,7 @@ impl Tracker {
                 if elder_id <= own_id { (slot, found.slot) } else { (found.slot, slot) };
             self.join(new, old, how);
         } else if let Some(flow) = self.flow(slot) {
-            flow.candidates = (1..=MAX_CANDIDATES).contains(&left.len()).then_some(left);
+            flow.candidates = (few && (1..=MAX_CANDIDATES).contains(&left.len())).then_some(left);
         }
     }
 
@@ -519,7 +529,9 @@ impl Tracker {
         if let Some(pivot) = count.checked_sub(1) {
             ages.select_nth_unstable(pivot);
         }
-        for &(_, slot) in ages.iter().take(count) {
+        ages.truncate(count);
+        ages.sort_unstable();
+        for (_, slot) in ages {
             if self.flow(slot).is_some() {
                 self.evicted += 1;
                 self.retire(slot, true);
