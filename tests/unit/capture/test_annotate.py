@@ -86,7 +86,10 @@ def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> 
     table = pl.DataFrame(analysis.messages)
     whole = {f"{a}..{b}": n for a, b, n in
              table.select("first_packet", "last_packet", "packets").iter_rows()}  # fmt: skip
-    assert Counter(value_of(found, "message").values()) == Counter(whole)
+    shown = Counter(value_of(found, "message").values())
+    # whether a message comes to nothing is not known yet where its packets are
+    fails = any(row["rule"] in {"retry-exceeded", "nak"} for row in analysis.result["findings"])
+    assert shown == Counter(whole) or (fails and shown > Counter(whole))
     assert report["late"] == 0
 
 

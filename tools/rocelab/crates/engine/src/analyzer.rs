@@ -381,7 +381,8 @@ impl Analyzer {
         let headers = self.generation << 32;
         // what it takes on the wire is what its fragments take
         let wire_len = u32::try_from(one.whole.wire_bytes).unwrap_or(u32::MAX);
-        let packet = Packet { wire_len, ..one.packet };
+        let more_frames = u16::try_from(one.whole.fragments.saturating_sub(1)).unwrap_or(u16::MAX);
+        let packet = Packet { wire_len, more_frames, ..one.packet };
         self.packet(&packet, headers, &one.whole.frame, &batch.block, &record);
     }
 

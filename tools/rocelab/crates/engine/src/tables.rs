@@ -263,11 +263,15 @@ columns! {
         duplicates: UInt64Builder,
         gaps: UInt64Builder,
         missing: UInt64Builder,
+        missed_by_capture: UInt64Builder,
         out_of_order: UInt64Builder,
         acks: UInt64Builder,
         naks: UInt64Builder,
         rnr: UInt64Builder,
+        ce: UInt64Builder,
+        cnp: UInt64Builder,
         max_outstanding: UInt32Builder,
+        path_mtu: UInt32Builder,
         latency_count: UInt64Builder,
         latency_p50_ns: UInt64Builder,
         latency_p99_ns: UInt64Builder,
@@ -303,11 +307,15 @@ impl ConnectionColumns {
             self.duplicates.append_value(stats.duplicates);
             self.gaps.append_value(stats.gaps);
             self.missing.append_value(stats.missing);
+            self.missed_by_capture.append_value(stats.missed);
             self.out_of_order.append_value(stats.out_of_order);
             self.acks.append_value(stats.acks);
             self.naks.append_value(stats.naks.iter().sum());
             self.rnr.append_value(stats.rnr);
+            self.ce.append_value(stats.ecn[3]);
+            self.cnp.append_value(stats.cnp);
             self.max_outstanding.append_value(stats.max_outstanding);
+            self.path_mtu.append_value(stats.pmtu);
             let latency = &stats.latency;
             let some = |value| (latency.count() > 0).then_some(value);
             self.latency_count.append_value(latency.count());
@@ -326,6 +334,7 @@ columns! {
         rule: StringBuilder,
         severity: StringBuilder,
         ambiguous: BooleanBuilder,
+        count: UInt64Builder,
         file: UInt16Builder,
         packet: UInt64Builder,
         time_ns: Int64Builder,
@@ -342,6 +351,7 @@ impl FindingColumns {
         self.rule.append_value(finding.rule.name());
         self.severity.append_value(finding.severity.name());
         self.ambiguous.append_value(finding.ambiguous);
+        self.count.append_value(finding.count);
         self.file.append_value(finding.at.file);
         self.packet.append_value(finding.at.packet);
         self.time_ns.append_value(finding.at.time_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! [`Analysis`]: the analyzer, step by step.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,11 @@ use engine::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use roce::flow::{Config, Connection};
+use roce::finding::At;
+use roce::flow::{Config, Connection, Message};
 use roce::icrc::Absence;
 
-use crate::analysis_result::{Detail, result_dict};
+use crate::analysis_result::{Detail, evidence, result_dict};
 use crate::arrow_table::{Table, bug};
 
 /// Between two steps Python looks at its signals, at progress, and at full tables.
@@ -72,7 +74,7 @@ pub(crate) struct Analysis {
     analyzer: Analyzer,
     taken: Vec<Counter>,
     connections: Vec<Connection>,
-    messages: MessageColumns,
+    messages: Vec<Message>,
     batches: Vec<RecordBatch>,
 }
 
@@ -166,7 +168,7 @@ impl Analysis {
             analyzer,
             taken,
             connections: Vec::new(),
-            messages: MessageColumns::default(),
+            messages: Vec::new(),
             batches: Vec::new(),
         })
     }
@@ -177,9 +179,7 @@ impl Analysis {
             let mut more = true;
             for _ in 0..BLOCKS_PER_STEP {
                 more = self.analyzer.step();
-                for message in self.analyzer.take_messages() {
-                    self.messages.push(&message);
-                }
+                self.messages.append(&mut self.analyzer.take_messages());
                 if !more || self.analyzer.interrupted() {
                     break;
                 }
@@ -229,9 +229,13 @@ impl Analysis {
         Table::new(vec![self.analyzer.packets.take().map_err(bug)?])
     }
 
-    /// The message rows since the last call.
+    /// The message rows since the last call; after `finish`, without those that came to nothing.
     fn take_messages(&mut self) -> PyResult<Table> {
-        Table::new(vec![self.messages.take().map_err(bug)?])
+        let mut columns = MessageColumns::default();
+        for message in std::mem::take(&mut self.messages) {
+            columns.push(&message);
+        }
+        Table::new(vec![columns.take().map_err(bug)?])
     }
 
     /// Keeps the packet rows so far as a batch of [`Self::packets`].
@@ -252,15 +256,24 @@ impl Analysis {
             .snapshot(|analyzer, connections| result_dict(py, analyzer, connections, Detail::Full))
     }
 
-    /// Ends all connections and returns the result, as documented in docs/formats/analysis.md
-    /// (without `schema`, and `file` as an index). With `for_verdict`, connections have only what a verdict is
-    /// judged by.
-    #[pyo3(signature = (*, for_verdict=false))]
-    fn finish<'py>(&mut self, py: Python<'py>, for_verdict: bool) -> PyResult<Bound<'py, PyDict>> {
+    /// Ends all connections and returns what the packets show about the capture as a whole. `withdrawn` are the
+    /// messages that `take_messages` has given, and that came to nothing: connection, file, packet, time, bytes.
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.connections = self.analyzer.finish();
-        for message in self.analyzer.take_messages() {
-            self.messages.push(&message);
-        }
+        self.messages.append(&mut self.analyzer.take_messages());
+        let place = |at: At| (at.file, at.packet);
+        let withdrawn = &mut self.analyzer.tracker.withdrawn;
+        let all: HashSet<_> = withdrawn.iter().map(|one| place(one.at)).collect();
+        let kept: HashSet<_> = self.messages.iter().map(|one| place(one.last)).collect();
+        self.messages.retain(|one| !all.contains(&place(one.last)));
+        withdrawn.retain(|one| !kept.contains(&place(one.at)));
+        evidence(py, &self.analyzer)
+    }
+
+    /// The result, as documented in docs/formats/analysis.md (without `schema`, and `file` as an index), and the
+    /// `evidence` that `finish` has returned. With `for_verdict`, connections have only what a verdict is judged by.
+    #[pyo3(signature = (*, for_verdict=false))]
+    fn result<'py>(&self, py: Python<'py>, for_verdict: bool) -> PyResult<Bound<'py, PyDict>> {
         let detail = if for_verdict { Detail::Verdict } else { Detail::Full };
         result_dict(py, &self.analyzer, &self.connections, detail)
     }

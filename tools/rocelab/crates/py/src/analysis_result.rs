@@ -38,7 +38,10 @@ pub(crate) fn result_dict<'py>(
     result.set_item("opcodes", opcode_counts(py, analyzer)?)?;
     result.set_item("congestion", congestion(py, analyzer)?)?;
     result.set_item("overhead", overhead(py, analyzer)?)?;
-    result.set_item("series", series(py, &analyzer.series)?)?;
+    let over_time = series(py, &analyzer.series)?;
+    // only connections know it
+    over_time.del_item("retransmitted")?;
+    result.set_item("series", over_time)?;
     let rows = PyList::empty(py);
     for connection in connections {
         rows.append(match detail {
@@ -150,7 +153,7 @@ fn not_looked_into<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<
 }
 
 /// What the packets show about the capture as a whole.
-fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, PyDict>> {
     let evidence = &analyzer.tracker.evidence;
     let result = PyDict::new(py);
     let (moved, steps) = analyzer.disorder();
@@ -179,7 +182,8 @@ fn evidence<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
     }
     result.set_item("clocks", clocks)?;
     let withdrawn = analyzer.tracker.withdrawn.iter();
-    let rows = withdrawn.map(|one| (one.connection, one.at.time_ns, one.bytes));
+    let rows = withdrawn
+        .map(|one| (one.connection, one.at.file, one.at.packet, one.at.time_ns, one.bytes));
     result.set_item("withdrawn", rows.collect::<Vec<_>>())?;
     result.set_item("spans_ns", analyzer.spans_ns().collect::<Vec<_>>())?;
     Ok(result)
@@ -336,6 +340,7 @@ fn overhead<'py>(py: Python<'py>, analyzer: &Analyzer) -> PyResult<Bound<'py, Py
         row.set_item("message_bytes_up_to", up_to)?;
         row.set_item("messages", class.messages)?;
         row.set_item("packets", class.packets)?;
+        row.set_item("frames", class.frames)?;
         row.set_item("payload_bytes", class.payload_bytes)?;
         row.set_item("wire_bytes", class.wire_bytes)?;
         row.set_item("efficiency", class.payload_bytes as f64 / class.wire_bytes.max(1) as f64)?;
@@ -349,44 +354,47 @@ fn series<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>>
     let result = PyDict::new(py);
     let intervals = series.intervals();
     let some = !intervals.is_empty();
-    result.set_item("start_ns", some.then_some(series.start_ns))?;
-    result.set_item("step_ns", series.step_ns)?;
+    result.set_item(intern!(py, "start_ns"), some.then_some(series.start_ns))?;
+    result.set_item(intern!(py, "step_ns"), series.step_ns)?;
     let column =
         |of: fn(&roce::Interval) -> u64| -> Vec<u64> { intervals.iter().map(of).collect() };
-    result.set_item("packets", column(|one| one.packets.into()))?;
-    result.set_item("payload_bytes", column(|one| one.payload_bytes))?;
-    result.set_item("retransmitted", column(|one| one.retransmitted.into()))?;
+    result.set_item(intern!(py, "packets"), column(|one| one.packets.into()))?;
+    result.set_item(intern!(py, "payload_bytes"), column(|one| one.payload_bytes))?;
+    result.set_item(intern!(py, "retransmitted"), column(|one| one.retransmitted.into()))?;
     Ok(result)
 }
 
 fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
-    row.set_item("id", one.id)?;
-    row.set_item("service", one.service.name())?;
-    row.set_item("net", one.net.name())?;
-    row.set_item("paired_by", one.paired_by.map(roce::flow::PairedBy::name))?;
-    row.set_item("certainty", one.certainty())?;
-    for (name, end) in [("a", one.a), ("b", one.b)] {
+    row.set_item(intern!(py, "id"), one.id)?;
+    row.set_item(intern!(py, "service"), PyString::intern(py, one.service.name()))?;
+    row.set_item(intern!(py, "net"), PyString::intern(py, one.net.name()))?;
+    row.set_item(intern!(py, "paired_by"), one.paired_by.map(roce::flow::PairedBy::name))?;
+    row.set_item(intern!(py, "certainty"), PyString::intern(py, one.certainty()))?;
+    for (name, end) in [(intern!(py, "a"), one.a), (intern!(py, "b"), one.b)] {
         let side = PyDict::new(py);
-        side.set_item("address", address(end.address).to_string())?;
-        side.set_item("qpn", end.qpn)?;
+        side.set_item(intern!(py, "address"), address(end.address).to_string())?;
+        side.set_item(intern!(py, "qpn"), end.qpn)?;
         row.set_item(name, side)?;
     }
     let vlans = one.segment.vlans;
     let tags = [vlans >> 12, vlans & 0xfff];
-    row.set_item("vlans", tags.into_iter().filter(|&tag| tag > 0).collect::<Vec<_>>())?;
-    row.set_item("tunnel", tunnel(py, one)?)?;
-    row.set_item("lids", lids(one))?;
-    row.set_item("first_ns", one.first_ns)?;
-    row.set_item("last_ns", one.last_ns)?;
-    row.set_item("evicted", one.evicted)?;
+    row.set_item(
+        intern!(py, "vlans"),
+        tags.into_iter().filter(|&tag| tag > 0).collect::<Vec<_>>(),
+    )?;
+    row.set_item(intern!(py, "tunnel"), tunnel(py, one)?)?;
+    row.set_item(intern!(py, "lids"), lids(one))?;
+    row.set_item(intern!(py, "first_ns"), one.first_ns)?;
+    row.set_item(intern!(py, "last_ns"), one.last_ns)?;
+    row.set_item(intern!(py, "evicted"), one.evicted)?;
     let directions = PyList::empty(py);
-    for (from, stats) in ["a", "b"].into_iter().zip(&one.directions) {
+    for (from, stats) in [intern!(py, "a"), intern!(py, "b")].into_iter().zip(&one.directions) {
         if let Some(stats) = stats {
             directions.append(direction_row(py, from, stats)?)?;
         }
     }
-    row.set_item("directions", directions)?;
+    row.set_item(intern!(py, "directions"), directions)?;
     Ok(row)
 }
 
@@ -394,7 +402,7 @@ fn connection_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py,
 fn judged_row<'py>(py: Python<'py>, one: &Connection) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item(intern!(py, "id"), one.id)?;
-    row.set_item(intern!(py, "net"), one.net.name())?;
+    row.set_item(intern!(py, "net"), PyString::intern(py, one.net.name()))?;
     for (name, end) in [(intern!(py, "a"), one.a), (intern!(py, "b"), one.b)] {
         let side = PyDict::new(py);
         side.set_item(intern!(py, "address"), address(end.address).to_string())?;
@@ -457,40 +465,44 @@ fn lids(one: &Connection) -> Option<[String; 2]> {
 fn tunnel<'py>(py: Python<'py>, one: &Connection) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(name) = one.segment.tunnel.name() else { return Ok(None) };
     let row = PyDict::new(py);
-    row.set_item("kind", name)?;
-    row.set_item("id", one.segment.id)?;
-    row.set_item("from", one.outer.map(|ends| address(ends.0).to_string()))?;
-    row.set_item("to", one.outer.map(|ends| address(ends.1).to_string()))?;
+    row.set_item(intern!(py, "kind"), name)?;
+    row.set_item(intern!(py, "id"), one.segment.id)?;
+    row.set_item(intern!(py, "from"), one.outer.map(|ends| address(ends.0).to_string()))?;
+    row.set_item(intern!(py, "to"), one.outer.map(|ends| address(ends.1).to_string()))?;
     Ok(Some(row))
 }
 
-fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+fn direction_row<'py>(
+    py: Python<'py>,
+    from: &Bound<'py, PyString>,
+    stats: &Stats,
+) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
-    row.set_item("from", from)?;
+    row.set_item(intern!(py, "from"), from)?;
     let counters = [
-        ("packets", stats.packets),
-        ("wire_bytes", stats.wire_bytes),
-        ("payload_bytes", stats.payload_bytes),
-        ("goodput_bytes", stats.goodput_bytes),
-        ("messages", stats.messages),
-        ("incomplete_messages", stats.incomplete),
-        ("requests", stats.requests),
-        ("retransmitted", stats.retransmitted),
-        ("retransmitted_requests", stats.retransmitted_requests),
-        ("duplicates", stats.duplicates),
-        ("gaps", stats.gaps),
-        ("missing", stats.missing),
-        ("missed_by_capture", stats.missed),
-        ("out_of_order", stats.out_of_order),
-        ("reorder_depth", stats.reorder_depth.into()),
-        ("acks", stats.acks),
-        ("acked_messages", stats.acked_messages),
-        ("rnr", stats.rnr),
-        ("cnp", stats.cnp),
-        ("max_outstanding", u64::from(stats.max_outstanding)),
-        ("max_reads", u64::from(stats.max_reads)),
-        ("path_mtu", u64::from(stats.pmtu)),
-        ("dscp", u64::from(stats.dscp)),
+        (intern!(py, "packets"), stats.packets),
+        (intern!(py, "wire_bytes"), stats.wire_bytes),
+        (intern!(py, "payload_bytes"), stats.payload_bytes),
+        (intern!(py, "goodput_bytes"), stats.goodput_bytes),
+        (intern!(py, "messages"), stats.messages),
+        (intern!(py, "incomplete_messages"), stats.incomplete),
+        (intern!(py, "requests"), stats.requests),
+        (intern!(py, "retransmitted"), stats.retransmitted),
+        (intern!(py, "retransmitted_requests"), stats.retransmitted_requests),
+        (intern!(py, "duplicates"), stats.duplicates),
+        (intern!(py, "gaps"), stats.gaps),
+        (intern!(py, "missing"), stats.missing),
+        (intern!(py, "missed_by_capture"), stats.missed),
+        (intern!(py, "out_of_order"), stats.out_of_order),
+        (intern!(py, "reorder_depth"), stats.reorder_depth.into()),
+        (intern!(py, "acks"), stats.acks),
+        (intern!(py, "acked_messages"), stats.acked_messages),
+        (intern!(py, "rnr"), stats.rnr),
+        (intern!(py, "cnp"), stats.cnp),
+        (intern!(py, "max_outstanding"), u64::from(stats.max_outstanding)),
+        (intern!(py, "max_reads"), u64::from(stats.max_reads)),
+        (intern!(py, "path_mtu"), u64::from(stats.pmtu)),
+        (intern!(py, "dscp"), u64::from(stats.dscp)),
     ];
     for (name, value) in counters {
         row.set_item(name, value)?;
@@ -498,27 +510,30 @@ fn direction_row<'py>(py: Python<'py>, from: &str, stats: &Stats) -> PyResult<Bo
     let causes = PyDict::new(py);
     let by_cause = &stats.retransmissions;
     for (name, value) in [
-        ("after_nak", by_cause.after_nak),
-        ("after_rnr", by_cause.after_rnr),
-        ("after_response_gap", by_cause.after_response_gap),
-        ("after_timeout", by_cause.after_timeout),
-        ("spurious", by_cause.spurious),
-        ("ambiguous", by_cause.ambiguous),
+        (intern!(py, "after_nak"), by_cause.after_nak),
+        (intern!(py, "after_rnr"), by_cause.after_rnr),
+        (intern!(py, "after_response_gap"), by_cause.after_response_gap),
+        (intern!(py, "after_timeout"), by_cause.after_timeout),
+        (intern!(py, "spurious"), by_cause.spurious),
+        (intern!(py, "ambiguous"), by_cause.ambiguous),
     ] {
         causes.set_item(name, value)?;
     }
-    row.set_item("retransmissions", causes)?;
-    row.set_item("naks", naks(py, stats)?)?;
-    row.set_item("rnr_timer_ns", rnr_timer(stats))?;
-    row.set_item("credit_codes", stats.credits.map(|(min, max)| [u32::from(min), u32::from(max)]))?;
-    row.set_item("ce", stats.ecn[3])?;
-    row.set_item("cnp_min_gap_ns", stats.cnp_min_gap_ns)?;
+    row.set_item(intern!(py, "retransmissions"), causes)?;
+    row.set_item(intern!(py, "naks"), naks(py, stats)?)?;
+    row.set_item(intern!(py, "rnr_timer_ns"), rnr_timer(stats))?;
+    row.set_item(
+        intern!(py, "credit_codes"),
+        stats.credits.map(|(min, max)| [u32::from(min), u32::from(max)]),
+    )?;
+    row.set_item(intern!(py, "ce"), stats.ecn[3])?;
+    row.set_item(intern!(py, "cnp_min_gap_ns"), stats.cnp_min_gap_ns)?;
     let latency = latency(py, stats)?;
-    latency.set_item("buckets", stats.latency.buckets().collect::<Vec<_>>())?;
-    row.set_item("latency_ns", latency)?;
-    row.set_item("series", series(py, &stats.series)?)?;
-    row.set_item("pace", pace(py, stats)?)?;
-    row.set_item("costs", costs(py, stats)?)?;
+    latency.set_item(intern!(py, "buckets"), stats.latency.buckets().collect::<Vec<_>>())?;
+    row.set_item(intern!(py, "latency_ns"), latency)?;
+    row.set_item(intern!(py, "series"), series(py, &stats.series)?)?;
+    row.set_item(intern!(py, "pace"), pace(py, stats)?)?;
+    row.set_item(intern!(py, "costs"), costs(py, stats)?)?;
     Ok(row)
 }
 
@@ -556,17 +571,20 @@ fn pace<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Option<Bound<'py, PyDic
         return Ok(None);
     }
     let row = PyDict::new(py);
-    row.set_item("idle_ns", pace.idle_ns)?;
-    row.set_item("waiting_ns", pace.waiting_ns)?;
-    row.set_item("fastest_ns", (pace.fastest_ns < u64::MAX).then_some(pace.fastest_ns))?;
-    row.set_item("most_messages", pace.most_messages)?;
+    row.set_item(intern!(py, "idle_ns"), pace.idle_ns)?;
+    row.set_item(intern!(py, "waiting_ns"), pace.waiting_ns)?;
+    row.set_item(
+        intern!(py, "fastest_ns"),
+        (pace.fastest_ns < u64::MAX).then_some(pace.fastest_ns),
+    )?;
+    row.set_item(intern!(py, "most_messages"), pace.most_messages)?;
     let delayed = stats.costs.as_ref().map(|costs| &costs.delayed);
-    row.set_item("delayed", delayed.map_or(0, roce::Histogram::count))?;
+    row.set_item(intern!(py, "delayed"), delayed.map_or(0, roce::Histogram::count))?;
     let again = delayed.filter(|delayed| delayed.count() > 0);
     let all = again.map(|delayed| stats.latency.clone().merged(delayed));
-    row.set_item("p99_all_ns", all.map(|all| all.quantile(0.99)))?;
+    row.set_item(intern!(py, "p99_all_ns"), all.map(|all| all.quantile(0.99)))?;
     let idle = pace.longest_idle.as_ref().map(|one| episode(py, one)).transpose()?;
-    row.set_item("longest_idle", idle)?;
+    row.set_item(intern!(py, "longest_idle"), idle)?;
     Ok(Some(row))
 }
 
@@ -575,18 +593,18 @@ fn costs<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyList>> {
     let rows = PyList::empty(py);
     for cost in stats.costs.iter().flat_map(|costs| &costs.rows) {
         let row = PyDict::new(py);
-        row.set_item("trouble", cost.trouble.name())?;
-        row.set_item("repair", cost.repair.name())?;
-        row.set_item("ns", cost.ns)?;
-        row.set_item("least_ns", cost.least_ns)?;
-        row.set_item("count", cost.count)?;
-        row.set_item("unsure", cost.unsure)?;
-        row.set_item("messages", cost.messages)?;
+        row.set_item(intern!(py, "trouble"), PyString::intern(py, cost.trouble.name()))?;
+        row.set_item(intern!(py, "repair"), cost.repair.name())?;
+        row.set_item(intern!(py, "ns"), cost.ns)?;
+        row.set_item(intern!(py, "least_ns"), cost.least_ns)?;
+        row.set_item(intern!(py, "count"), cost.count)?;
+        row.set_item(intern!(py, "unsure"), cost.unsure)?;
+        row.set_item(intern!(py, "messages"), cost.messages)?;
         let episodes = PyList::empty(py);
         for one in &cost.episodes {
             episodes.append(episode(py, one)?)?;
         }
-        row.set_item("episodes", episodes)?;
+        row.set_item(intern!(py, "episodes"), episodes)?;
         rows.append(row)?;
     }
     Ok(rows)
@@ -594,23 +612,23 @@ fn costs<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyList>> {
 
 fn episode<'py>(py: Python<'py>, one: &Episode) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
-    row.set_item("file", one.file)?;
-    row.set_item("packet", one.packet)?;
-    row.set_item("until", one.until)?;
-    row.set_item("ns", one.ns)?;
+    row.set_item(intern!(py, "file"), one.file)?;
+    row.set_item(intern!(py, "packet"), one.packet)?;
+    row.set_item(intern!(py, "until"), one.until)?;
+    row.set_item(intern!(py, "ns"), one.ns)?;
     Ok(row)
 }
 
 fn finding_row<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
-    row.set_item("rule", finding.rule.name())?;
-    row.set_item("severity", finding.severity.name())?;
-    row.set_item("ambiguous", finding.ambiguous)?;
-    row.set_item("file", finding.at.file)?;
-    row.set_item("packet", finding.at.packet)?;
-    row.set_item("count", finding.count)?;
-    row.set_item("time_ns", finding.at.time_ns)?;
-    row.set_item("connection", finding.connection)?;
-    row.set_item("detail", &finding.detail)?;
+    row.set_item(intern!(py, "rule"), PyString::intern(py, finding.rule.name()))?;
+    row.set_item(intern!(py, "severity"), PyString::intern(py, finding.severity.name()))?;
+    row.set_item(intern!(py, "ambiguous"), finding.ambiguous)?;
+    row.set_item(intern!(py, "file"), finding.at.file)?;
+    row.set_item(intern!(py, "packet"), finding.at.packet)?;
+    row.set_item(intern!(py, "count"), finding.count)?;
+    row.set_item(intern!(py, "time_ns"), finding.at.time_ns)?;
+    row.set_item(intern!(py, "connection"), finding.connection)?;
+    row.set_item(intern!(py, "detail"), &finding.detail)?;
     Ok(row)
 }

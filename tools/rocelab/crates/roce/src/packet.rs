@@ -91,6 +91,8 @@ pub struct Packet {
     pub sport: u16,
     /// Partition key.
     pub pkey: u16,
+    /// Fragments beyond the first that it took on the wire; `wire_len` is the sum of all.
+    pub more_frames: u16,
     /// Traffic class: DSCP and ECN.
     pub tclass: u8,
     /// TTL or hop limit.

@@ -35,6 +35,11 @@ Progress = Callable[[int], None]
 """Called with the number of bytes read so far."""
 
 
+Withdrawn = tuple[int, int, int, int, int]
+"""A message that was refused or given up: its connection, and of its last packet the file, the
+number and the time; bytes."""
+
+
 @dataclass
 class Options:
     """How to analyse captures."""
@@ -293,7 +298,7 @@ def _count_l1(overhead: dict[str, Any]) -> None:
     overhead["wire_bytes"] += extra
     for row in overhead["by_message_size"]:
         if row["net"] != "infiniband":
-            row["wire_bytes"] += _L1_BYTES * row["packets"]
+            row["wire_bytes"] += _L1_BYTES * row["frames"]
         row["efficiency"] = row["payload_bytes"] / row["wire_bytes"]
 
 
@@ -354,11 +359,11 @@ def analyze(
             progress(core.bytes_read)
         return more
 
-    def finish() -> Analysis:
-        done = _Done(core, core.finish(), plan, interrupted=False)
+    def result() -> Analysis:
+        done = _Done(core, plan, interrupted=False)
         return _analysis(done, names or paths, options)
 
-    return parquet_tables.write(core, parquet, step=step, finish=finish)
+    return parquet_tables.write(core, parquet, step=step, result=result)
 
 
 def _interrupted(paths: Sequence[str], read: int) -> dict[str, str]:
@@ -375,7 +380,7 @@ class _Done:
     """The last reading of the captures."""
 
     core: CoreAnalysis
-    raw: dict[str, Any]
+    """Finished."""
     plan: Plan
     interrupted: bool
 
@@ -388,7 +393,6 @@ def _passes(
     rows: bool,
     names: Sequence[str] | None = None,
     excerpts: bool = False,
-    for_verdict: bool = False,
     first_results: bool = False,
 ) -> _Done:
     """Read the captures; once more with clocks corrected, without copies, or with packets
@@ -397,7 +401,6 @@ def _passes(
     What cannot be read twice (a pipe) is read once. There a signal ends the reading, and the
     analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt,
     unless `first_results` are wanted.
-    With `for_verdict`, the result has of each connection only what its verdict needs.
     """
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
@@ -415,17 +418,16 @@ def _passes(
                     raise
                 interrupted = True
                 core.stop()
-        raw: dict[str, Any] = core.finish(for_verdict=for_verdict)
-        wanted = plan.next(raw["evidence"])
+        wanted = plan.next(core.finish())
         if wanted == plan or not again or not left or interrupted:
             break
         plan = wanted
-    return _Done(core, raw, plan, interrupted)
+    return _Done(core, plan, interrupted)
 
 
 def reading_of(path: str, options: Options) -> Plan:
     """How a capture has to be read. Raises UsageError if it cannot be opened."""
-    return _passes([path], options, rows=False, for_verdict=True).plan
+    return _passes([path], options, rows=False).plan
 
 
 @dataclass(frozen=True)
@@ -445,10 +447,10 @@ def read_whole(path: str, options: Options) -> Whole:
 
     Raises UsageError if the capture cannot be opened.
     """
-    done = _passes([path], options, rows=False, for_verdict=True)
-    evidence = done.raw["evidence"]
-    partial = evidence["sampled"] is not None or evidence["fragmented"] > 0
-    result = _judged(done.raw, [path], options, done.plan)
+    done = _passes([path], options, rows=False)
+    raw = done.core.result(for_verdict=True)
+    partial = raw["evidence"]["sampled"] is not None or raw["evidence"]["fragmented"] > 0
+    result = _judged(raw, [path], options, done.plan)
     return Whole(done.plan, partial, result["verdict"])
 
 
@@ -476,8 +478,8 @@ def read(
 
 
 def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
-    result = finished(done.raw, paths, options, done.plan)
     core = done.core
+    result = finished(core.result(), paths, options, done.plan)
     return Analysis(
         result,
         connections=core.connections(),

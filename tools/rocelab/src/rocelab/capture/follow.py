@@ -134,7 +134,8 @@ def follow(where: str, options: Options, show: Show, tell: Callable[[str], None]
             cause="nobody wrote one until the end",
             action="Start `dumpcap -b filesize:100000 -b files:10 -w DIR/ring.pcapng` first.",
         )
-    result = follower.result(core.finish())
+    core.finish()
+    result = follower.result(core.result())
     if follower.interrupted:
         detail = f"interrupted: only a part of {follower.names[-1]} was read"
         result["conditions"].insert(0, {"kind": "interrupted", "detail": detail})

@@ -74,7 +74,8 @@ def follow(name: str, options: Options, show: Show, *, every_s: float = 1.0) -> 
             cause=why,
             action="Capture as root, or as a member of the group wireshark.",
         )
-    result = analysis.finished(core.finish(), names, options, plan)
+    core.finish()
+    result = analysis.finished(core.result(), names, options, plan)
     return Analysis(
         result, connections=core.connections(), findings=core.findings(), interrupted=interrupted
     )

@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from rocelab._core import Analysis, Table
+from rocelab.capture.analysis import Withdrawn
 from rocelab.conditions import explained
-from rocelab.directory import Directory, temporary_folder
+from rocelab.directory import Directory
 
 _ROWS = 1 << 18
 """Rows to hold before writing them."""
-_PARTS = ".parts-"
-_IN_PARTS = ("packets", "messages")
 
 
 class _Found(Protocol):
@@ -30,15 +33,15 @@ class _Found(Protocol):
 _F = TypeVar("_F", bound=_Found)
 
 
-def write(core: Analysis, into: Path, *, step: Callable[[], bool], finish: Callable[[], _F]) -> _F:
+def write(core: Analysis, into: Path, *, step: Callable[[], bool], result: Callable[[], _F]) -> _F:
     """Carry out an analysis, `step` by step, and write four tables, each whole or not at all.
 
-    Returns what `finish` gives. Raises UsageError or MissingError when the folder cannot be
-    written; then nothing is left in it.
+    Returns what `result` gives at its end. Raises UsageError or MissingError when the folder cannot
+    be written. Only these tables are ever in it, however this ends.
     """
     try:
         with Directory.making(into) as folder:
-            return _write(core, folder, step, finish)
+            return _write(core, folder, step, result)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise explained(
             error,
@@ -51,54 +54,70 @@ def _write(
     core: Analysis,
     folder: Directory,
     step: Callable[[], bool],
-    finish: Callable[[], _F],
+    result: Callable[[], _F],
 ) -> _F:
-    _sweep(folder)
     with (
-        temporary_folder(prefix=_PARTS, dir=folder.path) as parts,
-        Directory.open(Path(parts)) as held,
+        _Parts(folder, core.take_packets) as packets,
+        _Parts(folder, core.take_messages) as messages,
     ):
-        held.lock()
-        writer = _Parts(Path(parts), core)
         while step():
-            writer.flush(_ROWS)
-        found = finish()
-        writer.flush(0)
-        for name in _IN_PARTS:
-            folder.write(f"{name}.parquet", writer.whole(name).sink_parquet)
+            if core.pending_packets >= _ROWS:
+                packets.take()
+            if core.pending_messages >= _ROWS:
+                messages.take()
+        withdrawn = core.finish()["withdrawn"]
+        found = result()
+        packets.take()
+        messages.take()
+        folder.write("packets.parquet", packets.whole().sink_parquet)
+        folder.write("messages.parquet", messages.whole(_ends(withdrawn)).sink_parquet)
     for name in ("connections", "findings"):
         table = pl.DataFrame(getattr(found, name))
         folder.write(f"{name}.parquet", table.write_parquet)
     return found
 
 
-def _sweep(folder: Directory) -> None:
-    """Remove the parts of processes that were killed; those of others are locked."""
-    for name in folder.names():
-        if re.fullmatch(rf"{re.escape(_PARTS)}[a-z0-9_]{{8}}", name) and folder.is_folder(name):
-            with folder.folder(name) as left:
-                if left.lock():
-                    folder.remove(name)
+def _ends(messages: Sequence[Withdrawn]) -> pl.DataFrame:
+    """Where messages end that came to nothing after all."""
+    files, packets = ([one[at] for one in messages] for at in (1, 2))
+    ends = pl.DataFrame({"file": files, "last_packet": packets})
+    return ends.cast({"file": pl.UInt16, "last_packet": pl.UInt64})
 
 
 class _Parts:
-    """Writes packet and message rows in parts, which together are one table each."""
+    """The rows of a table, in a file without a name: nothing is left of it, however this ends."""
 
-    def __init__(self, folder: Path, core: Analysis) -> None:
-        self._folder = folder
-        self._core = core
-        self._count = 0
+    def __init__(self, folder: Directory, rows: Callable[[], Table]) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder.path)  # noqa: SIM115 -- see __exit__
+        self._rows = rows
+        self._ends = [0]
+        self._schema = pl.Schema()
 
-    def flush(self, beyond: int) -> None:
-        if self._core.pending_packets >= beyond:
-            self._part("packets", self._core.take_packets())
-        if self._core.pending_messages >= beyond:
-            self._part("messages", self._core.take_messages())
+    def __enter__(self) -> Self:
+        return self
 
-    def _part(self, name: str, table: Table) -> None:
-        pl.DataFrame(table).write_parquet(self._folder / f"{name}-{self._count:06}.parquet")
-        self._count += 1
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
-    def whole(self, name: str) -> pl.LazyFrame:
-        """All parts of a table, not yet in memory."""
-        return pl.scan_parquet(self._folder / f"{name}-*.parquet")
+    def take(self) -> None:
+        """Write the rows that came since the last call."""
+        rows = pl.DataFrame(self._rows())
+        rows.write_parquet(self._file, compression="lz4")
+        self._file.flush()
+        self._schema = rows.schema
+        self._ends.append(self._file.tell())
+
+    def whole(self, without: pl.DataFrame | None = None) -> pl.LazyFrame:
+        """All rows, not yet in memory, but those that have the values of `without`."""
+
+        def parts(*_: object) -> Iterator[pl.DataFrame]:
+            for start, end in pairwise(self._ends):
+                rows = pl.read_parquet(
+                    io.BytesIO(os.pread(self._file.fileno(), end - start, start))
+                )
+                if without is None or without.is_empty():
+                    yield rows
+                else:
+                    yield rows.join(without, on=without.columns, how="anti")
+
+        return register_io_source(parts, schema=self._schema)

@@ -15,7 +15,7 @@ import polars as pl
 from polars.dataframe.group_by import GroupBy
 
 from rocelab.capture import analysis
-from rocelab.capture.analysis import Analysis, Options, Progress
+from rocelab.capture.analysis import Analysis, Options, Progress, Withdrawn
 from rocelab.capture.sequence import COLUMNS, SequenceReader
 from rocelab.capture.sequence import Sequence as Psns
 from rocelab.errors import UsageError
@@ -25,8 +25,6 @@ _BINS = (10, 200)
 _PACKETS_PER_BIN = 10
 """Of a short capture: with fewer, a line would only show single packets."""
 _CNP = 0x81
-_DATAGRAMS = (0x64, 0x65)
-"""UD SEND_ONLY, without and with immediate data."""
 _CE = 3
 _MAX_LINKS = 4096
 """Directions whose addresses on the link are kept."""
@@ -126,7 +124,7 @@ def draw(
         reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
         if progress:
             progress(core.bytes_read)
-    withdrawn = core.finish()["evidence"]["withdrawn"]
+    withdrawn = core.finish()["withdrawn"]
     reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
     reader.withdraw(withdrawn)
     return reader.picture()
@@ -159,9 +157,9 @@ class _Reader:
         if messages.height:
             self._add(self._by_bin(messages, "last_ns").agg(goodput_bytes=pl.sum("payload_bytes")))
 
-    def withdraw(self, messages: Sequence[tuple[int, int, int]]) -> None:
-        """Take back messages that were refused or given up: connection, time, and bytes of each."""
-        for connection, time_ns, size in messages:
+    def withdraw(self, messages: Sequence[Withdrawn]) -> None:
+        """Take back messages that were refused or given up."""
+        for connection, _, _, time_ns, size in messages:
             if not self._filtered or connection in self._kept:
                 at = (time_ns - self._over_time.start_ns) // self._over_time.step_ns
                 self._over_time.sums["goodput_bytes"][min(max(at, 0), self._bins - 1)] -= size
@@ -171,16 +169,12 @@ class _Reader:
         return rows.group_by(at.clip(0, self._bins - 1).alias("bin"))
 
     def _count(self, packets: pl.DataFrame) -> None:
-        whole = pl.col("icrc_ok").fill_null(value=True)
-        datagram = (pl.col("opcode").is_in(_DATAGRAMS)) & whole
         self._add(
             self._by_bin(packets, "time_ns").agg(
                 packets=pl.len(),
                 wire_bytes=pl.sum("wire_bytes").cast(pl.Int64),
                 ce=(pl.col("ecn") == _CE).sum(),
                 cnp=(pl.col("opcode") == _CNP).sum(),
-                # a datagram is a message, but no row of the messages
-                goodput_bytes=pl.col("payload_bytes").filter(datagram).sum().cast(pl.Int64),
             )
         )
 

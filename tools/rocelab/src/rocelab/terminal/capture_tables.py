@@ -154,6 +154,11 @@ def _efficiency(result: dict[str, Any]) -> RenderableType | None:
     return table
 
 
+def _connections(result: dict[str, Any]) -> int:
+    """All of them, listed or not."""
+    return len(result["connections"]) + int(result["connections_unreported"])
+
+
 def _findings_line(result: dict[str, Any]) -> Text:
     text = Text()
     for severity in ("error", "warning", "note"):
@@ -180,7 +185,7 @@ def summary(result: dict[str, Any]) -> RenderableType:
         grid.add_row("opcodes", Text(printable(_opcode_line(result))))
         grid.add_row("wire", Text(_overhead_line(result)))
         grid.add_row("congestion", Text(_congestion_line(result)))
-        grid.add_row("connections", Text(str(len(result["connections"]))))
+        grid.add_row("connections", Text(str(_connections(result))))
         grid.add_row("findings", _findings_line(result))
     for problem in result["input"]["errors"]:
         name, why = printable(problem["file"]), printable(problem["error"])

@@ -19,6 +19,7 @@ pub(super) struct Piece {
     pub(super) op: &'static Opcode,
     pub(super) bytes: u32,
     pub(super) wire: u32,
+    pub(super) more_frames: u16,
     /// DMA length of the first packet of a WRITE.
     pub(super) reth_len: Option<u32>,
     pub(super) at: At,
@@ -128,6 +129,7 @@ impl Assembly {
                 net: context.net,
                 psn: piece.psn,
                 packets: 0,
+                frames: 0,
                 bytes: 0,
                 wire_bytes: 0,
                 first: piece.at,
@@ -188,6 +190,7 @@ fn check_length(open: &Open, context: &mut Context<'_>) {
 #[inline]
 fn add(message: &mut Message, piece: &Piece) {
     message.packets += 1;
+    message.frames += 1 + u32::from(piece.more_frames);
     message.bytes += u64::from(piece.bytes);
     message.wire_bytes += u64::from(piece.wire);
     message.last = piece.at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One direction of a connection: the packets of one side, judged for both sides.
 
-use super::assembly::complete;
+use super::assembly::{belongs, complete};
 use super::context::Context;
 use super::efficiency::Efficiency;
 use super::flow_key::Key;
@@ -196,19 +196,7 @@ impl Flow {
             self.requests.note_asked(packet.psn);
         }
         self.requests.note_window(&mut self.stats);
-        let message = Message {
-            connection: context.connection,
-            from_a: context.from_a,
-            opcode: op.code,
-            net: context.net,
-            psn: packet.psn,
-            packets: 1,
-            bytes: bytes.into(),
-            wire_bytes: packet.wire_len.into(),
-            first: at,
-            last: at,
-        };
-        complete(message, &mut self.stats, context);
+        complete(whole_message(captured, context), &mut self.stats, context);
         if !context.keep_messages {
             self.run_sums = Some(RunSums::new(packet, captured.headers, reliable, self.stats.pmtu));
         }
@@ -310,6 +298,7 @@ impl Flow {
                     op,
                     bytes: packet.payload_len,
                     wire: packet.wire_len,
+                    more_frames: packet.more_frames,
                     reth: packet.reth(frame),
                     icrc: icrc::found(packet, frame).unwrap_or(0),
                     at,
@@ -320,8 +309,9 @@ impl Flow {
                 self.requests.packet(&request, &mut self.stats, context);
             }
             Service::Ud => {
-                self.stats.messages += 1;
-                self.stats.goodput_bytes += u64::from(packet.payload_len);
+                let message = whole_message(captured, context);
+                belongs(at, &message, context);
+                complete(message, &mut self.stats, context);
             }
             Service::Rd | Service::Cnp | Service::Other => {}
         }
@@ -338,7 +328,14 @@ impl Flow {
         let syndrome = aeth.map(crate::packet::Aeth::kind);
         self.count_syndrome(peer.as_deref(), packet.psn, op, syndrome, at, context);
         let psn = packet.psn;
-        let response = Response { psn, op, bytes: packet.payload_len, wire: packet.wire_len, at };
+        let response = Response {
+            psn,
+            op,
+            bytes: packet.payload_len,
+            wire: packet.wire_len,
+            more_frames: packet.more_frames,
+            at,
+        };
         let Some(peer) = peer else {
             if op.class == Class::ReadResponse {
                 self.responses.packet(&response, None, &mut self.stats, context);
@@ -513,6 +510,25 @@ const fn next_psn(psn: u32) -> u32 {
 }
 
 /// Records the status of a response; `status` applies if it is not a NAK.
+/// The message of a packet that is one.
+#[inline(always)]
+fn whole_message(captured: &Captured<'_>, context: &Context<'_>) -> Message {
+    let &Captured { packet, op, at, .. } = captured;
+    Message {
+        connection: context.connection,
+        from_a: context.from_a,
+        opcode: op.code,
+        net: context.net,
+        psn: packet.psn,
+        packets: 1,
+        frames: 1 + u32::from(packet.more_frames),
+        bytes: packet.payload_len.into(),
+        wire_bytes: packet.wire_len.into(),
+        first: at,
+        last: at,
+    }
+}
+
 fn record_status(at: At, syndrome: Option<Syndrome>, status: PsnStatus, context: &mut Context<'_>) {
     let status = match syndrome {
         Some(Syndrome::Nak { .. }) => PsnStatus::Nak,

@@ -11,6 +11,8 @@ pub struct SizeClass {
     pub messages: u64,
     /// Packets of these messages.
     pub packets: u64,
+    /// Their frames: IP fragments of a packet are several.
+    pub frames: u64,
     /// Payload, bytes.
     pub payload_bytes: u64,
     /// Bytes on the wire.
@@ -42,6 +44,7 @@ impl Efficiency {
         let class = self.class(net, bytes);
         class.messages += count;
         class.packets += count;
+        class.frames += count;
         class.payload_bytes += count * bytes;
         class.wire_bytes += count * wire_bytes;
     }
@@ -51,6 +54,7 @@ impl Efficiency {
         let class = self.class(message.net, message.bytes);
         class.messages += 1;
         class.packets += u64::from(message.packets);
+        class.frames += u64::from(message.frames);
         class.payload_bytes += message.bytes;
         class.wire_bytes += message.wire_bytes;
     }

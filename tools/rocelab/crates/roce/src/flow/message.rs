@@ -30,6 +30,8 @@ pub struct Message {
     pub psn: u32,
     /// Packets, without retransmissions.
     pub packets: u32,
+    /// Their frames: IP fragments of a packet are several.
+    pub frames: u32,
     /// Payload, bytes.
     pub bytes: u64,
     /// Bytes on the wire, without retransmissions.

@@ -19,6 +19,7 @@ pub(super) struct Response {
     pub(super) op: &'static Opcode,
     pub(super) bytes: u32,
     pub(super) wire: u32,
+    pub(super) more_frames: u16,
     pub(super) at: At,
 }
 
@@ -205,6 +206,7 @@ impl Responses {
                     net: context.net,
                     psn: response.psn,
                     packets: 0,
+                    frames: 0,
                     bytes: 0,
                     wire_bytes: 0,
                     first: response.at,
@@ -247,6 +249,7 @@ impl Responses {
         progress.broken |= guessed && progress.message.packets > 0 && response.op.position.begins();
         let message = &mut progress.message;
         message.packets += 1;
+        message.frames += 1 + u32::from(response.more_frames);
         message.bytes += u64::from(response.bytes);
         message.wire_bytes += u64::from(response.wire);
         message.last = response.at;

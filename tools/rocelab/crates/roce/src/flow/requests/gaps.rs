@@ -89,6 +89,7 @@ impl Requests {
             op: request.op,
             bytes: request.bytes,
             wire: request.wire,
+            more_frames: request.more_frames,
             reth_len: request.reth.map(|reth| reth.len),
             at: request.at,
         };

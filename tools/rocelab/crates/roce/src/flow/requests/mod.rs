@@ -47,6 +47,7 @@ pub(super) struct Request {
     pub(super) op: &'static Opcode,
     pub(super) bytes: u32,
     pub(super) wire: u32,
+    pub(super) more_frames: u16,
     pub(super) reth: Option<Reth>,
     pub(super) icrc: u32,
     pub(super) at: At,
