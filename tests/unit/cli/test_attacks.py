@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus import CAPTURES
+from corpus import CAPTURES, frames
 from synthetic_run import Synthetic
 
 pytestmark = pytest.mark.slow
@@ -314,6 +314,49 @@ def test_inputs(tmp_path: Path) -> None:
     assert all_at_once(cases) == []
 
 
+def _opposite(count: int) -> list[bytes]:
+    """Requests and ACKs that have one PSN, and nothing in common but that."""
+    net = frames.Net()
+    request = frames.transport("RC_SEND_ONLY", 18, 100, b"", bytes(16), ack=1)
+    answer = frames.transport("RC_ACKNOWLEDGE", 17, 100, frames.aeth(0x1F, 1))
+    ways = (frames.frame(net, "a", request), frames.frame(net, "b", answer))
+    return [
+        packet[:47] + number.to_bytes(3, "big") + packet[50:]
+        for packet in ways
+        for number in range(count)
+    ]
+
+
+MANY = {
+    "--json": 250 << 20,
+    "--html OUT": 400 << 20,
+    "--parquet OUT": 420 << 20,
+}
+"""Forms of results, and how much memory each may take."""
+
+
+def test_many_connections(tmp_path: Path) -> None:
+    """More than are listed, and than are followed at once; many may be partners."""
+    good = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
+    contents = {"alone": _sprayed(good, 150_000), "pairs": _opposite(60_000)}
+
+    def case(name: str, form: str) -> list[str]:
+        folder = tmp_path / name / form.split(maxsplit=1)[0].strip("-")
+        folder.mkdir(parents=True)
+        words = ["analyze", str(tmp_path / f"{name}.pcap"), "--no-icrc"]
+        words += [word.replace("OUT", str(folder / "out")) for word in form.split()]
+        done = start(words, folder).done()
+        faults = done.faults
+        if done.memory > MANY[form]:
+            faults.append(f"{done.memory >> 20} MiB")
+        return [f"{name} {form}: {why}" for why in faults]
+
+    for name, packets in contents.items():
+        (tmp_path / f"{name}.pcap").write_bytes(_pcap(*packets))
+    cases = [("pairs", "--json"), *(("alone", form) for form in MANY)]
+    assert all_at_once([lambda which=which: case(*which) for which in cases]) == []
+
+
 # ---- limits
 
 LINK = CAPTURES / "testbed-write-lat-64.pcap"
@@ -351,7 +394,7 @@ def test_limits(tmp_path: Path, limit: str) -> None:
         at = {"CAPTURE": str(capture), "RUN": str(run), "LINK": str(LINK), "TRACED": str(TRACED)}
         words = [at.get(word, word.replace("OUT", str(out))) for word in WRITERS[name]]
         done = start(words, folder, lambda: resource.setrlimit(which, (most, most))).done()
-        # a library had its say before it ended the process; the next command removes its parts
+        # a library had its say before it ended the process
         ended = "the limit of memory is too low" in done.said
         faults = [
             f"{name}: {why}"
@@ -364,7 +407,7 @@ def test_limits(tmp_path: Path, limit: str) -> None:
         if limit == "enough addresses" and done.code not in (0, 1):
             faults.append(f"{name}: exit code {done.code}: {done.said[-300:]}")
         left = [path.name for path in out.iterdir()]
-        if not ended and done.code in (2, 3) and any(part.startswith(".") for part in left):
+        if done.code in (2, 3) and any(part.startswith(".") for part in left):
             faults.append(f"{name}: leaves {left}")
         return faults
 
