@@ -103,6 +103,12 @@ def test_connections_have_the_packets_that_name_them(given: Given) -> None:
     assert followed["payload_bytes"].sum() == given.sum("payload_bytes")
     assert (followed["ecn"] == 3).sum() == given.sum("ce")
     assert (followed["opcode_name"] == "CNP").sum() == given.sum("cnp")
+    rows = {row["id"]: sum(way["packets"] for way in row["directions"])
+            for row in given.result["connections"]}  # fmt: skip
+    # also those that came before their connection was known
+    assert Counter(followed["connection"]) == Counter(rows)
+    named = {row["connection"] for row in given.result["findings"]} - {None}
+    assert named <= rows.keys()
     for way in given.ways:
         series = way["series"]
         assert sum(series["packets"]) == way["packets"]
@@ -113,6 +119,10 @@ def test_connections_have_the_packets_that_name_them(given: Given) -> None:
 def test_messages_are_counted_once(given: Given) -> None:
     messages, sizes = given.tables["messages"], given.result["overhead"]["by_message_size"]
     assert messages.height == given.sum("messages")
+    by_way = Counter(zip(messages["connection"], messages["from"], strict=True))
+    for row in given.result["connections"]:
+        for way in row["directions"]:
+            assert by_way[row["id"], way["from"]] == way["messages"]
     assert messages["payload_bytes"].sum() == given.sum("goodput_bytes")
     # those that came to nothing are no goodput, and took their place on the wire
     failed = sum(row["messages"] for row in sizes) - messages.height

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! [`Analysis`]: the analyzer, step by step.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
 use engine::read::{Counter, Input, Unchanged, open_compressed};
 use engine::{
     Analyzer, ConnectionColumns, Filter, FindingColumns, InputOpener, MessageColumns, Network,
@@ -244,10 +246,16 @@ impl Analysis {
         Ok(())
     }
 
-    /// All batches kept by `keep_packets`.
+    /// All batches kept by `keep_packets`; after `finish`, with the numbers of their connections.
     fn packets(&mut self) -> PyResult<Table> {
         self.keep_packets()?;
-        Table::new(std::mem::take(&mut self.batches))
+        let batches = std::mem::take(&mut self.batches);
+        let kept = &self.analyzer.tracker.renumbered;
+        if kept.is_empty() {
+            return Table::new(batches);
+        }
+        let batches = batches.into_iter().map(|batch| renumbered(&batch, kept)).collect();
+        Table::new(batches)
     }
 
     /// What `finish` would return if the captures ended here; the analysis goes on.
@@ -267,6 +275,7 @@ impl Analysis {
         let kept: HashSet<_> = self.messages.iter().map(|one| place(one.last)).collect();
         self.messages.retain(|one| !all.contains(&place(one.last)));
         withdrawn.retain(|one| !kept.contains(&place(one.at)));
+        self.analyzer.tracker.renumber_messages(&mut self.messages);
         evidence(py, &self.analyzer)
     }
 
@@ -276,6 +285,13 @@ impl Analysis {
     fn result<'py>(&self, py: Python<'py>, for_verdict: bool) -> PyResult<Bound<'py, PyDict>> {
         let detail = if for_verdict { Detail::Verdict } else { Detail::Full };
         result_dict(py, &self.analyzer, &self.connections, detail)
+    }
+
+    /// Numbers in rows that were taken before `finish`, and those of their connections: there, a message is `from`
+    /// the end b.
+    #[getter]
+    fn renumbered(&self) -> HashMap<u32, u32> {
+        self.analyzer.tracker.renumbered.clone()
     }
 
     /// The connection table; after `finish`.
@@ -295,6 +311,18 @@ impl Analysis {
         }
         Table::new(vec![columns.take().map_err(bug)?])
     }
+}
+
+/// The rows with the connection numbers that those of `kept` stand for.
+fn renumbered(batch: &RecordBatch, kept: &HashMap<u32, u32>) -> RecordBatch {
+    let mut columns = batch.columns().to_vec();
+    if let Ok(index) = batch.schema().index_of("connection")
+        && let Some(ids) = columns[index].as_primitive_opt::<UInt32Type>()
+    {
+        let right = ids.unary::<_, UInt32Type>(|id| kept.get(&id).copied().unwrap_or(id));
+        columns[index] = Arc::new(right);
+    }
+    RecordBatch::try_new(batch.schema(), columns).unwrap_or_else(|_| batch.clone())
 }
 
 /// Opens a file, and counts what is read of it from the beginning.

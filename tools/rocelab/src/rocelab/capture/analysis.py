@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -119,6 +119,8 @@ class Analysis:
     """How the captures were read at last."""
     interrupted: bool = False
     """A signal ended the reading: the result covers what was read."""
+    renumbered: Mapping[int, int] = field(default_factory=dict)
+    """Connection numbers of rows that the core gave before it knew their connections, and these."""
 
     @property
     def errors(self) -> int:
@@ -486,4 +488,5 @@ def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
         findings=core.findings(),
         plan=done.plan,
         interrupted=done.interrupted,
+        renumbered=core.renumbered,
     )

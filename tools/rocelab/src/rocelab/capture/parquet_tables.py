@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -16,6 +16,7 @@ from polars.io.plugins import register_io_source
 
 from rocelab._core import Analysis, Table
 from rocelab.capture.analysis import Withdrawn
+from rocelab.capture.renumbering import renumber
 from rocelab.conditions import explained
 from rocelab.directory import Directory
 
@@ -69,8 +70,10 @@ def _write(
         found = result()
         packets.take()
         messages.take()
-        folder.write("packets.parquet", packets.whole().sink_parquet)
-        folder.write("messages.parquet", messages.whole(_ends(withdrawn)).sink_parquet)
+        renumbered = core.renumbered
+        folder.write("packets.parquet", packets.whole(renumbered).sink_parquet)
+        ends = _ends(withdrawn)
+        folder.write("messages.parquet", messages.whole(renumbered, ends).sink_parquet)
     for name in ("connections", "findings"):
         table = pl.DataFrame(getattr(found, name))
         folder.write(f"{name}.parquet", table.write_parquet)
@@ -107,14 +110,15 @@ class _Parts:
         self._schema = rows.schema
         self._ends.append(self._file.tell())
 
-    def whole(self, without: pl.DataFrame | None = None) -> pl.LazyFrame:
+    def whole(
+        self, renumbered: Mapping[int, int], without: pl.DataFrame | None = None
+    ) -> pl.LazyFrame:
         """All rows, not yet in memory, but those that have the values of `without`."""
 
         def parts(*_: object) -> Iterator[pl.DataFrame]:
             for start, end in pairwise(self._ends):
-                rows = pl.read_parquet(
-                    io.BytesIO(os.pread(self._file.fileno(), end - start, start))
-                )
+                part = io.BytesIO(os.pread(self._file.fileno(), end - start, start))
+                rows = renumber(pl.read_parquet(part), renumbered)
                 if without is None or without.is_empty():
                     yield rows
                 else:

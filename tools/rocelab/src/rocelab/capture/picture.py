@@ -7,7 +7,7 @@ Captures are read once more, packet by packet, in memory that does not grow with
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from polars.dataframe.group_by import GroupBy
 
 from rocelab.capture import analysis
 from rocelab.capture.analysis import Analysis, Options, Progress, Withdrawn
+from rocelab.capture.renumbering import renumber
 from rocelab.capture.sequence import COLUMNS, SequenceReader
 from rocelab.capture.sequence import Sequence as Psns
 from rocelab.errors import UsageError
@@ -118,7 +119,7 @@ def draw(
         )
     bins = min(max(result["roce"]["packets"] // _PACKETS_PER_BIN, _BINS[0]), _BINS[1])
     step = -(-(span["last_ns"] - span["first_ns"] + 1) // bins)
-    reader = _Reader(result, OverTime(span["first_ns"], step), bins)
+    reader = _Reader(result, OverTime(span["first_ns"], step), bins, found.renumbered)
     core = analysis.open_core(paths, options, found.plan, rows=True)
     while core.step():
         reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
@@ -133,8 +134,15 @@ def draw(
 class _Reader:
     """Takes rows of packets and messages, and keeps what is drawn of them."""
 
-    def __init__(self, result: dict[str, Any], over_time: OverTime, bins: int) -> None:
+    def __init__(
+        self,
+        result: dict[str, Any],
+        over_time: OverTime,
+        bins: int,
+        renumbered: Mapping[int, int],
+    ) -> None:
         self._over_time, self._bins = over_time, bins
+        self._renumbered = renumbered
         names = ("packets", "wire_bytes", "goodput_bytes", "ce", "cnp")
         self._over_time.sums = {name: [0] * bins for name in names}
         self._links: dict[tuple[int, str, int], Link] = {}
@@ -146,6 +154,8 @@ class _Reader:
         ]
 
     def take(self, packets: pl.DataFrame, messages: pl.DataFrame) -> None:
+        packets = renumber(packets, self._renumbered)
+        messages = renumber(messages, self._renumbered)
         if self._filtered:
             packets = packets.filter(pl.col("connection").is_in(self._kept))
             messages = messages.filter(pl.col("connection").is_in(self._kept))

@@ -70,6 +70,10 @@ pub(super) struct Captured<'a> {
 }
 
 impl Flow {
+    pub(super) fn has_packets(&self) -> bool {
+        self.stats.packets > 0 || self.run_sums.is_some()
+    }
+
     pub(super) fn new(key: Key, id: u32, net: Net, port: u16, time_ns: i64) -> Self {
         Self {
             key,

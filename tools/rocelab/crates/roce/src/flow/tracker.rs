@@ -97,6 +97,8 @@ pub struct Tracker {
     /// Messages that were complete and came to nothing; only if messages are kept.
     pub withdrawn: Vec<Withdrawn>,
     verdicts: Verdicts,
+    /// Numbers of directions that got another one when their connection was known, and that one.
+    pub renumbered: HashMap<u32, u32>,
     done: Vec<Connection>,
     /// Connections evicted before the end.
     pub evicted: u64,
@@ -129,6 +131,7 @@ impl Tracker {
             messages: Vec::new(),
             withdrawn: Vec::new(),
             verdicts,
+            renumbered: HashMap::default(),
             done: Vec::new(),
             evicted: 0,
             unlisted: Unlisted::default(),
@@ -354,6 +357,16 @@ impl Tracker {
         self.flows.get_mut(slot as usize)?.as_deref_mut()
     }
 
+    /// Notes that the packets of `new` so far are of the connection of `old`.
+    fn renumber(&mut self, new: u32, old: u32) {
+        let Some(kept) = self.flow(old).map(|flow| flow.id) else { return };
+        // most are known with their first packet
+        if let Some(new) = self.flow(new).filter(|flow| flow.has_packets()) {
+            let id = new.id;
+            self.renumbered.insert(id, kept);
+        }
+    }
+
     /// Makes `new` the other direction of the connection of `old`.
     fn join(&mut self, new: u32, old: u32, how: PairedBy) {
         let Some(elder) = self.flow(old) else { return };
@@ -439,6 +452,7 @@ impl Tracker {
             let own_id = self.flow(slot).map(|flow| flow.id);
             let (new, old) =
                 if elder_id <= own_id { (slot, found.slot) } else { (found.slot, slot) };
+            self.renumber(new, old);
             self.join(new, old, how);
         } else if let Some(flow) = self.flow(slot) {
             flow.candidates = (few && (1..=MAX_CANDIDATES).contains(&left.len())).then_some(left);
@@ -632,7 +646,23 @@ impl Tracker {
         done.sort_by_key(|connection| connection.id);
         self.exchanges.finish(&mut self.findings);
         self.judge_capture();
+        let kept = |id: u32| self.renumbered.get(&id).copied().unwrap_or(id);
+        for finding in &mut self.findings.list {
+            finding.connection = finding.connection.map(kept);
+        }
+        for message in &mut self.withdrawn {
+            message.connection = kept(message.connection);
+        }
         done
+    }
+
+    /// Gives messages the numbers of their connections, which were not known when they ended.
+    pub fn renumber_messages(&self, messages: &mut [Message]) {
+        for message in messages {
+            if let Some(&kept) = self.renumbered.get(&message.connection) {
+                (message.connection, message.from_a) = (kept, false);
+            }
+        }
     }
 
     /// How connections were set up and ended, in the order of their first messages, and how many more there
