@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -227,3 +228,16 @@ def test_a_join_has_the_frames_of_the_analysis() -> None:
     assert joined.sums["wire"]["frames"] == packets
     assert sum(joined.sums["wire"]["sent"].values()) == packets
     assert joined.packets["wire_packet"].drop_nulls().len() == packets
+
+
+def test_a_filter_chooses_in_all_tables(tmp_path: Path) -> None:
+    sample = str(CAPTURES / "case-tunnels.pcap")
+    options = capture.Options(select=capture.parse_filter("conn=2"))
+    result = capture.analyze([sample], options, parquet=tmp_path).result
+    assert [row["id"] for row in result["connections"]] == [2]
+    written = {path.stem: pl.read_parquet(path) for path in tmp_path.iterdir()}
+    kept = capture.read(sample, options=options)
+    for name in ("connections", "findings", "messages", "packets"):
+        for table in (written[name], pl.DataFrame(getattr(kept, name))):
+            assert set(table["connection"]) <= {2}, name
+    assert 0 < written["messages"].height <= written["packets"].height

@@ -231,11 +231,16 @@ impl Analysis {
         Table::new(vec![self.analyzer.packets.take().map_err(bug)?])
     }
 
-    /// The message rows since the last call; after `finish`, without those that came to nothing.
-    fn take_messages(&mut self) -> PyResult<Table> {
+    /// The message rows since the last call, perhaps only of these connections; after `finish`, without those that came
+    /// to nothing.
+    #[pyo3(signature = (connections=None))]
+    fn take_messages(&mut self, connections: Option<HashSet<u32>>) -> PyResult<Table> {
+        let chosen = |id: &u32| connections.as_ref().is_none_or(|chosen| chosen.contains(id));
         let mut columns = MessageColumns::default();
         for message in std::mem::take(&mut self.messages) {
-            columns.push(&message);
+            if chosen(&message.connection) {
+                columns.push(&message);
+            }
         }
         Table::new(vec![columns.take().map_err(bug)?])
     }
@@ -294,20 +299,28 @@ impl Analysis {
         self.analyzer.tracker.renumbered.clone()
     }
 
-    /// The connection table; after `finish`.
-    fn connections(&self) -> PyResult<Table> {
+    /// The connection table, perhaps only of some; after `finish`.
+    #[pyo3(signature = (connections=None))]
+    fn connections(&self, connections: Option<HashSet<u32>>) -> PyResult<Table> {
+        let chosen = |id: &u32| connections.as_ref().is_none_or(|chosen| chosen.contains(id));
         let mut columns = ConnectionColumns::default();
-        for connection in &self.connections {
+        for connection in self.connections.iter().filter(|one| chosen(&one.id)) {
             columns.push(connection);
         }
         Table::new(vec![columns.take().map_err(bug)?])
     }
 
-    /// The finding table; after `finish`.
-    fn findings(&self) -> PyResult<Table> {
+    /// The finding table, perhaps only of some connections; after `finish`.
+    #[pyo3(signature = (connections=None))]
+    fn findings(&self, connections: Option<HashSet<u32>>) -> PyResult<Table> {
+        let chosen = |id: Option<u32>| {
+            connections.as_ref().is_none_or(|chosen| id.is_some_and(|id| chosen.contains(&id)))
+        };
         let mut columns = FindingColumns::default();
         for finding in &self.analyzer.tracker.findings.list {
-            columns.push(finding);
+            if chosen(finding.connection) {
+                columns.push(finding);
+            }
         }
         Table::new(vec![columns.take().map_err(bug)?])
     }

@@ -123,6 +123,11 @@ class Analysis:
     """Connection numbers of rows that the core gave before it knew their connections, and these."""
 
     @property
+    def chosen(self) -> set[int] | None:
+        """Numbers of the connections that a filter chose; None without such a filter."""
+        return _chosen(self.result)
+
+    @property
     def errors(self) -> int:
         """Number of findings of severity error, including those beyond the limit."""
         return errors_in(self.result)
@@ -261,6 +266,12 @@ def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> No
             cause="; ".join(not_looked_into(row) for row in rows),
             action="Capture on an Ethernet interface, or on any (-i any).",
         )
+
+
+def _chosen(result: dict[str, Any]) -> set[int] | None:
+    if result["findings_unfiltered"] is None:
+        return None
+    return {row["id"] for row in judged(result)}
 
 
 def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
@@ -475,17 +486,18 @@ def read(
     done = _passes(names, options, keep, rows=True)
     found = _analysis(done, names, options)
     found.packets = done.core.packets()
-    found.messages = done.core.take_messages()
+    found.messages = done.core.take_messages(found.chosen)
     return found
 
 
 def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
     core = done.core
     result = finished(core.result(), paths, options, done.plan)
+    chosen = _chosen(result)
     return Analysis(
         result,
-        connections=core.connections(),
-        findings=core.findings(),
+        connections=core.connections(chosen),
+        findings=core.findings(chosen),
         plan=done.plan,
         interrupted=done.interrupted,
         renumbered=core.renumbered,

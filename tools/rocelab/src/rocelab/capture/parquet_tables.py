@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -29,6 +29,9 @@ class _Found(Protocol):
 
     connections: Table
     findings: Table
+
+    @property
+    def chosen(self) -> set[int] | None: ...
 
 
 _F = TypeVar("_F", bound=_Found)
@@ -71,9 +74,12 @@ def _write(
         packets.take()
         messages.take()
         renumbered = core.renumbered
-        folder.write("packets.parquet", packets.whole(renumbered).sink_parquet)
-        ends = _ends(withdrawn)
-        folder.write("messages.parquet", messages.whole(renumbered, ends).sink_parquet)
+        whole = {
+            "packets": packets.whole(renumbered),
+            "messages": messages.whole(renumbered, _ends(withdrawn), found.chosen),
+        }
+        for name, rows in whole.items():
+            folder.write(f"{name}.parquet", rows.sink_parquet)
     for name in ("connections", "findings"):
         table = pl.DataFrame(getattr(found, name))
         folder.write(f"{name}.parquet", table.write_parquet)
@@ -111,17 +117,24 @@ class _Parts:
         self._ends.append(self._file.tell())
 
     def whole(
-        self, renumbered: Mapping[int, int], without: pl.DataFrame | None = None
+        self,
+        renumbered: Mapping[int, int],
+        without: pl.DataFrame | None = None,
+        chosen: Collection[int] | None = None,
     ) -> pl.LazyFrame:
-        """All rows, not yet in memory, but those that have the values of `without`."""
+        """All rows, not yet in memory, but those that have the values of `without`.
+
+        Of the `chosen` connections only, unless it is None.
+        """
 
         def parts(*_: object) -> Iterator[pl.DataFrame]:
             for start, end in pairwise(self._ends):
                 part = io.BytesIO(os.pread(self._file.fileno(), end - start, start))
                 rows = renumber(pl.read_parquet(part), renumbered)
-                if without is None or without.is_empty():
-                    yield rows
-                else:
-                    yield rows.join(without, on=without.columns, how="anti")
+                if without is not None and not without.is_empty():
+                    rows = rows.join(without, on=without.columns, how="anti")
+                if chosen is not None:
+                    rows = rows.filter(pl.col("connection").is_in(list(chosen)))
+                yield rows
 
         return register_io_source(parts, schema=self._schema)
