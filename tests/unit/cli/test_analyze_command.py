@@ -358,10 +358,16 @@ def test_filter_by_opcode_chooses_packets() -> None:
 
 
 @pytest.mark.parametrize(
-    "terms", ["x=1", "qpn=abc", "qpn=16777216", "addr=host", "time=5", "time=2..1", "opcode=NO"]
+    "terms",
+    [
+        *("x=1", "qpn=abc", "qpn=16777216", "addr=host", "opcode=NO"),
+        *("time=5", "time=2..1", "time=x..2", "time=nan..1", "time=1e400..2"),
+    ],
 )
 def test_an_invalid_filter_is_refused_with_its_cause(terms: str) -> None:
     with pytest.raises(UsageError) as caught:
         capture.parse_filter(terms)
     assert caught.value.cause
+    # Python's words are no user's
+    assert not re.search("float|int|literal|interface", caught.value.cause)
     assert "addr=ADDRESS" in caught.value.action

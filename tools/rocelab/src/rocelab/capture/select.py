@@ -51,7 +51,7 @@ def _network(term: str, value: str) -> tuple[bytes, int]:
         # bits behind the prefix may be set, as `ip addr` prints them
         network = ipaddress.ip_interface(value).network
     except ValueError as error:
-        raise _unusable(term, str(error)) from error
+        raise _unusable(term, f"{value!r} is no IPv4 or IPv6 address or network") from error
     if network.version == 4:
         return _MAPPED + network.network_address.packed, 8 * len(_MAPPED) + network.prefixlen
     return network.network_address.packed, network.prefixlen
@@ -63,10 +63,12 @@ def _time(term: str, value: str) -> tuple[int, int]:
         start = float(before) if before else 0.0
         end = float(after) if after else float(1 << 31)
         bounds = round(start * 1e9), round(end * 1e9)
-    except (ValueError, OverflowError) as error:
-        raise _unusable(term, str(error)) from error
+    except (ValueError, OverflowError):
+        bounds = 0, 0
     if not dots or bounds[0] >= bounds[1]:
-        raise _unusable(term, "a time is FROM..TO, with FROM before TO; either may be left out")
+        raise _unusable(
+            term, "a time is FROM..TO, in seconds, with FROM before TO; either may be left out"
+        )
     return bounds
 
 
@@ -74,7 +76,7 @@ def _number(term: str, value: str, top: int) -> int:
     try:
         number = int(value, 0)
     except ValueError as error:
-        raise _unusable(term, str(error)) from error
+        raise _unusable(term, f"{value!r} is no number") from error
     if not 0 <= number <= top:
         raise _unusable(term, f"it must be between 0 and {top}")
     return number
