@@ -5,7 +5,7 @@
  *
  *   verbs_modify_race DEVICE SECONDS CHANGED OTHERS
  *
- * They go on for SECONDS, and until that was changed CHANGED times, and the queue pair reset and
+ * They run for SECONDS, and until that was changed CHANGED times, and the queue pair reset and
  * connected OTHERS times. Prints how often each was done.
  */
 #include <pthread.h>

@@ -124,7 +124,7 @@ def prepared(
         at_once(fill, machines(nodes))
         yield folder
     except BaseException:
-        # ranks of an mpirun that was killed go on until they notice, into the next cell
+        # the ranks of a killed mpirun send until they notice, into the next cell, too
         end = ("sh", "-c", f"{end_marked()}end_marked '^TMPDIR={folder}$'")
         at_once(lambda machine: machine.run(end, check=False), machines(nodes))
         raise
