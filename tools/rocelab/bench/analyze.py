@@ -34,6 +34,7 @@ MANIFEST = ROOT / "tools/rocelab/Cargo.toml"
 TSHARK_PACKETS = 200_000
 """tshark's rate does not depend on the file's length, and it is too slow for the whole file."""
 PLAIN_CRC = "plain CRC-32 (crc32fast)"
+TWO_PROCESSES = "rocelab --icrc threads=1, two processes"
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,25 @@ class Program:
     words: list[str]
     capture: Path
     packets: int
+    """All processes together."""
+    processes: int = 1
+    """Run at once, each with all of the capture."""
 
     def run(self, capture: Path) -> Cost:
         null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
         argv = [*self.words, str(capture)]
+        program = shutil.which(argv[0]) or argv[0]
         start = time.perf_counter()
-        pid = os.posix_spawn(shutil.which(argv[0]) or argv[0], argv, os.environ, file_actions=null)
-        _, status, usage = os.wait4(pid, 0)
+        pids = [
+            os.posix_spawn(program, argv, os.environ, file_actions=null)
+            for _ in range(self.processes)
+        ]
+        ends = [os.wait4(pid, 0) for pid in pids]
         wall = time.perf_counter() - start
-        if code := os.waitstatus_to_exitcode(status):
-            raise SystemExit(f"{' '.join(argv)}: exit code {code}")
-        return Cost(wall, usage.ru_utime + usage.ru_stime)
+        for _, status, _ in ends:
+            if code := os.waitstatus_to_exitcode(status):
+                raise SystemExit(f"{' '.join(argv)}: exit code {code}")
+        return Cost(wall, sum(usage.ru_utime + usage.ru_stime for _, _, usage in ends))
 
 
 @dataclass(frozen=True)
@@ -72,19 +81,21 @@ class Row:
     name: str
     part: int = 5
     """The share of the packets, as a divisor."""
-    all: bool = False
-    """Measure two threads, and without ICRC, too."""
+    threads: bool = False
+    """Measure two threads, too, and two processes, which no number of threads can outdo."""
+    no_icrc: bool = False
+    """Measure without ICRC, too."""
 
 
 ROWS = [
-    Row("one connection, 64 B", part=1, all=True),
-    Row("one connection, 4 KiB", part=30, all=True),
-    Row("64 QPs, an ACK each"),
+    Row("one connection, 64 B", part=1, threads=True, no_icrc=True),
+    Row("one connection, 4 KiB", part=30, threads=True, no_icrc=True),
+    Row("64 QPs, an ACK each", threads=True),
     Row("64 QPs, IPv6"),
     Row("64 QPs, RoCE v1"),
     Row("64 QPs, VLAN"),
-    Row("64 QPs, mixed", part=20),
-    Row("10,000 QPs, an ACK each"),
+    Row("64 QPs, mixed", part=20, threads=True),
+    Row("10,000 QPs, an ACK each", threads=True),
 ]
 
 
@@ -152,9 +163,13 @@ def programs(folder: Path, row: Row, packets: int, crc: Path) -> dict[str, Progr
         f"rocelab {icrc} threads={threads}": Program(
             [*own, icrc, "--threads", str(threads)], big, packets
         )
-        for threads in ((1, 2) if row.all else (1,))
-        for icrc in (("--icrc", "--no-icrc") if row.all else ("--icrc",))
+        for threads in ((1, 2) if row.threads else (1,))
+        for icrc in (("--icrc", "--no-icrc") if row.no_icrc else ("--icrc",))
     }
+    if row.threads:
+        table[TWO_PROCESSES] = Program(
+            [*own, "--icrc", "--threads", "1"], big, 2 * packets, processes=2
+        )
     if shutil.which("tshark"):
         words = ["tshark", "-n", "-Y", "infiniband", "-z", "io,stat,0", "-q", "-r"]
         table["tshark"] = Program(words, few, TSHARK_PACKETS)
@@ -206,6 +221,7 @@ def measure(folder: Path, row: Row, packets: int, repeat: int, crc: Path) -> dic
             "cpu": ratio(cpu[ours], cpu[PLAIN_CRC]),
         },
         "two_threads_over_one": ratio(wall.get("rocelab --icrc threads=2"), wall[ours]),
+        "two_processes_over_one": ratio(wall.get(TWO_PROCESSES), wall[ours]),
     }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ use crate::wrong_icrcs::WrongIcrcs;
 /// Bytes of a batch: it fits into the cache of a core.
 const PIECE: usize = 128 << 10;
 /// Batches per worker: enough that no thread waits for another.
-const BATCHES_PER_WORKER: usize = 4;
+const BATCHES_PER_WORKER: usize = 8;
 const SERIES_LIMIT: u32 = 512;
 
 /// What to analyse and what to keep.
@@ -276,7 +276,7 @@ impl Analyzer {
     pub fn step(&mut self) -> bool {
         let next = match (&mut self.ahead, &mut self.decoded) {
             (Some(ahead), _) => ahead.next(),
-            (None, Some(decoded)) => decoded.next(),
+            (None, Some(decoded)) => decoded.next(false),
             (None, None) => Next::End,
         };
         match next {
@@ -289,7 +289,8 @@ impl Analyzer {
                 }
                 true
             }
-            Next::Nothing => true,
+            // nobody hands on
+            Next::Undecoded(..) | Next::Nothing => true,
             Next::End => {
                 if let Some(ahead) = self.ahead.take() {
                     self.decoded = ahead.end();

@@ -8,9 +8,10 @@ use crate::read::Merge;
 use crate::workers::Workers;
 
 /// What comes next.
-#[expect(clippy::large_enum_variant, reason = "nearly all are batches, and each is moved at once")]
 pub(crate) enum Next {
     Batch(Batch),
+    /// A batch that the caller decodes.
+    Undecoded(Batch, Arc<DecodeOptions>),
     /// Nothing for now: a signal came, or bytes are awaited.
     Nothing,
     End,
@@ -51,8 +52,9 @@ impl Decoded {
         !self.idle.is_empty() || self.workers.as_ref().is_some_and(Workers::are_busy)
     }
 
-    /// The next batch, which comes back by [`Self::idle`].
-    pub(crate) fn next(&mut self) -> Next {
+    /// The next batch, which comes back by [`Self::idle`]. With `hands_on`, one that nobody else would decode
+    /// comes as it is, for [`Batch::decode`] with [`Self::decoding`].
+    pub(crate) fn next(&mut self, hands_on: bool) -> Next {
         while let Some(mut batch) = self.idle.pop() {
             if !self.merge.fill(&mut batch.block) {
                 self.idle.push(batch);
@@ -66,6 +68,9 @@ impl Decoded {
                 return Next::Nothing;
             }
             let Some(workers) = &mut self.workers else {
+                if hands_on {
+                    return Next::Undecoded(batch, Arc::clone(&self.decoding));
+                }
                 batch.decode(&self.decoding);
                 return Next::Batch(batch);
             };

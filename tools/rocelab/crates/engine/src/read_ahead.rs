@@ -13,13 +13,16 @@ use crate::decoded::{Decoded, Next};
 
 /// Between two looks at signals, where a file is slow.
 const WAIT: Duration = Duration::from_millis(50);
+/// Batches that the caller has or that await it. While there are fewer, it would wait: the next one is left
+/// to it undecoded.
+const MIN_AHEAD: usize = 2;
 
 /// What the thread returns: what it read from, and batches that came back too late for it.
 type Rest = Option<(Decoded, Receiver<Batch>)>;
 
 pub(crate) struct ReadAhead {
     /// Never locked: a Python object must be `Sync`, although nothing shares it.
-    from: Mutex<Receiver<Batch>>,
+    from: Mutex<Receiver<Next>>,
     back: Sender<Batch>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Rest>,
@@ -54,7 +57,11 @@ impl ReadAhead {
     pub(crate) fn next(&mut self) -> Next {
         let from = self.from.get_mut().unwrap_or_else(PoisonError::into_inner);
         match from.recv_timeout(WAIT) {
-            Ok(batch) => Next::Batch(batch),
+            Ok(Next::Undecoded(mut batch, options)) => {
+                batch.decode(&options);
+                Next::Batch(batch)
+            }
+            Ok(next) => next,
             Err(RecvTimeoutError::Timeout) => Next::Nothing,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
@@ -80,10 +87,11 @@ impl ReadAhead {
 
 fn read(
     mut decoded: Decoded,
-    to: &Sender<Batch>,
+    to: &Sender<Next>,
     returned: Receiver<Batch>,
     stop: &AtomicBool,
 ) -> (Decoded, Receiver<Batch>) {
+    let batches = decoded.idle.len();
     loop {
         if stop.load(Ordering::Relaxed) {
             decoded.merge.stop();
@@ -96,14 +104,15 @@ fn read(
                 Err(_) => break,
             }
         }
-        match decoded.next() {
-            Next::Batch(batch) => {
-                if to.send(batch).is_err() {
+        let ahead = batches - decoded.idle.len();
+        match decoded.next(ahead < MIN_AHEAD) {
+            Next::Nothing => {}
+            Next::End => break,
+            next => {
+                if to.send(next).is_err() {
                     break;
                 }
             }
-            Next::Nothing => {}
-            Next::End => break,
         }
     }
     (decoded, returned)
