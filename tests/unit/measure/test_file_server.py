@@ -13,7 +13,7 @@ from rocelab.errors import CellError, UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.benchmarks.pair_tools import TOOLS
 from rocelab.plans.benchmarks.tool import End, Job
-from rocelab.plans.catalog import TESTS, TRANSPORTS, measured_by
+from rocelab.plans.catalog import TESTS, TRANSPORTS, counterpart
 
 SIZE = 1_048_576
 # recorded on a node: rdma-core 56.1 and curl 8.14.1 of Debian 13, run by the timing shell script
@@ -116,9 +116,9 @@ def test_the_ftp_server_is_confined_to_the_data_link_and_one_folder() -> None:
 
 def test_ftp_is_the_tcp_counterpart_of_rcopy() -> None:
     rcopy = TESTS["rcopy", "put"]
-    assert measured_by(rcopy, TRANSPORTS["tcp"]) is TESTS["ftp", "put"]
-    assert measured_by(rcopy, TRANSPORTS["ipoib"]) is TESTS["ftp", "put"]
-    assert measured_by(TESTS["ftp", "put"], TRANSPORTS["rxe-v2"]) is None
+    assert counterpart(rcopy, TRANSPORTS["tcp"]) is TESTS["ftp", "put"]
+    assert counterpart(rcopy, TRANSPORTS["ipoib"]) is TESTS["ftp", "put"]
+    assert counterpart(TESTS["ftp", "put"], TRANSPORTS["rxe-v2"]) is None
     text = (
         '[plan]\nname = "p"\ntransports = ["rxe-v2"]\n'
         '[[benchmark]]\ntool = "ftp"\ntest = "put"\nsizes = [1]\n'

@@ -112,7 +112,7 @@ def test_each_fresh_testbed_is_taken_down_before_the_next(
 
     monkeypatch.setattr(testbed_for_plan, "running", lambda *_: None)
     monkeypatch.setattr(testbed_for_plan, "make", make)
-    plan = PLAN.booted(3)
+    plan = PLAN.with_boots(3)
     outcome = run_plan.run_plan(plan, out=tmp_path, name="default", progress=NullProgress())
     assert (outcome.status, outcome.ok) == ("complete", 3)
     assert [each.downs for each in made] == [1, 1, 1]

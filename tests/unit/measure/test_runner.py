@@ -438,7 +438,7 @@ def test_each_repetition_on_machines_booted_for_it(tmp_path: Path) -> None:
 
     first = FakeTestbed()
     watcher = Watcher()
-    outcome = runner.run(PLAN.booted(4), first, tmp_path, progress=watcher, remake=remake)
+    outcome = runner.run(PLAN.with_boots(4), first, tmp_path, progress=watcher, remake=remake)
     assert (outcome.exit_code, outcome.ok) == (ExitCode.OK, 8)
     # on each testbed one repetition, and what warms its two benchmarks up
     assert [len(bed.clients) for bed in (first, *made)] == [2 + 2] * 4
@@ -446,7 +446,7 @@ def test_each_repetition_on_machines_booted_for_it(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_boots_for_what_is_missing(tmp_path: Path) -> None:
-    plan = PLAN.booted(4)
+    plan = PLAN.with_boots(4)
     whole = runner.run(plan, FakeTestbed(), tmp_path, remake=FakeTestbed)
     for name in CELLS[2:4]:
         shutil.rmtree(whole.path / "cells" / name)
@@ -461,7 +461,7 @@ def test_a_resumed_run_boots_for_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_machines_that_stay_up_are_not_fresh(tmp_path: Path) -> None:
-    outcome = runner.run(PLAN.booted(2), FakeTestbed(), tmp_path)
+    outcome = runner.run(PLAN.with_boots(2), FakeTestbed(), tmp_path)
     assert (outcome.exit_code, outcome.ok, outcome.missing) == (ExitCode.TESTBED, 2, 2)
 
 

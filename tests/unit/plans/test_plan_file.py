@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocelab.errors import ExitCode, UsageError
 from rocelab.measure.testbed_for_plan import move_plan
 from rocelab.plans import plan_file
-from rocelab.plans.catalog import PAIR_TESTS, TESTS, TRANSPORTS, Provider, measured_by
+from rocelab.plans.catalog import PAIR_TESTS, TESTS, TRANSPORTS, Provider, counterpart
 
 GOOD = """
 [plan]
@@ -33,8 +33,8 @@ iterations = 100
 
 
 def test_every_built_in_plan_is_valid() -> None:
-    assert "demo" in plan_file.built_in()
-    for name in plan_file.built_in():
+    assert "demo" in plan_file.built_in_names()
+    for name in plan_file.built_in_names():
         assert plan_file.load(name).name == name
 
 
@@ -229,7 +229,7 @@ def test_counterparts_measure_the_same_kind() -> None:
             other = TESTS[test.tcp_counterpart]
             assert (other.quantity, other.kind, other.family) == (test.quantity, test.kind, "tcp")
         for transport in TRANSPORTS.values():
-            measuring = measured_by(test, transport)
+            measuring = counterpart(test, transport)
             assert measuring is None or measuring.family in ("mpi", "any", transport.family)
 
 
@@ -305,7 +305,7 @@ def test_the_documentation_names_the_counterparts_over_tcp() -> None:
     said = " ".join(page.split("Over `tcp`, other programs take")[1].split("\n\n")[0].split())
     others: dict[str, list[str]] = {}
     for test in TESTS.values():
-        over_tcp = measured_by(test, TRANSPORTS["tcp"])
+        over_tcp = counterpart(test, TRANSPORTS["tcp"])
         if over_tcp != test and over_tcp and test.tool == "perftest":
             others.setdefault(over_tcp.program, []).append(test.name)
     assert others == {

@@ -30,7 +30,7 @@ PLAIN = plan_file.load("demo").testbed
     ],
 )
 def test_a_testbed_that_cannot_be(changes: dict[str, Any], key: str, why: str) -> None:
-    refusal = testbed_rules.refused(replace(PLAIN, **changes))
+    refusal = testbed_rules.refusal(replace(PLAIN, **changes))
     assert refusal is not None
     assert refusal.key == key
     assert why in refusal.why
@@ -48,7 +48,7 @@ def test_a_testbed_that_cannot_be(changes: dict[str, Any], key: str, why: str) -
     ],
 )
 def test_a_testbed_that_can_be(changes: dict[str, Any]) -> None:
-    assert testbed_rules.refused(replace(PLAIN, **changes)) is None
+    assert testbed_rules.refusal(replace(PLAIN, **changes)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_testbed_that_can_be(changes: dict[str, Any]) -> None:
 def test_lockstep_that_is_only_preferred_forbids_nothing(changes: dict[str, Any]) -> None:
     assert PLAIN.emulated_as == "lockstep"
     moved = replace(PLAIN, **changes)
-    assert testbed_rules.refused(moved) is None
+    assert testbed_rules.refusal(moved) is None
     assert moved.emulated_as == "icount"
 
 

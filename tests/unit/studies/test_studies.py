@@ -954,7 +954,7 @@ def test_a_boot_for_each_repetition() -> None:
     refused = rocelab("study", "run", "gaiser2010", "--boots", "10")
     assert refused.returncode == 2
     assert "hosts of your own" in refused.stderr
-    plan = library.plan("gaiser2010", quick=True).booted(10)
+    plan = library.plan("gaiser2010", quick=True).with_boots(10)
     assert (plan.repetitions, plan.where_counted().repetitions) == (10, 10)
     assert plan_file.from_dict(plan.to_dict(), "plan") == plan
 

@@ -297,7 +297,7 @@ def run(
         raise UsageError(
             "give either a PLAN or --resume RUN",
             cause="a run has one plan, and a run that continues has its own",
-            action=f"Built-in plans: {', '.join(plan_file.built_in())}.",
+            action=f"Built-in plans: {', '.join(plan_file.built_in_names())}.",
         )
     if resume and (provider or icount or on_this_machine):
         raise UsageError(

@@ -137,7 +137,7 @@ def run(
                 cause="rocelab does not boot them",
                 action="Add --quick, or --provider qemu.",
             )
-        plan = plan.booted(boots)
+        plan = plan.with_boots(boots)
     if mtu is not None:
         plan = other_testbed.at_mtu(plan, mtu)
     if switches is not None:

@@ -62,7 +62,7 @@ def move_plan(plan: Plan, provider: Provider | None, *, icount: bool, native: bo
         between = plan.testbed.switches or 0
     where = replace(plan.testbed, provider=chosen, icount=counting, native=here, switches=between)
     # the plan itself is right: only the move breaks a rule
-    if broken := testbed_rules.refused(where):
+    if broken := testbed_rules.refusal(where):
         place = "this machine itself" if here else f"provider {chosen}"
         raise UsageError(
             f"the plan's testbed.{broken.key} does not allow {place}: {broken.why}",

@@ -184,7 +184,7 @@ def _sockets_or_verbs(name: str) -> Test:
     )
 
 
-def _answered(name: str, sizes: tuple[int, int], opcode_class: str) -> Test:
+def _round_trip_test(name: str, sizes: tuple[int, int], opcode_class: str) -> Test:
     """Return a test whose latency includes the answer. It has no counterpart over TCP: a ping-pong
     sends two messages, and doubling half its round trip would invent a number."""
     return Test(
@@ -294,8 +294,8 @@ TESTS = {
     for test in (
         _ping_pong("send_lat", "SEND"),
         _ping_pong("write_lat", "RDMA_WRITE"),
-        _answered("read_lat", _PERFTEST_SIZES, "RDMA_READ_RESPONSE"),
-        _answered("atomic_lat", _ATOMIC_SIZES, "ATOMIC"),
+        _round_trip_test("read_lat", _PERFTEST_SIZES, "RDMA_READ_RESPONSE"),
+        _round_trip_test("atomic_lat", _ATOMIC_SIZES, "ATOMIC"),
         _stream("send_bw", "SEND"),
         _stream("write_bw", "RDMA_WRITE"),
         _stream("read_bw", "RDMA_READ_RESPONSE"),
@@ -331,7 +331,7 @@ TOOL_PACKAGES = {"ucx_perftest": ("ucx-utils",), "fi_pingpong": ("libfabric-bin"
 TOOLS = tuple(dict.fromkeys(tool for tool, _ in TESTS))
 
 
-def measured_by(test: Test, transport: Transport) -> Test | None:
+def counterpart(test: Test, transport: Transport) -> Test | None:
     """Return what measures `test`'s quantity over `transport`: itself, its counterpart or None.
 
     iWARP has no atomic operations, and of the verbs tools only perftest is run over it.

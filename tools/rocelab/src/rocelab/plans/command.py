@@ -65,9 +65,9 @@ class CommandPlan:
         return Ready.parse(self.ready) if self.ready else Ready()
 
 
-def filled_in(argv: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words with each `{name}` of `found` replaced; what has no value stays."""
-    for name, value in found.items():
+def fill_in(argv: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words with each `{name}` of `values` replaced; what has no value stays."""
+    for name, value in values.items():
         argv = [word.replace(f"{{{name}}}", value) for word in argv]
     return tuple(argv)
 
@@ -75,7 +75,7 @@ def filled_in(argv: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
 def read(table: Table, test: str) -> CommandPlan:
     """Read a benchmark's table `command`. Raises UsageError."""
     units = UNITS[test]
-    found = CommandPlan(
+    plan = CommandPlan(
         client=_words(table, "client"),
         server=_words(table, "server") if table.has("server") else (),
         ready=table.text("ready", default=""),
@@ -86,34 +86,34 @@ def read(table: Table, test: str) -> CommandPlan:
         folder=_folder(table),
         may_fail=table.flag("may_fail"),
     )
-    if not found.client:
+    if not plan.client:
         table.fail("client", "names no command", action='For example: client = ["my-client"].')
-    if found.ready:
+    if plan.ready:
         try:
-            Ready.parse(found.ready, "ready")
+            Ready.parse(plan.ready, "ready")
         except UsageError as error:
             table.fail("ready", error.what, action=error.action, cause=error.cause)
-    if found.ready and not found.server:
+    if plan.ready and not plan.server:
         table.fail("ready", "there is no server to wait for", action="Name the server.")
-    if found.json and found.regex:
+    if plan.json and plan.regex:
         table.fail("regex", "the value is read from JSON", action="Give json or regex.")
-    if found.messages and not found.json:
+    if plan.messages and not plan.json:
         table.fail(
             "messages",
             "is a place in JSON",
             action="Give json, too; or a group `messages` in the regular expression.",
         )
-    printed = bool(found.json or found.regex)
+    printed = bool(plan.json or plan.regex)
     if test != "time" and not printed:
         table.fail("json", "is missing", action="Say where the value is: json or regex.")
-    if printed != bool(found.unit):
+    if printed != bool(plan.unit):
         table.fail(
             "unit",
             "is missing" if printed else "how long the client ran is measured in seconds",
             action=f"Give one of {', '.join(units)}." if printed else "Remove it.",
         )
     table.done()
-    return found
+    return plan
 
 
 def each(table: Table, label: str, command: CommandPlan) -> Iterator[tuple[str, CommandPlan]]:
@@ -141,8 +141,8 @@ def each(table: Table, label: str, command: CommandPlan) -> Iterator[tuple[str, 
             text,
             replace(
                 command,
-                client=filled_in(command.client, known),
-                server=filled_in(command.server, known),
+                client=fill_in(command.client, known),
+                server=fill_in(command.server, known),
             ),
         )
 
@@ -190,7 +190,7 @@ def _regex(table: Table) -> str:
             f"has no group {VALUE!r}",
             action=f"For example: regex = 'rate: (?P<{VALUE}>[0-9.]+)'.",
         )
-    if pattern and (problem := _refused(pattern)):
+    if pattern and (problem := _pattern_fault(pattern)):
         table.fail(
             "regex",
             f"cannot be used: {shown(problem)}",
@@ -199,7 +199,7 @@ def _regex(table: Table) -> str:
     return pattern
 
 
-def _refused(pattern: str) -> str:
+def _pattern_fault(pattern: str) -> str:
     """What is wrong with a regular expression; empty if nothing is."""
     # takes polars, whose regular expressions need time in proportion to the text, whoever wrote
     # them; no other plan needs it

@@ -45,7 +45,7 @@ class Refusal:
     action: str
 
 
-def refused(
+def refusal(
     faults: Iterable[FaultPlan], provider: Provider, nodes: int, switches: int | None
 ) -> Refusal | None:
     """Return why such a testbed cannot make one of the faults happen; None if it can."""
@@ -55,8 +55,8 @@ def refused(
         if provider == Provider.QEMU and switches:
             why = "a switch is between the two machines and the proxy"
             return Refusal(fault.name, "action", why, "Set switches = 0.")
-        if provider != Provider.QEMU and (found := _refused(fault)):
-            return found
+        if provider != Provider.QEMU and (reason := _tc_refusal(fault)):
+            return reason
     return None
 
 
@@ -78,7 +78,7 @@ MAY_WAIT = (
 """Why such a benchmark is refused, and what to do."""
 
 
-def _refused(fault: FaultPlan) -> Refusal | None:
+def _tc_refusal(fault: FaultPlan) -> Refusal | None:
     if fault.action in _NEVER:
         return Refusal(fault.name, "action", *_NEVER[fault.action])
     if fault.direction == TO_CLIENT:

@@ -16,7 +16,7 @@ from rocelab.plans.catalog import (
     Provider,
     Test,
     Transport,
-    measured_by,
+    counterpart,
 )
 from rocelab.plans.command import CommandPlan
 from rocelab.plans.fault import ENDING, FaultPlan
@@ -253,9 +253,9 @@ class Benchmark:
         """Number of nodes that take part; they are the testbed's first ones."""
         return self.mpi.nodes if self.mpi else 2
 
-    def measured_over(self, transport: str) -> Test:
+    def test_over(self, transport: str) -> Test:
         """Return the test that measures this benchmark over one of its transports."""
-        test = measured_by(TESTS[self.tool, self.test], TRANSPORTS[transport])
+        test = counterpart(TESTS[self.tool, self.test], TRANSPORTS[transport])
         assert test is not None, "plan_file refuses benchmarks that a transport cannot carry"
         return test
 
@@ -282,7 +282,7 @@ class Cell:
     @property
     def test(self) -> Test:
         """The test that measures it."""
-        return self.benchmark.measured_over(self.transport.name)
+        return self.benchmark.test_over(self.transport.name)
 
     @property
     def has_message_cost(self) -> bool:
@@ -379,10 +379,10 @@ class Plan:
     def packages(self) -> tuple[str, ...]:
         """Debian packages that its virtual machines have in addition: what it names, and tools'."""
         tools = {benchmark.tool for benchmark in self.benchmarks}
-        found = {name for tool in tools for name in TOOL_PACKAGES.get(tool, ())}
-        return tuple(sorted({*self.testbed.packages, *found}))
+        of_tools = {name for tool in tools for name in TOOL_PACKAGES.get(tool, ())}
+        return tuple(sorted({*self.testbed.packages, *of_tools}))
 
-    def booted(self, boots: int) -> Plan:
+    def with_boots(self, boots: int) -> Plan:
         """Return the plan with so many repetitions, each on machines booted for it.
 
         A boot places code, data and interrupts differently, which shifts all that it measures.

@@ -36,7 +36,7 @@ from rocelab.plans.catalog import (
     Probe,
     Provider,
     Test,
-    measured_by,
+    counterpart,
 )
 from rocelab.plans.fault import OF_PROCESS, FaultPlan
 from rocelab.plans.plan import (
@@ -69,7 +69,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 """Plan names become folder names."""
 
 
-def built_in() -> list[str]:
+def built_in_names() -> list[str]:
     """Return the names of the plans that come with rocelab."""
     folder = resources.files("rocelab.plans")
     return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".toml"))
@@ -80,14 +80,14 @@ def load(plan: str) -> Plan:
 
     Raises UsageError, which names the file, the key, the value and what is allowed.
     """
-    if "/" not in plan and plan in built_in():
+    if "/" not in plan and plan in built_in_names():
         text = (resources.files("rocelab.plans") / f"{plan}.toml").read_text("utf-8")
         return from_toml(text, f"{plan} (built in)")
     return from_dict(
         read_toml(
             Path(plan),
             what="plan",
-            action=f"Give a path, or the name of a built-in plan: {listed(built_in())}.",
+            action=f"Give a path, or the name of a built-in plan: {listed(built_in_names())}.",
         ),
         shown(plan)[1:-1],
     )
@@ -171,7 +171,7 @@ def _testbed(table: Table) -> TestbedPlan:
         pin=_pin(table.table("pin")),
         packages=tuple(sorted(table.texts("packages", packages.NAME, packages.WORDS))),
     )
-    if broken := testbed_rules.refused(testbed):
+    if broken := testbed_rules.refusal(testbed):
         table.fail(broken.key, broken.why, action=broken.action)
     table.done()
     return testbed
@@ -216,7 +216,7 @@ def _benchmark(
         )
     test = TESTS[tool, table.choice("test", names)]
     transports = table.choices("transports", TRANSPORTS, default=plan_transports)
-    measuring = [_carried(table, test, transport) for transport in transports]
+    measuring = [_required_counterpart(table, test, transport) for transport in transports]
     low = max(t.sizes[0] for t in (test, *measuring))
     high = min(t.sizes[1] for t in (test, *measuring))
     benchmark = Benchmark(
@@ -490,10 +490,10 @@ def _refuse_parts(table: Table, test: Test, sizes: tuple[int, ...]) -> None:
             table.fail("sizes", f"{size} bytes is not a multiple of {test.element} bytes")
 
 
-def _carried(table: Table, test: Test, transport: str) -> Test:
-    measuring = measured_by(test, TRANSPORTS[transport])
+def _required_counterpart(table: Table, test: Test, transport: str) -> Test:
+    measuring = counterpart(test, TRANSPORTS[transport])
     if measuring is None:
-        able = [name for name, t in TRANSPORTS.items() if measured_by(test, t)]
+        able = [name for name, t in TRANSPORTS.items() if counterpart(test, t)]
         table.fail(
             "transports",
             f"{test.tool} {test.name} has no counterpart over {transport}",

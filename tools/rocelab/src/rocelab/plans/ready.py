@@ -26,8 +26,8 @@ class Ready:
     seconds: float = 0
 
     @classmethod
-    def parse(cls, text: str, what: str = "--ready") -> Ready:
-        """Read the value of an option or a key, which `what` names. Raises UsageError."""
+    def parse(cls, text: str, option: str = "--ready") -> Ready:
+        """Read the value of an option or a key, which `option` names. Raises UsageError."""
         kind, colon, value = text.partition(":")
         if kind in ("tcp", "rdma_cm") and _PORT.fullmatch(value) and int(value) < 1 << 16:
             return cls("tcp" if kind == "tcp" else "rdma_cm", port=int(value))
@@ -36,7 +36,7 @@ class Ready:
         if kind == "delay" and _SECONDS.fullmatch(value):
             return cls("delay", seconds=float(value))
         raise UsageError(
-            f"{what} {shown(text)} says nothing to wait for",
+            f"{option} {shown(text)} says nothing to wait for",
             cause="the port is no number from 1 to 65535" if colon else "it has no colon",
             action="Give tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS.",
         )

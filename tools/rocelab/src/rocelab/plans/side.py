@@ -97,14 +97,14 @@ def _line(side: Side, word: str, value: str) -> Side:
 
 
 def _parameter(side: Side, word: str, value: str) -> Side:
-    return replace(side, parameters=(*side.parameters, _assigned(word, value)))
+    return replace(side, parameters=(*side.parameters, _parse_setting(word, value)))
 
 
 def _sysctl(side: Side, word: str, value: str) -> Side:
-    return replace(side, sysctls=(*side.sysctls, _assigned(word, value)))
+    return replace(side, sysctls=(*side.sysctls, _parse_setting(word, value)))
 
 
-def _assigned(word: str, value: str) -> tuple[str, str]:
+def _parse_setting(word: str, value: str) -> tuple[str, str]:
     name, _, setting = value.partition("=")
     if not _NAME.fullmatch(name) or not _VALUE.fullmatch(setting):
         raise _wrong(word, "such a setting is NAME=VALUE")

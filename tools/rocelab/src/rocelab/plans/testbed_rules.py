@@ -20,17 +20,17 @@ class Refusal:
     action: str
 
 
-def refused(testbed: TestbedPlan) -> Refusal | None:
+def refusal(testbed: TestbedPlan) -> Refusal | None:
     """Return the first rule that a testbed breaks; None if there can be such a testbed."""
-    return next(_broken(testbed), None)
+    return next(_refusals(testbed), None)
 
 
-def _broken(testbed: TestbedPlan) -> Iterator[Refusal]:
+def _refusals(testbed: TestbedPlan) -> Iterator[Refusal]:
     provider = testbed.provider
     shape = (provider, testbed.nodes, testbed.switches)
-    if found := fault_means.refused(testbed.faults, *shape):
-        key = f"faults.{found.fault}.{found.key}"
-        yield Refusal(key, f"not with provider {provider}: {found.why}", found.action)
+    if refusal := fault_means.refusal(testbed.faults, *shape):
+        key = f"faults.{refusal.fault}.{refusal.key}"
+        yield Refusal(key, f"not with provider {provider}: {refusal.why}", refusal.action)
     if testbed.faults and testbed.link.is_shaped:
         yield Refusal(
             "faults",

@@ -28,7 +28,7 @@ from rocelab.measure.command.ready import SAYS, watch
 from rocelab.measure.command.request import Request
 from rocelab.measure.command.session import Session, status_text
 from rocelab.plans.benchmarks.tool import End
-from rocelab.plans.command import filled_in
+from rocelab.plans.command import fill_in
 from rocelab.record import layout
 from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node import Node, awake
@@ -217,7 +217,7 @@ class _Conductor:
                 each.append(LookFor(needle, lambda: self._events.put(("ready", guard))))
         session = Session(
             guard,
-            filled_in(argv, environment.in_words(known)),
+            fill_in(argv, environment.in_words(known)),
             environment=known,
             out=out,
             err=err,

@@ -17,7 +17,7 @@ from rocelab.plans.benchmarks.tool import (
     number,
     positive,
 )
-from rocelab.plans.command import MESSAGES, UNITS, VALUE, CommandPlan, filled_in
+from rocelab.plans.command import MESSAGES, UNITS, VALUE, CommandPlan, fill_in
 
 _TIME = metrics.Application("time").name
 _METRICS = {
@@ -32,12 +32,12 @@ _METRICS = {
 
 def server(job: Job) -> tuple[str, ...]:
     """Return the server's command line; empty if there is none."""
-    return filled_in(_plan(job).server, _words(job, job.server, job.client))
+    return fill_in(_plan(job).server, _words(job, job.server, job.client))
 
 
 def client(job: Job) -> tuple[str, ...]:
     """Return the client's command line."""
-    return filled_in(_plan(job).client, _words(job, job.client, job.server))
+    return fill_in(_plan(job).client, _words(job, job.client, job.server))
 
 
 def parse(job: Job, stdout: str) -> Measurement:
@@ -60,7 +60,7 @@ def _plan(job: Job) -> CommandPlan:
 
 
 def _words(job: Job, end: End, peer: End) -> dict[str, str]:
-    found = {
+    values = {
         "size": str(job.size),
         "iterations": str(job.iterations),
         "tcp_port": str(job.tcp_port),
@@ -68,7 +68,7 @@ def _words(job: Job, end: End, peer: End) -> dict[str, str]:
         "netdev": end.netdev,
         "peer": peer.ipv4,
     }
-    return found | ({"device": end.device, "gid": str(end.gid_index)} if end.device else {})
+    return values | ({"device": end.device, "gid": str(end.gid_index)} if end.device else {})
 
 
 def _in_json(job: Job, plan: CommandPlan, stdout: str) -> Mapping[str, object]:
@@ -79,8 +79,8 @@ def _in_json(job: Job, plan: CommandPlan, stdout: str) -> Mapping[str, object]:
             document = json.loads(text)
         except (ValueError, RecursionError):
             continue
-        found = {VALUE: _at(job, document, plan.json)}
-        return found | ({MESSAGES: _at(job, document, plan.messages)} if plan.messages else {})
+        values = {VALUE: _at(job, document, plan.json)}
+        return values | ({MESSAGES: _at(job, document, plan.messages)} if plan.messages else {})
     return bad_output(job, "neither its output nor its last line is JSON")
 
 

@@ -47,9 +47,9 @@ def parse(job: Job, stdout: str) -> Measurement:
         bad_output(job, "it has no row of results, or several")
     (row,) = rows
     sent = short_numbers.count(job.iterations)
-    for what, number in (("bytes", short_numbers.size(job.size)), ("sent", sent), ("ack", sent)):
-        if row[what] != number:
-            bad_output(job, f"results are for {row[what]} {what}")
+    for column, number in (("bytes", short_numbers.size(job.size)), ("sent", sent), ("ack", sent)):
+        if row[column] != number:
+            bad_output(job, f"results are for {row[column]} {column}")
     messages = 2 * job.iterations
     latency = positive(job, "usec/xfer", row["usec"]) * 1e3
     return Measurement(

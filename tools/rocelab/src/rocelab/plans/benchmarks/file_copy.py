@@ -44,14 +44,17 @@ def _ftp_server(job: Job) -> Argv:
 def _ftp_client(job: Job) -> Argv:
     server = f"ftp://{job.server.ipv4}:{job.tcp_port}"
     if job.test.name == GET:
-        size, what = "download", ("--output", f"{job.folder}/{TARGET}", f"{server}/{SOURCE}")
+        size, arguments = "download", ("--output", f"{job.folder}/{TARGET}", f"{server}/{SOURCE}")
     else:
-        size, what = "upload", ("--upload-file", f"{job.folder}/{SOURCE}", f"{server}/{TARGET}")
+        size, arguments = (
+            "upload",
+            ("--upload-file", f"{job.folder}/{SOURCE}", f"{server}/{TARGET}"),
+        )
     report = f"curl %{{size_{size}}} %{{time_pretransfer}} %{{time_total}} %{{response_code}}\\n"
     return (
         # -q: ignore the user's settings, which may name a proxy
         *("curl", "-q", "--silent", "--show-error", "--noproxy", "*", "--write-out", report),
-        *what,
+        *arguments,
     )
 
 
@@ -84,13 +87,13 @@ def _ftp_config(job: Job) -> str:
 
 
 def _ftp_parse(job: Job, stdout: str) -> Measurement:
-    found = _CURL.search(stdout)
-    if found is None:
+    match = _CURL.search(stdout)
+    if match is None:
         bad_output(job, "curl does not say what it sent")
-    if found[4] != _STORED:
-        bad_output(job, f"the FTP server answered {found[4]}")
-    data = float(found[3]) - float(found[2])
-    return _measured(job, stdout, int(found[1]), data)
+    if match[4] != _STORED:
+        bad_output(job, f"the FTP server answered {match[4]}")
+    data = float(match[3]) - float(match[2])
+    return _measurement(job, stdout, int(match[1]), data)
 
 
 def _rcopy_server(job: Job) -> Argv:
@@ -103,13 +106,13 @@ def _rcopy_client(job: Job) -> Argv:
 
 
 def _rcopy_parse(job: Job, stdout: str) -> Measurement:
-    found = _RCOPY.search(stdout)
-    if found is None:
+    match = _RCOPY.search(stdout)
+    if match is None:
         bad_output(job, "rcopy does not say what it sent")
-    return _measured(job, stdout, int(found[1]), float(found[2]), messages=1)
+    return _measurement(job, stdout, int(match[1]), float(match[2]), messages=1)
 
 
-def _measured(
+def _measurement(
     job: Job, stdout: str, sent: int, data_seconds: float, messages: int = 0
 ) -> Measurement:
     if sent != job.size:

@@ -70,14 +70,14 @@ def parse(job: Job, stdout: str) -> Measurement:
     way, other = ("read", "write") if access(job).endswith("read") else ("write", "read")
     side = _table(job, done, way)
     size = job.size * job.iterations
-    for what, found, expected in (
+    for label, printed, expected in (
         ("its error", done.get("error"), 0),
         (f"its number of {way}s", side.get("total_ios"), job.iterations),
         (f"its bytes of {way}s", side.get("io_bytes"), size),
         (f"its number of {other}s", _table(job, done, other).get("total_ios"), 0),
     ):
-        if number(job, what, found) != expected:
-            bad_output(job, f"{what} is {found!a:.40}, not {expected}")
+        if number(job, label, printed) != expected:
+            bad_output(job, f"{label} is {printed!a:.40}, not {expected}")
     values = [*_latency(job, _table(job, side, "lat_ns"))]
     took = positive(job, "its runtime", side.get("runtime"))
     if took >= _SHORTEST_MS:
@@ -135,10 +135,10 @@ def _job(job: Job, stdout: str) -> dict[str, Any]:
 
 
 def _table(job: Job, where: dict[str, Any], name: str) -> dict[str, Any]:
-    found = where.get(name)
-    if not isinstance(found, dict):
+    table = where.get(name)
+    if not isinstance(table, dict):
         bad_output(job, f"fio's output has no {name!r}")
-    return found
+    return table
 
 
 FIO = Tool(None, client, parse, remote_disk=True)

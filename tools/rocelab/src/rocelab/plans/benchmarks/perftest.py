@@ -82,11 +82,11 @@ def _common(job: Job, end: End) -> tuple[str, ...]:
 
 def parse(job: Job, stdout: str) -> Measurement:
     """Parse the results of one run. Raises CellError."""
-    found = _MTU.search(stdout)
-    if found is None:
+    match = _MTU.search(stdout)
+    if match is None:
         bad_output(job, "no line with the MTU")
     # over iWARP TCP divides the messages, whatever perftest prints
-    path_mtu = None if job.server.rdma_cm else int(found[1])
+    path_mtu = None if job.server.rdma_cm else int(match[1])
     if path_mtu is not None and job.path_mtu not in (None, path_mtu):
         bad_output(job, f"its MTU is {path_mtu}, not {job.path_mtu}")
     row = _summary(job, stdout)
@@ -141,8 +141,8 @@ def _summary(job: Job, stdout: str) -> list[str]:
         bad_output(job, "no complete line of results")
     row = below[0]
     done = re.fullmatch(r"[1-9]\d{0,11}", row[1], re.ASCII)
-    wanted = done if job.cpu_util else row[1] == str(job.iterations)
-    if row[0] != str(job.size) or not wanted:
+    is_complete = done if job.cpu_util else row[1] == str(job.iterations)
+    if row[0] != str(job.size) or not is_complete:
         bad_output(job, f"results are for {row[0]!a:.20} bytes and {row[1]!a:.20} iterations")
     return row
 
@@ -185,10 +185,10 @@ def _samples(job: Job, stdout: str) -> list[float]:
         bad_output(job, "no raw samples")
     samples: list[float] = []
     for line in lines:
-        found = _SAMPLE.match(line)
-        if found is None or int(found[1]) != len(samples) + 1:
+        match = _SAMPLE.match(line)
+        if match is None or int(match[1]) != len(samples) + 1:
             break
-        sample = positive(job, "a raw sample", found[2])
+        sample = positive(job, "a raw sample", match[2])
         if sample > _LONGEST_SAMPLE_US:
             bad_output(job, "the cycle counter ran backwards")
         samples.append(sample * 1e3)
@@ -200,10 +200,10 @@ def round_trips(test: Test, stdout: str) -> list[float]:
 
     With `-U`, `-n N` prints N-1 of them, a ping-pong's halved.
     """
-    found = re.search(r"^#, usec\s*$\n((?:^\d+, \S+$\n?)*)", stdout, re.MULTILINE)
+    match = re.search(r"^#, usec\s*$\n((?:^\d+, \S+$\n?)*)", stdout, re.MULTILINE)
     times = 2 if test.kind is Kind.ONE_WAY_HALF_RTT else 1
     try:
-        halves = [float(line.split(", ")[1]) for line in found[1].splitlines()] if found else []
+        halves = [float(line.split(", ")[1]) for line in match[1].splitlines()] if match else []
     except ValueError:
         return []
     fit = all(0 < half <= _LONGEST_SAMPLE_US for half in halves)

@@ -47,21 +47,23 @@ def client(job: Job) -> tuple[str, ...]:
 def parse(job: Job, stdout: str) -> Measurement:
     """Parse the results of one run. Raises CellError."""
     fields = _fields(job, stdout)
-    size = _scaled(job, fields, "msg_size", "bytes")
+    size = _field_value(job, fields, "msg_size", "bytes")
     if size != job.size:
         bad_output(job, f"results are for {size:g} bytes")
     kind = job.test.kind
     if job.test.quantity == "latency":
-        latency = _scaled(job, fields, "latency", "latency")
+        latency = _field_value(job, fields, "latency", "latency")
         # qperf divides the time by the messages of both directions: half a round trip each
         messages = sum(_count(job, fields, f"{end}_recv_msgs") for end in ("loc", "rem"))
         _check_duration(job, latency * messages / 1e9)
-        carried = sum(_scaled(job, fields, f"{end}_send_bytes", "bytes") for end in ("loc", "rem"))
+        carried = sum(
+            _field_value(job, fields, f"{end}_send_bytes", "bytes") for end in ("loc", "rem")
+        )
         sent = sum(_count(job, fields, f"{end}_send_msgs") for end in ("loc", "rem"))
         values = (Value(metrics.LATENCY, kind, latency, "ns"),)
         return Measurement(values, int(carried), sent=int(sent))
-    bandwidth = _scaled(job, fields, "bw", "bandwidth")
-    received = _scaled(job, fields, "recv_bytes", "bytes")
+    bandwidth = _field_value(job, fields, "bw", "bandwidth")
+    received = _field_value(job, fields, "recv_bytes", "bytes")
     _check_duration(job, received / bandwidth)
     return Measurement(
         (
@@ -91,9 +93,9 @@ def _fields(job: Job, stdout: str) -> dict[str, tuple[str, str]]:
             if line.endswith(":"):
                 break  # the next test
             continue  # a warning
-        found = _LINE.match(line.rstrip())
-        if found is not None:
-            fields[found[1]] = (found[2], found[3] or "")
+        match = _LINE.match(line.rstrip())
+        if match is not None:
+            fields[match[1]] = (match[2], match[3] or "")
     return fields
 
 
@@ -105,7 +107,7 @@ def _count(job: Job, fields: dict[str, tuple[str, str]], name: str) -> float:
     return positive(job, name, text.replace(",", ""))
 
 
-def _scaled(job: Job, fields: dict[str, tuple[str, str]], name: str, quantity: str) -> float:
+def _field_value(job: Job, fields: dict[str, tuple[str, str]], name: str, quantity: str) -> float:
     """Return a field in ns, bytes/s, 1/s or bytes. Raises CellError unless it is above zero."""
     if name not in fields:
         bad_output(job, f"no {name}")

@@ -38,7 +38,7 @@ def _rping(job: Job) -> tuple[str, ...]:
 
 def _rping_parse(job: Job, stdout: str) -> Measurement:
     """Each ping is an RDMA READ and an RDMA WRITE of the size, with SENDs around them."""
-    if [int(found) for found in _PING.findall(stdout)] != list(range(job.iterations)):
+    if [int(number) for number in _PING.findall(stdout)] != list(range(job.iterations)):
         bad_output(job, "it does not print the data of each ping")
     return _took(job, stdout, 2 * job.iterations)
 
@@ -94,18 +94,18 @@ def _bursts(job: Job) -> tuple[int, int]:
 
 def _rstream_parse(job: Job, stdout: str) -> Measurement:
     """Parse its row; sizes and numbers there are rounded (1.2m), the time of a message is not."""
-    found = _ROW.search(stdout)
-    if found is None:
+    match = _ROW.search(stdout)
+    if match is None:
         bad_output(job, "no row of results")
     bursts, burst = _bursts(job)
-    for what, number in (
+    for column, number in (
         ("bytes", short_numbers.size(job.size)),
         ("xfers", short_numbers.count(burst)),
         ("iters", short_numbers.count(bursts)),
     ):
-        if found[what] != number:
-            bad_output(job, f"results are for {found[what]} {what}")
-    nanoseconds = positive(job, "usec/xfer", found["usec"]) * 1e3
+        if match[column] != number:
+            bad_output(job, f"results are for {match[column]} {column}")
+    nanoseconds = positive(job, "usec/xfer", match["usec"]) * 1e3
     messages, kind = 2 * bursts * burst, job.test.kind
     if job.test.quantity == "latency":
         value = Value(metrics.LATENCY, kind, nanoseconds, "ns")

@@ -16,8 +16,8 @@ _TIMES = re.compile(r"^rocelab-times (\d+[.,]\d{6}) (\d+[.,]\d{6})$", re.MULTILI
 
 def seconds(job: Job, stdout: str) -> float:
     """Return how long the client ran. Raises CellError."""
-    found = _TIMES.findall(stdout)
-    if not found:
+    times = _TIMES.findall(stdout)
+    if not times:
         bad_output(job, "no times of its start and its end")
-    began, ended = (float(each.replace(",", ".")) for each in found[-1])
+    began, ended = (float(each.replace(",", ".")) for each in times[-1])
     return positive(job, "its time", ended - began)

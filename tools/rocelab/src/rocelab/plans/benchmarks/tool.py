@@ -182,20 +182,20 @@ def bad_output(job: Job, problem: str) -> NoReturn:
     )
 
 
-def number(job: Job, what: str, text: object) -> float:
+def number(job: Job, label: str, text: object) -> float:
     """Return a finite number, zero or above. Raises CellError."""
     try:
         value = float(text)  # type: ignore[arg-type]  # other types are refused below
     except (TypeError, ValueError):
-        bad_output(job, f"{what} is not a number: {text!a:.40}")
+        bad_output(job, f"{label} is not a number: {text!a:.40}")
     if not math.isfinite(value) or value < 0:
-        bad_output(job, f"{what} is {value}")
+        bad_output(job, f"{label} is {value}")
     return value
 
 
-def positive(job: Job, what: str, text: object) -> float:
+def positive(job: Job, label: str, text: object) -> float:
     """Return a finite number above zero. Raises CellError."""
-    value = number(job, what, text)
+    value = number(job, label, text)
     if value == 0:
-        bad_output(job, f"{what} is zero")
+        bad_output(job, f"{label} is zero")
     return value

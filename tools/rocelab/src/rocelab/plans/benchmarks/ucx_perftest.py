@@ -73,11 +73,11 @@ def parse(job: Job, stdout: str) -> Measurement:
     else:
         messages = job.iterations
         per_second = positive(job, "overall_mr", rate)
-        found = per_second * job.size
-        if abs(found - number(job, "overall_bw", bandwidth) * _MIB) > 0.006 * _MIB + job.size:
+        rate = per_second * job.size
+        if abs(rate - number(job, "overall_bw", bandwidth) * _MIB) > 0.006 * _MIB + job.size:
             bad_output(job, "its bandwidth and its message rate disagree")
         values = (
-            Value(metrics.BANDWIDTH, kind, found, "bytes/s"),
+            Value(metrics.BANDWIDTH, kind, rate, "bytes/s"),
             Value(metrics.MESSAGE_RATE, kind, per_second, "1/s"),
         )
     return Measurement(values, messages * job.size, messages=messages)

@@ -65,7 +65,7 @@ def files(job: MpiJob) -> dict[str, str]:
         *((2, "swap: mixed"), (64, "its threshold"), (0, "L1 transposed"), (0, "U transposed")),
         *((1, "equilibration"), (8, "alignment")),
     )
-    lines = ("HPLinpack input", "by rocelab", *(f"{value} {what}" for value, what in settings))
+    lines = ("HPLinpack input", "by rocelab", *(f"{value} {label}" for value, label in settings))
     return {INPUT: "\n".join(lines) + "\n"}
 
 
@@ -76,8 +76,8 @@ def parse(job: MpiJob, report: str) -> Sweep:
     if not (begin and end):
         bad_output(job, "no summary in its report")
     facts = dict(line.split("=", 1) for line in summary.splitlines() if "=" in line)
-    wanted = {"Success": "1", "CommWorldProcs": str(job.mpi.ranks), "HPL_N": job.mpi.problem}
-    for name, value in wanted.items():
+    expected = {"Success": "1", "CommWorldProcs": str(job.mpi.ranks), "HPL_N": job.mpi.problem}
+    for name, value in expected.items():
         if facts.get(name) != value:
             bad_output(job, f"its {name} is {facts.get(name)!a:.40}, not {value}")
     if failed := _FAILED.search(report):

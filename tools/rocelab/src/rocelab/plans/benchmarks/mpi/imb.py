@@ -86,7 +86,7 @@ def _rows(job: MpiJob, stdout: str) -> dict[int, dict[str, float]]:
 
 def _table(lines: list[str]) -> list[tuple[int, dict[str, float]]]:
     columns: list[str] = []
-    found = []
+    rows = []
     for line in lines:
         words = line.split()
         if _REPETITIONS in words:
@@ -96,10 +96,10 @@ def _table(lines: list[str]) -> list[tuple[int, dict[str, float]]]:
                 row = dict(zip(columns, map(float, words), strict=True))
             except ValueError:
                 break
-            found.append((int(row.get("#bytes", 0)), row))
+            rows.append((int(row.get("#bytes", 0)), row))
         elif columns and not words:
             break
-    return found
+    return rows
 
 
 def _values(job: MpiJob, row: dict[str, float], size: int) -> tuple[Value, ...]:

@@ -42,7 +42,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
             {size: tuple(_values(job, row)) for size, row in rows.items()},
             payload_bytes=sum(int(row["across"]["bytes"]) for row in rows.values()),
             messages=sum(int(row["across"]["messages"]) for row in rows.values()),
-            sent={size: _sent(row) for size, row in rows.items()}
+            sent={size: _message_count(row) for size, row in rows.items()}
             if job.test.name in PAIR_TESTS
             else {},
             facts={
@@ -67,7 +67,7 @@ def round_trips(stdout: str) -> list[list[float]]:
         return []
 
 
-def _sent(row: dict[str, Any]) -> int:
+def _message_count(row: dict[str, Any]) -> int:
     """`across` counts the timed messages and those of the check, but not the warm-up."""
     timed = int(row["iterations"]) * len(row["trials_ns"]) + 1
     warm_up = int(row["warmup"]) * len(row["trials_ns"])
@@ -96,10 +96,10 @@ def _values(job: MpiJob, row: dict[str, Any]) -> list[Value]:
     kind = job.test.kind
 
     def value(metric: str, number: object, unit: str) -> Value:
-        found = float(number)  # type: ignore[arg-type]  # what is none is an error of the document
-        if not math.isfinite(found) or found <= 0:
-            bad_output(job, f"its {metric} at {row['size']} bytes is {found}")
-        return Value(metric, kind, found, unit)
+        amount = float(number)  # type: ignore[arg-type]  # what is none is an error of the document
+        if not math.isfinite(amount) or amount <= 0:
+            bad_output(job, f"its {metric} at {row['size']} bytes is {amount}")
+        return Value(metric, kind, amount, unit)
 
     if job.test.quantity == "bandwidth":
         # empty messages have a rate but no bandwidth

@@ -44,12 +44,12 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     if [end[1].lower() for end in ends] != [job.test.name]:
         bad_output(job, f"{len(ends)} blocks of results instead of one of {job.test.name}")
     facts = {name: value.rstrip() for name, value in _FACT.findall(stdout[ends[0].end() :])}
-    wanted = {
+    expected = {
         "Class": job.mpi.problem,
         "Total processes": str(job.mpi.ranks),
         "Verification": "SUCCESSFUL",
     }
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if facts.get(name) != value:
             bad_output(job, f"its {name.lower()} is {facts.get(name)!a:.40}, not {value}")
     values = tuple(

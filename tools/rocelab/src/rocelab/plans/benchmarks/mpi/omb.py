@@ -72,7 +72,7 @@ def _warm_up(job: MpiJob) -> int:
     return max(1, job.iterations // 10)
 
 
-def _sent(job: MpiJob) -> int:
+def _message_count(job: MpiJob) -> int:
     """Data messages of one size: a ping-pong has two, a window 64 in each direction (`-W`).
 
     So in these versions, where `-i` and `-x` are for large messages, too.
@@ -100,7 +100,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
         payload_bytes=job.iterations * sum(job.sizes),
         messages=job.iterations * len(job.sizes),
         facts=version_facts(heading["version"], tested=r"[5-7]\."),
-        sent=dict.fromkeys(job.sizes, _sent(job)) if job.test.name in PAIR_TESTS else {},
+        sent=dict.fromkeys(job.sizes, _message_count(job)) if job.test.name in PAIR_TESTS else {},
     )
 
 
@@ -120,12 +120,12 @@ def _rows(job: MpiJob, text: str) -> dict[int, dict[str, float]]:
         if row.pop(_VALIDATION, "Pass") != "Pass":
             bad_output(job, f"the data of {row.get(_SIZE, '0')!a:.20} bytes arrived corrupted")
         try:
-            found = {name: float(word) for name, word in row.items()}
+            numbers = {name: float(word) for name, word in row.items()}
         except ValueError:
             continue  # a message of a library
-        size = found.get(_SIZE, 0.0)
+        size = numbers.get(_SIZE, 0.0)
         if size.is_integer():
-            rows[int(size)] = found
+            rows[int(size)] = numbers
     return rows
 
 
@@ -139,17 +139,17 @@ def _values(job: MpiJob, size: int, row: dict[str, float]) -> tuple[Value, ...]:
         return Value(metric, kind, number * scale, unit)
 
     if job.test.quantity == "latency":
-        found = [value(m, column, 1e3, "ns") for column, m in _METRICS.items() if column in row]
+        values = [value(m, column, 1e3, "ns") for column, m in _METRICS.items() if column in row]
     else:
-        found = [value(metrics.BANDWIDTH, c, 1e6, "bytes/s") for c in _RATES if c in row]
+        values = [value(metrics.BANDWIDTH, c, 1e6, "bytes/s") for c in _RATES if c in row]
         if "Messages/s" in row:
-            found.append(value(metrics.MESSAGE_RATE, "Messages/s", 1, "1/s"))
+            values.append(value(metrics.MESSAGE_RATE, "Messages/s", 1, "1/s"))
         else:
-            rates = [each.value / max(size, 1) for each in found]
-            found += (Value(metrics.MESSAGE_RATE, kind, rate, "1/s") for rate in rates)
-    if not found:
+            rates = [each.value / max(size, 1) for each in values]
+            values += (Value(metrics.MESSAGE_RATE, kind, rate, "1/s") for rate in rates)
+    if not values:
         bad_output(job, f"its columns are {list(row)!a:.60}")
-    return tuple(found)
+    return tuple(values)
 
 
 OMB = Suite(

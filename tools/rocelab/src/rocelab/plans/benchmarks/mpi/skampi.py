@@ -89,7 +89,7 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
     version = _VERSION.search(stdout)
     if version is None:
         bad_output(job, "no heading of SKaMPI")
-    blocks = {found[1]: found[2] for found in _BEGIN.finditer(stdout)}
+    blocks = {match[1]: match[2] for match in _BEGIN.finditer(stdout)}
     rows = {size: _row(job, size, blocks.get(_name(job, size), "")) for size in job.sizes}
     rounds = _ROUNDS if job.test.name == "latency" else 1
     # every message crosses the link between two nodes, and every collective at least once
@@ -104,10 +104,10 @@ def parse(job: MpiJob, stdout: str) -> Sweep:
 
 def _row(job: MpiJob, size: int, block: str) -> Sequence[float]:
     """Return mean, standard error, repetitions, and the means of the ranks."""
-    found = _ROW.match(block)
-    if found is None:
+    match = _ROW.match(block)
+    if match is None:
         bad_output(job, f"no line for {size} bytes")
-    numbers = [float(word) for word in found[1].split()]
+    numbers = [float(word) for word in match[1].split()]
     if job.test.name != "barrier":
         del numbers[0]  # the size as SKaMPI counts it
     ranks = 2 if job.test.name == "latency" else job.mpi.ranks
