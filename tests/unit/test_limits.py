@@ -74,7 +74,7 @@ class Reader:
 
 
 def _toml(check: Callable[[dict[str, Any]], object]) -> Callable[[str], object]:
-    return lambda text: check(strict.parse_toml(text, "x.toml", what="plan"))
+    return lambda text: check(strict.parse_toml(text, "x.toml", kind="plan"))
 
 
 def _all(parse: Callable[[Any], Any]) -> Callable[[str], object]:

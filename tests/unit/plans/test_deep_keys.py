@@ -24,7 +24,7 @@ def test_deep_keys_are_refused(text: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(UsageError, match="nested too deeply"):
-            parse_toml(text, "x.toml", what="plan")
+            parse_toml(text, "x.toml", kind="plan")
         assert tracemalloc.get_traced_memory()[1] < 20 * len(text) + (1 << 20)
     finally:
         tracemalloc.stop()
@@ -32,4 +32,4 @@ def test_deep_keys_are_refused(text: str) -> None:
 
 def test_many_addresses_in_one_line_are_read() -> None:
     text = "hosts = [" + ", ".join(f'"10.44.0.{n}"' for n in range(128)) + "]"
-    assert len(parse_toml(text, "x.toml", what="inventory")["hosts"]) == 128
+    assert len(parse_toml(text, "x.toml", kind="inventory")["hosts"]) == 128

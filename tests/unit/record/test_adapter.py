@@ -86,17 +86,17 @@ def test_ethtools_statistics_of_real_drivers() -> None:
 
 def test_each_driver_says_by_its_own_names_what_it_sent() -> None:
     mlx5 = {f"ethtool.{n}": v for n, v in adapter.ethtool_statistics(MLX5).items()}
-    assert adapter.moved(mlx5) == adapter.Moved(1000, 900, 4194304)
-    assert adapter.moved(of_adapter(BNXT_RE)).sent == 12
-    assert adapter.moved(of_adapter(I40IW)) == adapter.Moved(77, None, None)
+    assert adapter.sent_and_received(mlx5) == adapter.Moved(1000, 900, 4194304)
+    assert adapter.sent_and_received(of_adapter(BNXT_RE)).sent == 12
+    assert adapter.sent_and_received(of_adapter(I40IW)) == adapter.Moved(77, None, None)
     hfi1 = of_adapter(HFI1)
     assert "hw.lifespan" not in hfi1
     assert not any("," in name for name in hfi1)
     # the port's data are counted in words of 32 bits
-    assert adapter.moved(hfi1) == adapter.Moved(5, None, 400)
+    assert adapter.sent_and_received(hfi1) == adapter.Moved(5, None, 400)
     # a counter that never increments does not hide another
-    assert adapter.moved({"hw.tx_pkts": 0, "port.port_xmit_packets": 3}).sent == 3
-    assert adapter.moved({}) == adapter.Moved(None, None, None)
+    assert adapter.sent_and_received({"hw.tx_pkts": 0, "port.port_xmit_packets": 3}).sent == 3
+    assert adapter.sent_and_received({}) == adapter.Moved(None, None, None)
 
 
 @given(st.text())

@@ -26,7 +26,7 @@ def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path) -> None:
     folder = RunFolder(SMALL.write(tmp_path / "run"))
     unfinished = folder.path / "cells/.unfinished.part"
     unfinished.mkdir()
-    with folder.held():
+    with folder.hold():
         assert folder.meta()["status"] == "running"
         with pytest.raises(UsageError, match="another process carries out"):
             RunFolder.open(folder.path)

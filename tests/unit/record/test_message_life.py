@@ -15,7 +15,7 @@ LIFE = MessageLife(
     responder="n2",
     spans={name: 1000 + at for at, name in enumerate(SPANS)},
     stages={place: dict.fromkeys(stages, 7) for place, stages in PLACES.items()},
-    of=31,
+    chosen_from=31,
 )
 
 

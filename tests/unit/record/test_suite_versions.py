@@ -13,7 +13,7 @@ from rich.console import Console
 
 import html_tree
 from rocelab.record.read import Json
-from rocelab.record.suite_versions import untested
+from rocelab.record.suite_versions import untested_suites
 from rocelab.report import build
 from rocelab.terminal import run_tables
 from synthetic_run import Synthetic
@@ -40,7 +40,7 @@ def cell(tool: str, **mpi: str) -> dict[str, Any]:
     ],
 )
 def test_suites_with_a_note(cells: list[dict[str, Any]], named: tuple[str, ...]) -> None:
-    assert untested(map(Json, cells)) == named
+    assert untested_suites(map(Json, cells)) == named
 
 
 def test_the_report_and_the_terminal_warn(tmp_path: Path) -> None:

@@ -129,14 +129,14 @@ def test_the_counters_of_each_are_in_the_report(tmp_path: Path, driver: str) -> 
         for row in sums.table()
     ] == [
         (
-            *(node, driver, units.grouped(said.sent or 0), units.grouped(said.received or 0)),
-            units.grouped(said.sent_bytes or 0),
+            *(node, driver, units.integer(said.sent or 0), units.integer(said.received or 0)),
+            units.integer(said.sent_bytes or 0),
         )
         for node in ("n1", "n2")
     ]
     shown = {row["counter"]: row["by"] for row in every.table() if row["node"] == "n1"}
     assert shown == {
-        name: units.grouped(value) for name, value in DEVICES[driver]().adapter.items() if value
+        name: units.integer(value) for name, value in DEVICES[driver]().adapter.items() if value
     }
 
 

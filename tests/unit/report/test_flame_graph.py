@@ -122,4 +122,4 @@ def test_missing_files(tmp_path: Path) -> None:
 
 def test_shared_reports_have_none(tmp_path: Path) -> None:
     """Stacks name every program that ran."""
-    assert share.masked(read.load(run(tmp_path))).stacks == ()
+    assert share.mask_run(read.load(run(tmp_path))).stacks == ()

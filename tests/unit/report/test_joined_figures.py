@@ -94,7 +94,7 @@ def test_shares_of_frames(page: Element) -> None:
     rows = section(page, "life").all("table")[-1].table()
     assert [row["benchmark"] for row in rows] == ["perftest write_lat", "perftest write_bw"]
     for row in rows:
-        assert row["frames"] == units.grouped(1998 * len(RUN.sizes) * RUN.repetitions)
+        assert row["frames"] == units.integer(1998 * len(RUN.sizes) * RUN.repetitions)
         assert row["sender"] == row["receiver"] == "100.00%"
         assert row["without, and why"] == f"{2 * len(RUN.sizes) * RUN.repetitions} before device"
         assert row["unexplained"] == "0"

@@ -203,7 +203,7 @@ def test_proof(page: Element) -> None:
     assert len(rows) == 28
     rxe = rows["perftest-write_lat.rxe-v2.r01"]
     assert (rxe["verdict"], rxe["checks passed"]) == ("proven", "2 of 2")
-    packets = units.grouped(5000)  # 2500 at each of two sizes, from both nodes
+    packets = units.integer(5000)  # 2500 at each of two sizes, from both nodes
     assert [rxe[name] for name in ("sent_pkts", "rcvd_pkts", "RoCE v2 frames")] == [packets] * 3
     tcp = rows["perftest-write_lat.tcp.r07"]
     assert [tcp[name] for name in ("sent_pkts", "rcvd_pkts", "RoCE v2 frames")] == ["0"] * 3
@@ -213,8 +213,8 @@ def test_proof(page: Element) -> None:
 def test_the_probes_own_account(page: Element) -> None:
     [section] = page.all("section", id="stages")
     rows = section.all("table")[-1].table()
-    assert {row["records"] for row in rows} == {units.grouped(3 * 1003 * 2 * 7)}
-    assert {row["switched out"] for row in rows} == {units.grouped(3 * 3 * 2 * 7)}
+    assert {row["records"] for row in rows} == {units.integer(3 * 1003 * 2 * 7)}
+    assert {row["switched out"] for row in rows} == {units.integer(3 * 3 * 2 * 7)}
     assert {row["records lost"] for row in rows} == {"0"}
     assert {row["one clock reading"] for row in rows} == {"44 emulated ns"}
 

@@ -295,7 +295,7 @@ def test_a_name_that_was_let_through_writes_nothing(
 ) -> None:
     run = small(tmp_path / "run")
     whole = read.load(run)
-    monkeypatch.setattr(share, "masked", lambda run, also=(): whole)
+    monkeypatch.setattr(share, "mask_run", lambda run, also=(): whole)
     answer = rocelab("report", str(run), "--share", str(tmp_path / "out"))
     assert answer.returncode == ExitCode.USAGE
     assert "nothing was written" in answer.stderr

@@ -35,9 +35,9 @@ def open(  # noqa: A001 - as gzip.open and tarfile.open
     `rocelab.errors.UsageError` if a capture cannot be opened or has no packet.
     """
     # the command line imports this module, and starts fast
-    from rocelab.api import analyzed
+    from rocelab.api import run_analysis
 
-    return analyzed(
+    return run_analysis(
         captures,
         only=filter,
         ports=ports,

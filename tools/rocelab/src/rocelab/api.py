@@ -105,7 +105,7 @@ class Capture:
         capture_page.write(self._analysis, drawn, Path(into))
 
 
-def analyzed(
+def run_analysis(
     captures: Sequence[str | os.PathLike[str]],
     *,
     only: str,

@@ -128,7 +128,7 @@ def explain(error: BaseException, what: str = "", *, action: str = "") -> Rocela
     return kind(f"{failed}: {reason}", cause=cause, action=action or advice)
 
 
-def explained(error: Exception, what: str, *, action: str = "") -> RocelabError:
+def system_error(error: Exception, what: str, *, action: str = "") -> RocelabError:
     """As `explain`, for a place where any system error is for the user to fix."""
     return explain(error, what, action=action) or UsageError(
         f"{what}: {str(getattr(error, 'strerror', None) or error)[:200]}",
@@ -268,7 +268,7 @@ def home() -> Path:
         ) from error
 
 
-def named_folder(variable: str) -> Path | None:
+def xdg_folder(variable: str) -> Path | None:
     """Return the folder that an XDG variable names; None for a relative path, as XDG demands."""
     from pathlib import Path
 

@@ -87,11 +87,11 @@ class Directory:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(_entry(name), dir_fd=self._fd)
         try:
-            found = os.open(_entry(name), _FOLDER | os.O_NOFOLLOW, dir_fd=self._fd)
+            descriptor = os.open(_entry(name), _FOLDER | os.O_NOFOLLOW, dir_fd=self._fd)
         except NotADirectoryError as error:
-            what = "is a symbolic link" if self._is(name, stat.S_ISLNK) else "is not a folder"
-            raise NotADirectoryError(errno.ENOTDIR, f"{name} {what}", name) from error
-        return Directory(found, self.path / name)
+            problem = "is a symbolic link" if self._is(name, stat.S_ISLNK) else "is not a folder"
+            raise NotADirectoryError(errno.ENOTDIR, f"{name} {problem}", name) from error
+        return Directory(descriptor, self.path / name)
 
     def names(self) -> list[str]:
         """The names of all entries, sorted."""
@@ -156,7 +156,7 @@ class Directory:
         and on file systems without O_TMPFILE, it is `.<name>.<random>.part`.
         """
         part = _part(name)
-        made = self._unnamed()
+        made = self._open_unnamed()
         named = made is None
         descriptor = made if made is not None else os.open(part, _NEW, 0o666, dir_fd=self._fd)
         try:
@@ -177,7 +177,7 @@ class Directory:
         finally:
             os.close(descriptor)
 
-    def _unnamed(self) -> int | None:
+    def _open_unnamed(self) -> int | None:
         """Return a new file without a name; None where there is no such thing."""
         if not os.path.isdir(_OPEN):  # noqa: PTH112
             return None
@@ -272,11 +272,11 @@ def _too_large(name: str, limit: int) -> OSError:
 
 def _regular(descriptor: int, name: str, *, limit: int) -> BinaryIO:
     file = os.fdopen(descriptor, "rb")
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         file.close()
         raise _irregular(name)
-    if found.st_size > limit:
+    if status.st_size > limit:
         file.close()
         raise _too_large(name, limit)
     return file

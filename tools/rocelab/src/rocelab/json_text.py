@@ -16,10 +16,10 @@ _DIGITS = 20
 
 def parse(content: bytes | str) -> dict[str, Any]:
     """Parse a JSON object. Raises ValueError when it is none, or beyond a limit."""
-    found = parse_any(content)
-    if not isinstance(found, dict):
+    document = parse_any(content)
+    if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
-    return found
+    return document
 
 
 def parse_any(content: bytes | str) -> Any:  # noqa: ANN401 -- as json.loads
@@ -33,10 +33,10 @@ def parse_any(content: bytes | str) -> Any:  # noqa: ANN401 -- as json.loads
     if sum(map(text.count, ",[{")) > limits.MAX_JSON_VALUES:
         raise ValueError("it has too many values")
     try:
-        found = json.loads(text, parse_int=_whole if _LONG_NUMBER.search(text) else None)
+        document = json.loads(text, parse_int=_whole if _LONG_NUMBER.search(text) else None)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    level: list[Any] = [found]
+    level: list[Any] = [document]
     for _ in range(limits.MAX_JSON_DEPTH):
         level = [
             item
@@ -46,7 +46,7 @@ def parse_any(content: bytes | str) -> Any:  # noqa: ANN401 -- as json.loads
             if isinstance(item, dict | list)
         ]
         if not level:
-            return found
+            return document
     raise ValueError("it is nested too deeply")
 
 

@@ -65,5 +65,5 @@ def page() -> str:
         ("a node's file", _mib(MAX_FILE_BYTES)),
     )
     return "\n".join(
-        ("| of | at most |", "|---|---|", *(f"| {of} | {most} |" for of, most in rows))
+        ("| of | at most |", "|---|---|", *(f"| {subject} | {most} |" for subject, most in rows))
     )

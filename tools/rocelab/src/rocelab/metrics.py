@@ -243,21 +243,21 @@ class Joined(NamedTuple):
 
     way: str | None
     """Whether of sent or of received packets; None: of all."""
-    what: str
+    quantity: str
 
     @property
     def name(self) -> str:
         """As results.parquet has it."""
-        return ".".join(("join", *filter(None, (self.way, self.what))))
+        return ".".join(("join", *filter(None, (self.way, self.quantity))))
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return the parts of a name."""
         match _parts(name):
-            case "join", what:
-                return cls(None, what)
-            case "join", "tx" | "rx" as way, what:
-                return cls(way, what)
+            case "join", quantity:
+                return cls(None, quantity)
+            case "join", "tx" | "rx" as way, quantity:
+                return cls(way, quantity)
         return None
 
 

@@ -67,7 +67,7 @@ OBSERVED = frozenset(_names(lambda stage: stage.passed == "observed"))
 """Stages that a probe can miss: where one is absent it was not seen, not skipped."""
 
 
-def passed_by_some(direction: str, name: str) -> bool:
+def is_passed_by_some(direction: str, name: str) -> bool:
     """Whether only some packets of a direction pass the stage `name`."""
     return any(
         stage.direction == direction and stage.name == name and stage.passed == "some"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rocelab import limits
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import read_named
 from rocelab.errors import UsageError
 
@@ -25,25 +25,27 @@ _REPEATED = "an element was written more than once"
 _UNSUPPORTED = "the file asks for what rocelab does not do"
 
 
-def read_toml(path: Path, *, what: str, action: str) -> dict[str, Any]:
-    """Read a TOML file of at most 1 MiB; `what` names its kind in messages.
+def read_toml(path: Path, *, kind: str, action: str) -> dict[str, Any]:
+    """Read a TOML file of at most 1 MiB; `kind` names it in messages.
 
     Raises UsageError, with `action` as the advice if the file cannot be opened.
     """
     try:
         data = read_named(path, limit=limits.MAX_TOML_BYTES)
-        return parse_toml(data.decode("utf-8"), shown(str(path))[1:-1], what=what)
+        return parse_toml(data.decode("utf-8"), quote(str(path))[1:-1], kind=kind)
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{shown(str(path))}: not UTF-8 text, so not {_a(what)}",
+            f"{quote(str(path))}: not UTF-8 text, so not {_a(kind)}",
             cause="it is another kind of file",
             action=action,
         ) from error
     except OSError as error:
-        raise explained(error, f"cannot read {what} {shown(str(path))}", action=action) from error
+        raise system_error(
+            error, f"cannot read {kind} {quote(str(path))}", action=action
+        ) from error
 
 
-def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
+def parse_toml(text: str, source: str, *, kind: str) -> dict[str, Any]:
     """Parse TOML text; `source` names it in messages. Raises UsageError."""
     # commands that read no TOML start without it
     import tomllib
@@ -52,20 +54,20 @@ def parse_toml(text: str, source: str, *, what: str) -> dict[str, Any]:
         raise UsageError(
             f"{source}: keys are nested too deeply",
             cause="a line has hundreds of dots, as no file that people write",
-            action=f"See docs/formats/{what}.md for {_a(what)}.",
+            action=f"See docs/formats/{kind}.md for {_a(kind)}.",
         )
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{source}: not valid TOML: {shown(str(error))[1:-1]}",
+            f"{source}: not valid TOML: {quote(str(error))[1:-1]}",
             cause="it is another kind of file, or was edited by hand",
-            action=f"See docs/formats/{what}.md for {_a(what)}.",
+            action=f"See docs/formats/{kind}.md for {_a(kind)}.",
         ) from error
 
 
-def _a(what: str) -> str:
-    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 class Table:
@@ -107,9 +109,9 @@ class Table:
         """Return a number, whole or not; `default` if it is absent."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            self.fail(key, f"{shown(value)} is not a number", cause=_OTHER_TYPE)
+            self.fail(key, f"{quote(value)} is not a number", cause=_OTHER_TYPE)
         if isinstance(value, int) and abs(value) > _MAX_NUMBER:
-            self.fail(key, f"{shown(value)} is out of range", cause=_LIMIT)
+            self.fail(key, f"{quote(value)} is out of range", cause=_LIMIT)
         return float(value)
 
     def choice(self, key: str, allowed: Collection[str], *, default: str | None = None) -> str:
@@ -120,21 +122,21 @@ class Table:
         """Return true or false; `default` if it is absent."""
         value = self._take(key, default)
         if not isinstance(value, bool):
-            self.fail(key, f"{shown(value)} is neither true nor false", cause=_OTHER_TYPE)
+            self.fail(key, f"{quote(value)} is neither true nor false", cause=_OTHER_TYPE)
         return value
 
     def text(self, key: str, *, default: str | None = None) -> str:
         """Return a string; required if there is no default."""
         value = self._take(key, default)
         if not isinstance(value, str):
-            self.fail(key, f"{shown(value)} is not a string", cause=_OTHER_TYPE)
+            self.fail(key, f"{quote(value)} is not a string", cause=_OTHER_TYPE)
         return value
 
     def matching(self, key: str, pattern: str, words: str, *, default: str | None = None) -> str:
         """Return a string that `pattern` matches as a whole; `words` describe it in messages."""
         value = self._take(key, default)
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-            self.fail(key, f"{shown(value)} is not {words}", cause=_TYPO)
+            self.fail(key, f"{quote(value)} is not {words}", cause=_TYPO)
         return value
 
     def texts(
@@ -144,7 +146,7 @@ class Table:
         values = self._distinct(key, self._take(key, []))
         for value in values:
             if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-                self.fail(key, f"{shown(value)} is not {words}", cause=_TYPO)
+                self.fail(key, f"{quote(value)} is not {words}", cause=_TYPO)
         return tuple(str(value) for value in values)
 
     def words(self, key: str) -> tuple[str, ...]:
@@ -173,7 +175,10 @@ class Table:
         values = self._distinct(key, self._take(key, None if default is None else list(default)))
         if not values and not empty:
             self.fail(
-                key, "the list is empty", action=f"Allowed: {listed(allowed)}.", cause=_INCOMPLETE
+                key,
+                "the list is empty",
+                action=f"Allowed: {join_values(allowed)}.",
+                cause=_INCOMPLETE,
             )
         return tuple(self._one_of(key, value, allowed) for value in values)
 
@@ -191,9 +196,9 @@ class Table:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
-            numbers = listed([str(number) for number in allowed])
+            numbers = join_values([str(number) for number in allowed])
             self.fail(
-                key, f"unknown value {shown(value)}", action=f"Allowed: {numbers}.", cause=_TYPO
+                key, f"unknown value {quote(value)}", action=f"Allowed: {numbers}.", cause=_TYPO
             )
         return value
 
@@ -203,7 +208,7 @@ class Table:
         if not isinstance(value, dict):
             self.fail(
                 key,
-                f"{shown(value)} is not a table",
+                f"{quote(value)} is not a table",
                 action=f"Write it as [{key}].",
                 cause=_OTHER_TYPE,
             )
@@ -219,7 +224,7 @@ class Table:
                 action=f"Write each one as [[{key}]].",
                 cause=_OTHER_TYPE,
             )
-        self._bounded(key, value)
+        self._check_length(key, value)
         if not value:
             self.fail(
                 key, "the list is empty", action=f"Write at least one [[{key}]].", cause=_INCOMPLETE
@@ -234,9 +239,9 @@ class Table:
         for key in self._values:
             if key not in self._known:
                 self.fail(
-                    shown(key) if not key.isidentifier() else key,
+                    quote(key) if not key.isidentifier() else key,
                     "unknown key" + _did_you_mean(key, self._known),
-                    action=f"Allowed here: {listed(list(self._known))}.",
+                    action=f"Allowed here: {join_values(list(self._known))}.",
                     cause=_TYPO,
                 )
 
@@ -252,8 +257,8 @@ class Table:
             hint = _did_you_mean(value, allowed) if isinstance(value, str) else ""
             self.fail(
                 key,
-                f"unknown value {shown(value)}{hint}",
-                action=f"Allowed: {listed(allowed)}.",
+                f"unknown value {quote(value)}{hint}",
+                action=f"Allowed: {join_values(allowed)}.",
                 cause=_TYPO,
             )
         return value
@@ -261,11 +266,11 @@ class Table:
     def _whole(self, key: str, value: object, low: int, high: int) -> int:
         # bool is an int in Python, but not in a plan
         if not isinstance(value, int) or isinstance(value, bool):
-            self.fail(key, f"{shown(value)} is not a whole number", cause=_OTHER_TYPE)
+            self.fail(key, f"{quote(value)} is not a whole number", cause=_OTHER_TYPE)
         if not low <= value <= high:
             allowed = f"{low}" if low == high else f"{low} to {high}"
             self.fail(
-                key, f"{shown(value)} is out of range", action=f"Allowed: {allowed}.", cause=_LIMIT
+                key, f"{quote(value)} is out of range", action=f"Allowed: {allowed}.", cause=_LIMIT
             )
         return value
 
@@ -273,16 +278,16 @@ class Table:
         items = self._list(key, value)
         for index, item in enumerate(items):
             if item in items[:index]:
-                self.fail(key, f"{shown(item)} appears twice", cause=_REPEATED)
+                self.fail(key, f"{quote(item)} appears twice", cause=_REPEATED)
         return items
 
     def _list(self, key: str, value: object) -> list[object]:
         if not isinstance(value, list):
-            self.fail(key, f"{shown(value)} is not a list", cause=_OTHER_TYPE)
-        self._bounded(key, value)
+            self.fail(key, f"{quote(value)} is not a list", cause=_OTHER_TYPE)
+        self._check_length(key, value)
         return value
 
-    def _bounded(self, key: str, values: Sequence[object]) -> None:
+    def _check_length(self, key: str, values: Sequence[object]) -> None:
         if len(values) > limits.MAX_ITEMS:
             self.fail(
                 key,
@@ -295,13 +300,13 @@ class Table:
         return f"{self._where}.{key}" if self._where else key
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Return an untrusted value in a form that is safe in a message: ASCII, escaped, short."""
     text = ascii(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def listed(values: Collection[str]) -> str:
+def join_values(values: Collection[str]) -> str:
     """Join values for a message."""
     return ", ".join(values)
 

@@ -30,10 +30,10 @@ def size(value: int) -> str:
     for factor, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if value >= factor and value % factor == 0:
             return f"{value // factor}{NARROW_SPACE}{unit}"
-    return f"{grouped(value)}{NARROW_SPACE}B"
+    return f"{integer(value)}{NARROW_SPACE}B"
 
 
-def grouped(value: int) -> str:
+def integer(value: int) -> str:
     """Return an integer with commas between thousands, as the terminal and axes write it."""
     return f"{value:,}".replace("-", MINUS)
 
@@ -47,10 +47,10 @@ def number(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return ABSENT
     if value == int(value):
-        return grouped(int(value))
+        return integer(int(value))
     magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])  # 0 for 0.9996, which reads 1.00
     whole, _, fraction = f"{abs(value):.{max(0, digits - 1 - magnitude)}f}".partition(".")
-    text = grouped(int(whole)) + (f".{fraction}" if fraction else "")
+    text = integer(int(whole)) + (f".{fraction}" if fraction else "")
     return MINUS + text if value < 0 else text
 
 
@@ -77,7 +77,7 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Return `1 cell`, `2 cells`."""
-    return f"{grouped(count)} {noun}{'' if count == 1 else 's'}"
+    return f"{integer(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def listing(items: Sequence[str]) -> str:

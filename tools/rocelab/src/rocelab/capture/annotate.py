@@ -13,7 +13,7 @@ from rocelab._core import Annotation
 from rocelab.capture import analysis, trace_files
 from rocelab.capture.analysis import read_whole
 from rocelab.capture.verdict import comments
-from rocelab.conditions import check_are_captures, check_new_file, explained, shrunk, sizes
+from rocelab.conditions import check_are_captures, check_new_file, shrunk, sizes, system_error
 from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
 
@@ -58,12 +58,12 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
 
 def _failed(error: OSError, wire: Path) -> RocelabError:
     if error.errno is not None and error.filename is None:
-        return explained(
+        return system_error(
             error,
             "the annotated capture could not be written",
             action="Free some space, or name a file on another disk after -o.",
         )
-    return explained(
+    return system_error(
         error,
         f"cannot read {error.filename or wire}",
         action="Name pcap or pcapng files, plain or compressed.",
@@ -84,7 +84,7 @@ def annotate(
         with Directory.open(output.parent) as folder, folder.replacing(output.name) as made:
             return _write(wire, traces, made, options)
     except OSError as error:
-        raise explained(
+        raise system_error(
             error,
             f"cannot write in {output.parent}",
             action="Name a file in a folder that you may write to after -o.",

@@ -17,7 +17,7 @@ from polars.io.plugins import register_io_source
 from rocelab._core import Analysis, Table
 from rocelab.capture.analysis import Withdrawn
 from rocelab.capture.renumbering import renumber
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 
 _ROWS = 1 << 18
@@ -47,7 +47,7 @@ def write(core: Analysis, into: Path, *, step: Callable[[], bool], result: Calla
         with Directory.making(into) as folder:
             return _write(core, folder, step, result)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise explained(
+        raise system_error(
             error,
             f"cannot write tables to {into}",
             action="Choose another folder with --parquet.",

@@ -13,10 +13,10 @@ import click
 from click.exceptions import Exit
 
 from rocelab.cli import options, watched_command
-from rocelab.conditions import check_new_file, explain, explained
+from rocelab.conditions import check_new_file, explain, system_error
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.limits import MAX_DELAY_US, MAX_LOSS_PPM, MAX_RATE_MBIT
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -336,8 +336,8 @@ def _check_capture(path: Path) -> None:
         if not existed:
             path.unlink()
     except OSError as error:
-        raise explained(
-            error, f"cannot write a capture to {shown(str(path))}", action=elsewhere
+        raise system_error(
+            error, f"cannot write a capture to {quote(str(path))}", action=elsewhere
         ) from error
 
 
@@ -349,7 +349,7 @@ def _folder(folder: Path | None, *, named: bool) -> Path | None:
     if named:
         if not chosen.is_dir():
             raise UsageError(
-                f"--folder {shown(str(chosen))} is no folder",
+                f"--folder {quote(str(chosen))} is no folder",
                 cause="it does not exist, or is a file",
                 action="Name a folder; a single file goes with --copy.",
             )

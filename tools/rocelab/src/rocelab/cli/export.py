@@ -48,7 +48,7 @@ def export(
     """
     console.say(f"reading {where}")
     from rocelab import correlate
-    from rocelab.conditions import check_new_file, explained
+    from rocelab.conditions import check_new_file, system_error
     from rocelab.correlate import trace_events
     from rocelab.directory import Directory
 
@@ -77,7 +77,7 @@ def export(
         with Directory.making(perfetto.parent) as folder:
             folder.write(perfetto.name, json.dumps(content, allow_nan=False).encode())
     except OSError as error:
-        raise explained(
+        raise system_error(
             error, f"cannot write {perfetto}", action="Choose another file with --perfetto."
         ) from error
     console.out().print(str(perfetto), markup=False)

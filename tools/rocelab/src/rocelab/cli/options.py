@@ -10,7 +10,7 @@ import click
 
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 DEFAULT = "default"
 """The testbed of who names none."""
@@ -98,7 +98,7 @@ inventory = click.option(
 def known_line(line: str) -> str:
     if line not in kernel_lines.LINES:
         raise UsageError(
-            f"there is no kernel line {shown(line)}",
+            f"there is no kernel line {quote(line)}",
             cause="the driver's patches and the node's image exist for some lines only",
             action=f"Choose from {', '.join(kernel_lines.LINES)}.",
         )

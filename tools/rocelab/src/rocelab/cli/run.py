@@ -168,7 +168,7 @@ def _forecast_lines(one: Forecast, out: Path) -> Iterator[str]:
     from rocelab import units
 
     yield f"{units.plural(len(one.cells), 'cell')} with {units.plural(one.steps, 'step')}"
-    text = f"at least {units.grouped(one.message_bytes)} bytes of messages"
+    text = f"at least {units.integer(one.message_bytes)} bytes of messages"
     if one.open_steps:
         text += f", and what {units.plural(one.open_steps, 'step')} send as fast as they can"
     yield text

@@ -114,7 +114,7 @@ def run(
     """
     console.say("reading the plan")
     from rocelab.measure.testbed_for_plan import move_plan
-    from rocelab.strict import listed
+    from rocelab.strict import join_values
     from rocelab.studies import library, other_testbed
 
     plan = library.plan(study, quick=quick)
@@ -153,7 +153,7 @@ def run(
         hosts = hosts_of(plan, inventory, names)
         if not any(host.verbs for host in hosts):
             why = "no host of the inventory has a `verbs` device"
-            console.err().print(f"left out: {listed(adapters)}: {why}", markup=False)
+            console.err().print(f"left out: {join_values(adapters)}: {why}", markup=False)
             plan = _only(plan, [name for name in plan.transports if name not in adapters])
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
     _answer(*_loaded(outcome.path))
@@ -230,14 +230,14 @@ def _study_of(run: Run, path: Path) -> str:
 
 def _only(plan: Plan, wanted: list[str]) -> Plan:
     """The plan with only the `wanted` of its transports. Raises UsageError."""
-    from rocelab.strict import listed, shown
+    from rocelab.strict import join_values, quote
 
     for name in wanted:
         if name not in plan.transports:
             raise UsageError(
-                f"the study's plan has no transport {shown(name)}",
+                f"the study's plan has no transport {quote(name)}",
                 cause="--transports chooses among those that the plan has",
-                action=f"Choose from {listed(plan.transports)}.",
+                action=f"Choose from {join_values(plan.transports)}.",
             )
     chosen = tuple(name for name in TRANSPORTS if name in wanted)
     benchmarks = tuple(

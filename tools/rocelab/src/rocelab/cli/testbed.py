@@ -15,7 +15,7 @@ from rocelab.cli import options
 from rocelab.errors import TestbedError, UsageError
 from rocelab.limits import MAX_NODES, MAX_SWITCHES
 from rocelab.plans.catalog import Provider
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
 
@@ -145,7 +145,7 @@ def down(
         found = [state for state in found if state.name == name]
         if not found:
             raise UsageError(
-                f"no testbed {shown(name)[1:-1]} is up",
+                f"no testbed {quote(name)[1:-1]} is up",
                 cause="it was never brought up, or was taken down",
                 action="List testbeds with `rocelab status`.",
             )
@@ -180,7 +180,7 @@ def ssh(
         names.append(testbed.spec.switch.name)
     if node not in names:
         raise UsageError(
-            f"there is no node {shown(node)}",
+            f"there is no node {quote(node)}",
             cause=f"testbed {name} has other nodes",
             action=f"Choose from {', '.join(names)}.",
         )

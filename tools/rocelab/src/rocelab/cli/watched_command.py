@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocelab.errors import TestbedError
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.terminal import console
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def asked(
 
     read = {}
     if faults is not None:
-        read = read_toml(faults, what="plan", action="Name a file of faults.")
-        fault_file.read(Table(read, shown(str(faults))[1:-1]))
+        read = read_toml(faults, kind="plan", action="Name a file of faults.")
+        fault_file.read(Table(read, quote(str(faults))[1:-1]))
     check_out_dir(out)
     chosen = tuple(str(probe) for probe, is_asked in probes.items() if is_asked)
     return Observation(chosen, link, read, out)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 _OWN = frozenset({"ipv4", "mac", "path", "netdev"})
 """Facts that identify a node without changing what it measures."""
@@ -26,7 +26,7 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
 def _nodes(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     ours, theirs = _table(first, "nodes"), _table(second, "nodes")
     if sorted(ours) != sorted(theirs):
-        yield f"nodes: {shown(', '.join(ours))} and {shown(', '.join(theirs))}"
+        yield f"nodes: {quote(', '.join(ours))} and {quote(', '.join(theirs))}"
     for name in ours:
         if name in theirs:
             yield from _deep(str(name), ours[name], theirs[name])
@@ -60,7 +60,7 @@ def _deep(where: str, first: object, second: object) -> Iterator[str]:
             if key not in _OWN:
                 yield from _deep(f"{where} {key}", first.get(key), second.get(key))
     elif first != second:
-        yield f"{where}: {shown(first)} and {shown(second)}"
+        yield f"{where}: {quote(first)} and {quote(second)}"
 
 
 def _of(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:

@@ -215,7 +215,7 @@ def _adapter_packets(values: list[Value]) -> float:
         found = metrics.Counter.parse(value.metric, "adapter")
         if found is not None and 0 <= value.value <= _LONGEST:
             counters[value.node][found.counter] = int(value.value)
-    return float(sum(adapter.moved(each).sent or 0 for each in counters.values()))
+    return float(sum(adapter.sent_and_received(each).sent or 0 for each in counters.values()))
 
 
 def _regime(values: list[Value], size: int, amounts: Mapping[str, float]) -> Regime:

@@ -53,6 +53,6 @@ def median_message(messages: pl.DataFrame) -> MedianMessage | None:
             responder=row["responder"],
             spans=known(SPANS),
             stages={place: known(stages, f"{place}_") for place, stages in PLACES.items()},
-            of=len(fit),
+            chosen_from=len(fit),
         ),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.errors import UsageError
 from rocelab.record import captures
 from rocelab.record.captures import Place
@@ -35,7 +35,7 @@ def find(where: Path, traces: Sequence[Path] = (), *, one_clock: bool = False) -
     try:
         found = captures.places(where)
     except OSError as error:
-        raise explained(error, f"{where} cannot be searched for captures") from error
+        raise system_error(error, f"{where} cannot be searched for captures") from error
     if not found:
         raise UsageError(
             f"{where} has no capture with traces next to it",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import limits, metrics
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
 from rocelab.measure import join_values, message_cost
@@ -43,7 +43,7 @@ def rebuild(run_dir: Path) -> Path:
     try:
         return results_table.write(folder.path, rows)
     except OSError as error:
-        raise explained(
+        raise system_error(
             error,
             f"cannot write {folder.path / layout.RESULTS}",
             action=report_again(folder.path),
@@ -325,7 +325,9 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: in
     size = int(step["size"] or 0)
     tcp = cell.transport.family == "tcp"
     if cell.transport.by == "adapter" and not tcp:
-        said = [adapter.moved(step["counters"][node].get("adapter", {})) for node in nodes]
+        said = [
+            adapter.sent_and_received(step["counters"][node].get("adapter", {})) for node in nodes
+        ]
         packets = sum((each.sent or 0) + (each.received or 0) for each in said)
         return Traffic(packets=packets, messages=sent, megabytes=sent * size / 1e6)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)

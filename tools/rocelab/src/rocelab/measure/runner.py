@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import accelerators
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.errors import (
     ExitCode,
     RocelabError,
@@ -108,7 +108,7 @@ def run(
         meta = folder.meta()
         _refuse_other_testbed(meta, described)
     try:
-        with folder.held():
+        with folder.hold():
             warnings = () if one_of_several else plan.warnings()
             one = _Run(folder, plan, meta, progress, remake, attached)
             return one.execute(testbed, warnings)
@@ -282,7 +282,7 @@ class _Run:
         )
 
     def _cannot_write(self, caught: OSError) -> RocelabError:
-        return explained(
+        return system_error(
             caught,
             f"cannot write to {self._folder.path}",
             action=f"Fix that, then `rocelab run --resume {self._folder.path}`.",

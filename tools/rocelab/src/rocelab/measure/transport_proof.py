@@ -229,7 +229,9 @@ def _by_device(moved: Mapping[str, Counters], measured: Measurement) -> list[Che
     These are not exact to the packet: others use the port, and some counters lag. So we check
     lower bounds.
     """
-    traffic = {node: adapter.moved(counters.adapter) for node, counters in moved.items()}
+    traffic = {
+        node: adapter.sent_and_received(counters.adapter) for node, counters in moved.items()
+    }
     sent_bytes = [each.sent_bytes for each in traffic.values() if each.sent_bytes is not None]
     received = sum(each.received or 0 for each in traffic.values())
     checks = [

@@ -10,7 +10,7 @@ from itertools import product
 
 from rocelab.errors import UsageError
 from rocelab.plans.ready import Ready
-from rocelab.strict import Table, shown
+from rocelab.strict import Table, quote
 
 TOOL = "command"
 _SECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -133,7 +133,7 @@ def each(table: Table, label: str, command: CommandPlan) -> Iterator[tuple[str, 
         if len(text) > _LABEL_LENGTH:
             table.fail(
                 chosen[-1][0],
-                f"the label {shown(text)} is longer than {_LABEL_LENGTH}",
+                f"the label {quote(text)} is longer than {_LABEL_LENGTH}",
                 action="Choose shorter names.",
             )
         known = dict(chosen)
@@ -150,7 +150,7 @@ def each(table: Table, label: str, command: CommandPlan) -> Iterator[tuple[str, 
 def _values(table: Table, name: str) -> list[str]:
     if not _NAMES.fullmatch(name) or name in _TAKEN:
         table.fail(
-            shown(name), "cannot name a parameter", action="Use up to 12 of a-z, and no other name."
+            quote(name), "cannot name a parameter", action="Use up to 12 of a-z, and no other name."
         )
     values = table.scalars(name)
     if not values:
@@ -176,7 +176,7 @@ def _folder(table: Table) -> str:
     if folder.startswith("/") or ".." in folder.split("/") or "\0" in folder:
         table.fail(
             "folder",
-            f"{shown(folder)} leads out of the current folder",
+            f"{quote(folder)} leads out of the current folder",
             action="Name a folder below the one that rocelab is started in.",
         )
     return folder
@@ -193,7 +193,7 @@ def _regex(table: Table) -> str:
     if pattern and (problem := _pattern_fault(pattern)):
         table.fail(
             "regex",
-            f"cannot be used: {shown(problem)}",
+            f"cannot be used: {quote(problem)}",
             action="See https://docs.rs/regex: it has no look-around and no back-references.",
         )
     return pattern

@@ -17,7 +17,7 @@ from rocelab.plans.fault import (
     Action,
     FaultPlan,
 )
-from rocelab.strict import Table, shown
+from rocelab.strict import Table, quote
 
 _NAME = re.compile(r"[a-z0-9]{1,20}")
 _MAX_FAULTS = 64
@@ -46,7 +46,7 @@ def read(table: Table) -> tuple[FaultPlan, ...]:
         table.fail(names[-1], f"is one more than {_MAX_FAULTS} faults")
     for name in names:
         if not _NAME.fullmatch(name):
-            table.fail(shown(name), "cannot name a fault", action="Use up to 20 of a-z and 0-9.")
+            table.fail(quote(name), "cannot name a fault", action="Use up to 20 of a-z and 0-9.")
     faults = tuple(_fault(name, table.table(name)) for name in names)
     table.done()
     return faults

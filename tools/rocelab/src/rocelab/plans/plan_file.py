@@ -51,7 +51,7 @@ from rocelab.plans.plan import (
     Plan,
     TestbedPlan,
 )
-from rocelab.strict import Table, listed, parse_toml, read_toml, shown
+from rocelab.strict import Table, join_values, parse_toml, quote, read_toml
 
 _DEFAULT_PROBES = (Probe.RXESTAT,)
 METHODS = ("osu", "imb", "skampi")
@@ -86,16 +86,16 @@ def load(plan: str) -> Plan:
     return from_dict(
         read_toml(
             Path(plan),
-            what="plan",
-            action=f"Give a path, or the name of a built-in plan: {listed(built_in_names())}.",
+            kind="plan",
+            action=f"Give a path, or the name of a built-in plan: {join_values(built_in_names())}.",
         ),
-        shown(plan)[1:-1],
+        quote(plan)[1:-1],
     )
 
 
 def from_toml(text: str, source: str) -> Plan:
     """Read a plan from TOML text; `source` names it in messages. Raises UsageError."""
-    return from_dict(parse_toml(text, source, what="plan"), source)
+    return from_dict(parse_toml(text, source, kind="plan"), source)
 
 
 def from_dict(values: Mapping[str, Any], source: str) -> Plan:
@@ -107,7 +107,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> Plan:
     if not _NAME.fullmatch(name):
         head.fail(
             "name",
-            f"{shown(name)} cannot name a folder",
+            f"{quote(name)} cannot name a folder",
             action="Use up to 40 of a-z, 0-9, - and _.",
         )
     repetitions = head.integer("repetitions", default=10, low=1, high=MAX_REPETITIONS)
@@ -289,7 +289,7 @@ def _message_cost(table: Table, benchmark: Benchmark, probes: tuple[str, ...]) -
         table.fail(
             "message_cost",
             "it takes a tool that counts its messages, without faults",
-            action=f"Use {listed(sorted(COUNTED_TOOLS | TIMED_TOOLS))}, without cpu_util and "
+            action=f"Use {join_values(sorted(COUNTED_TOOLS | TIMED_TOOLS))}, without cpu_util and "
             "faults.",
         )
     if asked and not enough and timed:
@@ -446,7 +446,7 @@ def _mpi(table: Table, tool: str, nodes: int) -> MpiPlan:
         if not recipe.check_mca(setting):
             table.fail(
                 "mca",
-                f"{shown(setting)} is not an Open MPI parameter that a plan may set",
+                f"{quote(setting)} is not an Open MPI parameter that a plan may set",
                 action='For example: mca = ["coll_tuned_use_dynamic_rules=1"].',
             )
     table.done()
@@ -479,7 +479,7 @@ def _label(table: Table) -> str:
     label = table.text("label", default="")
     if label and not _LABEL.fullmatch(label):
         table.fail(
-            "label", f"{shown(label)} cannot be a label", action="Use up to 20 of a-z and 0-9."
+            "label", f"{quote(label)} cannot be a label", action="Use up to 20 of a-z and 0-9."
         )
     return label
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rocelab.errors import UsageError
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _SECONDS = re.compile(r"[0-9]{1,5}(\.[0-9]{1,3})?")
@@ -36,7 +36,7 @@ class Ready:
         if kind == "delay" and _SECONDS.fullmatch(value):
             return cls("delay", seconds=float(value))
         raise UsageError(
-            f"{option} {shown(text)} says nothing to wait for",
+            f"{option} {quote(text)} says nothing to wait for",
             cause="the port is no number from 1 to 65535" if colon else "it has no colon",
             action="Give tcp:PORT, rdma_cm:PORT, line:TEXT or delay:SECONDS.",
         )
@@ -48,6 +48,6 @@ class Ready:
             "any": "listened on a TCP port or with rdma_cm",
             "tcp": f"listened on TCP port {self.port}",
             "rdma_cm": f"listened on port {self.port} with rdma_cm",
-            "line": f"printed {shown(self.line)}",
+            "line": f"printed {quote(self.line)}",
             "delay": f"ran for {self.seconds:g} s",
         }[self.by]

@@ -10,7 +10,7 @@ from pathlib import Path
 from rocelab import kernel_lines
 from rocelab.errors import UsageError
 from rocelab.limits import MAX_MTU, MIN_MTU
-from rocelab.strict import listed, shown
+from rocelab.strict import join_values, quote
 
 VARIANTS = ("instrumented", "events", "delay")
 """Builds of the driver that have events; kernel/Makefile knows them."""
@@ -59,8 +59,8 @@ def _with(side: Side, word: str) -> Side:
         raise UsageError(
             f"the variant {word} cannot be compared by stage",
             cause="it has no events, which tell what a stage costs",
-            action=f"Choose from {listed(VARIANTS)}; `make bench` counts whole packets of "
-            f"{listed(_BLIND)}.",
+            action=f"Choose from {join_values(VARIANTS)}; `make bench` counts whole packets of "
+            f"{join_values(_BLIND)}.",
         )
     key, colon, value = word.partition(":")
     if colon and key in _KEYS:
@@ -92,7 +92,7 @@ def _mtu(side: Side, word: str, value: str) -> Side:
 
 def _line(side: Side, word: str, value: str) -> Side:
     if value not in kernel_lines.LINES:
-        raise _wrong(word, f"the kernel lines are {listed(kernel_lines.LINES)}")
+        raise _wrong(word, f"the kernel lines are {join_values(kernel_lines.LINES)}")
     return replace(side, line=value)
 
 
@@ -120,7 +120,7 @@ def _tree(side: Side, word: str, value: str) -> Side:
 
 def _wrong(word: str, cause: str) -> UsageError:
     return UsageError(
-        f"{shown(word)} is no side of a comparison",
+        f"{quote(word)} is no side of a comparison",
         cause=cause,
         action="Give a folder of patches, a variant, or tree:REPOSITORY@COMMIT, "
         "parameter:NAME=VALUE, sysctl:NAME=VALUE, mtu:BYTES, line:LINE; join several with +.",

@@ -47,7 +47,7 @@ _SENT_BYTES = (
 )
 
 
-def moved(counters: Mapping[str, int]) -> Moved:
+def sent_and_received(counters: Mapping[str, int]) -> Moved:
     """Packets and bytes out of the differences of all of a device's counters.
 
     The first that moved, else the first that is there: some are there and never count.
@@ -69,8 +69,8 @@ def _first(counters: Mapping[str, int], names: tuple[str, ...]) -> int | None:
 
 def ethtool_statistics(listing: str) -> dict[str, int]:
     """Name → value from `ethtool -S`; those of single queues have other names, and stay out."""
-    found = (_ETHTOOL.match(line) for line in listing.splitlines())
-    return {match[1]: int(match[2]) for match in found if match}
+    matches = (_ETHTOOL.match(line) for line in listing.splitlines())
+    return {match[1]: int(match[2]) for match in matches if match}
 
 
 def since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

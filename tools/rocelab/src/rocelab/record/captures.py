@@ -38,8 +38,8 @@ def places(where: Path) -> list[Place]:
     """
     clock = one_clock(where)
     with Directory.open(where) as folder:
-        found = list(_steps(folder))
-    return [Place(name or where.resolve().name, *files, one_clock=clock) for name, files in found]
+        steps = list(_steps(folder))
+    return [Place(name or where.resolve().name, *files, one_clock=clock) for name, files in steps]
 
 
 def of_step(step: Directory) -> Files | None:
@@ -65,8 +65,8 @@ def one_clock(where: Path) -> bool:
 
 def _steps(where: Directory) -> Iterator[tuple[str, Files]]:
     """Names and files: a run has cells, a cell has steps, a step has the capture."""
-    if found := of_step(where):
-        yield "", found
+    if files := of_step(where):
+        yield "", files
     yield from _inside(where)
     if where.is_folder(layout.CELLS):
         with where.folder(layout.CELLS) as cells:
@@ -79,8 +79,8 @@ def _steps(where: Directory) -> Iterator[tuple[str, Files]]:
 def _inside(cell: Directory) -> Iterator[tuple[str, Files]]:
     for name in sorted(_folders(cell), key=_by_size):
         with cell.folder(name) as step:
-            if found := of_step(step):
-                yield name, found
+            if files := of_step(step):
+                yield name, files
 
 
 def _folders(where: Directory) -> list[str]:

@@ -51,7 +51,7 @@ class Check:
         return "; ".join((self._of_tests(), self._of_frames()))
 
     def _of_tests(self) -> str:
-        parts = [f"{TESTS}: {said}" for said in self._troubles(TESTS)]
+        parts = [f"{TESTS}: {trouble}" for trouble in self._troubles(TESTS)]
         if self.differing:
             names = [
                 f"{short(test)} ({base or 'not run'} on base, {change or 'not run'} on change)"
@@ -65,10 +65,10 @@ class Check:
         return "; ".join(parts)
 
     def _of_frames(self) -> str:
-        said = "; ".join(self._troubles(FRAMES)) or "no complaint"
+        troubles = "; ".join(self._troubles(FRAMES)) or "no complaint"
         # a node that died has no count
         sent = f"{_power(min(self.frames))} " if all(self.frames) else ""
-        return f"{sent}{FRAMES}: {said}"
+        return f"{sent}{FRAMES}: {troubles}"
 
     def _troubles(self, during: str) -> Iterator[str]:
         for trouble in self.troubles:

@@ -23,9 +23,9 @@ class DriverEvent:
 def parse(text: str) -> Iterator[DriverEvent]:
     """Yield the events in order; other lines are skipped."""
     for line in text.splitlines():
-        if found := _LINE.match(line):
-            pairs = dict(word.split("=", 1) for word in found[4].split() if "=" in word)
-            yield DriverEvent(int(found[1] + found[2]) * 1000, found[3], pairs)
+        if match := _LINE.match(line):
+            pairs = dict(word.split("=", 1) for word in match[4].split() if "=" in word)
+            yield DriverEvent(int(match[1] + match[2]) * 1000, match[3], pairs)
 
 
 def gave_up_after_ns(text: str) -> int | None:

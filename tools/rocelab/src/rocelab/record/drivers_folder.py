@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 from rocelab.record.folder import new_folder
 
@@ -30,6 +30,6 @@ def write(
                 if content:
                     root.write(f"{name}.{suffix}", content.encode())
     except OSError as error:
-        raise explained(
+        raise system_error(
             error, f"cannot write into {folder}", action="Choose another folder with --out."
         ) from error

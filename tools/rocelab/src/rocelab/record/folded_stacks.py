@@ -40,10 +40,10 @@ def file_name(machine: str) -> str:
 def parse(text: bytes) -> Iterator[tuple[Frames, int]]:
     """Yield the stacks of code that ran, with its microseconds; other lines are skipped."""
     for line in text.splitlines():
-        if found := _LINE.fullmatch(line):
-            frames = tuple(found[1].decode("ascii").split(";"))
+        if match := _LINE.fullmatch(line):
+            frames = tuple(match[1].decode("ascii").split(";"))
             if len(frames) <= _MAX_FRAMES:
-                yield frames, int(found[2])
+                yield frames, int(match[2])
 
 
 def load(folder: RunFolder, cells: Sequence[str]) -> tuple[Stacks, ...]:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import json_text, limits
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record import layout
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 _KILLED = "its process was killed, or the machine went down"
 
@@ -61,13 +61,13 @@ class RunFolder:
         """
         folder = cls(path.resolve())
         if folder.meta().get("status") == "running":
-            raise _carried_out(folder.path)
+            raise _run_in_progress(folder.path)
         try:
             with Directory.open(folder.path) as root, root.folder(layout.CELLS, make=True):
                 root.remove_parts()
             folder.sweep()
         except OSError as error:
-            raise explained(
+            raise system_error(
                 error, f"{path} cannot be continued", action="Start a new run."
             ) from error
         return folder
@@ -100,17 +100,17 @@ class RunFolder:
         if (schema := meta.get("schema")) != layout.RUN_SCHEMA:
             raise UsageError(
                 f"{self.path} was written by another version of rocelab",
-                cause=f"its run.json has schema {shown(schema)}, not {layout.RUN_SCHEMA!r}",
+                cause=f"its run.json has schema {quote(schema)}, not {layout.RUN_SCHEMA!r}",
                 action="Use that version, or run the plan again.",
             )
         return meta
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the run while it goes on. Raises UsageError when another process does."""
         with Directory.open(self.path) as root:
             if not root.lock():
-                raise _carried_out(self.path)
+                raise _run_in_progress(self.path)
             yield
 
     def _is_held(self) -> bool:
@@ -213,7 +213,7 @@ class RunFolder:
                         drawings.remove(name)
                 root.write(layout.REPORT, page.encode())
         except OSError as error:
-            raise explained(
+            raise system_error(
                 error,
                 f"cannot write the report into {self.path}",
                 action=report_again(self.path),
@@ -270,7 +270,7 @@ def _check_number(path: Path, cells: int) -> None:
         )
 
 
-def _carried_out(path: Path) -> UsageError:
+def _run_in_progress(path: Path) -> UsageError:
     return UsageError(
         f"another process carries out the run in {path}",
         cause="it was started or resumed twice",
@@ -279,7 +279,7 @@ def _carried_out(path: Path) -> UsageError:
 
 
 def _no_run_folder(out_dir: Path, error: OSError) -> RocelabError:
-    return explained(
+    return system_error(
         error,
         f"cannot make a run folder in {out_dir}",
         action="Choose another folder with --out.",
@@ -290,7 +290,7 @@ def new_folder(out_dir: Path, name: str) -> Path:
     """Make a folder in `out_dir` whose name begins with the time. Raises UsageError."""
     try:
         with Directory.open(out_dir, make=True):
-            return _unused(out_dir, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
+            return _create_folder(out_dir, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
     except OSError as error:
         raise _no_run_folder(out_dir, error) from error
 
@@ -322,10 +322,10 @@ def _write_json(folder: Directory, name: str, content: Mapping[str, Any]) -> Non
 
 
 def _why(error: OSError | ValueError) -> str:
-    return shown(error.strerror if isinstance(error, OSError) else str(error))[1:-1]
+    return quote(error.strerror if isinstance(error, OSError) else str(error))[1:-1]
 
 
-def _unused(out_dir: Path, name: str) -> Path:
+def _create_folder(out_dir: Path, name: str) -> Path:
     """Create the folder `name`, or `name-2`, … when another run of this second has taken it."""
     for number in range(1, 100):
         path = out_dir / (name if number == 1 else f"{name}-{number}")

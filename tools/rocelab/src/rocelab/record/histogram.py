@@ -100,17 +100,17 @@ def from_row(row: Mapping[str, Any]) -> Histogram | None:
             summed = (upper for upper in buckets if upper <= _SUMMED_BELOW)
             known = (int(total) for total in row["bucket_sums_ns"])
             sums = dict(zip(summed, known, strict=True))
-        found = Histogram(
+        histogram = Histogram(
             *(int(row["count"]), int(row["sum_ns"]), int(row["min_ns"]), int(row["max_ns"])),
             *(buckets, sums),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CellError(f"a row of rxestat has no valid {error!a:.60}") from error
-    if sum(buckets.values()) != found.count or min(buckets.values(), default=1) < 1:
+    if sum(buckets.values()) != histogram.count or min(buckets.values(), default=1) < 1:
         raise CellError("a row of rxestat has another count than its buckets")
-    if sums and not (_fit(sums, buckets) and sum(sums.values()) <= found.sum):
+    if sums and not (_fit(sums, buckets) and sum(sums.values()) <= histogram.sum):
         raise CellError("a row of rxestat has sums that do not fit its buckets")
-    return found if found.count else None
+    return histogram if histogram.count else None
 
 
 def _fit(sums: Mapping[int, int], buckets: Mapping[int, int]) -> bool:

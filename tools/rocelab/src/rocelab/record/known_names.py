@@ -52,7 +52,7 @@ def of_run(nodes: Iterable[str], documents: Iterable[Mapping[str, object]]) -> s
         names |= set(_host(node))
     for document in documents:
         for key, text in _texts(document):
-            names |= set(_named(text))
+            names |= set(_names(text))
             if key in _NAMING:
                 names |= set(_host(text))
     return names
@@ -83,11 +83,11 @@ def hits(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Hit]:
         for variant, name in sorted(sought.items()):
             if variant.casefold() not in folded:
                 continue
-            found = re.search(
+            match = re.search(
                 rf"(?<![^\W_]){re.escape(variant)}(?![^\W_])", searched, re.IGNORECASE
             )
-            if found and not _is_own_word(variant):
-                start, end = max(0, found.start() - _AROUND), found.end() + _AROUND
+            if match and not _is_own_word(variant):
+                start, end = max(0, match.start() - _AROUND), match.end() + _AROUND
                 yield Hit(name, file, " ".join(searched[start:end].split()))
 
 
@@ -103,7 +103,7 @@ def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(item, str(name))
 
 
-def _named(text: str) -> Iterator[str]:
+def _names(text: str) -> Iterator[str]:
     for user, host in _LOGIN.findall(text):
         yield user
         yield from _host(host.rstrip(".:"))
@@ -140,11 +140,11 @@ def _variants(name: str) -> Iterator[str]:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
     # nobody's: any, and the loopback
-    return None if found.is_unspecified or found.is_loopback else found
+    return None if address.is_unspecified or address.is_loopback else address
 
 
 def _is_own_word(name: str) -> bool:

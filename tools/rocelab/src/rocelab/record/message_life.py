@@ -43,7 +43,7 @@ class MessageLife:
     """By the names of `SPANS`."""
     stages: Mapping[str, Mapping[str, float]]
     """By the names of `PLACES`, then by stage."""
-    of: int
+    chosen_from: int
     """Number of messages that it was chosen from."""
 
     def length(self, place: str) -> float:
@@ -52,7 +52,7 @@ class MessageLife:
 
     def values(self) -> Iterator[tuple[str, Value]]:
         """(node, value) of each part, as `from_values` reads them."""
-        yield WIRE, Value(metrics.LIFE_OF, _KIND, self.of, "1")
+        yield WIRE, Value(metrics.LIFE_OF, _KIND, self.chosen_from, "1")
         for name, ns in self.spans.items():
             yield self.requester, Value(metrics.LifeSpan(name).name, _KIND, ns, "ns")
         for place, stages in self.stages.items():
@@ -72,10 +72,10 @@ def from_values(parts: Iterable[tuple[str, str, float]]) -> MessageLife | None:
     spans: dict[str, float] = {}
     stages: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     nodes: dict[str, str] = {}
-    of = 0
+    chosen_from = 0
     for node, metric, value in parts:
         if metric == metrics.LIFE_OF:
-            of = int(value)
+            chosen_from = int(value)
         elif (span := metrics.LifeSpan.parse(metric)) and span.span in SPANS:
             spans[span.span] = value
         elif (part := metrics.LifeStage.parse(metric)) and part.stage in PLACES[part.place]:
@@ -86,4 +86,4 @@ def from_values(parts: Iterable[tuple[str, str, float]]) -> MessageLife | None:
     times = [*spans.values(), *(ns for known in stages.values() for ns in known.values())]
     if max(map(abs, times)) > _LONGEST:
         return None
-    return MessageLife(nodes["tx"], nodes["rx"], spans, stages, of)
+    return MessageLife(nodes["tx"], nodes["rx"], spans, stages, chosen_from)

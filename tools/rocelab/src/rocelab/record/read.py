@@ -212,10 +212,10 @@ def _table(folder: RunFolder, cells: Sequence[Cell]) -> pl.DataFrame:
 
 
 def _cells(folder: RunFolder, meta: Json) -> Iterator[Cell]:
-    found = folder.cell_names()
+    names = folder.cell_names()
     planned = list(dict.fromkeys(meta.texts("cells")))
-    known = set(found)
-    for name in dict.fromkeys([*planned, *found]):
+    known = set(names)
+    for name in dict.fromkeys([*planned, *names]):
         content = folder.record(name) if name in known else None
         yield Cell(one_line(name), None if content is None else Json(content))
 

@@ -74,8 +74,8 @@ def load(run_dir: Path) -> pl.DataFrame:
             Directory.open(run_dir) as root,
             root.open_file(layout.RESULTS, limit=limits.MAX_RESULTS_BYTES) as file,
         ):
-            frame = _bounded(file)
-        return _cleaned(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
+            frame = _read_bounded(file)
+        return _clean(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UnreadableError(
@@ -85,14 +85,14 @@ def load(run_dir: Path) -> pl.DataFrame:
         ) from error
 
 
-def _bounded(file: BinaryIO) -> pl.DataFrame:
+def _read_bounded(file: BinaryIO) -> pl.DataFrame:
     """Read the columns, each in memory that its rows justify. Raises ValueError, PolarsError."""
     scan = pl.scan_parquet(file)
-    found = scan.collect_schema()
+    schema = scan.collect_schema()
     for name in _READ:
         # a category's text, which is once in the file, would be there for each row
-        if name in found and not (found[name] == pl.String or found[name].is_numeric()):
-            raise ValueError(f"its column {name} is of type {found[name]}")
+        if name in schema and not (schema[name] == pl.String or schema[name].is_numeric()):
+            raise ValueError(f"its column {name} is of type {schema[name]}")
     rows = scan.select(pl.len()).collect().item()
     if rows > limits.MAX_ROWS:
         raise ValueError(f"it has {rows} rows; at most {limits.MAX_ROWS} are read")
@@ -133,7 +133,7 @@ def empty() -> pl.DataFrame:
     return pl.DataFrame(schema=_READ)
 
 
-def _cleaned(frame: pl.DataFrame) -> pl.DataFrame:
+def _clean(frame: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("value").is_finite() & (pl.col("size").is_null() | (pl.col("size") >= 0))
     frame = frame.filter(known).drop_nulls([name for name in _READ if name != "size"])
     frame = _with_instructions(frame)

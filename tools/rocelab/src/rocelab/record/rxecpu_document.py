@@ -13,7 +13,7 @@ from rocelab import json_text, limits, metrics
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 SCHEMA = "rocelab.rxecpu/1"
 OWNERS = ("benchmark", "rxe", "network", "other")
@@ -116,7 +116,7 @@ def read(step: Directory, machine: str) -> Split:
     try:
         return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
-        raise CellError(f"{shown(name)} cannot be read: {error!a:.80}") from error
+        raise CellError(f"{quote(name)} cannot be read: {error!a:.80}") from error
 
 
 def parse_text(text: str | bytes) -> Split:

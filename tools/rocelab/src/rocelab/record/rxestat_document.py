@@ -15,7 +15,7 @@ from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
 from rocelab.record import histogram
 from rocelab.record.histogram import Histogram
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 SCHEMA = "rocelab.rxestat/1"
 _WORD = re.compile(r"\w{1,40}", re.ASCII)
@@ -85,7 +85,7 @@ class Stages:
     def _per_packet(self, key: Key) -> float:
         """Mean ns of a stage over all packets, those included that have no such step."""
         hist = self.histograms[key]
-        if key[0] == "rx" and stage_table.passed_by_some(key[0], key[2]):
+        if key[0] == "rx" and stage_table.is_passed_by_some(key[0], key[2]):
             count, switched = self.packets.get(("done", key[1]), (0, 0))
             return hist.sum / max(hist.count, count - switched)
         return hist.mean
@@ -126,7 +126,7 @@ def read(step: Directory, node: str) -> Stages:
     try:
         return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
-        raise CellError(f"{shown(name)} cannot be read: {error!a:.80}") from error
+        raise CellError(f"{quote(name)} cannot be read: {error!a:.80}") from error
 
 
 def parse_text(text: str | bytes) -> Stages:

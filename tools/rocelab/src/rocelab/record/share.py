@@ -97,12 +97,12 @@ class Mask:
         token = match[0]
         core = token.rstrip(".:!?")
         fine = not self._suspicious(core) and all(
-            map(self._known, _LETTERS.findall(_OURS.sub("", core)))
+            map(self._is_known, _LETTERS.findall(_OURS.sub("", core)))
         )
         return token if fine or core in self._also else self._hidden(core) + token[len(core) :]
 
     @staticmethod
-    def _known(letters: str) -> bool:
+    def _is_known(letters: str) -> bool:
         return letters.isascii() and (len(letters) == 1 or letters.lower() in WORDS)
 
     @staticmethod
@@ -152,15 +152,15 @@ class Mask:
     def _members(
         self, values: Mapping[str, object], fields: Mapping[str, Any]
     ) -> dict[str, object]:
-        kept: dict[str, object] = {}
+        members: dict[str, object] = {}
         for key, value in values.items():
             if key in fields:
-                kept[key] = self.value(value, fields[key])
+                members[key] = self.value(value, fields[key])
             elif "@" in fields:
-                kept[self._node(one_line(key))] = self.value(value, fields["@"])
+                members[self._node(one_line(key))] = self.value(value, fields["@"])
             elif "*" in fields and not isinstance(value, dict | list):
-                kept[self.words(key)] = self.value(value, fields["*"])
-        return kept
+                members[self.words(key)] = self.value(value, fields["*"])
+        return members
 
 
 _MAX_NUMBER = 1 << 64
@@ -169,15 +169,15 @@ _MAX_NUMBER = 1 << 64
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str]:
     longest = sorted(filter(None, names), key=len, reverse=True)
-    found = "|".join(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in longest)
-    return re.compile(found or r"(?!)")
+    pattern = "|".join(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in longest)
+    return re.compile(pattern or r"(?!)")
 
 
 def _length(text: str) -> str:
     return f"not shared: {len(text)} characters" if text else ""
 
 
-def masked(run: Run, also: Collection[str] = ()) -> Run:
+def mask_run(run: Run, also: Collection[str] = ()) -> Run:
     """Return the run as it may be shared: see MASKED and KEPT. `also`: words that may pass."""
     mask = Mask(nodes(run), also)
     meta = mask.value(dict(run.meta.data), share_fields.RUN)

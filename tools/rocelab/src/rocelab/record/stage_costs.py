@@ -109,10 +109,10 @@ def figure_of(series: Iterable[Series]) -> str:
     """
     known: dict[str, set[tuple[object, ...]]] = {metrics.MEAN: set(), metrics.TYPICAL: set()}
     for item in series:
-        found = metrics.Stage.parse(item.metric)
-        if found and found.figure in known:
+        metric = metrics.Stage.parse(item.metric)
+        if metric and metric.figure in known:
             place = item.test, item.transport, item.node, item.kind, item.size, item.repetitions
-            known[found.figure].add((*place, found.direction, found.stage))
+            known[metric.figure].add((*place, metric.direction, metric.stage))
             counts = accelerators.of(item.accelerator).counts_instructions
             if item.size == units.ALL_SIZES or not counts:
                 return metrics.MEAN
@@ -128,8 +128,8 @@ def bars(series: Sequence[Series], figure: str) -> dict[Place, list[Bar]]:
     tree: dict[Place, dict[int, dict[str, dict[str, Series]]]] = {}
     capsules: dict[tuple[Place, int], float] = {}
     for item in series:
-        if found := metrics.Stage.parse(item.metric):
-            direction, stage, statistic = found
+        if metric := metrics.Stage.parse(item.metric):
+            direction, stage, statistic = metric
             if stage in stage_table.BY_DIRECTION[direction]:
                 place = Place(item.node, direction, item.kind)
                 sizes = tree.setdefault(place, {})
@@ -194,8 +194,8 @@ def _by_repetition(series: Series) -> dict[int, float]:
 
 
 def _atypical(passed: dict[str, Series], figure: str) -> int:
-    found = passed.get("atypical") if figure == metrics.TYPICAL else None
-    return 0 if found is None else int(sum(found.values))
+    counts = passed.get("atypical") if figure == metrics.TYPICAL else None
+    return 0 if counts is None else int(sum(counts.values))
 
 
 def _median(series: Series | None) -> float | None:

@@ -61,12 +61,14 @@ def _sums(series: Sequence[Series]) -> Table:
     rows = []
     groups = group_by(series, lambda i: (i.benchmark, i.transport, i.size, i.node))
     for (benchmark, transport, size, node), some in groups.items():
-        totals = adapter.moved({_counter(item.metric): round(item.spread.median) for item in some})
+        totals = adapter.sent_and_received(
+            {_counter(item.metric): round(item.spread.median) for item in some}
+        )
         rows.append(
             (
                 *(benchmark, transport, some[0].driver, units.size(size), node),
                 *(
-                    units.ABSENT if count is None else units.grouped(count)
+                    units.ABSENT if count is None else units.integer(count)
                     for count in (totals.sent, totals.received, totals.sent_bytes)
                 ),
             )
@@ -96,6 +98,6 @@ def _counters(series: Sequence[Series]) -> Table:
         "Every counter that moved, over all benchmarks, sizes and repetitions. hw: the device's "
         "hw_counters; port: its port's counters; ethtool: the interface's `ethtool -S`",
         (Column("transport"), Column("node"), Column("counter"), Column("by", numeric=True)),
-        tuple((*key, units.grouped(round(total))) for key, total in totals.items() if total),
+        tuple((*key, units.integer(round(total))) for key, total in totals.items() if total),
         folded=True,
     )

@@ -147,7 +147,7 @@ def _notes(run: Run, *, apart: bool) -> list[Note]:
                 "warning",
             )
         )
-    if suites := suite_versions.untested(cell.content for cell in run.cells if cell.content):
+    if suites := suite_versions.untested_suites(cell.content for cell in run.cells if cell.content):
         notes.append(Note(suite_versions.warning(suites), "warning"))
     if apart:
         notes += [

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 from rocelab.record import read, results_table
 from rocelab.report import render, svg, table_files
@@ -38,7 +38,7 @@ def export(run_dir: Path, into: Path) -> list[Path]:
                 folder.write(name, text.encode())
                 written.append(name)
     except OSError as error:
-        raise explained(
+        raise system_error(
             error, f"cannot export to {into}", action="Choose another folder with --export."
         ) from error
     return [into / name for name in written]

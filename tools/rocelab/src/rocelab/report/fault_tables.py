@@ -139,4 +139,4 @@ def _time(ns: int | None) -> str:
 
 
 def _count(number: int | None) -> str:
-    return units.ABSENT if number is None else units.grouped(number)
+    return units.ABSENT if number is None else units.integer(number)

@@ -75,8 +75,8 @@ def _figure(subject: Subject) -> Figure:
         "time divides between the two directions is unknown. "
     )
     chosen = "; ".join(
-        f"{units.size(one.size)}: median of {units.grouped(one.life.of)} messages of repetition "
-        f"{one.repetition}"
+        f"{units.size(one.size)}: median of {units.integer(one.life.chosen_from)} messages of "
+        f"repetition {one.repetition}"
         for one in drawn
     )
     return Figure(
@@ -285,21 +285,21 @@ def _shares(run: Run) -> Table | None:
                 total[counted] = total.get(counted, 0) + int(sum(item.values))
         frames = total.get(metrics.Joined(None, "frames"), 0)
         causes = [
-            f"{count} {name.what.replace('_', ' ')}"
+            f"{count} {name.quantity.replace('_', ' ')}"
             for name, count in sorted(total.items(), key=lambda entry: entry[0].name)
-            if count and name.way and name.what not in {"records", "matched"}
+            if count and name.way and name.quantity not in {"records", "matched"}
         ]
         rows.append(
             (
                 benchmark,
                 transport,
-                units.grouped(frames),
+                units.integer(frames),
                 *(
                     _share(total.get(metrics.Joined(way, "matched"), 0), frames)
                     for way in ("tx", "rx")
                 ),
                 units.listing(causes) or "none",
-                units.grouped(total.get(metrics.Joined(None, "unexplained"), 0)),
+                units.integer(total.get(metrics.Joined(None, "unexplained"), 0)),
             )
         )
     if not rows:

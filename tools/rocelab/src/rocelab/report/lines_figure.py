@@ -75,7 +75,7 @@ def _panel(costs: Costs, transport: str, opcode: str, way: str, top: float) -> P
             (
                 "sum",
                 [
-                    units.grouped(round(costs.drivers[number].total(packet, way)))
+                    units.integer(round(costs.drivers[number].total(packet, way)))
                     for _, packet, number in bars
                 ],
             )

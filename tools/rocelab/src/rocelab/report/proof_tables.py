@@ -93,7 +93,7 @@ def section(run: Run) -> Section:
                 proven.verdict,
                 f"{proven.passed} of {proven.checks}",
                 *(
-                    units.grouped(count) if count is not None else units.ABSENT
+                    units.integer(count) if count is not None else units.ABSENT
                     for count in (
                         proven.sent, proven.received, proven.roce_v1, proven.roce_v2, proven.tcp,
                     )
@@ -187,7 +187,7 @@ def _bound_notes(run: Run) -> Iterator[Note]:
     if beyond := sum(max(0, count) for count in not_kept):
         yield Note(
             f"Captures of {units.plural(steps, 'step')} are bounded: "
-            f"{units.grouped(beyond)} later frames were counted where they were captured, and are "
+            f"{units.integer(beyond)} later frames were counted where they were captured, and are "
             "not in wire.pcap."
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
 from rocelab.record import known_names, read, results_table, share
@@ -16,7 +16,7 @@ from rocelab.record.read import Run
 from rocelab.report import render
 from rocelab.report.document import compose
 from rocelab.report.figure import Note
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.studies import library
 
 _RESULTS = "results.csv"
@@ -31,7 +31,7 @@ def share_report(run_dir: Path, into: Path) -> Path:
     nothing is written then.
     """
     whole = read.load(run_dir)
-    run = share.masked(whole, also=library.NAMES)
+    run = share.mask_run(whole, also=library.NAMES)
     document = compose(run)
     note = Note(f"Masked: {', '.join(share.MASKED)}. Kept: {'; '.join(share.KEPT)}.")
     page = render.page(replace(document, notes=(note, *document.notes)))
@@ -44,7 +44,7 @@ def share_report(run_dir: Path, into: Path) -> Path:
             for name, content in files.items():
                 folder.write(name, content)
     except OSError as error:
-        raise explained(
+        raise system_error(
             error, f"cannot write to {into}", action="Choose another folder with --share."
         ) from error
     return into / _PAGE
@@ -56,7 +56,7 @@ def _check(files: Mapping[str, bytes], run: Run) -> None:
     names = known_names.of_run(share.nodes(run), documents) | known_names.of_this_machine()
     for hit in known_names.hits(files, names):
         raise UsageError(
-            f"nothing was written: {hit.file} would name {shown(hit.name)}, in {shown(hit.around)}",
+            f"nothing was written: {hit.file} would name {quote(hit.name)}, in {quote(hit.around)}",
             cause="a plan or a program uses a name of this run's machines or people for something "
             "else",
             action="Rename it in a copy of the run folder, and share that.",

@@ -120,8 +120,8 @@ def probe_account(run: Run) -> Table | None:
                 benchmark,
                 transport,
                 node,
-                *(units.grouped(int(total)) for total in totals),
-                units.grouped(int(sum(sum(i.values) for i in series))),
+                *(units.integer(int(total)) for total in totals),
+                units.integer(int(sum(sum(i.values) for i in series))),
                 wording.work(statistics.median(clock), accelerator) if clock else units.ABSENT,
             )
         )
@@ -264,8 +264,8 @@ def _atypical(subject: _Subject) -> Iterator[Table]:
             cost.stage,
             scale.text(cost.cost, digits=4),
             scale.text(cost.mean, digits=4),
-            units.grouped(cost.packets),
-            units.grouped(cost.atypical),
+            units.integer(cost.packets),
+            units.integer(cost.atypical),
             f"{cost.atypical / cost.packets:.1%}",
         )
         for place, some in subject.places.items()

@@ -9,7 +9,7 @@ from importlib import resources
 from rocelab.errors import UsageError
 from rocelab.plans import plan_file
 from rocelab.plans.plan import Plan
-from rocelab.strict import listed, parse_toml, shown
+from rocelab.strict import join_values, parse_toml, quote
 from rocelab.studies import study_file
 from rocelab.studies.claims import Study
 
@@ -20,7 +20,7 @@ NAMES = ("gaiser2010", "kaur2014", "zeng2021", "ismail2013", "subramoni2009")
 @functools.cache
 def study(name: str) -> Study:
     """A study. Raises UsageError if there is none of that name."""
-    values = parse_toml(_text(name, "study.toml"), f"{name}/study.toml", what="study")
+    values = parse_toml(_text(name, "study.toml"), f"{name}/study.toml", kind="study")
     return study_file.read(name, values, _text(name, "published.csv"))
 
 
@@ -36,9 +36,9 @@ def plan(name: str, *, quick: bool) -> Plan:
 def _text(name: str, file: str) -> str:
     if name not in NAMES:
         raise UsageError(
-            f"there is no study {shown(name)}",
+            f"there is no study {quote(name)}",
             cause="rocelab has the studies that `rocelab study list` shows",
-            action=f"Choose from {listed(NAMES)}.",
+            action=f"Choose from {join_values(NAMES)}.",
         )
     folder = resources.files("rocelab.studies") / "data" / name
     return (folder / file).read_text("utf-8")

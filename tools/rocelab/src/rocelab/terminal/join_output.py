@@ -12,7 +12,7 @@ import polars as pl
 from rich.console import Console
 
 from rocelab import limits
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.correlate.joined import join
 from rocelab.correlate.median_message import median_message
 from rocelab.correlate.messages import messages
@@ -46,7 +46,7 @@ def examine(
             with Directory.making(parquet) as folder:
                 _write(folder, parts, {"packets": joined.packets, "messages": rows})
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise explained(
+            raise system_error(
                 error,
                 f"cannot write tables to {parquet}",
                 action="Choose another folder with --parquet.",

@@ -225,7 +225,7 @@ def as_dict(one: Shown) -> dict[str, Any]:
             "psn": one.typical.psn,
             "first_frame": one.typical.first_frame,
             "answer_frame": one.typical.answer_frame,
-            "of": life.of,
+            "of": life.chosen_from,
             "spans_ns": dict(life.spans),
             "stages_ns": {place: dict(stages) for place, stages in life.stages.items()},
         }

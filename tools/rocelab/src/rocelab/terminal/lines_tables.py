@@ -57,7 +57,7 @@ def _rows(costs: Costs, packets: list[Packet]) -> Iterator[tuple[str, list[str]]
 
 
 def _number(value: float | None) -> str:
-    return units.ABSENT if value is None else units.grouped(round(value))
+    return units.ABSENT if value is None else units.integer(round(value))
 
 
 def _headings(costs: Costs, packets: list[Packet]) -> list[str]:

@@ -365,7 +365,7 @@ def _failures(folder: RunFolder, plan: Plan, columns: int) -> Iterator[Renderabl
 
 def _untested_suites(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
     records = (folder.record(cell.name) for cell in plan.cells())
-    if suites := suite_versions.untested(Json(each) for each in records if each):
+    if suites := suite_versions.untested_suites(Json(each) for each in records if each):
         yield grid.paragraph(suite_versions.warning(suites), columns, style="red")
 
 

@@ -15,7 +15,7 @@ from rocelab.directory import read_named
 from rocelab.errors import MissingError, UsageError
 from rocelab.kernel_lines import DEFAULT_LINE
 from rocelab.plans.catalog import PROBE_PROGRAMS
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.testbed.cache_folder import cache_dir
 
 _MAX_FACTS_BYTES = 1 << 20
@@ -48,7 +48,7 @@ def use_source(folder: Path) -> None:
     """Take the sources from a folder, here and in what this process starts. Raises UsageError."""
     if not (folder / _RECIPE).exists():
         raise UsageError(
-            f"{shown(str(folder))} has no sources of driver and probes",
+            f"{quote(str(folder))} has no sources of driver and probes",
             cause="it is no rocelab checkout",
             action="Name a checkout with --source.",
         )

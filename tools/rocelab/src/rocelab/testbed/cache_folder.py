@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocelab.conditions import home, named_folder
+from rocelab.conditions import home, xdg_folder
 
 
 def cache_dir() -> Path:
     """Return $XDG_CACHE_HOME/rocelab, which may not exist."""
-    return (named_folder("XDG_CACHE_HOME") or home() / ".cache") / "rocelab"
+    return (xdg_folder("XDG_CACHE_HOME") or home() / ".cache") / "rocelab"

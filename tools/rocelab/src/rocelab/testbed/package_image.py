@@ -25,7 +25,7 @@ from typing import IO, Self
 
 from rocelab.errors import MissingError, RocelabError, UsageError
 from rocelab.plans import packages as rules
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.testbed import artifacts, lock
 from rocelab.testbed.cache_folder import cache_dir
 
@@ -67,7 +67,7 @@ class Packages:
                 names[word] = None
             else:
                 raise UsageError(
-                    f"{shown(word)} is not {rules.WORDS}",
+                    f"{quote(word)} is not {rules.WORDS}",
                     cause="it has at least two characters of a-z, 0-9, plus, dash and dot",
                     action="Name a package, or a .deb file or a folder of them with a slash.",
                 )
@@ -158,14 +158,14 @@ def _files(path: Path) -> list[Path]:
     found = sorted(path.glob("*.deb")) if path.is_dir() else [path]
     if not found or not all(each.is_file() and each.suffix == ".deb" for each in found):
         raise UsageError(
-            f"--package {shown(str(path))} has no package",
+            f"--package {quote(str(path))} has no package",
             cause="it is neither a file NAME.deb nor a folder with such files",
             action="Give one of them, or the name of a package without a slash.",
         )
     for each in found:
         if each.stat().st_size > _MAX_FILE_BYTES:
             raise UsageError(
-                f"{shown(str(each))} is too large for a package",
+                f"{quote(str(each))} is too large for a package",
                 cause=f"it has more than {_MAX_FILE_BYTES >> 20} MiB",
                 action="Name another file.",
             )

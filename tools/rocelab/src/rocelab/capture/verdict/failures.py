@@ -63,7 +63,7 @@ def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line
     some = [known[number] for number in connections if number in known]
     peer = _peer(rule, known.get(first["connection"]))
     count = sum(row["count"] for row in rows)
-    more = f" ({units.grouped(count)} in all)" if count > 1 else ""
+    more = f" ({units.integer(count)} in all)" if count > 1 else ""
     detail = first["detail"][:1].upper() + first["detail"][1:]
     if rule == "nak":
         reason = first["detail"].rpartition(": ")[2].replace("_", " ")

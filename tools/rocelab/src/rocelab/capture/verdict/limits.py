@@ -257,7 +257,7 @@ def _small_mtu(seen: Times) -> Iterator[Line]:
         cause="path_mtu",
         kind="limit",
         what=f"The path MTU is {way['path_mtu']}, though {why} {possible}: headers take "
-        f"{percent(headers, wire)} of the bytes, and {units.grouped(packets)} packets were sent.",
+        f"{percent(headers, wire)} of the bytes, and {units.integer(packets)} packets were sent.",
         advice="ip link set IF mtu 4200 on both ends and every hop allows a path MTU of 4096; the "
         "application chooses it (perftest: -m).",
         certainty="likely",

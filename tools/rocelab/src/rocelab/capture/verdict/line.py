@@ -60,7 +60,7 @@ class Line:
             whose = _whose(self.connections)
             parts.append(f"{most}{time(self.lost_ns)} of {whose}{time(self.of_ns)}{_share(self)}")
         if self.messages_delayed:
-            late = units.grouped(self.messages_delayed)
+            late = units.integer(self.messages_delayed)
             parts.append(f"{late} of {units.plural(self.messages, 'message')} late")
         if self.goodput and self.goodput[1] > 1.01 * self.goodput[0]:
             before, after = (rate(one) for one in self.goodput)
@@ -119,7 +119,7 @@ def percent(part: float, whole: float) -> str:
 def _whose(connections: set[int]) -> str:
     if len(connections) == 1:
         return f"connection {next(iter(connections))}'s "
-    return f"{units.grouped(len(connections))} connections' "
+    return f"{units.integer(len(connections))} connections' "
 
 
 def _share(line: Line) -> str:

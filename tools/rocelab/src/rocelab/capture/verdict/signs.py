@@ -125,7 +125,7 @@ def _congestion(_: dict[str, Any], ways: list[Way]) -> Iterator[Line]:
         cause="congestion",
         kind="fault",
         what=f"{one[receiver]['address']} tells of congestion ({units.plural(cnps, 'CNP')} in all; "
-        f"{units.grouped(marked)} of {units.plural(of, 'packet')} to it arrive marked CE), and "
+        f"{units.integer(marked)} of {units.plural(of, 'packet')} to it arrive marked CE), and "
         f"{one[sender]['address']} has to slow down.",
         advice=f"Look for several senders to {one[receiver]['address']} at once, and at the "
         "switches' ECN thresholds.",
@@ -179,7 +179,7 @@ def _others(result: dict[str, Any], _: list[Way]) -> Iterator[Line]:
     for rule, rows in groups.items():
         detail = rows[0]["detail"]
         count = sum(row["count"] for row in rows)
-        more = f" ({units.grouped(count)} in all)" if len(rows) > 1 else ""
+        more = f" ({units.integer(count)} in all)" if len(rows) > 1 else ""
         yield Line(
             cause=rule.replace("-", "_"),
             kind="fault",

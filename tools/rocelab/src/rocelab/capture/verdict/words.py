@@ -28,7 +28,7 @@ _TIMER_UNIT_NS = 4096
 
 def times(count: int) -> str:
     """How often, as `once`."""
-    return {1: "once", 2: "twice"}.get(count, f"{units.grouped(count)} times")
+    return {1: "once", 2: "twice"}.get(count, f"{units.integer(count)} times")
 
 
 def of(cause: str, cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def _loss(cost: Cost) -> tuple[str, str]:
     advice = f"Look for drops there: {COUNTERS}; then PFC and ECN for this priority."
     if timeouts:
         least = cost.least_ns["timeout"]
-        which = "all" if timeouts == cost.count else units.grouped(timeouts)
+        which = "all" if timeouts == cost.count else units.integer(timeouts)
         what += (
             f"; {which} only repaired by the ACK timeout, after {time(least)} or more "
             f"({_timeout(least)})"

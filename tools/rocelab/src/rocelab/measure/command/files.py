@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.directory import Directory, temporary_folder
 from rocelab.errors import CommandError, UsageError
 from rocelab.measure.command.guard import Guard
-from rocelab.strict import shown
+from rocelab.strict import quote
 from rocelab.testbed.node.command_node import CommandNode
 from rocelab.testbed.node.endpoint import machine_of
 
@@ -82,13 +82,13 @@ def copied(text: str) -> Copied:
     parts = Path(there).parts
     if not parts or there.startswith("/") or ".." in parts:
         raise UsageError(
-            f"--copy cannot put a file at {shown(there)}",
+            f"--copy cannot put a file at {quote(there)}",
             cause="the place is in the folder that the command runs in",
             action="Give FILE:WHERE with WHERE a path in that folder.",
         )
     if not Path(here).is_file():
         raise UsageError(
-            f"--copy {shown(here)} is no file",
+            f"--copy {quote(here)} is no file",
             cause="it does not exist, or is a folder",
             action="Name a regular file, or a folder with --folder.",
         )
@@ -102,7 +102,7 @@ def fetched(text: str) -> Fetched:
         there, here = text, Path(text).name
     if not there or not here:
         raise UsageError(
-            f"--get {shown(text)} names no file",
+            f"--get {quote(text)} names no file",
             cause="a file on the node has a name, and so has its copy",
             action="Give FILE or FILE:WHERE.",
         )
@@ -110,7 +110,7 @@ def fetched(text: str) -> Fetched:
     # the command may take hours: refuse first what cannot be written
     if not place.parent.is_dir() or (place.exists() and not place.is_file()):
         raise UsageError(
-            f"--get cannot write {shown(here)}",
+            f"--get cannot write {quote(here)}",
             cause="its folder does not exist, or a folder or a device has that name",
             action="Give FILE:WHERE with WHERE a file's name in a folder that exists.",
         )
@@ -174,10 +174,10 @@ def check(folder: Path) -> None:
     try:
         fitting = fits(folder, MUCH)
     except OSError as error:
-        raise explained(error, f"cannot copy {shown(str(folder))} to a node") from error
+        raise system_error(error, f"cannot copy {quote(str(folder))} to a node") from error
     if not fitting:
         raise UsageError(
-            f"{shown(str(folder))} is too large to copy to a node",
+            f"{quote(str(folder))} is too large to copy to a node",
             cause=f"it has more than {MUCH >> 20} MiB, or {_MAX_ENTRIES:,} files",
             action="Name a smaller folder with --folder, or single files with --copy.",
         )
@@ -200,7 +200,7 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
         try:
             _pack(files, shift, libraries, file)
         except OSError as error:
-            raise explained(error, "cannot copy files to a node") from error
+            raise system_error(error, "cannot copy files to a node") from error
         if file.tell() > MUCH:
             raise UsageError(
                 "the files are too large to copy to a node",
@@ -287,12 +287,12 @@ def unpack(archive: Path, into: Path, node: str) -> None:
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise _refused(str(error), node) from error
     except OSError as error:
-        raise explained(error, f"cannot write into {shown(str(into))}") from error
+        raise system_error(error, f"cannot write into {quote(str(into))}") from error
 
 
 def _refused(what: str, node: str) -> CommandError:
     return CommandError(
-        f"what {node} sent back is refused: {shown(what)}",
+        f"what {node} sent back is refused: {quote(what)}",
         cause="a name leads out of the folder, is no file, or there is too much of it",
         action="Fetch single files with --get.",
     )

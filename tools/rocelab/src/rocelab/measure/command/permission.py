@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rocelab.errors import CellError, UsageError
 from rocelab.plans.plan import Plan
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 
 def check(plan: Plan, *, permitted: bool) -> None:
@@ -24,7 +24,7 @@ def check(plan: Plan, *, permitted: bool) -> None:
             words = " ".join(benchmark.command.client)
             raise UsageError(
                 f"the plan runs commands of its own on {where}",
-                cause=f"the first is {shown(words)}",
+                cause=f"the first is {quote(words)}",
                 action="Read its tables [benchmark.command], then give --commands.",
             )
 
@@ -40,7 +40,7 @@ def folder_of_plan(name: str) -> Path | None:
     found = (here / name).resolve()
     if not found.is_relative_to(here):
         raise CellError(
-            f"the command's folder {shown(name)} is not below {here}",
+            f"the command's folder {quote(name)} is not below {here}",
             cause="a plan takes along only what is below the current folder",
             action="Start rocelab in that folder, or copy it here.",
         )

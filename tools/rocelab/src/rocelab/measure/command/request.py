@@ -14,7 +14,7 @@ from rocelab.limits import MAX_NODES
 from rocelab.measure.command.files import Files
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.plans.ready import Ready
-from rocelab.strict import shown
+from rocelab.strict import quote
 
 _NODE = re.compile(r"n([1-9][0-9]{0,3})")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
@@ -44,7 +44,7 @@ class On:
             one = cls(first=MAX_NODES + 1)
         if one.least > MAX_NODES:
             raise UsageError(
-                f"--on {shown(text)} names no nodes",
+                f"--on {quote(text)} names no nodes",
                 cause=f"nodes are n1 to n{MAX_NODES}",
                 action="Give one, such as n2, a number of nodes, or all.",
             )

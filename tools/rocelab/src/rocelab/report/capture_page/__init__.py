@@ -13,7 +13,7 @@ from altair.utils.schemapi import debug_mode
 
 from rocelab.capture import Analysis
 from rocelab.capture.picture import Picture
-from rocelab.conditions import check_new_file, explained
+from rocelab.conditions import check_new_file, system_error
 from rocelab.directory import Directory
 from rocelab.report import render
 from rocelab.report.capture_page.document import compose
@@ -32,6 +32,6 @@ def write(found: Analysis, picture: Picture, into: Path) -> None:
         with Directory.making(into.parent) as folder:
             folder.write(into.name, page.encode())
     except OSError as error:
-        raise explained(
+        raise system_error(
             error, f"cannot write {into}", action="Choose another file with --html."
         ) from error

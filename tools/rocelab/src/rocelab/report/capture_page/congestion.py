@@ -26,9 +26,9 @@ def section(result: dict[str, Any], over_time: OverTime) -> Section:
     ecn = congestion["ecn"]
     able = ecn["ect0"] + ecn["ect1"] + ecn["ce"]
     note = Note(
-        f"{units.grouped(ecn['ce'])} of {units.grouped(able)} ECN-capable packets are marked CE; "
-        f"{units.grouped(result['opcodes'].get('CNP', 0))} CNPs, "
-        f"{units.grouped(congestion['pfc'])} PFC and {units.grouped(congestion['pause'])} PAUSE "
+        f"{units.integer(ecn['ce'])} of {units.integer(able)} ECN-capable packets are marked CE; "
+        f"{units.integer(result['opcodes'].get('CNP', 0))} CNPs, "
+        f"{units.integer(congestion['pfc'])} PFC and {units.integer(congestion['pause'])} PAUSE "
         "frames."
     )
     return Section("congestion", "Congestion", notes=(note,), figures=figures, tables=tables)
@@ -49,13 +49,13 @@ def _figure(over_time: OverTime) -> Figure:
     rows = [
         (
             units.number(over_time.step_ns * at / factor),
-            *(units.grouped(over_time.sums[name][at]) for name, *_ in shown),
+            *(units.integer(over_time.sums[name][at]) for name, *_ in shown),
         )
         for at in places
         if any(over_time.sums[name][at] for name, *_ in shown)
     ]
     sums = ", ".join(
-        f"{units.grouped(sum(over_time.sums[name]))} {label}" for name, label, _ in shown
+        f"{units.integer(sum(over_time.sums[name]))} {label}" for name, label, _ in shown
     )
     return Figure(
         slug="marks",
@@ -100,8 +100,8 @@ def _pauses(congestion: dict[str, Any]) -> Table:
             (
                 row["source"],
                 "all (802.3x)" if row["class"] is None else str(row["class"]),
-                units.grouped(row["xoff"]),
-                units.grouped(row["xon"]),
+                units.integer(row["xoff"]),
+                units.integer(row["xon"]),
                 *(duration(row["quanta"] * _BITS_PER_QUANTUM // rate) for rate in _RATES),
                 duration(row["paused_at_most_ns"]) if row["xon"] else units.ABSENT,
                 (f"{printable(row['file'])}: " if several else "") + str(row["packet"]),
@@ -122,7 +122,7 @@ def _ways(result: dict[str, Any]) -> Table:
     left = len(ranked) - _MAX_ROWS
     return Table(
         "Whose packets are marked, and who notifies"
-        + (f". {units.grouped(left)} more directions are left out" if left > 0 else ""),
+        + (f". {units.integer(left)} more directions are left out" if left > 0 else ""),
         (
             Column("id", numeric=True),
             Column("from"),
@@ -136,9 +136,9 @@ def _ways(result: dict[str, Any]) -> Table:
             (
                 str(one["id"]),
                 *ends(one, way["from"]),
-                units.grouped(way["packets"]),
-                units.grouped(way["ce"]),
-                units.grouped(way["cnp"]),
+                units.integer(way["packets"]),
+                units.integer(way["ce"]),
+                units.integer(way["cnp"]),
                 duration(way["cnp_min_gap_ns"]),
             )
             for one, way in ranked[:_MAX_ROWS]

@@ -63,7 +63,7 @@ def section(
         tables.append(
             Table(
                 f"By {name}"
-                + (f". {units.grouped(left)} more directions are left out" if left else ""),
+                + (f". {units.integer(left)} more directions are left out" if left else ""),
                 columns,
                 tuple(_cells(row, links) for row in ranked),
                 folded=bool(tables),
@@ -101,12 +101,12 @@ def _cells(row: Row, links: dict[tuple[int, str, int], Link]) -> tuple[str, ...]
         sender + (f" ({link.source})" if link.source else ""),
         receiver + (f" ({link.destination})" if link.destination else ""),
         ", ".join(part for part in parts if part) or units.ABSENT,
-        units.grouped(way["wire_bytes"]),
-        units.grouped(way["messages"]),
-        units.grouped(way["goodput_bytes"]),
-        units.grouped(_again(way)),
-        units.grouped(way["missing"] - way["missed_by_capture"]),
-        f"{units.grouped(sum(way['naks'].values()))}, {units.grouped(way['rnr'])}",
+        units.integer(way["wire_bytes"]),
+        units.integer(way["messages"]),
+        units.integer(way["goodput_bytes"]),
+        units.integer(_again(way)),
+        units.integer(way["missing"] - way["missed_by_capture"]),
+        f"{units.integer(sum(way['naks'].values()))}, {units.integer(way['rnr'])}",
         duration(latency["p50"]),
         duration(latency["p99"]),
     )

@@ -85,7 +85,7 @@ def _overview(result: dict[str, Any]) -> Section:
         ("v2_ipv6", "v2 over IPv6"),
         ("infiniband", "native InfiniBand"),
     )
-    nets = [f"{units.grouped(roce[key])} {word}" for key, word in kinds if roce[key]]
+    nets = [f"{units.integer(roce[key])} {word}" for key, word in kinds if roce[key]]
     counts = {"error": 0, "warning": 0, "note": 0}
     for row in result["finding_counts"]:
         counts[row["severity"]] += row["count"]
@@ -96,19 +96,19 @@ def _overview(result: dict[str, Any]) -> Section:
         ("RoCE packets", ", ".join(nets) or "none"),
         (
             "ICRC",
-            f"{units.grouped(icrc['ok'])} right, {units.grouped(icrc['bad'])} wrong, "
-            f"{units.grouped(icrc['unchecked'])} not checked",
+            f"{units.integer(icrc['ok'])} right, {units.integer(icrc['bad'])} wrong, "
+            f"{units.integer(icrc['unchecked'])} not checked",
         ),
-        ("opcodes", ", ".join(f"{printable(name)} {units.grouped(n)}" for name, n in opcodes)),
-        ("payload", f"{100 * share:.1f} % of {units.grouped(overhead['wire_bytes'])} bytes"),
+        ("opcodes", ", ".join(f"{printable(name)} {units.integer(n)}" for name, n in opcodes)),
+        ("payload", f"{100 * share:.1f} % of {units.integer(overhead['wire_bytes'])} bytes"),
         (
             "connections",
-            units.grouped(len(result["connections"]) + result["connections_unreported"]),
+            units.integer(len(result["connections"]) + result["connections_unreported"]),
         ),
         (
             "findings",
             ", ".join(units.plural(count, name) for name, count in counts.items())
-            + f"; {units.grouped(result['findings_ambiguous'])} of them ambiguous",
+            + f"; {units.integer(result['findings_ambiguous'])} of them ambiguous",
         ),
     )
     points = tuple((label, (text,)) for label, text in rows)

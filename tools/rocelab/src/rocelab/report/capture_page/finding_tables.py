@@ -26,7 +26,7 @@ def section(result: dict[str, Any]) -> Section:
         (
             severity,
             rule + (f" in {printable(file)}" if several else ""),
-            units.grouped(sum(row["count"] for row in some)),
+            units.integer(sum(row["count"] for row in some)),
             ("(ambiguous) " if some[0]["ambiguous"] else "") + printable(some[0]["detail"]),
             frame_filter(row["packet"] for row in some if row["packet"]),
         )
@@ -43,7 +43,7 @@ def section(result: dict[str, Any]) -> Section:
     if left > 0:
         notes.append(
             Note(
-                f"{units.grouped(left)} more findings were only counted; --max-findings lists more."
+                f"{units.integer(left)} more findings were only counted; --max-findings lists more."
             )
         )
     table = Table(

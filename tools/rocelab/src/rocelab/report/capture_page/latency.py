@@ -67,7 +67,7 @@ def section(result: dict[str, Any]) -> Section | None:
     left = len(ways) - len(ranked)
     table = Table(
         "Percentiles, accurate to 1.6 %, of the directions with most messages"
-        + (f". {units.grouped(left)} more are left out" if left else ""),
+        + (f". {units.integer(left)} more are left out" if left else ""),
         _COLUMNS,
         tuple(rows),
     )
@@ -78,7 +78,7 @@ def _row(name: str, buckets: Buckets, greatest: int) -> tuple[str, ...]:
     # a bucket's edge may be above the greatest value in it
     shares = (min(quantile(buckets, share), greatest) for share in _SHARES)
     count = sum(count for _, count in buckets)
-    return (name, units.grouped(count), *map(duration, shares), duration(greatest))
+    return (name, units.integer(count), *map(duration, shares), duration(greatest))
 
 
 def _figure(merged: Buckets) -> Figure:
@@ -116,7 +116,7 @@ def _figure(merged: Buckets) -> Figure:
                 "The distribution",
                 (Column(f"up to ({unit})", numeric=True), Column("messages", numeric=True)),
                 tuple(
-                    (units.number(edge / factor), units.grouped(count)) for edge, count in merged
+                    (units.number(edge / factor), units.integer(count)) for edge, count in merged
                 ),
             ),
         ),

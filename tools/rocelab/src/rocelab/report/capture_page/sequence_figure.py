@@ -68,14 +68,14 @@ def _figure(psns: Sequence, space: Space, start_ns: int, *, folded: bool) -> Fig
         x_top=(last - first) / factor,
     )
     counts = frame.group_by("series").len()
-    words = ", ".join(f"{units.grouped(n)} {kind}" for kind, n in sorted(counts.iter_rows()))
+    words = ", ".join(f"{units.integer(n)} {kind}" for kind, n in sorted(counts.iter_rows()))
     thinned = (
-        (f"Of {units.grouped(space.packets)} packets, those are drawn that others do not hide.",)
+        (f"Of {units.integer(space.packets)} packets, those are drawn that others do not hide.",)
         if frame.height < space.packets
         else ()
     )
     left = (
-        (f"{units.grouped(psns.marks_left_out)} more findings are not marked.",)
+        (f"{units.integer(psns.marks_left_out)} more findings are not marked.",)
         if psns.marks_left_out
         else ()
     )

@@ -68,7 +68,7 @@ def section(over_time: OverTime) -> Section:
                 tuple(
                     (
                         units.number(over_time.step_ns * at / factor),
-                        units.grouped(over_time.sums["packets"][at]),
+                        units.integer(over_time.sums["packets"][at]),
                         units.number(rates["wire_bytes"][at]),
                         units.number(rates["goodput_bytes"][at]),
                     )

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import json_text
-from rocelab.conditions import check_socket, explained, named_folder
+from rocelab.conditions import check_socket, system_error, xdg_folder
 from rocelab.directory import read_named
 from rocelab.errors import TestbedError, UsageError
 from rocelab.testbed import lock
@@ -37,14 +37,14 @@ _LONGEST_SOCKET = "fault-01234567/to_server-into.sock"
 
 def base() -> Path:
     """Return the folder for all testbeds of this user; create it if it is missing."""
-    runtime = named_folder("XDG_RUNTIME_DIR")
+    runtime = xdg_folder("XDG_RUNTIME_DIR")
     # checked below: in /tmp another user may have created it first
     path = runtime / "rocelab" if runtime else Path(f"/tmp/rocelab-{os.getuid()}")  # noqa: S108
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         own, parent = path.lstat(), path.parent.stat()
     except OSError as error:
-        raise explained(
+        raise system_error(
             error,
             f"cannot make the folder of your testbeds, {path}",
             action="Set XDG_RUNTIME_DIR to a folder that only you can read and write.",

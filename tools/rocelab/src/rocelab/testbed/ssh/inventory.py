@@ -11,9 +11,9 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from rocelab.conditions import home, named_folder
+from rocelab.conditions import home, xdg_folder
 from rocelab.plans.catalog import TRANSPORTS, Transport
-from rocelab.strict import Table, read_toml, shown
+from rocelab.strict import Table, quote, read_toml
 
 # These values go on command lines of ssh(1) and ip(8): no options, blanks or paths.
 _HOST = r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,254}"
@@ -79,13 +79,13 @@ class Host:
 
 def default_path() -> Path:
     """Return the inventory's default path, $XDG_CONFIG_HOME/rocelab/hosts.toml."""
-    return (named_folder("XDG_CONFIG_HOME") or home() / ".config") / "rocelab/hosts.toml"
+    return (xdg_folder("XDG_CONFIG_HOME") or home() / ".config") / "rocelab/hosts.toml"
 
 
 def load(path: Path) -> tuple[Host, ...]:
     """Read the hosts of an inventory, in order. Raises UsageError naming file, key and value."""
     values = read_toml(
-        path, what="inventory", action="See docs/howto/hosts.md for how to write an inventory."
+        path, kind="inventory", action="See docs/howto/hosts.md for how to write an inventory."
     )
     return from_dict(values, str(path))
 
@@ -167,7 +167,7 @@ def _networks(top: Table) -> tuple[str, ...]:
         except ValueError:
             top.fail(
                 "control",
-                f"{shown(text)} is not a network such as 192.0.2.0/24",
+                f"{quote(text)} is not a network such as 192.0.2.0/24",
                 cause="it is the address of a host, or a name",
             )
     return tuple(networks)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocelab.conditions import explained
+from rocelab.conditions import system_error
 from rocelab.errors import ExitCode, RocelabError, UsageError
 from rocelab.version import VERSION
 from rocelab.wireshark.extcap import interfaces, options, stream
@@ -71,7 +71,9 @@ def main(words: Sequence[str]) -> int:
     try:
         return _work(words)
     except (RocelabError, OSError) as caught:
-        error = caught if isinstance(caught, RocelabError) else explained(caught, "cannot capture")
+        error = (
+            caught if isinstance(caught, RocelabError) else system_error(caught, "cannot capture")
+        )
         for prefix, text in (("", error.what), ("cause: ", error.cause), ("", error.action)):
             if text:
                 print(prefix + text, file=sys.stderr)
