@@ -206,13 +206,13 @@ def _loaded(path: Path) -> tuple[Run, str]:
 
 
 def _answer(run: Run, name: str, beside: Run | None = None) -> None:
-    from rocelab.report.study_report import answered, apart
+    from rocelab.report.study_report import apart, judge_claims
     from rocelab.studies import library
     from rocelab.terminal import study_answers
 
     study = library.study(name)
     unlike = [] if beside is None else apart(run, beside)
-    console.out().print(study_answers.answered(study, answered(study, run, beside), unlike))
+    console.out().print(study_answers.answered(study, judge_claims(study, run, beside), unlike))
 
 
 def _study_of(run: Run, path: Path) -> str:

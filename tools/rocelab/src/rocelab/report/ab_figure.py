@@ -110,6 +110,6 @@ def _panel(moved: Sequence[Moved]) -> Panel:
         )
     )
     intervals = alt.Chart(frame).mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q", y=y)
-    chart = charts.layered(bars, intervals, width=_WIDTH, height=_STEP * len(moved))
-    what = "count" if moved[0].unit == metrics.CYCLES else "stage"
-    return Panel("", chart, f"Bars of {units.plural(len(moved), what)}.")
+    chart = charts.stack_layers(bars, intervals, width=_WIDTH, height=_STEP * len(moved))
+    noun = "count" if moved[0].unit == metrics.CYCLES else "stage"
+    return Panel("", chart, f"Bars of {units.plural(len(moved), noun)}.")

@@ -39,10 +39,10 @@ _LABELS = {
 
 def section(run: Run) -> Section | None:
     """Return the section, a table for each accelerator; None when no application ran."""
-    found = [item for item in run.series if Application.parse(item.metric)]
+    items = [item for item in run.series if Application.parse(item.metric)]
     tables = tuple(
         _table(accelerator, series)
-        for accelerator, series in group_by(found, lambda i: i.accelerator).items()
+        for accelerator, series in group_by(items, lambda i: i.accelerator).items()
     )
     if not tables:
         return None
@@ -51,8 +51,8 @@ def section(run: Run) -> Section | None:
 
 def label(metric: str) -> str:
     """Return what a figure is called."""
-    found = Application.parse(metric)
-    name = found.figure if found else metric
+    application = Application.parse(metric)
+    name = application.figure if application else metric
     return _LABELS.get(name, name)
 
 
@@ -64,10 +64,10 @@ def _table(accelerator: str, series: Sequence[Series]) -> Table:
     ).items():
         factor, unit = units.scale(some[0].unit, [item.spread.median for item in some])
         unit = wording.time_unit(unit, accelerator)
-        what = f"{label(metric)}, {units.size(size)}" if size else label(metric)
+        quantity = f"{label(metric)}, {units.size(size)}" if size else label(metric)
         rows += (
             (
-                *(benchmark, what, item.transport, unit),
+                *(benchmark, quantity, item.transport, unit),
                 *series_order.spread_cells(item, factor, repeated=repeated),
             )
             for item in sorted(some, key=lambda i: series_order.transport_rank(i.transport))

@@ -129,7 +129,7 @@ def lines(
             schema={"size": pl.Int64, "series": pl.String, "value": pl.Float64},
         )
     )
-    return layered(
+    return stack_layers(
         *_marks(marks, x, y, colour),
         repetitions.mark_circle(size=14, opacity=0.35).encode(x=x, y=y, color=colour),
         medians.mark_rule(strokeWidth=1.5).encode(
@@ -230,7 +230,7 @@ def stacks(
             description=alt.Description("label:N"),
         )
     )
-    return layered(
+    return stack_layers(
         bars, *_columns(columns, rows, y, width), width=width, height=BAR_STEP * len(rows)
     )
 
@@ -278,7 +278,7 @@ def _columns(
     )
 
 
-def layered(*layers: alt.Chart, width: int, height: int) -> Spec:
+def stack_layers(*layers: alt.Chart, width: int, height: int) -> Spec:
     """Return layers of one chart as a specification."""
     # our own charts: a test validates them once, a report need not
     parts = [layer.to_dict(validate=False) for layer in layers]

@@ -37,9 +37,9 @@ def section(run: Run) -> Section | None:
 
 def _figures(run: Run, accelerator: str) -> Iterator[Figure]:
     """A figure for each benchmark."""
-    found = cost_by_size.lines(run.table.filter(accelerator=accelerator))
-    for benchmark in dict.fromkeys((line.tool, line.test) for line in found):
-        lines = [line for line in found if (line.tool, line.test) == benchmark]
+    every = cost_by_size.lines(run.table.filter(accelerator=accelerator))
+    for benchmark in dict.fromkeys((line.tool, line.test) for line in every):
+        lines = [line for line in every if (line.tool, line.test) == benchmark]
         lines.sort(key=lambda line: series_order.transport_rank(line.transport))
         yield _figure(lines, accelerator)
 
@@ -48,10 +48,10 @@ def _figure(lines: Sequence[CostBySize], accelerator: str) -> Figure:
     benchmark = f"{lines[0].tool} {lines[0].test}"
     costs = [point.measured for line in lines for point in line.points]
     factor, unit = wording.work_scale(costs, accelerator)
-    what = "Instructions" if unit == INSTRUCTIONS else "CPU time"
+    quantity = "Instructions" if unit == INSTRUCTIONS else "CPU time"
     return Figure(
         slug=series_order.slug("growth", benchmark, accelerator),
-        title=f"{what} of one message by its size: {benchmark}",
+        title=f"{quantity} of one message by its size: {benchmark}",
         caption=(
             "One point per size and repetition. Lines: the fits, of one packet and of several.",
         ),
@@ -74,20 +74,22 @@ def _panel(line: CostBySize, factor: float, unit: str) -> Panel:
             )
             for point in line.points
         ],
-        lines=[_drawn(line, fit, factor) for fit in fits],
+        lines=[_plot_line(line, fit, factor) for fit in fits],
         colour=palette.transport_style(line.transport).colour.light,
         x_title="message size",
         y_title=wording.work_title("CPU time", unit, "message"),
     )
-    said = "; ".join(
+    values = "; ".join(
         f"{fit.regime}: {units.number(fit.base.value / factor)} plus "
         f"{units.number(fit.factor.value * _KIB / factor)} {unit} a KiB"
         for fit in fits
     )
-    return Panel(line.transport, chart, f"Over {line.transport}. {said}.", transport=line.transport)
+    return Panel(
+        line.transport, chart, f"Over {line.transport}. {values}.", transport=line.transport
+    )
 
 
-def _drawn(line: CostBySize, fit: Fit, factor: float) -> plots.Line:
+def _plot_line(line: CostBySize, fit: Fit, factor: float) -> plots.Line:
     sizes = [point.size for point in line.points if point.regime is fit.regime]
     return plots.Line(fit.base.value / factor, fit.factor.value / factor, min(sizes), max(sizes))
 

@@ -120,8 +120,8 @@ def _cells(
     yield _text(_first(_medians(series, (metrics.HEADER_BYTES,))))
     for whole, counted in _COUNTED.items():
         yield _text(_per_packet(series, Capsule(whole, figure).name, counted.name))
-    of = metrics.KERNEL_MARGINAL if marginal else "kernel"
-    kernel = sum(_cpu(series, "message", of)) or None
+    owner = metrics.KERNEL_MARGINAL if marginal else "kernel"
+    kernel = sum(_cpu(series, "message", owner)) or None
     yield _text(kernel)
     every = _total(series) if marginal else sum(_cpu(series, "message", "communication"))
     yield _text(every or None)

@@ -19,11 +19,11 @@ _COLOURS = {_STAGES: palette.STAGES["net"].light, _OUTSIDE: palette.OUTSIDE.ligh
 
 def section(run: Run) -> Section:
     """Return the section on coverage: a figure per accelerator and kind of latency."""
-    found = [item for item in run.series if item.metric in {_STAGES, _OUTSIDE, _TOTAL}]
+    items = [item for item in run.series if item.metric in {_STAGES, _OUTSIDE, _TOTAL}]
     figures = [
         _figure(accelerator, kind, series)
         for (accelerator, kind), series in group_by(
-            found, lambda i: (i.accelerator, i.kind)
+            items, lambda i: (i.accelerator, i.kind)
         ).items()
         if any(item.metric == _TOTAL for item in series)
     ]
@@ -115,8 +115,8 @@ def _panel(title: str, members: Sequence[Series], factor: float, unit: str, top:
 
 
 def _part(metric: str) -> str:
-    found = Coverage.parse(metric)
-    return found.part if found else metric
+    coverage = Coverage.parse(metric)
+    return coverage.part if coverage else metric
 
 
 def _table(series: Sequence[Series], factor: float, unit: str) -> Table:

@@ -65,11 +65,11 @@ _TICKS = (
 def section(run: Run) -> Section | None:
     """Return the section, a figure per accelerator and benchmark; None without rxecpu."""
     kinds = [_kind(amount) for amount in _AMOUNTS]
-    found = [i for i in run.series if i.kind in kinds and _account(i)]
+    items = [i for i in run.series if i.kind in kinds and _account(i)]
     figures = tuple(
         _figure(accelerator, benchmark, amount, series, run)
         for (accelerator, benchmark), both in group_by(
-            found, lambda i: (i.accelerator, i.benchmark)
+            items, lambda i: (i.accelerator, i.benchmark)
         ).items()
         for amount, series in [_comparable(both)]
     )
@@ -78,7 +78,7 @@ def section(run: Run) -> Section | None:
         meaning = Note(utilization_table.MEANING)
         return Section("cpu", _TITLE, notes=(meaning,), tables=busy) if busy else None
     ticks = any(item.metric == CPU_UTILIZATION and item.kind == PROC_STAT for item in run.series)
-    mpi = any(item.tool in MPI_TOOLS for item in found)
+    mpi = any(item.tool in MPI_TOOLS for item in items)
     notes = (
         _MEANING,
         *((_MPI_START,) if mpi else ()),
@@ -105,8 +105,8 @@ def _comparable(series: Sequence[Series]) -> tuple[str, list[Series]]:
 
 def _account(series: Series) -> Account | None:
     """Context and owner; None for another metric, and for softirqs by kind."""
-    found = Account.parse(series.metric)
-    return None if found is None or "." in found.context else found
+    account = Account.parse(series.metric)
+    return None if account is None or "." in account.context else account
 
 
 def _part(series: Series) -> tuple[str, str] | None:
@@ -116,8 +116,8 @@ def _part(series: Series) -> tuple[str, str] | None:
         return None
     if series.kind == MARGINAL and account.owner == "other":
         return "other", "kernel"
-    found = part_of(*account)
-    return found if found in LABELS else None
+    part = part_of(*account)
+    return part if part in LABELS else None
 
 
 def part_of(context: str, owner: str) -> tuple[str, str]:
@@ -291,32 +291,32 @@ def _table(
 ) -> Table:
     """The mean of every owner and context and the sums, by transport and node."""
     here = [i for i in run.series if (i.accelerator, i.benchmark) == (accelerator, benchmark)]
-    found = [
+    entries = [
         (item, f"{account.owner}, {account.context}", factor)
         for item in series
         if (account := _account(item))
     ]
-    found += [
+    entries += [
         (item, _FIGURES[item.metric, item.kind], factor)
         for item in here
         if (item.metric, item.kind) in _FIGURES
     ]
     # a share of time is meaningless under emulation
     if not is_emulated(accelerator):
-        found += [
+        entries += [
             (item, _UTILIZATION[item.kind], 1.0)
             for item in here
             if item.metric == CPU_UTILIZATION and item.kind in _UTILIZATION
         ]
     places = sorted(
-        {(item.transport, item.node) for item, _, _ in found},
+        {(item.transport, item.node) for item, _, _ in entries},
         key=lambda place: (series_order.transport_rank(place[0]), place[1]),
     )
     rows: dict[tuple[int, str], dict[tuple[str, str], str]] = {}
-    for item, label, scale in found:
+    for item, label, scale in entries:
         row = rows.setdefault((item.size, label), {})
         row[item.transport, item.node] = units.number(item.spread.mean / scale, 4)
-    labels = list(dict.fromkeys(label for _, label, _ in found))
+    labels = list(dict.fromkeys(label for _, label, _ in entries))
     return Table(
         f"{_word(unit)} by owner and context, per {amount}, {_GROSS}, mean"
         + (f", in {unit}" if unit != INSTRUCTIONS else ""),

@@ -114,7 +114,7 @@ def _table(
         (label, {(i.benchmark, i.transport, i.program, i.size): i for i in items})
         for label, items in extra
     ]
-    lookups = [(label, found) for label, found in lookups if found]
+    lookups = [(label, values) for label, values in lookups if values]
     order = list(dict.fromkeys(item.benchmark for item in series))
     rows = []
     for item in sorted(
@@ -127,8 +127,8 @@ def _table(
         ),
     ):
         more = [
-            found.get((item.benchmark, item.transport, item.program, item.size))
-            for _, found in lookups
+            values.get((item.benchmark, item.transport, item.program, item.size))
+            for _, values in lookups
         ]
         rows.append(
             (

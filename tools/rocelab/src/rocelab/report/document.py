@@ -60,7 +60,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
             findings.section(run, with_outcome=first is None),
             study_report.section(run, beside),
             fault_tables.section(run),
-            *_measured_sections(run),
+            *_result_sections(run),
             flame_graph.section(run),
             watching.section(run),
             adapter_tables.section(run),
@@ -78,7 +78,7 @@ def compose(run: Run, beside: Run | None = None) -> Document:
     )
 
 
-def _measured_sections(run: Run) -> tuple[Section | None, ...]:
+def _result_sections(run: Run) -> tuple[Section | None, ...]:
     """Return what was measured: times first, or, where they are not real, the work."""
     times = (
         benchmark_figures.latency(run),

@@ -60,7 +60,7 @@ def figure(
         f"{name}: " + ", ".join(f"{label} {text}" for label, text in zip(labels, some, strict=True))
         for name, some in texts.items()
     )
-    what = "Instructions" if unit == INSTRUCTIONS else "Time"
+    quantity = "Instructions" if unit == INSTRUCTIONS else "Time"
     return Figure(
         slug=series_order.slug("answer-driver", accelerator),
         title="The driver's part of a message, by kind of work",
@@ -68,7 +68,7 @@ def figure(
             f"One {message}: the stages of all of its packets at both nodes, acknowledgements "
             "included. Blue is encapsulation and decapsulation.",
         ),
-        panels=(Panel("", chart, f"{what} of the driver for a {message}. {spoken}."),),
+        panels=(Panel("", chart, f"{quantity} of the driver for a {message}. {spoken}."),),
         legend=tuple(Legend(_LABELS[kind], _COLOURS[kind].light) for kind in driver_work.KINDS),
         tables=(
             Table(

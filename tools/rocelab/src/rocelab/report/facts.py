@@ -67,8 +67,8 @@ _SHAPES = ("rate_mbit", "delay_us", "loss_ppm")
 def switches(run: Run) -> int | None:
     """Switches between the first node and the others; None if not recorded, on your own hosts."""
     testbed = run.meta.object("plan").object("testbed")
-    found = testbed.integer("switches")
-    return 0 if found is None and testbed.text("provider") not in OWN_HOSTS else found
+    count = testbed.integer("switches")
+    return 0 if count is None and testbed.text("provider") not in OWN_HOSTS else count
 
 
 def _link(run: Run, testbed: Json) -> Iterator[tuple[str, str]]:
@@ -122,7 +122,7 @@ def section(run: Run) -> Section:
             "where", "What was measured where and how", notes=tuple(notes), tables=(_summary(run),)
         )
     read = {
-        label: tuple(of(node) or units.ABSENT for node in nodes.values()) for label, of in _ROWS
+        label: tuple(fact(node) or units.ABSENT for node in nodes.values()) for label, fact in _ROWS
     }
     read = {
         label: values

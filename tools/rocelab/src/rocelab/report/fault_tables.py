@@ -130,8 +130,8 @@ def _row(cell: str, faults: Json, mended: Json) -> tuple[str, ...]:
 
 
 def _with_names(counts: Json, names: dict[str, str]) -> str:
-    found = [f"{names.get(key, one_line(key))} {counts.text(key)}" for key in counts.data]
-    return ", ".join(found) or units.ABSENT
+    counted = [f"{names.get(key, one_line(key))} {counts.text(key)}" for key in counts.data]
+    return ", ".join(counted) or units.ABSENT
 
 
 def _time(ns: int | None) -> str:

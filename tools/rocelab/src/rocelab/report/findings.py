@@ -33,14 +33,14 @@ def section(run: Run, *, with_outcome: bool) -> Section | None:
     notes: tuple[Note, ...] = ()
     if not run.series:
         notes = (Note("The run has no results, so there are no findings.", "warning"),)
-    said = tuple(entry for entry in every if entry[1])
-    if not (notes or said or table.rows):
+    entries = tuple(entry for entry in every if entry[1])
+    if not (notes or entries or table.rows):
         return None
     return Section(
         "findings",
         "Key findings",
         notes=notes,
-        points=said,
+        points=entries,
         tables=(table,) if table.rows else (),
     )
 

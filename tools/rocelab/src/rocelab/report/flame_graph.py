@@ -207,7 +207,7 @@ def _chart(root: _Frame, counts: bool) -> Spec:
             color=alt.Color("ink:N", scale=None),
         )
     )
-    return charts.layered(drawn, names, width=WIDTH, height=height * ROW)
+    return charts.stack_layers(drawn, names, width=WIDTH, height=height * ROW)
 
 
 def _ink(colour: Colour) -> str:

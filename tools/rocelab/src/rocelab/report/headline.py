@@ -104,7 +104,7 @@ def section(run: Run) -> Section | None:
     if subject is None:
         return None
     figures = (*_costs(subject), *_driver(subject), *_stages(subject))
-    said = (
+    sentences = (
         *_cost_sentence(subject),
         *_stage_sentence(subject),
         *_capsule_sentence(subject),
@@ -115,7 +115,7 @@ def section(run: Run) -> Section | None:
     return Section(
         "answer",
         TITLE,
-        notes=tuple(map(Note, said)),
+        notes=tuple(map(Note, sentences)),
         figures=figures,
         closing=closing if unreal else (),
         first=True,
@@ -142,7 +142,7 @@ def _subject(run: Run) -> _Subject | None:
         here = group_by((i for i in series if i.size == size), lambda i: i.transport)
         order = sorted(here, key=series_order.transport_rank)
         figure = figure_of(i for some in here.values() for i in some)
-        found = _Subject(
+        subject = _Subject(
             accelerator,
             series[0].tool,
             benchmark,
@@ -154,8 +154,8 @@ def _subject(run: Run) -> _Subject | None:
             {t: work for t in order if (work := _driver_work(run, here[t], accounts))},
             {t: cost for t in order if (cost := _total(here[t])) > 0},
         )
-        if best is None or _preference(found) > _preference(best):
-            best = found
+        if best is None or _preference(subject) > _preference(best):
+            best = subject
     return best
 
 
@@ -217,7 +217,7 @@ def _costs(subject: _Subject) -> Iterator[Figure]:
 def _kernel_work(subject: _Subject) -> Figure:
     totals = [sum(cpu_split.kernel(some).values()) for some in subject.accounts.values()]
     factor, unit = wording.work_scale(totals, subject.accelerator)
-    what = "Instructions" if unit == INSTRUCTIONS else "CPU time"
+    quantity = "Instructions" if unit == INSTRUCTIONS else "CPU time"
     parts = {part: 0 for some in subject.accounts.values() for part in cpu_split.kernel(some)}
     names = [text for part, text in cpu_split.LABELS.items() if part in parts]
     chart = cpu_split.stack(
@@ -232,28 +232,28 @@ def _kernel_work(subject: _Subject) -> Figure:
         (
             name,
             *(
-                units.number(found[part] / factor, 4) if part in found else units.ABSENT
+                units.number(costs[part] / factor, 4) if part in costs else units.ABSENT
                 for part in cpu_split.LABELS
                 if part in parts
             ),
         )
         for name, some in subject.accounts.items()
-        if (found := cpu_split.kernel(some))
+        if (costs := cpu_split.kernel(some))
     )
     return Figure(
         slug=series_order.slug("answer-cost", subject.accelerator),
-        title=f"{what} of one message, by transport"
+        title=f"{quantity} of one message, by transport"
         if subject.is_marginal
-        else f"{what} in the kernel, by transport",
+        else f"{quantity} in the kernel, by transport",
         caption=(
             f"One {'more ' * subject.is_marginal}{subject.message}{subject.start}, "
             "both nodes together, mean.",
         ),
-        panels=(Panel("", chart, _words(f"{what} of a {subject.message}", names, rows)),),
+        panels=(Panel("", chart, _words(f"{quantity} of a {subject.message}", names, rows)),),
         legend=cpu_split.legend(parts),
         tables=(
             Table(
-                f"{what} of a message"
+                f"{quantity} of a message"
                 + ("" if subject.is_marginal else " in the kernel")
                 + (f", in {unit}" if unit != INSTRUCTIONS else ""),
                 (Column("transport"), *(Column(name, numeric=True) for name in names)),
@@ -275,8 +275,8 @@ def _driver(subject: _Subject) -> Iterator[Figure]:
         )
 
 
-def _words(what: str, names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
-    return f"{what}. " + "; ".join(
+def _words(start: str, names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
+    return f"{start}. " + "; ".join(
         f"{name}: " + ", ".join(f"{part} {text}" for part, text in zip(names, texts, strict=True))
         for name, *texts in rows
     )
@@ -405,10 +405,10 @@ def _cost_sentence(subject: _Subject) -> Iterator[str]:
         start, verb = "", "takes"
     else:
         return
-    said = [f"{units.number(value / factor)} over {name}" for name, value in costs.items()]
-    said[0] = said[0].replace(" over ", f" {unit} over ", 1)
+    phrases = [f"{units.number(value / factor)} over {name}" for name, value in costs.items()]
+    phrases[0] = phrases[0].replace(" over ", f" {unit} over ", 1)
     article = _article(subject.message).capitalize()
-    yield f"{article} {subject.message}{start} {verb} {units.listing(said)}."
+    yield f"{article} {subject.message}{start} {verb} {units.listing(phrases)}."
 
 
 def _stage_sentence(subject: _Subject) -> Iterator[str]:
@@ -416,22 +416,22 @@ def _stage_sentence(subject: _Subject) -> Iterator[str]:
         return
     sums = [bar.total for pair in subject.packets.values() for _, bar in pair]
     factor, unit = wording.work_scale(sums, subject.accelerator)
-    said = []
+    parts = []
     for name, ((_, sent), (_, received)) in subject.packets.items():
         text = f"{units.number(sent.total / factor)} to send"
         text += f" and {units.number(received.total / factor)} to receive it over {name}"
         if sent.capsule is not None and received.capsule is not None:
             headers = sent.capsule + received.capsule
             text += f" (headers and checks: {units.number(headers / factor)})"
-        said.append(text)
-    said[0] = said[0].replace(" to send", f" {unit} to send", 1)
+        parts.append(text)
+    parts[0] = parts[0].replace(" to send", f" {unit} to send", 1)
     its, the = ("a typical packet",) * 2 if subject.is_typical else ("its packet", "the packet")
-    what = f"The driver's work on {its}"
+    opening = f"The driver's work on {its}"
     if subject.accounts and not subject.is_mpi:
-        what = f"Of that, the driver's work on {its}"
+        opening = f"Of that, the driver's work on {its}"
     elif not subject.accounts and not subject.leads_with_latency:
-        what = f"The driver's work on {the} of {_article(subject.message)} {subject.message}"
-    yield f"{what} is {units.listing(said)}."
+        opening = f"The driver's work on {the} of {_article(subject.message)} {subject.message}"
+    yield f"{opening} is {units.listing(parts)}."
 
 
 def _article(text: str) -> str:

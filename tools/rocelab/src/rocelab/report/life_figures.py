@@ -121,9 +121,9 @@ def _timeline(
             name,
             max(0.0, begin) / factor,
             max(0.0, end) / factor,
-            f"{what}: {units.number((end - begin) / factor)} {unit}",
+            f"{label}: {units.number((end - begin) / factor)} {unit}",
         )
-        for lane, name, what, begin, end in _stage_spans(life)
+        for lane, name, label, begin, end in _stage_spans(life)
         if name in known and end > begin
     ]
     chart = plots.timeline(
@@ -241,12 +241,12 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     for one in subject.lives:
         life, size = one.life, units.size(one.size)
         rows += [
-            (size, what, clock, units.number(ns / factor, 4))
-            for what, clock, ns in _measured_spans(one)
+            (size, span, clock, units.number(ns / factor, 4))
+            for span, clock, ns in _spans_of_benchmark(one)
         ]
-        for name, what, clock in _SPANS:
+        for name, span, clock in _SPANS:
             if name in life.spans:
-                rows.append((size, what, clock, units.number(life.spans[name] / factor, 4)))
+                rows.append((size, span, clock, units.number(life.spans[name] / factor, 4)))
         for place in PLACES:
             clock = "the requester's" if place in AT_REQUESTER else "the responder's"
             for stage, ns in life.stages[place].items():
@@ -259,7 +259,7 @@ def _table(subject: Subject, factor: float, unit: str) -> Table:
     )
 
 
-def _measured_spans(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
+def _spans_of_benchmark(one: LifeOfSize) -> Iterator[tuple[str, str, float]]:
     """What the benchmark measured, and what of it the message's stages leave."""
     if one.measured is None:
         return

@@ -82,7 +82,7 @@ def timeline(
             description=alt.Description("label:N"),
         )
     )
-    return charts.layered(bars, width=charts.PANEL_WIDTH, height=_LANE * len(lanes))
+    return charts.stack_layers(bars, width=charts.PANEL_WIDTH, height=_LANE * len(lanes))
 
 
 @dataclass(frozen=True)
@@ -136,4 +136,4 @@ def scatter(
             .mark_line(strokeWidth=2, color=colour)
             .encode(x=x, y=y, detail="line:N")
         )
-    return charts.layered(*layers, points, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)
+    return charts.stack_layers(*layers, points, width=charts.PANEL_WIDTH, height=charts.LINE_HEIGHT)

@@ -142,9 +142,9 @@ def section(run: Run) -> Section:
                 "fails these checks is an error, and its numbers are not used."
             ),
             *((Note(_BY_ADAPTER),) if by_adapter and not uncaptured else ()),
-            *_cut(run),
-            *_bound_notes(run),
-            *_lost(run),
+            *_header_only_notes(run),
+            *_file_bound_notes(run),
+            *_lost_frame_notes(run),
         ),
         tables=tuple(tables),
     )
@@ -157,17 +157,17 @@ def _cells_without_capture(run: Run) -> str:
     return "; ".join(reason for reason in reasons if reason)
 
 
-def _cut(run: Run) -> Iterator[Note]:
+def _header_only_notes(run: Run) -> Iterator[Note]:
     """Say in how many cells the capture kept only the headers of RoCE frames."""
-    kept: Counter[int] = Counter()
+    cells_by_length: Counter[int] = Counter()
     for cell in run.cells:
         transport = TRANSPORTS.get(cell.content.text("transport")) if cell.content else None
         if cell.content is None or (transport and transport.family == "tcp"):
             continue
         captures = [step.object("capture") for step in cell.content.objects("steps")]
         lengths = {c.integer("snaplen") for c in captures if c.data.get("whole_frames") is False}
-        kept.update(length for length in lengths if length is not None)
-    for length, cells in sorted(kept.items()):
+        cells_by_length.update(length for length in lengths if length is not None)
+    for length, cells in sorted(cells_by_length.items()):
         yield Note(
             f"In {units.plural(cells, 'cell')} with many bytes the capture keeps the first "
             f"{length} bytes of each RoCE frame. All frames are counted; their "
@@ -175,7 +175,7 @@ def _cut(run: Run) -> Iterator[Note]:
         )
 
 
-def _bound_notes(run: Run) -> Iterator[Note]:
+def _file_bound_notes(run: Run) -> Iterator[Note]:
     """Say how many frames were counted beyond the bound of a capture's file."""
     not_kept = [
         step.object("capture").integer("not_kept") or 0
@@ -192,7 +192,7 @@ def _bound_notes(run: Run) -> Iterator[Note]:
         )
 
 
-def _lost(run: Run) -> Iterator[Note]:
+def _lost_frame_notes(run: Run) -> Iterator[Note]:
     """Say in which cells the capture could not keep up."""
     by_cell: Counter[str] = Counter()
     for cell in run.cells:

@@ -43,9 +43,9 @@ class _Once:
 
     def new(self, notes: Iterable[str]) -> tuple[str, ...]:
         """Return those that the page lacks, which it has from now on."""
-        found = tuple(dict.fromkeys(note for note in notes if note not in self._said))
-        self._said.update(found)
-        return found
+        fresh = tuple(dict.fromkeys(note for note in notes if note not in self._said))
+        self._said.update(fresh)
+        return fresh
 
 
 def _with_code(text: str) -> Markup:

@@ -149,7 +149,7 @@ def _subjects(run: Run) -> Iterator[_Subject]:
         for acknowledgements in (False, True):
             chosen = [i for i in series if is_acknowledgement(i.kind) == acknowledgements]
             figure = figure_of(chosen)
-            found = [
+            entries = [
                 (place, Row(transport, bar))
                 for transport in series_order.transports(chosen)
                 for place, drawn in bars(
@@ -157,9 +157,9 @@ def _subjects(run: Run) -> Iterator[_Subject]:
                 ).items()
                 for bar in drawn
             ]
-            if not found:
+            if not entries:
                 continue
-            rows = group_by(found, lambda entry: entry[0])
+            rows = group_by(entries, lambda entry: entry[0])
             yield _Subject(
                 *names,
                 acknowledgements=acknowledgements,
@@ -169,16 +169,16 @@ def _subjects(run: Run) -> Iterator[_Subject]:
                     place: sorted((row for _, row in some), key=lambda row: row.bar.size)
                     for place, some in rows.items()
                 },
-                scale=StageScale.of((row.bar for _, row in found), names[0]),
+                scale=StageScale.of((row.bar for _, row in entries), names[0]),
             )
 
 
 def _figure(subject: _Subject) -> Figure:
-    what = "acknowledgements" if subject.acknowledgements else "packets"
+    kind = "acknowledgements" if subject.acknowledgements else "packets"
     times = units.plural(subject.repetitions, "repetition")
     return Figure(
-        slug=series_order.slug("stages", subject.benchmark, what, subject.accelerator),
-        title=f"Stages of {what}: {subject.benchmark}",
+        slug=series_order.slug("stages", subject.benchmark, kind, subject.accelerator),
+        title=f"Stages of {kind}: {subject.benchmark}",
         caption=(wording.COST[subject.figure] + f", mean over {times}.",),
         panels=tuple(
             stage_panel.panel(place.title, rows, place.direction, subject.scale)

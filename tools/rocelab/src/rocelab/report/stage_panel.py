@@ -31,10 +31,10 @@ class StageScale:
     @classmethod
     def of(cls, every: Iterable[Bar], accelerator: str) -> StageScale:
         """Return the scale that fits all bars of a figure; there must be one."""
-        found = list(every)
-        top = max(bar.total for bar in found)
+        bars = list(every)
+        top = max(bar.total for bar in bars)
         factor, unit = wording.work_scale([top], accelerator)
-        measured = {cost.stage for bar in found for cost in bar.costs} - stage_table.APART
+        measured = {cost.stage for bar in bars for cost in bar.costs} - stage_table.APART
         return cls(
             factor,
             unit,

@@ -65,11 +65,11 @@ def legend(group: Sequence[Published], series: Sequence[Series]) -> list[Legend]
     ]
 
 
-def claims_on(figure: Published, found: Sequence[Answer]) -> list[Answer]:
+def claims_on(figure: Published, answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers to the claims about a figure's quantity."""
     return [
         answer
-        for answer in found
+        for answer in answers
         if any(
             (operand.tool, operand.test, operand.metric)
             == (figure.tool, figure.test, figure.metric)

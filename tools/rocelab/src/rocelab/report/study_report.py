@@ -86,7 +86,7 @@ def _ranks(run: Run) -> dict[str, Ranks]:
     return {test: ranks.pop() for test, ranks in by_test.items() if len(ranks) == 1}
 
 
-def answered(study: Study, run: Run, beside: Run | None) -> list[Answer]:
+def judge_claims(study: Study, run: Run, beside: Run | None) -> list[Answer]:
     """Judge the claims; those on the cost of a switch also need `beside`, another run."""
     other = None if beside is None else results(beside, called="the other run")
     return answers.answers(study, results(run), other)
@@ -108,7 +108,7 @@ def section(run: Run, beside: Run | None = None) -> Section | None:
     study = of(run)
     if study is None:
         return None
-    answers = answered(study, run, beside)
+    answers = judge_claims(study, run, beside)
     figures, note = _beside(study, run, answers)
     return Section(
         ANCHOR,

@@ -78,7 +78,7 @@ def lines(
             color=_colour([(line.name, line.colour) for line in series]),
         )
     )
-    return charts.layered(drawn, width=WIDTH, height=HEIGHT)
+    return charts.stack_layers(drawn, width=WIDTH, height=HEIGHT)
 
 
 def points(
@@ -124,7 +124,7 @@ def points(
         .mark_point(size=120, filled=False, strokeWidth=1.6, color=palette.FINDING.light)
         .encode(x=x, y=y, description=alt.Description("label:N"))
     )
-    return charts.layered(drawn, marks, width=WIDTH, height=TALL)
+    return charts.stack_layers(drawn, marks, width=WIDTH, height=TALL)
 
 
 _SHAPES = ["circle", "square", "triangle-up", "triangle-down", "diamond", "cross"]

@@ -36,8 +36,8 @@ _RATES = (Kind.ONE_WAY, Kind.ROUND_TRIP)
 def tables(run: Run) -> tuple[Table, ...]:
     """Return a table for each accelerator under which the cost of a message was measured."""
     groups = group_by(run.series, lambda item: item.accelerator)
-    found = (_table(accelerator, series) for accelerator, series in groups.items())
-    return tuple(table for table in found if table is not None)
+    every = (_table(accelerator, series) for accelerator, series in groups.items())
+    return tuple(table for table in every if table is not None)
 
 
 def _table(accelerator: str, series: Sequence[Series]) -> Table | None:

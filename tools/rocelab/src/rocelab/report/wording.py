@@ -78,9 +78,13 @@ def work(value: float, accelerator: str) -> str:
     return f"{units.number(value / factor)} {unit}"
 
 
-def work_title(what: str, unit: str, of: str) -> str:
+def work_title(quantity: str, unit: str, per: str) -> str:
     """Return the title of an axis of work: `time per packet (ns)`, `instructions per packet`."""
-    return f"{unit} per {of}" if unit == accelerators.INSTRUCTIONS else f"{what} per {of} ({unit})"
+    return (
+        f"{unit} per {per}"
+        if unit == accelerators.INSTRUCTIONS
+        else f"{quantity} per {per} ({unit})"
+    )
 
 
 def has_intervals(series: Iterable[Series]) -> bool:
@@ -125,6 +129,6 @@ def programs_notes(series: Sequence[Series]) -> tuple[str, ...]:
     for item in series:
         methods.setdefault(item.benchmark, set()).add(item.program)
     notes = [f"Measured: {'; '.join(parts)}."]
-    if any(len(found) > 1 for found in methods.values()):
+    if any(len(used) > 1 for used in methods.values()):
         notes.append("Programs differ in method, which is part of any difference between them.")
     return tuple(notes)

@@ -19,7 +19,7 @@ from rocelab.report import render
 from rocelab.report.capture_page.document import compose
 
 
-def write(found: Analysis, picture: Picture, into: Path) -> None:
+def write(analysis: Analysis, picture: Picture, into: Path) -> None:
     """Write the page to the file `into`, whole or not at all.
 
     Raises UsageError or MissingError if it cannot be written.
@@ -27,7 +27,7 @@ def write(found: Analysis, picture: Picture, into: Path) -> None:
     check_new_file(into, "the page", action="Name a file with --html.", begins=b"<!DOCTYPE html>")
     # Altair validates every part of a chart as it is made; tests validate whole charts instead
     with debug_mode(arg=False):
-        page = render.page(compose(found.result, picture))
+        page = render.page(compose(analysis.result, picture))
     try:
         with Directory.making(into.parent) as folder:
             folder.write(into.name, page.encode())

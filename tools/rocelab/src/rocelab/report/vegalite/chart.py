@@ -128,7 +128,7 @@ class Chart:
         if isinstance(scale, Band):
             limit = settings.get("labelLimit", _LABEL_LIMIT)
             return [
-                (scale(name) + scale.band / 2, text.limited(name, settings["labelFontSize"], limit))
+                (scale(name) + scale.band / 2, text.shorten(name, settings["labelFontSize"], limit))
                 for name in scale.names
             ]
         few = -(-self._length(axis) // _PIXELS_PER_TICK)

@@ -25,7 +25,7 @@ def width(text: str, size: float) -> float:
     return sum(_WIDTHS.get(character, _OTHER) for character in text) * size / 1000
 
 
-def limited(text: str, size: float, limit: float) -> str:
+def shorten(text: str, size: float, limit: float) -> str:
     """A text, shortened to a width."""
     if width(text, size) <= limit:
         return text
@@ -39,12 +39,12 @@ def number(value: float, form: str, step: float = 0) -> str:
     sign, size = MINUS if value < 0 else "", abs(value)
     if form == "~s":
         power = min(12, max(-12, 3 * math.floor(math.log10(size) / 3))) if size else 0
-        return f"{sign}{_trimmed(f'{size / 10.0**power:.6g}')}{_SI[power]}"
+        return f"{sign}{_trim_zeros(f'{size / 10.0**power:.6g}')}{_SI[power]}"
     if form.endswith("~g"):
-        return sign + _trimmed(f"{size:,.12g}" if form[0] == "," else f"{size:.12g}")
+        return sign + _trim_zeros(f"{size:,.12g}" if form[0] == "," else f"{size:.12g}")
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step else 0
     return f"{sign}{size:,.{decimals}f}"
 
 
-def _trimmed(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
