@@ -17,7 +17,7 @@ def printed(columns: int, heads: list[str], rows: list[list[str]], keys: int) ->
     screen = io.StringIO()
     # as wide as a log: a grid decides by itself
     console = Console(file=screen, width=1000)
-    for part in grid.fitted(heads, rows, columns, keys=keys):
+    for part in grid.fit(heads, rows, columns, keys=keys):
         console.print(part)
     return screen.getvalue()
 

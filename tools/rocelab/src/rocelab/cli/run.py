@@ -98,7 +98,7 @@ def carry_out(
     if outcome.ended_by:
         console.show_interruption(
             outcome.ended_by,
-            kept=f"the finished cells ({outcome.ok} are good); the one that ran is not",
+            results=f"the finished cells ({outcome.ok} are good); the one that ran is not",
             advice=f"continue with `rocelab run --resume {outcome.path}`",
         )
     reported = bool(outcome.ok or outcome.failed)

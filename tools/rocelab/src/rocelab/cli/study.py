@@ -212,7 +212,9 @@ def _answer(run: Run, name: str, beside: Run | None = None) -> None:
 
     study = library.study(name)
     unlike = [] if beside is None else apart(run, beside)
-    console.out().print(study_answers.answered(study, judge_claims(study, run, beside), unlike))
+    console.out().print(
+        study_answers.render_answers(study, judge_claims(study, run, beside), unlike)
+    )
 
 
 def _study_of(run: Run, path: Path) -> str:

@@ -273,7 +273,7 @@ def status(
         console.print_json({"schema": "rocelab.status/2", "nodes": listed, "saved": kept})
         return
     heads = (*columns, "data address", "used by")
-    for table in grid.fitted(heads, rows, console.out().width, keys=2):
+    for table in grid.fit(heads, rows, console.out().width, keys=2):
         console.out().print(table)
     _print_saved(saved, images)
 

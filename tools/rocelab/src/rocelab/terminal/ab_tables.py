@@ -102,8 +102,8 @@ def document(answer: Answer, base: str, change: str, runs: dict[str, list[str]])
     }
 
 
-def _record(found: Difference) -> dict[str, Any]:
-    return {**asdict(found), "percent": found.percent}
+def _record(difference: Difference) -> dict[str, Any]:
+    return {**asdict(difference), "percent": difference.percent}
 
 
 def _table(stages: Sequence[Stage]) -> Table:
@@ -121,8 +121,8 @@ def _table(stages: Sequence[Stage]) -> Table:
 def _cycles(counted: Sequence[Cycles]) -> Table:
     grid = _grid(("kernel",), counted)
     for each in counted:
-        what = f"cycles/{each.per} ({_step(each)}, {each.node})"
-        grid.add_row(printable(what), *_figures(each, counted))
+        label = f"cycles/{each.per} ({_step(each)}, {each.node})"
+        grid.add_row(printable(label), *_figures(each, counted))
     return grid
 
 
@@ -201,8 +201,8 @@ def _packet(stage: Stage) -> str:
     return f"{stage.opcode} ({_step(stage)}, {stage.node})"
 
 
-def _step(found: Difference | Moved) -> str:
-    return f"{found.transport} {found.test} {units.size(found.size)}"
+def _step(item: Difference | Moved) -> str:
+    return f"{item.transport} {item.test} {units.size(item.size)}"
 
 
 def _lines(*texts: str, style: str = "") -> Iterator[RenderableType]:

@@ -225,11 +225,11 @@ def connections(result: dict[str, Any], columns: int, most: int = 20) -> Rendera
     if more > 0:
         lines.append(Text(f"and {more} more", style="dim"))
     if evicted := result["connections_evicted"]:
-        told = (
+        summary = (
             f"{evicted} left memory before their end, because too many were alive at once; "
             "packets that followed are listed as other connections"
         )
-        lines.append(Text(told, style="yellow"))
+        lines.append(Text(summary, style="yellow"))
     return Group(*lines)
 
 
@@ -257,7 +257,7 @@ def _narrow(connections: list[dict[str, Any]], columns: int) -> list[RenderableT
             rows.append((name, way["from"], *_numbers(way)))
             name = ""
     heads = ("connection", "from", *(_SHORT.get(name, name) for name in _NUMBERS))
-    return [Text("connections", style="bold"), *grid.fitted(heads, rows, columns, keys=2)]
+    return [Text("connections", style="bold"), *grid.fit(heads, rows, columns, keys=2)]
 
 
 _SHORT = {"packets": "pkts"}
@@ -274,7 +274,7 @@ def _numbers(way: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _group_findings(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Findings of one rule and connection together, errors first."""
     order = ("error", "warning", "note")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -303,7 +303,7 @@ def findings(result: dict[str, Any], most: int = 20) -> RenderableType:
     several = len(result["input"]["files"]) > 1
     lines: list[RenderableType] = [Text("findings", style="bold")]
     shown = 0
-    for group in _grouped(result["findings"])[:most]:
+    for group in _group_findings(result["findings"])[:most]:
         row = group[0]
         shown += sum(one["count"] for one in group)
         where = f"packet {row['packet']}" if row["packet"] else "end of the connection"
@@ -334,7 +334,7 @@ def exchanges(result: dict[str, Any], columns: int) -> RenderableType:
     """How connections were set up and ended, and why they were rejected."""
     rows = management.rows(result, _EXCHANGES)
     lines: list[RenderableType] = [Text("connection management", style="bold")]
-    lines += grid.fitted(management.COLUMNS, rows, columns)
+    lines += grid.fit(management.COLUMNS, rows, columns)
     lines += [grid.paragraph(text, columns) for text in management.reasons(result, _EXCHANGES)]
     note = "READs: responder resources/initiator depth of REQ, REP"
     if left := management.left_out(result, _EXCHANGES):

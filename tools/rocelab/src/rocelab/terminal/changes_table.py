@@ -18,18 +18,18 @@ from rocelab.terminal.printable import printable
 
 
 def show(
-    found: Changes,
+    changes: Changes,
     results: tuple[dict[str, Any], dict[str, Any]],
     failed: Sequence[str],
     console: Console,
 ) -> None:
     """Print a comparison; `results` are the analyses, the one before first."""
-    for part in _parts(found, results, failed, console.width):
+    for part in _parts(changes, results, failed, console.width):
         console.print(part)
 
 
 def _parts(
-    found: Changes,
+    changes: Changes,
     results: tuple[dict[str, Any], dict[str, Any]],
     failed: Sequence[str],
     columns: int,
@@ -37,18 +37,18 @@ def _parts(
     for name, result in zip(("A", "B"), results, strict=True):
         files = ", ".join(printable(file) for file in result["input"]["files"])
         yield grid.paragraph(f"{name}  {files}", columns)
-    for text in found.warnings:
+    for text in changes.warnings:
         yield grid.paragraph(f"{text[:1].upper()}{text[1:]}.", columns, "yellow")
-    if found.rows:
+    if changes.rows:
         yield grid.heading("Causes", "time lost, of all connections' time", columns)
-        cells = [_cells(row) for row in found.rows]
-        bold = [at for at, row in enumerate(found.rows) if row.cause in failed]
-        yield from grid.fitted(("", "A", "B", "B has it"), cells, columns, bold=bold)
+        cells = [_cells(row) for row in changes.rows]
+        bold = [at for at, row in enumerate(changes.rows) if row.cause in failed]
+        yield from grid.fit(("", "A", "B", "B has it"), cells, columns, bold=bold)
     else:
         yield grid.paragraph("Nothing is wrong in either.", columns)
     yield grid.heading("Figures", "of all connections", columns)
-    rows = [(one.name, *_values(one)) for one in found.figures]
-    yield from grid.fitted(("", "A", "B"), rows, columns)
+    rows = [(one.name, *_values(one)) for one in changes.figures]
+    yield from grid.fit(("", "A", "B"), rows, columns)
     if failed:
         names = ", ".join(name.replace("_", " ") for name in failed)
         yield Text()
@@ -61,12 +61,12 @@ def _cells(row: Row) -> Sequence[str]:
     return name, _amount(row.before), _amount(row.after), str(row.change)
 
 
-def _amount(of: Amount) -> str:
-    if not of.count:
+def _amount(amount: Amount) -> str:
+    if not amount.count:
         return units.ABSENT
-    if not of.lost_ns:
-        return times(of.count)
-    return f"{time(of.lost_ns)} ({100 * of.share:.1f} %), {times(of.count)}"
+    if not amount.lost_ns:
+        return times(amount.count)
+    return f"{time(amount.lost_ns)} ({100 * amount.share:.1f} %), {times(amount.count)}"
 
 
 def _values(one: Figure) -> tuple[str, str]:

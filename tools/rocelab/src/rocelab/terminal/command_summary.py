@@ -56,8 +56,8 @@ def _findings(wire: Path) -> RenderableType:
     if result["findings"]:
         return capture_tables.findings(result)
     packets = result["roce"]["packets"]
-    said = f"none in {units.plural(packets, 'packet')}" if packets else "no packet of RoCE"
-    return Text(f"findings: {said}")
+    summary = f"none in {units.plural(packets, 'packet')}" if packets else "no packet of RoCE"
+    return Text(f"findings: {summary}")
 
 
 def _of_wire(
@@ -68,38 +68,38 @@ def _of_wire(
         yield grid.paragraph("nothing captured the link", columns)
     else:
         yield grid.heading("Carried by", "", columns)
-        rows = list(_carried(step)) or [("nothing", "0", "")]
-        yield from grid.fitted(("", "frames", "payload bytes"), rows, columns)
-        yield from _sent_again(step, wire, record, columns)
+        rows = list(_frame_rows(step)) or [("nothing", "0", "")]
+        yield from grid.fit(("", "frames", "payload bytes"), rows, columns)
+        yield from _retransmissions(step, wire, record, columns)
     if step["proof"]["ok"]:
         yield Text(f"proven: {printable(str(step['proof']['transport']))} carried it")
 
 
-def _carried(step: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _frame_rows(step: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     frames = step["frames"]
     for label, kinds, payload in _CARRIED:
         if count := sum(int(frames[kind]) for kind in kinds):
             yield label, f"{count:,}", f"{int(frames[payload]):,}" if payload else ""
 
 
-def _sent_again(
+def _retransmissions(
     step: Mapping[str, Any], wire: Path, record: Mapping[str, Any], columns: int
 ) -> Iterator[RenderableType]:
     """What was lost on purpose, what was sent again and why, and what faults met."""
     client = str(step["ends"][record["client"]]["ipv4"])
-    found = recovery(wire, client, ())
-    again = {end: count for end, count in found.sent_again.items() if count}
+    result = recovery(wire, client, ())
+    again = {end: count for end, count in result.sent_again.items() if count}
     lines = []
     links = [moved.get("link", {}) for moved in step["counters"].values()]
     dropped = sum(int(link.get("dropped", 0)) for link in links)
     if dropped:
         lines.append(f"dropped by the shaped link: {units.plural(dropped, 'packet')}")
     ends = ", ".join(f"{end} {count}" for end, count in again.items())
-    causes = ", ".join(f"{printable(why)} {count}" for why, count in found.causes.items())
+    causes = ", ".join(f"{printable(why)} {count}" for why, count in result.causes.items())
     if step["frames"]["roce_v1"] + step["frames"]["roce_v2"]:
         lines.append(f"sent again: {ends} ({causes})" if ends else "sent again: nothing")
-    if found.naks:
-        lines.append(f"NAKs: {', '.join(f'{kind} {count}' for kind, count in found.naks.items())}")
+    if result.naks:
+        lines.append(f"NAKs: {', '.join(f'{kind} {count}' for kind, count in result.naks.items())}")
     if "faults" in step:
         never = [printable(str(name)) for name in step["faults"]["never_met"]]
         lines.append(f"faults that met no packet: {', '.join(never) or 'none'}")
@@ -126,4 +126,4 @@ def _owners(table: pl.DataFrame, run_dir: Path, columns: int) -> Iterator[Render
         (printable(owner), *(f"{sums[owner].get(node, 0.0) / 1e3:,.0f}" for node in nodes))
         for owner in ranked
     ]
-    yield from grid.fitted(("owner", *nodes), lines, columns)
+    yield from grid.fit(("owner", *nodes), lines, columns)

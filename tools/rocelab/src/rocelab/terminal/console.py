@@ -129,7 +129,7 @@ _interruptions: list[str] = []
 
 def show_interruption(
     by: str,
-    kept: str = "files that were finished; of a run, every finished cell",
+    results: str = "files that were finished; of a run, every finished cell",
     advice: str = "give the command again; continue a run with `rocelab run --resume RUN`",
 ) -> None:
     """Print what an interruption leaves, and how to continue; the first caller knows most."""
@@ -138,7 +138,7 @@ def show_interruption(
     _interruptions.append(by)
     err().print(
         f"rocelab: interrupted by {clean(by)}\n"
-        f"  what is kept: {clean(kept)}\n"
+        f"  what is kept: {clean(results)}\n"
         f"  what to do: {clean(advice)}",
         markup=False,
     )

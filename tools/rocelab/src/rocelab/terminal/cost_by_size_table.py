@@ -43,7 +43,7 @@ def render(table: pl.DataFrame, columns: int) -> Iterator[RenderableType]:
         "cost = base + KiB of the message; messages of one packet, then of several",
         columns,
     )
-    yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    yield from grid.fit(_HEADS, rows, columns, keys=2)
     yield grid.paragraph(
         "packet: what a further packet costs without its bytes. R2: the share of the variance that "
         "the lines explain.",

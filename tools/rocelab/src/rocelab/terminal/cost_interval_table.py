@@ -41,13 +41,13 @@ def render(
         return
     unit = "instructions; start in millions" if counts else "ns; start in ms"
     yield grid.heading("Intervals of total and start", f"{CONFIDENCE * 100:g} %, {unit}", columns)
-    yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    yield from grid.fit(_HEADS, rows, columns, keys=2)
 
 
 def _text(step: pl.DataFrame, kind: str, scale: float, digits: int) -> str:
     """The estimate of all machines together, with its interval; empty without one."""
-    found = step.filter(metric=metrics.MESSAGE_COST, kind=kind)
-    sums = found.group_by("repetition").agg(pl.col("value").sum())
+    rows = step.filter(metric=metrics.MESSAGE_COST, kind=kind)
+    sums = rows.group_by("repetition").agg(pl.col("value").sum())
     if sums.is_empty():
         return ""
     shift = paired.shift(paired.averages(sums["value"].to_list()))

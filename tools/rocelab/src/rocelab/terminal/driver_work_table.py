@@ -41,11 +41,11 @@ def render(
         "stages of all packets of a message, acknowledgements included",
         columns,
     )
-    yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    yield from grid.fit(_HEADS, rows, columns, keys=2)
     text = "between: tasks, queues and locks, outside of any stage."
     if shares:
         low, high = (f"{share:.1%}" for share in (min(shares), max(shares)))
         share = low if low == high else f"{low} to {high}"
-        what = f"Encapsulation and decapsulation ({' and '.join(driver_work.CAPSULES)})"
-        text = f"{what} are {share} of a message; {text}"
+        capsules = f"Encapsulation and decapsulation ({' and '.join(driver_work.CAPSULES)})"
+        text = f"{capsules} are {share} of a message; {text}"
     yield grid.paragraph(text, min(columns, grid.WIDTH), style="dim")

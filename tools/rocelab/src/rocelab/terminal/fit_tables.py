@@ -27,19 +27,19 @@ def show(run: Path, console: Console) -> None:
     )  # fmt: skip
     # what all sizes of an mpirun share, such as its packets, belongs to no size
     sized = frame.filter(pl.col("size").is_not_null())
-    found = subjects(Value(*row) for row in sized.select(columns).iter_rows())
-    if not found:
+    benchmarks = subjects(Value(*row) for row in sized.select(columns).iter_rows())
+    if not benchmarks:
         return
     times = _table("Time per message, µs; rest: what no stage covers", "benchmark")
-    amount = CPU if any(one.mean(CPU) for one in found) else CPU_WITH_START
+    amount = CPU if any(one.mean(CPU) for one in benchmarks) else CPU_WITH_START
     for name in ("bytes", "packets", "measured", "stages", "rest", amount):
         times.add_column(name, justify="right", no_wrap=True)
     lines = _table("rest = base + factor x amount, relative weights", "benchmark", "message of")
     lines.add_column("amount", overflow="fold")
     for name in ("base µs", "factor ns", "R2", "sizes"):
         lines.add_column(name, justify="right", no_wrap=True)
-    for subject in found:
-        tools = {other.tool for other in found if other.test == subject.test}
+    for subject in benchmarks:
+        tools = {other.tool for other in benchmarks if other.test == subject.test}
         name = subject.benchmark if len(tools) > 1 else subject.test
         _times(subject, printable(f"{name} {subject.transport}"), times, amount)
         _lines(subject, printable(f"{name} {subject.transport}"), lines)
@@ -51,10 +51,10 @@ def show(run: Path, console: Console) -> None:
         console.print("factor: ns for each more of the amount; for CPU time, ns for each ns of it")
     else:
         console.print(f"no fits: they need {FEWEST_SIZES} sizes of one packet, or of several")
-    few = all(len({p.repetition for p in one.points}) < ENOUGH_REPETITIONS for one in found)
+    few = all(len({p.repetition for p in one.points}) < ENOUGH_REPETITIONS for one in benchmarks)
     if few:
         console.print(f"no intervals: they need at least {ENOUGH_REPETITIONS} repetitions")
-    if any(is_emulated(one.accelerator) for one in found):
+    if any(is_emulated(one.accelerator) for one in benchmarks):
         console.print("emulated: no time here is real, and no share of time is given")
 
 

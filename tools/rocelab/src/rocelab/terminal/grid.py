@@ -24,19 +24,19 @@ def width(rows: Iterable[Sequence[str]]) -> int:
 
 def heading(title: str, how: str, columns: int) -> RenderableType:
     """A table's title and how its numbers were made, on as many lines as they take."""
-    parts: list[str | tuple[str, str]] = ["\n", (_wrapped(title, columns), "bold")]
+    parts: list[str | tuple[str, str]] = ["\n", (_wrap(title, columns), "bold")]
     if how:
         together = len(title) + len(how) + _GAP <= columns
-        parts += [" " * _GAP if together else "\n", (_wrapped(how, columns), "dim")]
+        parts += [" " * _GAP if together else "\n", (_wrap(how, columns), "dim")]
     return Text.assemble(*parts)
 
 
 def paragraph(text: str, columns: int, style: str = "") -> Text:
     """Text in lines that fit; a word that does not stays whole."""
-    return Text(_wrapped(text, columns), style=style)
+    return Text(_wrap(text, columns), style=style)
 
 
-def fitted(
+def fit(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     columns: int,
@@ -62,7 +62,7 @@ def fitted(
             groups[-1][1].append(rest)
         body = [row for _, some in groups for row in some]
         for block in _blocks(heads[1:], body, columns, keys - 1):
-            yield from _grouped(heads[1:], body, block, groups)
+            yield from _group_grids(heads[1:], body, block, groups)
         return
     for block in _blocks(heads, rows, columns, keys):
         yield _table(
@@ -70,7 +70,7 @@ def fitted(
         )
 
 
-def _grouped(
+def _group_grids(
     heads: Sequence[str],
     body: Sequence[Sequence[str]],
     block: Sequence[int],
@@ -131,7 +131,7 @@ def _widest(cells: Iterable[str]) -> int:
     return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
 
 
-def _wrapped(text: str, columns: int) -> str:
+def _wrap(text: str, columns: int) -> str:
     return "\n".join(
         textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False) or [""]
     )

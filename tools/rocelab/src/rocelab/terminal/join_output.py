@@ -51,11 +51,11 @@ def examine(
                 f"cannot write tables to {parquet}",
                 action="Choose another folder with --parquet.",
             ) from error
-    varied = variations(rows, *_stamped(place))
+    varied = variations(rows, *_message_times(place))
     return Shown(place, replace(joined, packets=pl.DataFrame()), median_message(rows), varied)
 
 
-def _stamped(place: Place) -> tuple[list[list[float]], str]:
+def _message_times(place: Place) -> tuple[list[list[float]], str]:
     """The times of a step's messages by its benchmark, for each size, and the benchmark's name."""
     named = _CELL.match(place.wire.resolve().parent.parent.name)
     test = TESTS.get((named[1], named[2])) if named else None

@@ -72,10 +72,10 @@ def share(part: int, whole: int) -> str:
     return f"{text.rstrip('0').rstrip('.')} %"
 
 
-def show(found: Sequence[Shown], console: Console) -> None:
+def show(captures: Sequence[Shown], console: Console) -> None:
     """Print all tables."""
-    console.print(_table(found))
-    for one in found:
+    console.print(_table(captures))
+    for one in captures:
         lines = [*_causes(one), *_troubles(one)]
         if lines:
             console.print()
@@ -86,25 +86,25 @@ def show(found: Sequence[Shown], console: Console) -> None:
             for count, text in lines:
                 grid.add_row(count, text)
             console.print(grid)
-    lives = [(one.place, one.typical.life) for one in found if one.typical]
+    lives = [(one.place, one.typical.life) for one in captures if one.typical]
     if lives:
         console.print()
         console.print(_lives(lives))
-    if any(one.varied for one in found):
+    if any(one.varied for one in captures):
         console.print()
-        console.print(_variations(found))
+        console.print(_variations(captures))
         console.print(
             "share: cov(part, round trip) / var(round trip); all parts together are 100 %. By: "
             "whose times, the benchmark's own or from send to send by the driver's stamps"
         )
 
 
-def _table(found: Sequence[Shown]) -> Table:
+def _table(captures: Sequence[Shown]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("capture", overflow="fold")
     for name in ("frames", "TX", "RX", "resent", "records", "unexplained"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in found:
+    for one in captures:
         sums = one.joined.sums
         frames = sums["wire"]["frames"]
         table.add_row(
@@ -142,9 +142,9 @@ def _troubles(one: Shown) -> Iterator[tuple[str, Text]]:
     for reason, count in records["rejected"].items():
         words = reason.replace("_", " ")
         yield str(count), Text(f"comments not used: {words}", "yellow")
-    for key, what in (("without_comment", "without comment"), ("cut_headers", "cut too short")):
+    for key, trouble in (("without_comment", "without comment"), ("cut_headers", "cut too short")):
         if records[key]:
-            yield str(records[key]), Text(f"packets in traces {what}", "yellow")
+            yield str(records[key]), Text(f"packets in traces {trouble}", "yellow")
     if sums["early"]:
         yield str(sums["early"]), Text("left the window too early: raise --window", "yellow")
     for problem in sums["errors"]:
@@ -188,7 +188,7 @@ def _lives(lives: Sequence[tuple[Place, MessageLife]]) -> Table:
     return table
 
 
-def _variations(found: Sequence[Shown]) -> Table:
+def _variations(captures: Sequence[Shown]) -> Table:
     table = Table(
         box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0),
         title="why round trips of one size differ, without the slowest 1 %",
@@ -198,7 +198,7 @@ def _variations(found: Sequence[Shown]) -> Table:
     for name in ("bytes", "of", "by", "mean", "sd"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("share of the variance", overflow="fold")
-    for one in found:
+    for one in captures:
         for varied in one.varied:
             parts = [part for part in varied.parts if abs(part.share) >= _NAMED]
             table.add_row(

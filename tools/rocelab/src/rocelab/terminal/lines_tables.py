@@ -84,24 +84,24 @@ def _grids(costs: Costs, packets: list[Packet], columns: int) -> Iterator[Render
             yield from _grids(costs, [packet], columns)
         return
     bold = [at for at, row in enumerate(rows) if row[0].endswith(_SUM)]
-    yield from grid.fitted(heads, rows, columns, bold=bold)
+    yield from grid.fit(heads, rows, columns, bold=bold)
 
 
 def markdown(costs: Costs) -> str:
     """The same for a page of documentation."""
     lines = []
     for title, packets in _sections(costs):
-        headings = ["", *map(_escaped, _headings(costs, packets))]
-        lines += [f"{_escaped(title)}, {costs.unit} for {costs.packet}:", ""]
+        headings = ["", *map(_escape, _headings(costs, packets))]
+        lines += [f"{_escape(title)}, {costs.unit} for {costs.packet}:", ""]
         lines += [_row(headings), _row(["---", *["---:"] * (len(headings) - 1)])]
         for name, numbers in _rows(costs, packets):
             mark = "**" if name.endswith(_SUM) else ""
-            lines.append(_row([f"{mark}{_escaped(cell)}{mark}" for cell in (name, *numbers)]))
+            lines.append(_row([f"{mark}{_escape(cell)}{mark}" for cell in (name, *numbers)]))
         lines.append("")
     for text in costs.sentences:
-        lines += [textwrap.fill(_escaped(text), 120, break_on_hyphens=False), ""]
+        lines += [textwrap.fill(_escape(text), 120, break_on_hyphens=False), ""]
     kernels = [f"{one.name} is {one.kernel or 'unknown'}" for one in costs.drivers]
-    lines.append(textwrap.fill(f"Kernels: {_escaped(', '.join(kernels))}.", 120))
+    lines.append(textwrap.fill(f"Kernels: {_escape(', '.join(kernels))}.", 120))
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +109,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Names of sides are a user's, and may hold what Markdown or HTML read."""
     shown = html.escape(printable(text), quote=False)
     return _MARKDOWN.sub(r"\\\g<0>", shown)

@@ -73,16 +73,16 @@ class LiveTable:
 
     def _rates(self, result: dict[str, Any], seconds: float) -> list[Rate]:
         """All directions, the busiest first."""
-        found = []
+        rates = []
         now: dict[tuple[int, str], int] = {}
         for connection in result["connections"]:
             for way in connection["directions"]:
                 key = (connection["id"], way["from"])
                 now[key] = way["wire_bytes"]
                 sent = way["wire_bytes"] - self._before.get(key, 0)
-                found.append(Rate(connection, way, 8 * sent / seconds if seconds > 0 else 0.0))
+                rates.append(Rate(connection, way, 8 * sent / seconds if seconds > 0 else 0.0))
         self._before = now
-        return sorted(found, key=lambda rate: -rate.bits_per_s)
+        return sorted(rates, key=lambda rate: -rate.bits_per_s)
 
     def _head(self, result: dict[str, Any], rates: list[Rate], now: float) -> str:
         ways = [rate.way for rate in rates]
@@ -101,17 +101,17 @@ class LiveTable:
 
 def table(rates: list[Rate]) -> RenderableType:
     """A row for each direction."""
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    found.add_column("id", justify="right")
-    found.add_column("from", min_width=12, overflow="fold")
-    found.add_column("to", min_width=12, overflow="fold")
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    grid.add_column("id", justify="right")
+    grid.add_column("from", min_width=12, overflow="fold")
+    grid.add_column("to", min_width=12, overflow="fold")
     for name in ("Gbit/s", "packets", "msgs", "again", "lost", "NAK", "RNR", "CE", "p50", "p99"):
-        found.add_column(name, justify="right")
+        grid.add_column(name, justify="right")
     for rate in rates:
         row, way = rate.connection, rate.way
         ends = (row["a"], row["b"]) if way["from"] == "a" else (row["b"], row["a"])
         latency = way["latency_ns"]
-        found.add_row(
+        grid.add_row(
             str(row["id"]),
             capture_tables.end(ends[0], capture_tables.network(row)),
             capture_tables.end(ends[1]),
@@ -122,4 +122,4 @@ def table(rates: list[Rate]) -> RenderableType:
             *(str(way[name]) for name in ("rnr", "ce")),
             *(capture_tables.duration(latency[name]) for name in ("p50", "p99")),
         )
-    return found
+    return grid

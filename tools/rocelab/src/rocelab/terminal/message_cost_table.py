@@ -46,12 +46,12 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
         for size in benchmark.sizes:
             name = title = f"{benchmark.tool} {benchmark.title} {size} B"
             for transport in benchmark.transports:
-                found = _costs(table, benchmark, transport, size)
-                if found.is_empty():
+                costs = _costs(table, benchmark, transport, size)
+                if costs.is_empty():
                     continue
-                counts = found["unit"][0] == accelerators.INSTRUCTIONS
-                if found.filter(metric=metrics.MESSAGE_COST).is_empty():
-                    parts = _by_owner(found, metrics.KERNEL_MARGINAL)
+                counts = costs["unit"][0] == accelerators.INSTRUCTIONS
+                if costs.filter(metric=metrics.MESSAGE_COST).is_empty():
+                    parts = _by_owner(costs, metrics.KERNEL_MARGINAL)
                     by_calls = benchmark.waits_by_calls
                     known = ("network", "rxe") if by_calls else ("calls", "network", "rxe")
                     shown = [_number(parts[o]) if o in known else units.ABSENT for o in _OWNERS]
@@ -60,18 +60,18 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
                     driver.append((title, transport, step, parts["rxe"], 0.0))
                     polls, name = True, ""
                     continue
-                measured.append((title, transport, found))
-                total = _sum(found, metrics.MESSAGE_COST, metrics.MARGINAL)
-                start = _sum(found, metrics.MESSAGE_COST, metrics.START)
-                parts = _by_owner(found, metrics.MARGINAL)
+                measured.append((title, transport, costs))
+                total = _sum(costs, metrics.MESSAGE_COST, metrics.MARGINAL)
+                start = _sum(costs, metrics.MESSAGE_COST, metrics.START)
+                parts = _by_owner(costs, metrics.MARGINAL)
                 shown = [_number(parts[o]) if parts else "" for o in _OWNERS]
                 if parts and TRANSPORTS[transport].is_rxe:
                     step = _step(table, benchmark, transport, size)
                     driver.append((title, transport, step, parts["rxe"], total))
                 rows.append((name, transport, *shown, _number(total), _millions(start, counts)))
                 if total:
-                    watching.append(_sum(found, metrics.WATCHING_COST, metrics.MARGINAL) / total)
-                if (miss := _residual(found)) > _LINEAR:
+                    watching.append(_sum(costs, metrics.WATCHING_COST, metrics.MARGINAL) / total)
+                if (miss := _residual(costs)) > _LINEAR:
                     bent.append(f"{title} over {transport} ({miss:.1%})")
                 elif start < 0:
                     bent.append(f"{title} over {transport} (a start below zero)")
@@ -81,7 +81,7 @@ def render(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Renderable
     heading = "Instructions of one message" if counts else "CPU time of one message, ns"
     how = f"all nodes together, without probes; start in {'millions' if counts else 'ms'}"
     yield grid.heading(heading, how, columns)
-    yield from grid.fitted(_HEADS, rows, columns, keys=2)
+    yield from grid.fit(_HEADS, rows, columns, keys=2)
     yield from _notes(table, watching, bent, min(columns, grid.WIDTH), polls=polls)
     yield from cost_interval_table.render(measured, columns, counts=counts)
     yield from driver_work_table.render(driver, columns)
@@ -145,8 +145,8 @@ def _step(table: pl.DataFrame, benchmark: Benchmark, transport: str, size: int) 
 
 def _sum(rows: pl.DataFrame, metric: str, kind: str) -> float:
     """The mean over the repetitions, added over the machines."""
-    found = rows.filter(metric=metric, kind=kind)
-    return float(found.group_by("node").agg(pl.col("value").mean())["value"].sum())
+    values = rows.filter(metric=metric, kind=kind)
+    return float(values.group_by("node").agg(pl.col("value").mean())["value"].sum())
 
 
 def _by_owner(rows: pl.DataFrame, kind: str) -> dict[str, float]:

@@ -43,11 +43,11 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
     meta, plan = folder.meta(), folder.plan()
     table = read.results(run_dir)
     accelerator = str(meta.get("accelerator"))
-    what = f"{folder.name}: {accelerators.of(accelerator).heading}"
-    if len(what) > columns:
-        what = what.replace(": ", ":\n", 1)
+    heading = f"{folder.name}: {accelerators.of(accelerator).heading}"
+    if len(heading) > columns:
+        heading = heading.replace(": ", ":\n", 1)
     parts: list[RenderableType] = [
-        grid.paragraph(line, columns, style="bold") for line in what.split("\n")
+        grid.paragraph(line, columns, style="bold") for line in heading.split("\n")
     ]
     # a table that is copied out alone must still name its unit
     unreal = "emulated " if accelerators.is_emulated(accelerator) else ""
@@ -67,13 +67,13 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
     for benchmark in plan.benchmarks:
         test = TESTS[benchmark.tool, benchmark.test]
         for transport in benchmark.transports:
-            of = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
-            rows = table.filter(of & (pl.col("transport") == transport))
+            is_benchmark = (pl.col("tool") == test.tool) & (pl.col("test") == benchmark.title)
+            rows = table.filter(is_benchmark & (pl.col("transport") == transport))
             title = f"Inside the driver: {_name(benchmark)} over {transport}"
             unit = accelerators.INSTRUCTIONS if counts else f"{unreal}ns"
             parts += _stages(title, rows, test, benchmark.sizes, unit, columns)
     parts += _failures(folder, plan, columns)
-    parts += _untested_suites(folder, plan, columns)
+    parts += _suite_warning(folder, plan, columns)
     return Group(*parts)
 
 
@@ -89,17 +89,17 @@ def _comparison(
         return
     lines: list[tuple[str, ...]] = []
     for benchmark in plan.benchmarks:
-        of = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
-        name = _with_kind(_name(benchmark), rows.filter(of))
+        is_benchmark = (pl.col("tool") == benchmark.tool) & (pl.col("test") == benchmark.title)
+        name = _with_kind(_name(benchmark), rows.filter(is_benchmark))
         for size in (*benchmark.sizes, None):
-            here = rows.filter(of & pl.col("size").eq_missing(pl.lit(size)))
+            here = rows.filter(is_benchmark & pl.col("size").eq_missing(pl.lit(size)))
             cells = [_value(here.filter(transport=t), scale) for t in plan.transports]
             if any(cells):
                 lines.append((name, "all" if size is None else f"{size}", *cells))
     heads = ("benchmark", "bytes", *plan.transports)
     yield grid.heading(title, _how(plan), columns)
     if grid.width((heads, *lines)) <= columns:
-        yield from grid.fitted(heads, lines, columns, keys=2)
+        yield from grid.fit(heads, lines, columns, keys=2)
         return
     long: list[tuple[str, ...]] = []
     last = ""
@@ -110,7 +110,7 @@ def _comparison(
             if cell:
                 long.append((*place, transport, cell))
                 place = ("", "")
-    yield from grid.fitted((*heads[:2], "transport", "median"), long, columns, keys=3)
+    yield from grid.fit((*heads[:2], "transport", "median"), long, columns, keys=3)
 
 
 def _name(benchmark: Benchmark) -> str:
@@ -133,13 +133,13 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
         lines: list[tuple[str, ...]] = []
         how = "at all nodes together, mean, with the start of the programs and the probes"
         for benchmark in plan.benchmarks:
-            of = rows.filter(tool=benchmark.tool, test=benchmark.title)
+            chosen = rows.filter(tool=benchmark.tool, test=benchmark.title)
             for size in (*benchmark.sizes, None):
                 name = _name(benchmark)
                 if size is not None:
                     name += f" {size} B"
                 for transport in plan.transports:
-                    here = of.filter(transport=transport).filter(
+                    here = chosen.filter(transport=transport).filter(
                         pl.col("size").eq_missing(pl.lit(size))
                     )
                     if message_cost_table.has(table, benchmark, transport, size):
@@ -153,7 +153,7 @@ def _instructions(table: pl.DataFrame, plan: Plan, columns: int) -> Iterator[Ren
         if lines:
             yield grid.heading(f"Instructions per {amount}", how, columns)
             heads = ("benchmark", "transport", *_IN_KERNEL, "in kernel", "user")
-            yield from grid.fitted(heads, lines, columns, keys=2)
+            yield from grid.fit(heads, lines, columns, keys=2)
 
 
 def _count(value: float) -> str:
@@ -188,20 +188,20 @@ def _applications(
         mine = rows.filter(tool=benchmark.tool, test=benchmark.title)
         name = _name(benchmark)
         for metric, unit in mine.select("metric", "unit").unique(maintain_order=True).iter_rows():
-            of = mine.filter(metric=metric)
-            scale, shown = _scaled(unit, max(of["value"]))
+            chosen = mine.filter(metric=metric)
+            scale, shown = _scale(unit, max(chosen["value"]))
             for transport in benchmark.transports:
-                here = of.filter(transport=transport)
+                here = chosen.filter(transport=transport)
                 if not here.is_empty():
                     cells = (figures[metric], transport, shown, _value(here, scale))
                     lines.append((name, *cells))
                     name = ""
     yield grid.heading(f"Applications{', emulated time' if unreal else ''}", _how(plan), columns)
     heads = ("benchmark", "figure", "transport", "unit", "median")
-    yield from grid.fitted(heads, lines, columns, keys=4)
+    yield from grid.fit(heads, lines, columns, keys=4)
 
 
-def _scaled(unit: str, top: float) -> tuple[float, str]:
+def _scale(unit: str, top: float) -> tuple[float, str]:
     """The factor and unit in which the largest value is short."""
     steps = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
     if unit != "ns":
@@ -297,18 +297,18 @@ def _stages(
         here = [column.filter(node=node) for column in places.values()]
         for name in stage_table.BY_DIRECTION[direction]:
             apart = name in stage_table.APART
-            of = metrics.MEAN if apart else figure
-            note = "" if of == figure else f"{of}, "
+            statistic = metrics.MEAN if apart else figure
+            note = "" if statistic == figure else f"{statistic}, "
             wait = f" ({note}emulated ns)" if apart and counts else ""
-            add(f"{direction} {name}{wait}", here, metrics.Stage(direction, name, of).name)
-            if of == metrics.TYPICAL:
+            add(f"{direction} {name}{wait}", here, metrics.Stage(direction, name, statistic).name)
+            if statistic == metrics.TYPICAL:
                 atypical += _atypical(here, direction, name)
         sums = f"{whole} ({' + '.join(parts)})" if columns >= WIDTH else whole
         add(sums, here, metrics.Capsule(whole, figure).name, strong=True)
     if not counts:
         for name, label in _COVERAGE.items():
             add(label, covered, metrics.Coverage(name).name, strong=True)
-    yield from grid.fitted(("stage", *places), lines, columns, bold=bold)
+    yield from grid.fit(("stage", *places), lines, columns, bold=bold)
     if atypical:
         text = f"{_TYPICAL}{', at all sizes' * (len(places) > 1)}: {', '.join(atypical)}."
         yield grid.paragraph(text, min(columns, WIDTH), style="dim")
@@ -316,8 +316,10 @@ def _stages(
 
 def _has_typical(rows: pl.DataFrame) -> bool:
     """Whether every stage has it, as `stage_costs.figure_of` asks."""
-    found = Counter(stage.figure for name in rows["metric"] if (stage := metrics.Stage.parse(name)))
-    return found[metrics.MEAN] == found[metrics.TYPICAL]
+    counts = Counter(
+        stage.figure for name in rows["metric"] if (stage := metrics.Stage.parse(name))
+    )
+    return counts[metrics.MEAN] == counts[metrics.TYPICAL]
 
 
 def _atypical(columns: Sequence[pl.DataFrame], direction: str, stage: str) -> Iterator[str]:
@@ -355,15 +357,15 @@ def _failures(folder: RunFolder, plan: Plan, columns: int) -> Iterator[Renderabl
             failed.append(f"{cell.name}: did not run")
         elif record.get("status") != "ok":
             error = record.get("error")
-            what = error.get("what") if isinstance(error, dict) else None
-            what = str(what or "no reason recorded").removeprefix(f"{cell.name}, ")
-            failed.append(f"{cell.name}: {_plain(what)}")
+            reason = error.get("what") if isinstance(error, dict) else None
+            reason = str(reason or "no reason recorded").removeprefix(f"{cell.name}, ")
+            failed.append(f"{cell.name}: {_plain(reason)}")
     if failed:
         yield grid.heading("Cells without numbers", "", columns)
         yield from (grid.paragraph(line, columns, style="red") for line in failed)
 
 
-def _untested_suites(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
+def _suite_warning(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
     records = (folder.record(cell.name) for cell in plan.cells())
     if suites := suite_versions.untested_suites(Json(each) for each in records if each):
         yield grid.paragraph(suite_versions.warning(suites), columns, style="red")

@@ -39,7 +39,7 @@ def whole(study: Study, plans: Sequence[Plan]) -> RenderableType:
     """A study's question, setting, published figures, plans and claims."""
     parts: list[RenderableType] = [
         Text(study.name, style="bold"),
-        _wrapped(f"{study.authors}: {study.title}. {study.publication}, {study.year}.", ""),
+        _wrap(f"{study.authors}: {study.title}. {study.publication}, {study.year}.", ""),
     ]
     for heading, items in (
         ("What it asked", study.asked),
@@ -78,37 +78,39 @@ def _claim(claim: Claim) -> str:
     return text
 
 
-def answered(study: Study, found: Sequence[Answer], unlike: Sequence[str] = ()) -> RenderableType:
+def render_answers(
+    study: Study, claim_answers: Sequence[Answer], unlike: Sequence[str] = ()
+) -> RenderableType:
     """The claims' answers; `unlike` lists how the run differs from the one compared with it."""
     parts: list[RenderableType] = [Text(f"\nClaims of {study.name}", style="bold")]
     if unlike:
-        parts.append(_wrapped("The runs differ in these, which may explain different numbers:", ""))
-        parts += [_wrapped(line, "  ", style="yellow") for line in unlike]
-    for answer in found:
+        parts.append(_wrap("The runs differ in these, which may explain different numbers:", ""))
+        parts += [_wrap(line, "  ", style="yellow") for line in unlike]
+    for answer in claim_answers:
         parts.append(
             Text.assemble((f"{answer.verdict}", _STYLES[answer.verdict]), f"  {answer.claim.name}")
         )
-        parts.append(_wrapped(words.quotation(answer.claim), "  "))
-        parts.append(_wrapped(answer.because, "  ", style="dim"))
-    totals = answers.count_by_verdict(found)
+        parts.append(_wrap(words.quotation(answer.claim), "  "))
+        parts.append(_wrap(answer.because, "  ", style="dim"))
+    totals = answers.count_by_verdict(claim_answers)
     parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in totals.items())))
     return Group(*parts)
 
 
 def _figure(study: Study, index: int) -> str:
     figure = study.figures[index]
-    of = figure.test and f"of {figure.tool} {figure.test}"
-    what = " ".join(filter(None, (figure.metric, of)))
-    return f"{figure.system}: {what} {words.figure(figure)} ({figure.source})"
+    benchmark = figure.test and f"of {figure.tool} {figure.test}"
+    subject = " ".join(filter(None, (figure.metric, benchmark)))
+    return f"{figure.system}: {subject} {words.figure(figure)} ({figure.source})"
 
 
 def _list(heading: str, items: Sequence[str]) -> Iterator[RenderableType]:
     if items:
         yield Text(f"\n{heading}", style="bold")
-        yield from (_wrapped(item, "  ") for item in items)
+        yield from (_wrap(item, "  ") for item in items)
 
 
-def _wrapped(text: str, indent: str, *, style: str = "") -> Text:
+def _wrap(text: str, indent: str, *, style: str = "") -> Text:
     return Text(
         textwrap.fill(
             text,
