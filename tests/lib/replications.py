@@ -156,8 +156,8 @@ class Maker:
         sizes = self._sizes(check.sizes)
         base = dict.fromkeys(sizes, 1500.0)
         more = {size: value + added for size, value in base.items()}
-        fewer = {check.of: base} | ({check.beyond: base} if check.beyond else {})
-        through = {check.of: more} | ({check.beyond: base} if check.beyond else {})
+        fewer = {check.operand: base} | ({check.beyond: base} if check.beyond else {})
+        through = {check.operand: more} | ({check.beyond: base} if check.beyond else {})
         return self._results(fewer, 0, drift=0), self._results(through, 1, drift=0)
 
     def _results(

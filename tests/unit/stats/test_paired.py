@@ -54,7 +54,7 @@ def test_the_interval_covers_a_injected_shift_as_often_as_it_says() -> None:
 @pytest.mark.parametrize(("margin", "stdev"), [(1.0, 1.0), (0.5, 1.0), (2.0, 1.0)])
 def test_the_announced_number_of_pairs_decides(margin: float, stdev: float) -> None:
     """In nine of ten cases the whole interval is on the estimate's side of the limit."""
-    count = sample_size.needed(margin, stdev)
+    count = sample_size.pairs_needed(margin, stdev)
     assert count is not None
     dice = random.Random(4)
     decided = 0
@@ -67,6 +67,6 @@ def test_the_announced_number_of_pairs_decides(margin: float, stdev: float) -> N
 
 
 def test_too_many_to_make() -> None:
-    assert sample_size.needed(0.0, 1.0) is None
-    assert sample_size.needed(0.01, 1.0) is None
-    assert sample_size.needed(1.0, 0.0) == paired.fewest()
+    assert sample_size.pairs_needed(0.0, 1.0) is None
+    assert sample_size.pairs_needed(0.01, 1.0) is None
+    assert sample_size.pairs_needed(1.0, 0.0) == paired.fewest()

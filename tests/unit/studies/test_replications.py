@@ -82,7 +82,7 @@ def test_a_curve_that_falls_to_a_plateau(study: Study, check: Falls) -> None:
     def verdicts(value: Callable[[int], float]) -> Counter[Verdict]:
         sizes = [size for size in SIZES if size in check.sizes]
         curve = {size: value(at) for at, size in enumerate(sizes)}
-        return answered(check, lambda maker: (maker.curve(check.of, curve),))
+        return answered(check, lambda maker: (maker.curve(check.operand, curve),))
 
     assert verdicts(lambda at: 0.9 ** min(at, 5))[Verdict.HOLDS] >= 95
     assert verdicts(lambda at: 0.5)[Verdict.DOES_NOT_HOLD] >= 95
@@ -102,7 +102,7 @@ def test_a_dip(study: Study, check: Dips) -> None:
         for size in sizes[:-1]:
             curve[size] = 1.5 * curve[size // 2]
         curve[sizes[-1]] = step * curve[sizes[-1] // 2]
-        return answered(check, lambda maker: (maker.curve(check.of, curve),))
+        return answered(check, lambda maker: (maker.curve(check.operand, curve),))
 
     assert verdicts(0.9)[there] >= 95
     assert verdicts(1.0)[absent] >= 95

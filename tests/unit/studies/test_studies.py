@@ -117,10 +117,10 @@ def operands_of(check: Check) -> list[Operand]:
         case Average():
             return [replace(o, test=t) for o in (check.first, check.second) for t in check.tests]
         case Falls() | Dips():
-            return [check.of]
-        case Adds(of=of):
+            return [check.operand]
+        case Adds(operand=of):
             beyond = check.beyond or of
-            # words.added assumes this
+            # words.quantity assumes this
             assert (of.test, of.metric) == (beyond.test, beyond.metric)
             assert of.metric.startswith("latency")
             return [of, beyond]

@@ -159,7 +159,7 @@ def _table(answers: Sequence[Answer], caption: str = "Claims") -> Table:
 
 def _beside(study: Study, run: Run, answers: Sequence[Answer]) -> tuple[tuple[Figure, ...], str]:
     """Draw published figures next to measured ones, or give the reason why not."""
-    published = [figure for figure in study.figures if figure.drawn]
+    published = [figure for figure in study.figures if figure.is_drawable]
     if not published:
         return (), (
             "No published figure stands here: the text gives relations and no values that a "

@@ -32,10 +32,10 @@ def shift(walsh: Sequence[float], confidence: float = CONFIDENCE) -> Apart:
     Raises StatisticsError if there are none.
     """
     count = (math.isqrt(8 * len(walsh) + 1) - 1) // 2
-    found = _order(count, confidence)
-    if found is None:
+    order = _order(count, confidence)
+    if order is None:
         return Apart(median(walsh), None)
-    k, coverage = found
+    k, coverage = order
     return Apart(median(walsh), Interval(walsh[k - 1], walsh[-k], coverage))
 
 

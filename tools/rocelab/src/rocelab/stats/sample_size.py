@@ -17,7 +17,7 @@ _EFFICIENCY = 3 / math.pi
 """Of the signed-rank test against the t-test, for normal differences (Hollander et al., 3.11)."""
 
 
-def needed(margin: float, stdev: float, confidence: float = CONFIDENCE) -> int | None:
+def pairs_needed(margin: float, stdev: float, confidence: float = CONFIDENCE) -> int | None:
     """Return how many pairs put the whole interval on one side of a limit; None: over `MAX_PAIRS`.
 
     `margin`: the distance from the estimate to the limit; `stdev`: of the pairs' differences, in

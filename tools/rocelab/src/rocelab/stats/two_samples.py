@@ -33,10 +33,10 @@ def difference(
 ) -> Apart:
     """Estimate second - first. Raises StatisticsError if a sample is empty."""
     gaps = sorted(b - a for a in first for b in second)
-    found = _order(len(first), len(second), 1 - confidence)
-    if found is None:
+    order = _order(len(first), len(second), 1 - confidence)
+    if order is None:
         return Apart(median(gaps), None)
-    k, coverage = found
+    k, coverage = order
     return Apart(median(gaps), Interval(gaps[k - 1], gaps[-k], coverage))
 
 

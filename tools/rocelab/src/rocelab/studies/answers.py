@@ -50,11 +50,11 @@ def answers(study: Study, results: Results, other: Results | None = None) -> lis
 
 
 def _answer(claim: Claim, results: Results, other: Results | None) -> Answer:
-    found = judge(claim.check, results, other)
-    verdict, because = found.verdict, found.because
-    if found.more is not None and results.seconds is not None:
-        takes = words.duration(found.more * results.seconds)
-        because = f"{because}; at this run's pace, {found.more} more take about {takes}"
+    finding = judge(claim.check, results, other)
+    verdict, because = finding.verdict, finding.because
+    if finding.more is not None and results.seconds is not None:
+        takes = words.duration(finding.more * results.seconds)
+        because = f"{because}; at this run's pace, {finding.more} more take about {takes}"
     if claim.needs and verdict is Verdict.UNTESTED:
         because = claim.needs
     elif claim.analogue and verdict is not Verdict.UNTESTED:
@@ -68,24 +68,26 @@ def judge(check: Check, results: Results, other: Results | None = None) -> Found
     """Carry out a check."""
     match check:
         case Compare():
-            found = comparisons.compare(check, results)
+            finding = comparisons.compare(check, results)
         case Average():
-            found = comparisons.average(check, results)
+            finding = comparisons.average(check, results)
         case Falls():
-            found = curves.falls(check, results)
+            finding = curves.falls(check, results)
         case Dips():
-            found = curves.dips(check, results)
+            finding = curves.dips(check, results)
         case Adds():
-            found = switch_cost.adds(check, results, other)
+            finding = switch_cost.adds(check, results, other)
         case Stalls():
-            found = _stalls(check, results)
+            finding = _stalls(check, results)
         case Untestable():
-            found = untested(check.because)
-    return found
+            finding = untested(check.because)
+    return finding
 
 
 def _stalls(check: Stalls, results: Results) -> Found:
-    ended = {test: results.finished(check.tool, test, check.transport) for test in check.tests}
+    ended = {
+        test: results.repetitions_of(check.tool, test, check.transport) for test in check.tests
+    }
     hung = {test: results.hung(check.tool, test, check.transport) for test in check.tests}
     if not any(ended.values()) and not any(hung.values()):
         return untested(why_no_data(check.transport, ", ".join(check.tests), results))
@@ -106,9 +108,9 @@ def _stalls(check: Stalls, results: Results) -> Found:
     )
 
 
-def count_by_verdict(found: Iterable[Answer]) -> dict[Verdict, int]:
+def count_by_verdict(answers: Iterable[Answer]) -> dict[Verdict, int]:
     """How many claims have each verdict."""
     totals = dict.fromkeys(Verdict, 0)
-    for answer in found:
+    for answer in answers:
         totals[answer.verdict] += 1
     return totals

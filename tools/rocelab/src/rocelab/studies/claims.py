@@ -29,8 +29,8 @@ class Operand:
     @property
     def text(self) -> str:
         """The operand in words."""
-        what = f"{self.metric} ({self.kind})" if self.kind else self.metric
-        return f"{what} of {self.benchmark} over {self.transport}"
+        quantity = f"{self.metric} ({self.kind})" if self.kind else self.metric
+        return f"{quantity} of {self.benchmark} over {self.transport}"
 
     @property
     def benchmark(self) -> str:
@@ -114,7 +114,7 @@ class Average:
 class Falls:
     """A quantity falls from the smallest message size to the largest and never rises between."""
 
-    of: Operand
+    operand: Operand
     sizes: Sizes
 
 
@@ -122,7 +122,7 @@ class Falls:
 class Dips:
     """A quantity is smaller at one size than at the previous measured size."""
 
-    of: Operand
+    operand: Operand
     sizes: Sizes
     """At one of these it is smaller than at the next smaller measured size."""
     present: bool
@@ -133,7 +133,7 @@ class Dips:
 class Adds:
     """What a switch adds to a quantity, from one run to another with more switches."""
 
-    of: Operand
+    operand: Operand
     beyond: Operand | None
     """Subtract what the switch adds to this operand; None: subtract nothing."""
     bounds: Bounds
@@ -204,7 +204,7 @@ class Figure:
     source: str
 
     @property
-    def drawn(self) -> bool:
+    def is_drawable(self) -> bool:
         """Whether it can be drawn next to a measured figure."""
         return self.statistic in ("best", "at") and bool(self.transport and self.test)
 

@@ -21,10 +21,10 @@ def compare(check: Compare, results: Results) -> Found:
         if results.switches is not None:
             ran = f"went through {results.switches} switches"
         return untested(f"because {results.called} {ran}, but the claim is about {check.switches}")
-    found = usable(results, check.first, check.second)
-    if isinstance(found, str):
-        return untested(found)
-    first, second = found
+    samples_or_reason = usable(results, check.first, check.second)
+    if isinstance(samples_or_reason, str):
+        return untested(samples_or_reason)
+    first, second = samples_or_reason
     sizes = sorted(s for s in first.by_size if s in second.by_size and s in check.sizes)
     if not sizes:
         return untested(_no_size(check, first))
@@ -36,7 +36,7 @@ def compare(check: Compare, results: Results) -> Found:
     judge_all = judging.some if check.over == "some size" else judging.every
     judged = judge_all(places, equivalence.of(check.bounds, check.how))
     unit = "" if check.how == "ratio" else f" {first.unit}"
-    claimed = words.claimed(check.bounds, check.how, unit)
+    claimed = words.bounds_with_tolerance(check.bounds, check.how, unit)
     text = f"{words.pair(check)} {describe.estimates(places, unit)}, claimed {claimed}"
     return describe.verdict(judged, places, text, some=check.over == "some size")
 
@@ -47,19 +47,19 @@ def average(check: Average, results: Results) -> Found:
     for side in (check.first, check.second):
         values: list[Mapping[int, float]] = []
         for test in check.tests:
-            found = usable(results, replace(side, test=test))
-            if isinstance(found, str):
-                return untested(found)
-            if reason := not_positive(found[0].by_size, found[0]):
+            samples_or_reason = usable(results, replace(side, test=test))
+            if isinstance(samples_or_reason, str):
+                return untested(samples_or_reason)
+            if reason := not_positive(samples_or_reason[0].by_size, samples_or_reason[0]):
                 return untested(reason)
-            values += found[0].by_size.values()
+            values += samples_or_reason[0].by_size.values()
         common = set[int].intersection(*map(set, values))
         means.append({r: statistics.geometric_mean(each[r] for each in values) for r in common})
     one = evidence.of_pairs(means[0], means[1], "ratio")
     if one is None:
         return untested("because no repetition has both sides of the comparison")
     places = {f"in the mean over {', '.join(check.tests)}": one}
-    claimed = words.claimed(check.bounds, "ratio")
+    claimed = words.bounds_with_tolerance(check.bounds, "ratio")
     sides = f"{check.second.transport} / {check.first.transport}"
     text = f"{sides} {describe.estimates(places, '')}, claimed {claimed}"
     return describe.verdict(
@@ -86,10 +86,10 @@ def _places(
         pairs = {f"at {size} bytes": (first.by_size[size], second.by_size[size]) for size in sizes}
     places = {}
     for place, sides in pairs.items():
-        found = evidence_of(*sides, check.how, exact=not first.is_time)
-        if found is None:
+        evidence = evidence_of(*sides, check.how, exact=not first.is_time)
+        if evidence is None:
             return None
-        places[place] = found
+        places[place] = evidence
     return places
 
 

@@ -14,10 +14,10 @@ from rocelab.studies.verdict import Found, Verdict, untested
 
 def falls(check: Falls, results: Results) -> Found:
     """Carry out a check that a quantity falls with size."""
-    found = usable(results, check.of)
-    if isinstance(found, str):
-        return untested(found)
-    (samples,) = found
+    samples_or_reason = usable(results, check.operand)
+    if isinstance(samples_or_reason, str):
+        return untested(samples_or_reason)
+    (samples,) = samples_or_reason
     sizes = sorted(size for size in samples.by_size if size in check.sizes)
     if len(sizes) < 2:
         return untested("because the run has fewer than two of the sizes")
@@ -38,10 +38,10 @@ def falls(check: Falls, results: Results) -> Found:
 
 def dips(check: Dips, results: Results) -> Found:
     """Carry out a check that a quantity is smaller at a size than at the previous one."""
-    found = usable(results, check.of)
-    if isinstance(found, str):
-        return untested(found)
-    (samples,) = found
+    samples_or_reason = usable(results, check.operand)
+    if isinstance(samples_or_reason, str):
+        return untested(samples_or_reason)
+    (samples,) = samples_or_reason
     pairs = [pair for pair in itertools.pairwise(sorted(samples.by_size)) if pair[1] in check.sizes]
     steps = _steps(samples, pairs) if pairs else _no_step(check, max(samples.by_size))
     if isinstance(steps, str):
@@ -59,10 +59,10 @@ def _steps(samples: Samples, pairs: list[tuple[int, int]]) -> dict[str, Evidence
         if reason := not_positive(pair, samples):
             return reason
         small, large = (samples.by_size[size] for size in pair)
-        found = comparisons.evidence_of(small, large, "ratio", exact=not samples.is_time)
-        if found is None:
+        evidence = comparisons.evidence_of(small, large, "ratio", exact=not samples.is_time)
+        if evidence is None:
             return "because no repetition has two sizes that follow each other"
-        steps[f"from {pair[0]} to {pair[1]} bytes"] = found
+        steps[f"from {pair[0]} to {pair[1]} bytes"] = evidence
     return steps
 
 
@@ -70,5 +70,5 @@ def _no_step(check: Dips, top: int) -> str:
     low = check.sizes.low
     if top < low:
         return f"because this run's sizes end at {top} bytes, before {low}"
-    of = f"{low} bytes" if low == check.sizes.high else "the claim"
-    return f"because this run has no size of {of}, or none before it"
+    which = f"{low} bytes" if low == check.sizes.high else "the claim"
+    return f"because this run has no size of {which}, or none before it"

@@ -19,13 +19,13 @@ def verdict(judged: Judged, places: Places, text: str, *, some: bool = False) ->
     many = len(places) > 1
     match judged.verdict:
         case Verdict.NOT_DECIDED:
-            return Found(judged.verdict, f"{_undecided(judged, places)}: {text}", judged.more)
+            return Found(judged.verdict, f"{_why_undecided(judged, places)}: {text}", judged.more)
         case Verdict.DOES_NOT_HOLD if many and judged.where:
-            return Found(judged.verdict, f"{text}; not so {_listed(judged.where)}")
+            return Found(judged.verdict, f"{text}; not so {_list_places(judged.where)}")
         case Verdict.DOES_NOT_HOLD if many and some:
             return Found(judged.verdict, f"{text}; reached at no size")
         case Verdict.HOLDS if many and judged.where:
-            return Found(judged.verdict, f"{text}; reached {_listed(judged.where)}")
+            return Found(judged.verdict, f"{text}; reached {_list_places(judged.where)}")
     return Found(judged.verdict, text)
 
 
@@ -44,11 +44,11 @@ def estimates(places: Places, unit: str) -> str:
     )
 
 
-def _undecided(judged: Judged, places: Places) -> str:
+def _why_undecided(judged: Judged, places: Places) -> str:
     """Why it is not decided, and how many more repetitions would decide."""
     count = min(evidence.count for evidence in places.values())
     have = "1 repetition does" if count == 1 else f"{count} repetitions do"
-    why = f"because {have} not decide {_listed(judged.where)}"
+    why = f"because {have} not decide {_list_places(judged.where)}"
     if any(evidence.interval(CONFIDENCE) is None for evidence in places.values()):
         have = "1 repetition gives" if count == 1 else f"{count} repetitions give"
         why = f"because {have} no confidence interval"
@@ -57,7 +57,7 @@ def _undecided(judged: Judged, places: Places) -> str:
     return f"{why}; about {judged.more} more would decide"
 
 
-def _listed(where: tuple[str, ...]) -> str:
+def _list_places(where: tuple[str, ...]) -> str:
     if len(where) == 1:
         return where[0]
     return f"{where[0]} and {len(where) - 1} other{'' if len(where) == 2 else 's'}"

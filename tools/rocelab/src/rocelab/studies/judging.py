@@ -42,7 +42,7 @@ def every(places: Places, margins: Margins) -> Judged:
         return Judged(Verdict.DOES_NOT_HOLD, against)
     if not others:
         return Judged(Verdict.HOLDS)
-    strict = _corrected(len(places))
+    strict = _bonferroni(len(places))
     agreeing, contrary = _sides(others, margins, CONFIDENCE, strict)
     return Judged(
         Verdict.NOT_DECIDED, tuple(others), _fewest(contrary) if contrary else _most(agreeing)
@@ -59,7 +59,7 @@ def some(places: Places, margins: Margins) -> Judged:
     others = {p: evidence for p, evidence in places.items() if p not in outside}
     if not others:
         return Judged(Verdict.DOES_NOT_HOLD)
-    strict = _corrected(len(places))
+    strict = _bonferroni(len(places))
     agreeing, contrary = _sides(others, margins, strict, CONFIDENCE)
     return Judged(
         Verdict.NOT_DECIDED, tuple(others), _fewest(agreeing) if agreeing else _most(contrary)
@@ -72,7 +72,7 @@ def _holm(
     """Return the places that decide, of `count` that were tested."""
     rejected: list[str] = []
     while True:
-        confidence = _corrected(count - len(rejected))
+        confidence = _bonferroni(count - len(rejected))
         further = [
             place
             for place, evidence in places.items()
@@ -83,7 +83,7 @@ def _holm(
         rejected += further
 
 
-def _corrected(count: int) -> float:
+def _bonferroni(count: int) -> float:
     return 1 - (1 - CONFIDENCE) / max(count, 1)
 
 
@@ -104,7 +104,7 @@ def _missing(evidence: Evidence, margin: float, confidence: float) -> int | None
     least = evidence.fewest(confidence)
     if evidence.stdev is None:
         return max(1, least - evidence.count)
-    needed = sample_size.needed(margin, evidence.stdev, confidence)
+    needed = sample_size.pairs_needed(margin, evidence.stdev, confidence)
     return None if needed is None else max(1, max(needed, least) - evidence.count)
 
 

@@ -36,13 +36,13 @@ def on_nodes(plan: Plan, study: Study, nodes: int) -> Plan:
         )
     block = min(b.mpi.ranks_per_node for b in plan.benchmarks if b.mpi and _spreads(b))
 
-    def placed(mpi: MpiPlan) -> MpiPlan:
+    def place(mpi: MpiPlan) -> MpiPlan:
         if study.more_nodes == "more ranks":
             return replace(mpi, ranks=mpi.ranks_per_node * nodes)
         return replace(mpi, ranks_per_node=max(-(-mpi.ranks // nodes), block))
 
     benchmarks = tuple(
-        replace(b, mpi=placed(b.mpi)) if b.mpi and _spreads(b) else b for b in plan.benchmarks
+        replace(b, mpi=place(b.mpi)) if b.mpi and _spreads(b) else b for b in plan.benchmarks
     )
     return replace(plan, testbed=replace(plan.testbed, nodes=nodes), benchmarks=benchmarks)
 

@@ -25,10 +25,10 @@ _COLUMNS = ("benchmark", "transports", "sizes (bytes)", "iterations", "ranks", "
 def pages() -> dict[str, str]:
     """All pages, by file name."""
     studies = [library.study(name) for name in library.NAMES]
-    return {f"{study.name}.md": _wrapped(_page(study)) for study in studies}
+    return {f"{study.name}.md": _wrap(_page(study)) for study in studies}
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     """Wrap paragraphs, quotations and list items; leave tables, headings and code alone."""
     lines: list[str] = []
     code = False

@@ -30,7 +30,7 @@ class Need:
         """Return how many decide it at this noise; None: more than anyone will make."""
         least = paired.fewest(1 - (1 - CONFIDENCE) / self.sizes)
         # both sides of a ratio have noise
-        count = sample_size.needed(math.log1p(self.difference), noise * math.sqrt(2))
+        count = sample_size.pairs_needed(math.log1p(self.difference), noise * math.sqrt(2))
         return None if count is None else max(least, count)
 
 
@@ -42,8 +42,8 @@ def need(study: Study, plan: Plan) -> Need | None:
     """
     if not plan.testbed.provider.own_hosts:
         return None
-    found = list(_needs(study, plan))
-    return min(found, key=lambda one: (one.difference, -one.sizes), default=None)
+    needs = list(_needs(study, plan))
+    return min(needs, key=lambda one: (one.difference, -one.sizes), default=None)
 
 
 def _needs(study: Study, plan: Plan) -> Iterator[Need]:
@@ -64,7 +64,7 @@ def _sizes(claim: Claim, plan: Plan) -> int:
         return 0
     common: set[int] | None = None
     for side in (check.first, check.second):
-        found = {
+        sizes = {
             size
             for benchmark in plan.benchmarks
             if (benchmark.tool, benchmark.title) == (side.tool, side.test)
@@ -72,5 +72,5 @@ def _sizes(claim: Claim, plan: Plan) -> int:
             for size in benchmark.sizes
             if isinstance(check, Average) or size in check.sizes
         }
-        common = found if common is None else common & found
+        common = sizes if common is None else common & sizes
     return len(common or ())

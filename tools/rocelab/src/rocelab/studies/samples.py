@@ -105,31 +105,31 @@ class Results:
         """Number of repetitions in which a benchmark over a transport stalled."""
         return sum(name.startswith(f"{tool}-{test}.{transport}.") for name in self.stalled)
 
-    def finished(self, tool: str, test: str, transport: str) -> int:
+    def repetitions_of(self, tool: str, test: str, transport: str) -> int:
         """Number of repetitions in which a benchmark over a transport gave results."""
-        of = self.table.filter(tool=tool, test=test, transport=transport)
-        return int(of["repetition"].n_unique())
+        rows = self.table.filter(tool=tool, test=test, transport=transport)
+        return int(rows["repetition"].n_unique())
 
 
 def usable(results: Results, *operands: Operand) -> tuple[Samples, ...] | str:
     """The operands' samples, or the reason why the run cannot test the claim."""
-    found = []
+    every = []
     for operand in operands:
         samples = results.samples(operand)
         if samples is None:
             return why_no_data(operand.transport, operand.text, results)
         if reason := _other_ranks(operand, results):
             return reason
-        found.append(samples)
+        every.append(samples)
     named = results.accelerators
-    if any(samples.is_time for samples in found):
+    if any(samples.is_time for samples in every):
         if any(map(is_emulated, named)):
             return f"because the nodes were emulated ({', '.join(named)}) and have no real time"
         if len(named) > 1:
             return (
                 f"because {results.called} has times from several accelerators ({', '.join(named)})"
             )
-    return tuple(found)
+    return tuple(every)
 
 
 def not_positive(sizes: Iterable[int], *samples: Samples) -> str:
@@ -147,18 +147,18 @@ def _other_ranks(operand: Operand, results: Results) -> str:
     ran = results.ranks.get(operand.benchmark)
     if ran is None:
         return f"because {results.called} does not say how many ranks {operand.benchmark} ran with"
-    for number, claimed, what in (
+    for number, claimed, where in (
         (ran.together, operand.ranks, ""),
         (ran.per_node, operand.ranks_per_node, " per node"),
     ):
         if claimed not in (None, number):
-            ranks = f"{number} rank{'' if number == 1 else 's'}{what}"
+            ranks = f"{number} rank{'' if number == 1 else 's'}{where}"
             return f"because {operand.benchmark} ran with {ranks}, but the claim is about {claimed}"
     return ""
 
 
-def why_no_data(transport: str, what: str, results: Results) -> str:
+def why_no_data(transport: str, data: str, results: Results) -> str:
     """Why a run has no data for a check."""
     if results.table.filter(transport=transport).is_empty():
         return f"because {results.called} has nothing over {transport}"
-    return f"because {results.called} has no {what}"
+    return f"because {results.called} has no {data}"

@@ -185,9 +185,9 @@ def _bounds(table: Table) -> Bounds:
 def _sizes(table: Table) -> Sizes:
     sizes = table.table("sizes")
     high = sizes.integer("high", low=0, high=_MAX_BYTES) if sizes.has("high") else None
-    found = Sizes(sizes.integer("low", default=0, low=0, high=_MAX_BYTES), high)
+    chosen = Sizes(sizes.integer("low", default=0, low=0, high=_MAX_BYTES), high)
     sizes.done()
-    return found
+    return chosen
 
 
 def _figures(source: str, text: str) -> tuple[Figure, ...]:
@@ -212,6 +212,6 @@ def _figure(source: str, number: int, row: Mapping[str, str]) -> Figure:
         raise UsageError(f"{source}: figure {number}: {error!a:.80}") from error
     fine = figure.statistic in _STATISTICS and math.isfinite(low) and low <= figure.high
     fine &= bool(figure.tool) == bool(figure.test)
-    if not fine or (figure.statistic == "at") != (figure.size is not None and figure.drawn):
+    if not fine or (figure.statistic == "at") != (figure.size is not None and figure.is_drawable):
         raise UsageError(f"{source}: figure {number} contradicts itself")
     return figure

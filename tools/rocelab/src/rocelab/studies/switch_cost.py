@@ -26,13 +26,13 @@ def adds(check: Adds, results: Results, other: Results | None) -> Found:
     if isinstance(switches, str):
         return untested(switches)
     fewer, more = (results, other) if switches > 0 else (other, results)
-    operands = (check.of, check.beyond) if check.beyond else (check.of,)
+    operands = (check.operand, check.beyond) if check.beyond else (check.operand,)
     without, through = usable(fewer, *operands), usable(more, *operands)
     if isinstance(without, str):
         return untested(without)
     if isinstance(through, str):
         return untested(through)
-    return _judged(check, without, through, abs(switches))
+    return _judge(check, without, through, abs(switches))
 
 
 def _more_switches(results: Results, other: Results) -> int | str:
@@ -50,7 +50,7 @@ def _more_switches(results: Results, other: Results) -> int | str:
     return other.switches - results.switches
 
 
-def _judged(
+def _judge(
     check: Adds, without: tuple[Samples, ...], through: tuple[Samples, ...], switches: int
 ) -> Found:
     common = set.intersection(*(set(samples.by_size) for samples in (*without, *through)))
@@ -67,8 +67,8 @@ def _judged(
     if not places:
         return untested("because no repetition has both sides of the comparison")
     unit = f" {without[0].unit}"
-    claimed = words.claimed(check.bounds, "difference", unit)
-    text = f"{words.added(check)}: {describe.estimates(places, unit)}, claimed {claimed}"
+    claimed = words.bounds_with_tolerance(check.bounds, "difference", unit)
+    text = f"{words.quantity(check)}: {describe.estimates(places, unit)}, claimed {claimed}"
     if switches > 1:
         text = f"{text}; for {switches} switches, divided by {switches}"
     return describe.verdict(
@@ -78,7 +78,7 @@ def _judged(
 
 def _values(run: tuple[Samples, ...], size: int) -> list[float]:
     """A run's values by repetition; of two operands, what the first is above the second."""
-    of, *beyond = (samples.by_size[size] for samples in run)
+    first, *beyond = (samples.by_size[size] for samples in run)
     if not beyond:
-        return list(of.values())
-    return [value - beyond[0][r] for r, value in of.items() if r in beyond[0]]
+        return list(first.values())
+    return [value - beyond[0][r] for r, value in first.items() if r in beyond[0]]

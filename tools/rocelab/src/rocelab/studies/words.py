@@ -35,21 +35,24 @@ def check(asked: Check) -> str:
             text = (
                 f"{asked.first.metric} of {asked.first.tool} {', '.join(asked.tests)}, mean: "
                 f"{asked.second.transport} / {asked.first.transport} is "
-                f"{claimed(asked.bounds, 'ratio')}"
+                f"{bounds_with_tolerance(asked.bounds, 'ratio')}"
             )
         case Falls():
             sizes = _sizes(asked.sizes)
-            text = f"{asked.of.text} falls with size{sizes} and never rises by 5 % or more"
-            text = f"{text}{_ranks(asked.of)}"
+            text = f"{asked.operand.text} falls with size{sizes} and never rises by 5 % or more"
+            text = f"{text}{_ranks(asked.operand)}"
         case Dips():
             smaller = "is smaller" if asked.present else "is not smaller"
             where = f"at one size{_sizes(asked.sizes)} or more"
             if asked.sizes.low == asked.sizes.high:
                 where = f"at {asked.sizes.low} bytes"
-            text = f"{asked.of.text} {smaller} {where} than at the previous size{_ranks(asked.of)}"
+            ranks = _ranks(asked.operand)
+            text = f"{asked.operand.text} {smaller} {where} than at the previous size{ranks}"
         case Adds():
-            within = claimed(asked.bounds, "difference", " ns")
-            text = f"{added(asked)} is {within} at every size{_sizes(asked.sizes)}, from two runs"
+            within = bounds_with_tolerance(asked.bounds, "difference", " ns")
+            text = (
+                f"{quantity(asked)} is {within} at every size{_sizes(asked.sizes)}, from two runs"
+            )
         case Stalls():
             tests = " or ".join(asked.tests)
             text = f"a repetition of {asked.tool} {tests} over {asked.transport} does not finish"
@@ -75,11 +78,11 @@ def pair(compared: Compare) -> str:
     return f"{compared.second.test} {sign} {compared.first.test}"
 
 
-def added(adds: Adds) -> str:
+def quantity(adds: Adds) -> str:
     """The quantity that two runs measure."""
     if adds.beyond is None:
-        return f"what a switch adds to {adds.of.text}"
-    return f"what a switch adds to {adds.of.text} \N{MINUS SIGN} over {adds.beyond.transport}"
+        return f"what a switch adds to {adds.operand.text}"
+    return f"what a switch adds to {adds.operand.text} \N{MINUS SIGN} over {adds.beyond.transport}"
 
 
 def bounds(limits: Bounds, unit: str = "") -> str:
@@ -93,7 +96,7 @@ def bounds(limits: Bounds, unit: str = "") -> str:
     return f"{number(limits.low)} to {number(limits.high)}{unit}"
 
 
-def claimed(limits: Bounds, how: How, unit: str = "") -> str:
+def bounds_with_tolerance(limits: Bounds, how: How, unit: str = "") -> str:
     """A claim's bounds and their tolerance in words."""
     step = limits.tolerance.value
     source = limits.tolerance.source or "the default"
@@ -175,8 +178,12 @@ def benchmark(measured: Benchmark, plan: Plan) -> Iterator[tuple[str, str]]:
 def _ranks(*operands: Operand) -> str:
     """The ranks that a claim names."""
     named = [
-        *(f"{of.ranks} ranks" for of in operands if of.ranks),
-        *(f"{of.ranks_per_node} ranks per node" for of in operands if of.ranks_per_node),
+        *(f"{operand.ranks} ranks" for operand in operands if operand.ranks),
+        *(
+            f"{operand.ranks_per_node} ranks per node"
+            for operand in operands
+            if operand.ranks_per_node
+        ),
     ]
     return f", with {' and '.join(dict.fromkeys(named))}" if named else ""
 
@@ -196,17 +203,17 @@ _OVER = {
 def _compare(compared: Compare) -> str:
     unit = "" if compared.how == "ratio" else " ns"
     first, second = compared.first, compared.second
-    what = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
+    subject = f"{second.metric}{f' ({second.kind})' if second.kind else ''}"
     if first.transport != second.transport:
-        text = f"{what} of {second.benchmark}: {pair(compared)}"
+        text = f"{subject} of {second.benchmark}: {pair(compared)}"
     elif first.benchmark == second.benchmark:
         text = f"{second.benchmark} over {second.transport}: {pair(compared)}"
     else:
-        text = f"{what} over {second.transport}: {pair(compared)}"
+        text = f"{subject} over {second.transport}: {pair(compared)}"
     if compared.over in ("best", "mean"):
         text = f"{compared.over} {text}"
     through = "" if compared.switches is None else f", through {compared.switches} switches"
-    bounds = claimed(compared.bounds, compared.how, unit)
+    bounds = bounds_with_tolerance(compared.bounds, compared.how, unit)
     return f"{text} is {bounds}{_OVER[compared.over]}{_sizes(compared.sizes)}{through}"
 
 
