@@ -30,8 +30,8 @@ def names(parts: list[Part]) -> list[str]:
 def take(ring: Ring) -> list[str]:
     """Read what is complete, as the analyzer does."""
     taken = []
-    for part in ring.closed():
-        with ring.opened(part) as path:
+    for part in ring.new_parts():
+        with ring.open_part(part) as path:
             if path is not None:
                 taken.append(part.name)
                 part.is_taken = True
@@ -122,16 +122,16 @@ def test_a_file_that_was_overwritten_before_it_was_read_is_named(tmp_path: Path)
     with Ring(str(tmp_path)) as ring:
         for second in (1, 2, 3):
             (tmp_path / f"ring{second % 3}").write_bytes(part_of(second))
-        waiting = ring.closed()
+        waiting = ring.new_parts()
         assert names(waiting) == ["ring1", "ring2"]
         (tmp_path / "ring1").write_bytes(part_of(4))
-        with ring.opened(waiting[0]) as path:
+        with ring.open_part(waiting[0]) as path:
             assert path is None
         assert ring.missed == ["ring1 was overwritten"]
         ring.missed.clear()
         # seen before it was opened
         (tmp_path / "ring2").write_bytes(part_of(5))
-        assert names(ring.closed()) == ["ring0", "ring1"]
+        assert names(ring.new_parts()) == ["ring0", "ring1"]
         assert ring.missed == ["ring2 was overwritten"]
 
 
@@ -142,9 +142,9 @@ def test_a_file_that_was_deleted_before_it_was_read_is_named(tmp_path: Path) -> 
     with Ring(str(tmp_path)) as ring:
         for number in (1, 2, 3):
             (tmp_path / name(number)).write_bytes(part_of(number))
-        waiting = ring.closed()
+        waiting = ring.new_parts()
         (tmp_path / name(1)).unlink()
-        with ring.opened(waiting[0]) as path:
+        with ring.open_part(waiting[0]) as path:
             assert path is None
         assert ring.missed == [f"{name(1)} was deleted"]
         ring.missed.clear()
@@ -210,10 +210,10 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(tmp_path: Path) -
     for second in (1, 2):
         (ring_path / f"ring{second}").write_bytes(part_of(second))
     with Ring(str(ring_path)) as ring:
-        (one,) = ring.closed()
+        (one,) = ring.new_parts()
         (ring_path / "ring1").unlink()
         (ring_path / "ring1").symlink_to(tmp_path / "secret")
-        with ring.opened(one) as path:
+        with ring.open_part(one) as path:
             assert path is None
 
 
@@ -221,7 +221,7 @@ def test_two_captures_are_told_from_one(tmp_path: Path) -> None:
     for name in ("eth0_1", "eth0_2", "eth1_1"):
         (tmp_path / name).write_bytes(part_of(1))
     with Ring(str(tmp_path)) as ring, pytest.raises(UsageError, match="several captures"):
-        ring.closed()
+        ring.new_parts()
     with Ring(str(tmp_path / "eth0*")) as ring:
         assert take(ring) == ["eth0_1"]
         assert names(ring.rest()) == ["eth0_2"]

@@ -17,7 +17,7 @@ from rocelab._core import Table
 from rocelab.capture import verdict
 from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.analysis/3"
@@ -157,7 +157,7 @@ def open_core(
             threads=options.threads or len(os.sched_getaffinity(0)),
             packets=rows,
             messages=rows,
-            max_findings=_kept_findings(options),
+            max_findings=_findings_to_keep(options),
             max_connections=options.max_connections,
             go_back_n=options.go_back_n,
             networks=select.networks,
@@ -184,7 +184,7 @@ def unreadable(names: Sequence[str], error: OSError) -> UsageError:
     )
 
 
-def _kept_findings(options: Options) -> int:
+def _findings_to_keep(options: Options) -> int:
     """How many findings the core must keep: a filter chooses from more than it lists."""
     if options.select.connections or options.select.qpns:
         return max(options.max_findings, _FILTERED_FINDINGS)
@@ -198,7 +198,7 @@ def _lists(connection: dict[str, Any], select: Select) -> bool:
     return not select.qpns or any(qpn in select.qpns for qpn in ends)
 
 
-def finished(
+def finish_result(
     raw: dict[str, Any], paths: Sequence[str], options: Options, plan: Plan
 ) -> dict[str, Any]:
     """The `--json` object: file names instead of indexes, and only what the filter selects.
@@ -215,10 +215,10 @@ def finished(
             action="Check that it is a complete pcap or pcapng capture; capinfos may say more.",
         )
     _refuse_if_nothing_is_read(raw["input"], names)
-    return _judged(raw, names, options, plan)
+    return _judge(raw, names, options, plan)
 
 
-def _judged(
+def _judge(
     raw: dict[str, Any], names: Sequence[str], options: Options, plan: Plan
 ) -> dict[str, Any]:
     raw["conditions"] = conditions(
@@ -246,7 +246,7 @@ def _judged(
     others = raw["unlisted"]["others"] if "unlisted" in raw else None
     if others and (idle := others["longest_idle"]):
         idle["file"] = names[idle["file"]]
-    for way in chain.from_iterable(row["directions"] for row in judged(raw)):
+    for way in chain.from_iterable(row["directions"] for row in all_connections(raw)):
         if idle := way["pace"] and way["pace"]["longest_idle"]:
             idle["file"] = names[idle["file"]]
         for episode in chain.from_iterable(cost["episodes"] for cost in way["costs"]):
@@ -271,7 +271,7 @@ def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> No
 def _chosen(result: dict[str, Any]) -> set[int] | None:
     if result["findings_unfiltered"] is None:
         return None
-    return {row["id"] for row in judged(result)}
+    return {row["id"] for row in all_connections(result)}
 
 
 def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
@@ -279,8 +279,8 @@ def _filter(raw: dict[str, Any], select: Select, limit: int) -> None:
     raw["connections"] = [row for row in raw["connections"] if _lists(row, select)]
     if "unlisted" in raw:
         _filter_unlisted(raw, select)
-    kept = {row["id"] for row in judged(raw)}
-    findings = [row for row in raw["findings"] if row["connection"] in kept]
+    ids = {row["id"] for row in all_connections(raw)}
+    findings = [row for row in raw["findings"] if row["connection"] in ids]
     counts: Counter[tuple[str, str]] = Counter()
     for row in findings:
         counts[row["rule"], row["severity"]] += row["count"]
@@ -355,10 +355,10 @@ def analyze(
             excerpts=excerpts,
             first_results=first_results,
         )
-        found = _analysis(done, names or paths, options)
+        analysis = _analysis(done, names or paths, options)
         if done.interrupted and first_results:
-            found.result["conditions"].insert(0, _interrupted(paths, done.core.bytes_read))
-        return found
+            analysis.result["conditions"].insert(0, _interruption(paths, done.core.bytes_read))
+        return analysis
     # the tables are written once, so what is wrong with the captures must be known before
     seekable = all(Path(path).is_file() for path in paths)
     plan = _passes(paths, options, rows=False).plan if seekable else Plan((0,) * len(paths))
@@ -379,7 +379,7 @@ def analyze(
     return parquet_tables.write(core, parquet, step=step, result=result)
 
 
-def _interrupted(paths: Sequence[str], read: int) -> dict[str, str]:
+def _interruption(paths: Sequence[str], read: int) -> dict[str, str]:
     """The condition of captures that were not read to their end."""
     total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
     share = f" ({100 * read / total:.0f} %)" if total else ""
@@ -431,10 +431,10 @@ def _passes(
                     raise
                 interrupted = True
                 core.stop()
-        wanted = plan.next(core.finish())
-        if wanted == plan or not again or not left or interrupted:
+        next_plan = plan.next(core.finish())
+        if next_plan == plan or not again or not left or interrupted:
             break
-        plan = wanted
+        plan = next_plan
     return _Done(core, plan, interrupted)
 
 
@@ -463,7 +463,7 @@ def read_whole(path: str, options: Options) -> Whole:
     done = _passes([path], options, rows=False)
     raw = done.core.result(for_verdict=True)
     partial = raw["evidence"]["sampled"] is not None or raw["evidence"]["fragmented"] > 0
-    result = _judged(raw, [path], options, done.plan)
+    result = _judge(raw, [path], options, done.plan)
     return Whole(done.plan, partial, result["verdict"])
 
 
@@ -484,15 +484,15 @@ def read(
             core.keep_packets()
 
     done = _passes(names, options, keep, rows=True)
-    found = _analysis(done, names, options)
-    found.packets = done.core.packets()
-    found.messages = done.core.take_messages(found.chosen)
-    return found
+    analysis = _analysis(done, names, options)
+    analysis.packets = done.core.packets()
+    analysis.messages = done.core.take_messages(analysis.chosen)
+    return analysis
 
 
 def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
     core = done.core
-    result = finished(core.result(), paths, options, done.plan)
+    result = finish_result(core.result(), paths, options, done.plan)
     chosen = _chosen(result)
     return Analysis(
         result,

@@ -56,7 +56,7 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
     )
 
 
-def _failed(error: OSError, wire: Path) -> RocelabError:
+def _annotation_error(error: OSError, wire: Path) -> RocelabError:
     if error.errno is not None and error.filename is None:
         return system_error(
             error,
@@ -96,7 +96,7 @@ def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) ->
         try:
             path.open("rb").close()
         except OSError as error:
-            raise _failed(error, path) from error
+            raise _annotation_error(error, path) from error
     before = sizes((wire, *traces))
     # what only the whole capture shows decides how its packets are judged
     whole = read_whole(
@@ -123,7 +123,7 @@ def _write(wire: Path, traces: Sequence[Path], output: int, options: Options) ->
             pass
         raw: dict[str, Any] = core.finish()
     except OSError as error:
-        raise _failed(error, wire) from error
+        raise _annotation_error(error, wire) from error
     names = [str(path) for path in (wire, *traces)]
     check_are_captures(names, raw["errors"])
     for row in raw["errors"]:

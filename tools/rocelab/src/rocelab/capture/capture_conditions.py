@@ -110,7 +110,7 @@ def _fragments(evidence: dict[str, Any], read: dict[str, Any]) -> str:
     return f"{text}; nothing is concluded from missing packets"
 
 
-def _unlisted(count: int, unlisted: dict[str, Any]) -> str:
+def _sentence_on_unlisted(count: int, unlisted: dict[str, Any]) -> str:
     """A sentence about connections beyond the limit of the list."""
     text = (
         f"{count} more connection(s) are not listed (--max-connections): findings and verdict "
@@ -133,7 +133,7 @@ _FIELDS = {
 }
 
 
-def _changed(one: dict[str, str]) -> str:
+def _change_in_words(one: dict[str, str]) -> str:
     """What a field of a direction was, and who mostly changes it."""
     text = f"from {one['from']} to {one['to']} {_FIELDS[one['field']].format(one['was'])}"
     if one["field"] in {"source", "destination"}:
@@ -146,7 +146,7 @@ def _changed(one: dict[str, str]) -> str:
 def _all_wrong(row: dict[str, Any], *, followed: bool) -> str:
     """A sentence about ICRCs of which none is right."""
     if row["changed"]:
-        how = "; ".join(_changed(one) for one in row["changed"])
+        how = "; ".join(_change_in_words(one) for one in row["changed"])
         how = f"because a field was changed after they were made: {how}"
     elif row["constant"]:
         how = f"the same way: each is {row['constant']}, a constant"
@@ -194,21 +194,21 @@ def _copies(
         )
 
 
-def _without_icrc(read_as: str | None, found: str | None) -> Iterator[tuple[str, str]]:
+def _without_icrc(read_as: str | None, observed: str | None) -> Iterator[tuple[str, str]]:
     """A condition if no packet has an ICRC."""
-    how = read_as or found
+    how = read_as or observed
     if how is None:
         return
     lengths = {
         "left_out": "the lengths of IP and UDP leave its four bytes out",
         "counted": "the lengths of IP and UDP count its four bytes, and the frames end before them",
     }[how]
-    what = (
+    meaning = (
         "captured before an adapter or driver added it, or made by software that adds none"
         if read_as
         else "a pipe is not read again, and lengths are misread: save it to a file"
     )
-    yield ("no_icrc", f"no packet has an ICRC: {lengths}; {what}")
+    yield ("no_icrc", f"no packet has an ICRC: {lengths}; {meaning}")
 
 
 def conditions(
@@ -283,7 +283,9 @@ def conditions(
         kind = "fragments" if evidence["fragmented"] else "reassembled"
         rows.append((kind, _fragments(evidence, read)))
     if raw["connections_unreported"]:
-        rows.append(("unlisted", _unlisted(raw["connections_unreported"], raw["unlisted"])))
+        rows.append(
+            ("unlisted", _sentence_on_unlisted(raw["connections_unreported"], raw["unlisted"]))
+        )
     for row in read["not_looked_into"]:
         kind = "link_type" if row["kind"] == "link_type" else "not_looked_into"
         rows.append((kind, not_looked_into(row)))

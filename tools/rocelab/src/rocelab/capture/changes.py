@@ -11,7 +11,7 @@ from typing import Any
 
 from rocelab.capture.verdict import causes
 from rocelab.capture.verdict.causes import Cause
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.faults import duration
 
 SCHEMA = "rocelab.capture-changes/1"
@@ -176,7 +176,7 @@ def _time(result: dict[str, Any]) -> int:
 def _time_of_all(result: dict[str, Any]) -> int:
     """How long all connections lasted, listed or not."""
     others = result["unlisted"]["others"] if "unlisted" in result else None
-    listed_or_kept = sum(duration(one) for one in judged(result))
+    listed_or_kept = sum(duration(one) for one in all_connections(result))
     return listed_or_kept + (int(others["span_ns"]) if others else 0)
 
 
@@ -191,17 +191,17 @@ def _messages(result: dict[str, Any]) -> int:
 
 def _figures(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Figure]:
     """Figures of all connections together."""
-    for name, unit, of in (
+    for name, unit, measure in (
         ("messages", "1", _messages),
-        ("retransmitted packets", "1", _retransmitted),
+        ("retransmitted packets", "1", _retransmissions),
         ("goodput of a connection", "bytes/s", _goodput),
         ("latency, median", "ns", _median),
         ("latency, p99 of the slowest connection", "ns", _worst_p99),
     ):
-        yield Figure(name, unit, of(before), of(after))
+        yield Figure(name, unit, measure(before), measure(after))
 
 
-def _retransmitted(result: dict[str, Any]) -> int:
+def _retransmissions(result: dict[str, Any]) -> int:
     return sum(way["retransmitted"] + way["retransmitted_requests"] for way in _ways(result))
 
 

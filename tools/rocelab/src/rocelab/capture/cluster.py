@@ -60,7 +60,7 @@ class Source:
 
 
 @contextlib.contextmanager
-def connected(scheduler: str) -> Iterator[Client]:
+def connect(scheduler: str) -> Iterator[Client]:
     """Connect to a scheduler.
 
     Raises MissingError if `distributed` is not installed, UsageError if nothing answers there.
@@ -92,28 +92,32 @@ def results(
 
     Raises MissingError if no worker can run the analysis.
     """
-    sources = _located(client, names)
+    sources = _locate(client, names)
     if merge and len(sources) > 1:
-        yield _merged(client, sources, options)
+        yield _analyze_as_one(client, sources, options)
         return
-    for found in _answers(client, sources, _analyzed, options):
-        yield cast("Result | UsageError", found)
+    for answer in _answers(client, sources, _analyze_on_worker, options):
+        yield cast("Result | UsageError", answer)
 
 
-def _merged(client: Client, sources: Sequence[Source], options: Options) -> Result | UsageError:
+def _analyze_as_one(
+    client: Client, sources: Sequence[Source], options: Options
+) -> Result | UsageError:
     """Analyse captures as one."""
     run = f"rocelab-{secrets.token_hex(8)}"
     rest = (options.ports, options.icrc, len(sources), run)
     names = [source.name for source in sources]
     try:
         excerpts: list[Excerpt] = []
-        for found in _answers(client, sources, _excerpted, *rest):
-            excerpt = cast("Excerpt | OSError", found)
+        for answer in _answers(client, sources, _excerpt_on_worker, *rest):
+            excerpt = cast("Excerpt | OSError", answer)
             if isinstance(excerpt, OSError):
                 return unreadable(names, excerpt)
             excerpts.append(excerpt)
         most = _most_bytes(excerpts)
-        follow = client.submit(_followed, excerpts, names, options, run, workers=[most], pure=False)
+        follow = client.submit(
+            _follow_on_worker, excerpts, names, options, run, workers=[most], pure=False
+        )
         return cast("Result | UsageError", _answer(follow))
     finally:
         client.run(_forgotten, run, on_error="ignore")
@@ -121,10 +125,10 @@ def _merged(client: Client, sources: Sequence[Source], options: Options) -> Resu
 
 def _most_bytes(excerpts: Sequence[Excerpt]) -> str:
     """The worker with the most bytes of excerpts."""
-    held: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for excerpt in excerpts:
-        held[excerpt.worker] += excerpt.size
-    return held.most_common(1)[0][0]
+        sizes[excerpt.worker] += excerpt.size
+    return sizes.most_common(1)[0][0]
 
 
 def _answer(task: Future) -> object:
@@ -140,7 +144,7 @@ def _answer(task: Future) -> object:
         ) from error
 
 
-def _located(client: Client, names: Sequence[str]) -> list[Source]:
+def _locate(client: Client, names: Sequence[str]) -> list[Source]:
     """Ask every worker which of the captures it can open."""
     sources = [
         Source(name, name if "://" in name else str(Path(name).absolute()), number)
@@ -194,7 +198,7 @@ def _each(work: Callable[..., object], sources: Sequence[Source], *words: object
     return [work(source, *words) for source in sources]
 
 
-def _analyzed(source: Source, options: Options) -> Result | UsageError:
+def _analyze_on_worker(source: Source, options: Options) -> Result | UsageError:
     """Analyse a capture. Runs on a worker."""
     with temporary_folder(prefix="rocelab-") as folder:
         try:
@@ -228,7 +232,7 @@ class Excerpt:
     """Bytes."""
 
 
-def _excerpted(
+def _excerpt_on_worker(
     source: Source, ports: Sequence[int], icrc: bool, captures: int, run: str
 ) -> Excerpt | OSError:
     """Verify a capture and write its excerpt. Runs on a worker."""
@@ -256,7 +260,7 @@ def _forgotten(run: str, dask_worker: Worker) -> None:
     shutil.rmtree(_folder(dask_worker, run), ignore_errors=True)
 
 
-def _followed(
+def _follow_on_worker(
     excerpts: Sequence[Excerpt], names: Sequence[str], options: Options, run: str
 ) -> Result | UsageError:
     """Follow the packets of all captures. Runs on a worker."""
@@ -264,7 +268,7 @@ def _followed(
 
     folder = _folder(get_worker(), run)
     paths = [
-        excerpt.path if _is_here(excerpt) else _fetched(excerpt, folder / f"copy-{at}")
+        excerpt.path if _is_here(excerpt) else _fetch(excerpt, folder / f"copy-{at}")
         for at, excerpt in enumerate(excerpts)
     ]
     try:
@@ -278,20 +282,20 @@ def _is_here(excerpt: Excerpt) -> bool:
     return Path(excerpt.path).is_file()
 
 
-def _fetched(excerpt: Excerpt, copy: Path) -> str:
+def _fetch(excerpt: Excerpt, copy: Path) -> str:
     """Copy an excerpt from the worker that has it; return the path of the copy."""
     from distributed import worker_client
 
     offsets = iter(range(0, excerpt.size, _BLOCK))
     with worker_client() as client, copy.open("wb") as local:
 
-        def asked(offset: int) -> Future:
+        def ask(offset: int) -> Future:
             return client.submit(_block, excerpt.path, offset, workers=[excerpt.worker], pure=False)
 
-        tasks = deque(asked(offset) for offset in islice(offsets, _BLOCKS))
+        tasks = deque(ask(offset) for offset in islice(offsets, _BLOCKS))
         while tasks:
             local.write(tasks.popleft().result())
-            tasks.extend(asked(offset) for offset in islice(offsets, 1))
+            tasks.extend(ask(offset) for offset in islice(offsets, 1))
     return str(copy)
 
 

@@ -47,7 +47,11 @@ def rows(result: dict[str, Any]) -> Iterator[dict[str, Value]]:
             "tunnel": _tunnel(connection["tunnel"]),
         }
         head |= {name: connection[name] for name in ("service", "net", "paired_by", "certainty")}
-        head |= {f"{end}_{of}": connection[end][of] for end in _ENDS for of in ("address", "qpn")}
+        head |= {
+            f"{end}_{field}": connection[end][field]
+            for end in _ENDS
+            for field in ("address", "qpn")
+        }
         head |= {name: connection[name] for name in ("first_ns", "last_ns")}
         for way in connection["directions"]:
             latency = way["latency_ns"]

@@ -42,7 +42,7 @@ class _Follower:
 
         A signal ends it early.
         """
-        with self.ring.opened(part) as path:
+        with self.ring.open_part(part) as path:
             self.note()
             if path is None:
                 return False
@@ -92,7 +92,7 @@ class _Follower:
         plan = replace(self.plan, offsets_ns=(0,) * len(self.names))
         # files one after the other are what a ring has
         raw["evidence"]["spans_ns"] = [None] * len(self.names)
-        result = analysis.finished(raw, self.names, self.options, plan)
+        result = analysis.finish_result(raw, self.names, self.options, plan)
         read = result["input"]
         read["files"] = self.names[-_NAMED_FILES:]
         read["files_before"] = len(self.names) - len(read["files"])
@@ -150,7 +150,7 @@ def follow(where: str, options: Options, show: Show, tell: Callable[[str], None]
 def _follow(follower: _Follower, show: Show) -> None:
     """Analyse each file when it is complete; returns when one was read in part."""
     while True:
-        for part in follower.ring.closed():
+        for part in follower.ring.new_parts():
             if len(follower.names) == _MAX_FILES:
                 follower.tell(f"{_MAX_FILES} files are analyzed, and no more can be")
                 return

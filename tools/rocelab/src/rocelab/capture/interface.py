@@ -49,7 +49,7 @@ class Source:
         return text or f"the program ended with status {self._process.returncode}"
 
 
-def _known(interface: str) -> None:
+def _check_interface(interface: str) -> None:
     # dumpcap takes other names for pipes and for hosts elsewhere
     names = [name for _, name in socket.if_nameindex()]
     if interface not in {*names, "any"}:
@@ -66,7 +66,7 @@ def packets(interface: str) -> Iterator[Source]:
 
     Raises UsageError if there is no such interface, MissingError without a program that captures.
     """
-    _known(interface)
+    _check_interface(interface)
     command = next((one for one in _PROGRAMS if shutil.which(one[0])), None)
     if command is None:
         raise MissingError(
@@ -75,19 +75,19 @@ def packets(interface: str) -> Iterator[Source]:
             action="Install one of them: `apt-get install wireshark-common`.",
         )
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as errors,
         subprocess.Popen(
             [*command, interface],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=errors,
             # Ctrl-C is for us: we end the program, and read what it still holds
             start_new_session=True,
         ) as process,
     ):
         assert process.stdout is not None
         try:
-            yield Source(f"/dev/fd/{process.stdout.fileno()}", process, said)
+            yield Source(f"/dev/fd/{process.stdout.fileno()}", process, errors)
         finally:
             process.stdout.close()
             process.terminate()

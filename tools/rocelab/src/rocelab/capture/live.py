@@ -61,7 +61,7 @@ def follow(name: str, options: Options, show: Show, *, every_s: float = 1.0) -> 
                 more = core.step()
                 # a last look comes with the end
                 if more and timer.due() and not interrupted:
-                    show(analysis.finished(core.snapshot(), names, options, plan))
+                    show(analysis.finish_result(core.snapshot(), names, options, plan))
             except KeyboardInterrupt:
                 if interrupted:
                     raise
@@ -75,7 +75,7 @@ def follow(name: str, options: Options, show: Show, *, every_s: float = 1.0) -> 
             action="Capture as root, or as a member of the group wireshark.",
         )
     core.finish()
-    result = analysis.finished(core.result(), names, options, plan)
+    result = analysis.finish_result(core.result(), names, options, plan)
     return Analysis(
         result, connections=core.connections(), findings=core.findings(), interrupted=interrupted
     )

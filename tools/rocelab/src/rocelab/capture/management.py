@@ -15,7 +15,7 @@ def rows(result: dict[str, Any], most: int) -> list[tuple[str, ...]]:
     return [_row(one) for one in result["cm"][:most]]
 
 
-def left_out(result: dict[str, Any], most: int) -> int:
+def count_left_out(result: dict[str, Any], most: int) -> int:
     """How many exchanges `rows` leaves out."""
     return max(len(result["cm"]) - most, 0) + int(result["cm_unreported"])
 

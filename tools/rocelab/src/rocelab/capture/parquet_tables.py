@@ -70,20 +70,20 @@ def _write(
             if core.pending_messages >= _ROWS:
                 messages.take()
         withdrawn = core.finish()["withdrawn"]
-        found = result()
+        analysis = result()
         packets.take()
         messages.take()
         renumbered = core.renumbered
         whole = {
             "packets": packets.whole(renumbered),
-            "messages": messages.whole(renumbered, _ends(withdrawn), found.chosen),
+            "messages": messages.whole(renumbered, _ends(withdrawn), analysis.chosen),
         }
         for name, rows in whole.items():
             folder.write(f"{name}.parquet", rows.sink_parquet)
     for name in ("connections", "findings"):
-        table = pl.DataFrame(getattr(found, name))
+        table = pl.DataFrame(getattr(analysis, name))
         folder.write(f"{name}.parquet", table.write_parquet)
-    return found
+    return analysis
 
 
 def _ends(messages: Sequence[Withdrawn]) -> pl.DataFrame:

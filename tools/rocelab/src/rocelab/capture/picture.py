@@ -80,17 +80,17 @@ class Picture:
 def worth_drawing(result: dict[str, Any]) -> list[dict[str, Any]]:
     """The connections with most to explain: errors, other findings, retransmissions, then bytes."""
     weights = {"error": 1_000_000, "warning": 1000, "note": 1}
-    found: dict[int, int] = {}
+    scores: dict[int, int] = {}
     for row in result["findings"]:
         if row["connection"] is not None:
             weight = weights[row["severity"]] * row["count"]
-            found[row["connection"]] = found.get(row["connection"], 0) + weight
+            scores[row["connection"]] = scores.get(row["connection"], 0) + weight
 
     def interest(connection: dict[str, Any]) -> tuple[bool, int, int, int]:
         ways = connection["directions"]
         return (
             connection["service"] in {"RC", "XRC", "UC"},
-            found.get(connection["id"], 0),
+            scores.get(connection["id"], 0),
             sum(way["retransmitted"] for way in ways),
             sum(way["wire_bytes"] for way in ways),
         )
@@ -101,15 +101,15 @@ def worth_drawing(result: dict[str, Any]) -> list[dict[str, Any]]:
 def draw(
     paths: Sequence[str],
     options: Options,
-    found: Analysis,
+    first_reading: Analysis,
     *,
     progress: Progress | None = None,
 ) -> Picture:
-    """Read the captures of `found` again, with the same options.
+    """Read the captures of `first_reading` again, with the same options.
 
     Raises UsageError if a capture has changed so much that it cannot be opened any more.
     """
-    result = found.result
+    result = first_reading.result
     span = result["input"]
     if span["first_ns"] is None:
         raise UsageError(
@@ -119,8 +119,8 @@ def draw(
         )
     bins = min(max(result["roce"]["packets"] // _PACKETS_PER_BIN, _BINS[0]), _BINS[1])
     step = -(-(span["last_ns"] - span["first_ns"] + 1) // bins)
-    reader = _Reader(result, OverTime(span["first_ns"], step), bins, found.renumbered)
-    core = analysis.open_core(paths, options, found.plan, rows=True)
+    reader = _Reader(result, OverTime(span["first_ns"], step), bins, first_reading.renumbered)
+    core = analysis.open_core(paths, options, first_reading.plan, rows=True)
     while core.step():
         reader.take(pl.DataFrame(core.take_packets()), pl.DataFrame(core.take_messages()))
         if progress:
@@ -205,5 +205,5 @@ class _Reader:
             self._links.setdefault((row["connection"], row["src"], row["dqpn"]), link)
 
     def picture(self) -> Picture:
-        found = (reader.found() for reader in self._psns)
-        return Picture(self._over_time, self._links, tuple(one for one in found if one.spaces))
+        sequences = (reader.sequence() for reader in self._psns)
+        return Picture(self._over_time, self._links, tuple(one for one in sequences if one.spaces))

@@ -55,7 +55,7 @@ class Part:
 
 @dataclass
 class Ring:
-    """Use it as a context, and call `closed` again and again."""
+    """Use it as a context, and call `new_parts` again and again."""
 
     where: str
     """A directory, or a pattern of names in one."""
@@ -94,7 +94,7 @@ class Ring:
     ) -> None:
         os.close(self._directory)
 
-    def closed(self) -> list[Part]:
+    def new_parts(self) -> list[Part]:
         """The complete files that were not read yet, in order.
 
         Raises UsageError if there are files of several captures.
@@ -115,7 +115,7 @@ class Ring:
         return [part for part in parts if part.head and not part.is_taken]
 
     @contextlib.contextmanager
-    def opened(self, part: Part) -> Iterator[str | None]:
+    def open_part(self, part: Part) -> Iterator[str | None]:
         """A path of the file, which stays the same file; None if it is gone or overwritten.
 
         Whoever has read it sets `is_taken`.

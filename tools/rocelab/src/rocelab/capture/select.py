@@ -83,8 +83,8 @@ def _number(term: str, value: str, top: int) -> int:
 
 
 def _opcodes(term: str, value: str) -> list[int]:
-    wanted = value.upper()
-    parts = re.compile(rf"(^|_){re.escape(wanted)}(_|$)")
+    text = value.upper()
+    parts = re.compile(rf"(^|_){re.escape(text)}(_|$)")
     codes = [code for code, name in opcodes() if parts.search(name)]
     if not codes:
         raise _unusable(term, "no opcode has this name")

@@ -109,9 +109,9 @@ class SequenceReader:
         for side, space in self._spaces.items():
             space.take(rows.filter(pl.col("by_a") == (side == "a")), self._labels)
 
-    def found(self) -> Sequence:
+    def sequence(self) -> Sequence:
         """What was kept."""
-        spaces = tuple(space.found(side) for side, space in self._spaces.items() if space.packets)
+        spaces = tuple(space.space(side) for side, space in self._spaces.items() if space.packets)
         return Sequence(self._connection, spaces, self._left_out)
 
 
@@ -132,7 +132,7 @@ class _SpaceReader:
         for time_ns, packet, psn, kind in zip(
             *(rows[name].to_list() for name in ("time_ns", "packet", "psn", "kind")), strict=True
         ):
-            place = self._unwrapped(psn)
+            place = self._unwrap(psn)
             psns.append(place)
             kinds.append(self._kind(kind, place))
             for label in labels.get(packet, ()):
@@ -144,7 +144,7 @@ class _SpaceReader:
         if self._kept.height > _POINTS_PER_COLUMN * self._columns:
             self._thin()
 
-    def _unwrapped(self, psn: int) -> int:
+    def _unwrap(self, psn: int) -> int:
         if self._last is None:
             self._last = psn
         distance = (psn - self._last + _PSNS // 2) % _PSNS - _PSNS // 2
@@ -175,5 +175,5 @@ class _SpaceReader:
             .drop("column")
         )
 
-    def found(self, side: str) -> Space:
+    def space(self, side: str) -> Space:
         return Space(side, self._kept, self.packets, tuple(self._marks))

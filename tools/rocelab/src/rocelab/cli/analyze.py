@@ -258,7 +258,7 @@ def _on_cluster(
     from rocelab.capture import cluster
 
     unusable = False
-    with cluster.connected(scheduler) as client:
+    with cluster.connect(scheduler) as client:
         for answer in cluster.results(client, captures, options, merge=merge):
             if isinstance(answer, UsageError):
                 if len(captures) == 1 or merge:

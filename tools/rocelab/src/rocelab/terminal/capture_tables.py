@@ -337,7 +337,7 @@ def exchanges(result: dict[str, Any], columns: int) -> RenderableType:
     lines += grid.fit(management.COLUMNS, rows, columns)
     lines += [grid.paragraph(text, columns) for text in management.reasons(result, _EXCHANGES)]
     note = "READs: responder resources/initiator depth of REQ, REP"
-    if left := management.left_out(result, _EXCHANGES):
+    if left := management.count_left_out(result, _EXCHANGES):
         note += f"; and {left} more (--json lists 4096)"
     return Group(*lines, grid.paragraph(note, columns, "dim"))
 

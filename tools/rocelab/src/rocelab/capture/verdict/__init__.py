@@ -27,8 +27,8 @@ def judge(result: dict[str, Any]) -> list[dict[str, Any]]:
 def troubles(result: dict[str, Any]) -> list[Line]:
     """Return a line for all that is wrong, also beyond what a verdict has room for."""
     if not _shows_limits(result):
-        return _ranked(failures.unseen(result))
-    return _ranked([*failures.lines(result), *failures.odd(result), *faults.lines(result)])
+        return _rank(failures.unseen(result))
+    return _rank([*failures.lines(result), *failures.odd(result), *faults.lines(result)])
 
 
 def _shows_limits(result: dict[str, Any]) -> bool:
@@ -46,6 +46,6 @@ def _copies_dropped(result: dict[str, Any]) -> bool:
     )
 
 
-def _ranked(lines: Iterable[Line]) -> list[Line]:
+def _rank(lines: Iterable[Line]) -> list[Line]:
     """Failures first, then by time lost; what cost nothing that can be told comes last."""
     return sorted(lines, key=lambda line: (line.kind != "failure", -line.lost_ns, -line.count))

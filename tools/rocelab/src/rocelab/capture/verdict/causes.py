@@ -78,6 +78,6 @@ def chosen(text: str) -> frozenset[str]:
     return frozenset(some)
 
 
-def among(causes: Iterable[Cause], wanted: frozenset[str]) -> Sequence[str]:
+def among(causes: Iterable[Cause], names: frozenset[str]) -> Sequence[str]:
     """Return the names of those causes that are wanted, each once."""
-    return list(dict.fromkeys(one.name for one in causes if one.name in wanted))
+    return list(dict.fromkeys(one.name for one in causes if one.name in names))

@@ -30,16 +30,16 @@ def of_capture(verdict: Sequence[dict[str, Any]]) -> str | None:
     lines = ["rocelab annotate: verdict"]
     for number, row in enumerate(verdict, 1):
         sure = "" if row["certainty"] == "certain" else f" ({row['certainty']})"
-        lines.append(f"{number}. {_bounded(row['what'])}{sure}")
+        lines.append(f"{number}. {_printable(row['what'])}{sure}")
         if row["cost"]:
-            lines.append(f"   Cost: {_bounded(row['cost'])}.")
-        lines.append(f"   {_bounded(row['advice'])}")
+            lines.append(f"   Cost: {_printable(row['cost'])}.")
+        lines.append(f"   {_printable(row['advice'])}")
         if row["filter"]:
             lines.append(f"   Frames: {row['filter']}")
     return "\n".join(lines) if verdict else None
 
 
-def _bounded(text: str) -> str:
+def _printable(text: str) -> str:
     """Text of bounded length with every control and format character made visible."""
     return "".join(
         char if char.isprintable() else " " if char.isspace() else f"\\x{ord(char):02x}"

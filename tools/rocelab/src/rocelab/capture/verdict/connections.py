@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def judged(result: dict[str, Any]) -> list[dict[str, Any]]:
+def all_connections(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the connections of an analysis, also those beyond the list's limit."""
     more = result["unlisted"]["connections"] if "unlisted" in result else []
     return [*result["connections"], *more]

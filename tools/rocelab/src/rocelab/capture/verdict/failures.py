@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from rocelab import units
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.faults import duration
 from rocelab.capture.verdict.line import Kind, Line
 
@@ -59,7 +59,7 @@ def lines(result: dict[str, Any]) -> Iterator[Line]:
 def _line(result: dict[str, Any], rule: str, rows: list[dict[str, Any]]) -> Line:
     first = rows[0]
     connections = {row["connection"] for row in rows if row["connection"] is not None}
-    known = {one["id"]: one for one in judged(result)}
+    known = {one["id"]: one for one in all_connections(result)}
     some = [known[number] for number in connections if number in known]
     peer = _peer(rule, known.get(first["connection"]))
     count = sum(row["count"] for row in rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rocelab.capture.verdict import signs, words
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import Line
 
@@ -24,27 +24,27 @@ _SEVERAL = 2
 
 def lines(result: dict[str, Any]) -> Iterator[Line]:
     """Return a line for each cause and place."""
-    costs = _grouped(result)
+    costs = _group(result)
     for cost in costs:
         yield from _line(result, cost)
     known = {cost.cause for cost in costs}
     yield from signs.lines(result, known)
 
 
-def _grouped(result: dict[str, Any]) -> list[Cost]:
+def _group(result: dict[str, Any]) -> list[Cost]:
     groups: dict[tuple[str, str | None], Cost] = {}
     given_up = {row["connection"] for row in result["findings"] if row["rule"] == "retry-exceeded"}
-    for connection in judged(result):
+    for connection in all_connections(result):
         if connection["id"] in given_up:
             # that line says it
             continue
         for way in connection["directions"]:
-            for row in _folded(way):
+            for row in _fold(way):
                 _take(groups, connection, way, row)
     return list(groups.values())
 
 
-def _folded(way: dict[str, Any]) -> list[dict[str, Any]]:
+def _fold(way: dict[str, Any]) -> list[dict[str, Any]]:
     """Give what the capture does not prove to the only cause that it does prove for this sender."""
     rows: list[dict[str, Any]] = way["costs"]
     if len(rows) < _SEVERAL:
@@ -148,7 +148,7 @@ def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
     worst = max(cost.by_connection, key=lambda number: cost.by_connection[number])
     way = next(way for one, way in cost.ways if one["id"] == worst)
     after, before = _pace(way)["p99_all_ns"], way["latency_ns"]["p99"]
-    what, advice = words.of(cost.cause, cost, result)
+    sentence, advice = words.of(cost.cause, cost, result)
     messages = sum(
         max(way["latency_ns"]["count"] + _pace(way)["delayed"], 1) for _, way in cost.ways
     )
@@ -156,7 +156,7 @@ def _line(result: dict[str, Any], cost: Cost) -> Iterator[Line]:
     yield Line(
         cause=words.NAMES[cost.cause],
         kind="fault",
-        what=what,
+        what=sentence,
         advice=advice,
         certainty=cost.certainty(),
         where=cost.where,

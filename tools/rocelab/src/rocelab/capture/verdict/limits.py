@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab import units
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.faults import duration
 from rocelab.capture.verdict.line import Line, percent, rate, time
 
@@ -92,7 +92,7 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
                     "limits the connections."
                 ),
                 advice="Capture a longer time, and both directions.",
-                certainty="certain" if judged(result) else "possible",
+                certainty="certain" if all_connections(result) else "possible",
             )
         return
     ranked = sorted((_idle(seen), _waiting(seen), _sending(seen)), key=lambda line: -line.lost_ns)
@@ -106,7 +106,7 @@ def lines(result: dict[str, Any], before: Sequence[Line]) -> Iterator[Line]:
 
 def _times(result: dict[str, Any]) -> Times:
     seen = Times()
-    for one in judged(result):
+    for one in all_connections(result):
         ways = [way for way in one["directions"] if way["pace"] and way["latency_ns"]["count"]]
         if not ways or not duration(one):
             continue

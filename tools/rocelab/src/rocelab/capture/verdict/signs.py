@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rocelab import units
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.line import Line
 from rocelab.capture.verdict.words import COUNTERS, times
 
@@ -24,12 +24,12 @@ _MIN_INTERVALS = 4
 
 def lines(result: dict[str, Any], known: set[str]) -> Iterator[Line]:
     """Return a line for each such sign; `known` are the causes that have a cost."""
-    ways = [(one, way) for one in judged(result) for way in one["directions"]]
+    ways = [(one, way) for one in all_connections(result) for way in one["directions"]]
     makers: dict[str, Callable[[dict[str, Any], list[Way]], Iterator[Line]]] = {
-        "reordered": _reordered,
+        "reordered": _reordering,
         "loss": _missing,
         "paused": _pauses,
-        "corrupted": _corrupted,
+        "corrupted": _corruption,
         "congestion": _congestion,
         "gaps": _gaps,
         "others": _others,
@@ -39,7 +39,7 @@ def lines(result: dict[str, Any], known: set[str]) -> Iterator[Line]:
             yield from make(result, ways)
 
 
-def _reordered(result: dict[str, Any], ways: list[Way]) -> Iterator[Line]:
+def _reordering(result: dict[str, Any], ways: list[Way]) -> Iterator[Line]:
     late = [(one, way) for one, way in ways if way["out_of_order"]]
     if not late:
         return
@@ -94,7 +94,7 @@ def _pauses(result: dict[str, Any], _: list[Way]) -> Iterator[Line]:
         )
 
 
-def _corrupted(result: dict[str, Any], _: list[Way]) -> Iterator[Line]:
+def _corruption(result: dict[str, Any], _: list[Way]) -> Iterator[Line]:
     count = result["icrc"]["diagnoses"].get("corrupted", 0)
     if not count or any(row["kind"] == "icrcs_all_wrong" for row in result["conditions"]):
         return
@@ -119,13 +119,13 @@ def _congestion(_: dict[str, Any], ways: list[Way]) -> Iterator[Line]:
     receiver, sender = ("a", "b") if way["from"] == "a" else ("b", "a")
     back = [other for other in one["directions"] if other["from"] == sender]
     marked = sum(other["ce"] for other in back)
-    of = sum(other["packets"] for other in back)
-    slowed = {row["id"]: _slowed_ns(row) for row, _ in notified}
+    total = sum(other["packets"] for other in back)
+    slowed = {row["id"]: _slowdown_ns(row) for row, _ in notified}
     yield Line(
         cause="congestion",
         kind="fault",
         what=f"{one[receiver]['address']} tells of congestion ({units.plural(cnps, 'CNP')} in all; "
-        f"{units.integer(marked)} of {units.plural(of, 'packet')} to it arrive marked CE), and "
+        f"{units.integer(marked)} of {units.plural(total, 'packet')} to it arrive marked CE), and "
         f"{one[sender]['address']} has to slow down.",
         advice=f"Look for several senders to {one[receiver]['address']} at once, and at the "
         "switches' ECN thresholds.",
@@ -140,7 +140,7 @@ def _congestion(_: dict[str, Any], ways: list[Way]) -> Iterator[Line]:
     )
 
 
-def _slowed_ns(one: dict[str, Any]) -> int:
+def _slowdown_ns(one: dict[str, Any]) -> int:
     """The time that a connection would have saved at the rate of its fastest interval."""
     series = max(
         (way["series"] for way in one["directions"]), key=lambda s: sum(s["payload_bytes"])

@@ -7,7 +7,7 @@ from math import log2
 from typing import Any
 
 from rocelab import units
-from rocelab.capture.verdict.connections import judged
+from rocelab.capture.verdict.connections import all_connections
 from rocelab.capture.verdict.cost import Cost
 from rocelab.capture.verdict.line import time
 
@@ -60,7 +60,7 @@ def of(cause: str, cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
                 "to tell it from the path.",
             )
         case "paused":
-            words = _paused(cost, result)
+            words = _pause(cost, result)
         case _:
             words = (
                 f"{cost.where} sends again what the capture shows acknowledged "
@@ -109,7 +109,7 @@ def _not_ready(cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
     numbers = {one["id"] for one, _ in cost.ways}
     timers = [
         way["rnr_timer_ns"][1]
-        for one in judged(result)
+        for one in all_connections(result)
         if one["id"] in numbers
         for way in one["directions"]
         if way["rnr_timer_ns"]
@@ -123,7 +123,7 @@ def _not_ready(cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
     )
 
 
-def _paused(cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
+def _pause(cost: Cost, result: dict[str, Any]) -> tuple[str, str]:
     pauses = sorted(result["congestion"]["pauses"], key=lambda row: -row["quanta"])
     first = pauses[0]
     which = "the whole link" if first["class"] is None else f"class {first['class']}"

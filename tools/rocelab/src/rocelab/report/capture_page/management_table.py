@@ -25,7 +25,7 @@ def section(result: dict[str, Any]) -> Section | None:
         )
     ]
     notes += [Note(text, "warning") for text in management.reasons(result, _MAX_ROWS)]
-    if left := management.left_out(result, _MAX_ROWS):
+    if left := management.count_left_out(result, _MAX_ROWS):
         notes.append(Note(f"{units.plural(left, 'exchange')} more are left out."))
     table = Table("By first message", columns, tuple(management.rows(result, _MAX_ROWS)))
     return Section("management", "Connection management", notes=tuple(notes), tables=(table,))
