@@ -232,7 +232,7 @@ def test_messages_are_those_that_the_benchmark_counted() -> None:
 def test_without_stages_all_that_was_measured_is_the_rest() -> None:
     every = values("latency.mean", "one_way_half_rtt", 900.0, transport="tcp")
     (found,) = subjects(value for value in every if not value.metric.startswith("stage."))
-    assert not found.staged
+    assert not found.has_stages
     assert found.points[0].rest == 900.0
 
 

@@ -99,8 +99,8 @@ def test_many_disturbed_stamps_have_a_best_place() -> None:
     stamped = [t + early[at] - early[at + 1] for at, t in enumerate(times)]
     [ours] = variations(messages, [stamped[40:-9]], "mpibench")
     assert ours.by == "mpibench"
-    sums = sorted(stamped[40:-9])[: ours.of]
-    assert ours.mean == pytest.approx(sum(sums) / ours.of)
+    sums = sorted(stamped[40:-9])[: ours.round_trips]
+    assert ours.mean == pytest.approx(sum(sums) / ours.round_trips)
 
 
 def test_what_the_benchmark_did_not_time_is_left_out() -> None:
@@ -108,9 +108,9 @@ def test_what_the_benchmark_did_not_time_is_left_out() -> None:
     messages = ping_pong(queue=300, icrc=100, rest=200)
     times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
     [ours] = variations(messages, [times[201:-3]], "mpibench")
-    assert (ours.by, ours.of) == ("mpibench", int(0.99 * len(times[201:-3])) + 1)
-    sums = sorted(times[201:-3])[: ours.of]
-    assert ours.mean == pytest.approx(sum(sums) / ours.of)
+    assert (ours.by, ours.round_trips) == ("mpibench", int(0.99 * len(times[201:-3])) + 1)
+    sums = sorted(times[201:-3])[: ours.round_trips]
+    assert ours.mean == pytest.approx(sum(sums) / ours.round_trips)
 
 
 def test_a_read_is_a_round_trip_with_its_answer() -> None:
@@ -149,7 +149,7 @@ def test_disturbed_and_slowest_round_trips_are_left_out() -> None:
         .alias("period_ns"),
     )
     [found] = variations(spoiled)
-    assert found.of == 899 - 8
+    assert found.round_trips == 899 - 8
     assert shares(found)["rest"] < 0.5
 
 
@@ -176,4 +176,4 @@ def test_a_missing_stamp_ends_the_times() -> None:
         .alias("period_ns")
     )
     [found] = variations(cut)
-    assert found.of == 99
+    assert found.round_trips == 99

@@ -106,7 +106,7 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = COMPARED) -> Com
     folders = (RunFolder(first), RunFolder(second))
     metas = tuple(folder.meta() for folder in folders)
     loaded = tuple(read.results(path) for path in (first, second))
-    tables = tuple(_grouped(table, metrics) for table in loaded)
+    tables = tuple(_group(table, metrics) for table in loaded)
     names = tuple(
         _accelerator(path, table, meta)
         for path, table, meta in zip((first, second), loaded, metas, strict=True)
@@ -129,13 +129,13 @@ def compare(first: Path, second: Path, metrics: Sequence[str] = COMPARED) -> Com
     )
 
 
-def _grouped(table: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
-    wanted = [
+def _group(table: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    names = [
         name
         for name in table["metric"].unique()
         if any(fnmatchcase(name, pattern) for pattern in metrics)
     ]
-    rows = _of_all_machines(table.filter(pl.col("metric").is_in(wanted))).sort("repetition")
+    rows = _of_all_machines(table.filter(pl.col("metric").is_in(names))).sort("repetition")
     return rows.group_by(_KEY, maintain_order=True).agg("value")
 
 

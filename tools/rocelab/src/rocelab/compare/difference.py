@@ -66,6 +66,6 @@ def percents(differences: Sequence[Difference]) -> str:
     return f"{' to '.join(ends).replace('-', _MINUS)} %"
 
 
-def signed(value: float) -> str:
+def with_sign(value: float) -> str:
     """Return a difference as a sentence has it."""
     return f"{value:+,.0f}".replace("-", _MINUS)

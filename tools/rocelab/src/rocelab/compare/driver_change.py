@@ -23,7 +23,7 @@ import polars as pl
 
 from rocelab import accelerators, metrics, stage_table
 from rocelab.compare import driver_counters, kernel_cycles
-from rocelab.compare.difference import Difference, of_pairs, percents, signed
+from rocelab.compare.difference import Difference, of_pairs, percents, with_sign
 from rocelab.errors import CellError
 from rocelab.record import read
 from rocelab.record.folder import RunFolder
@@ -154,10 +154,10 @@ def _range_text(stages: Sequence[Stage]) -> str:
     low, high = (choose(stages, key=lambda stage: stage.difference) for choose in (min, max))
     unit = stages[0].unit
     if f"{low.difference:.0f}" == f"{high.difference:.0f}":
-        text = f"{signed(high.difference)} {unit}"
+        text = f"{with_sign(high.difference)} {unit}"
         shares = percents(stages)
         return f"{text} ({shares})" if shares else text
-    return f"{signed(low.difference)} to {signed(high.difference)} {unit}"
+    return f"{with_sign(low.difference)} to {with_sign(high.difference)} {unit}"
 
 
 def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
@@ -176,7 +176,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
     cycles = kernel_cycles.pairs(base, change) if known.is_real_time else ()
     confidence = 1 - (1 - CONFIDENCE) / (len(both) + len(cycles))
     apart = {name: _apart(both, name) for name in ("min", "mean", metrics.TYPICAL)}
-    found = []
+    stages = []
     for row in both.iter_rows(named=True):
         pairs = {
             name: (row[name], row[f"{name}_2"])
@@ -186,7 +186,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
         if counts:
             where = row["direction"], row["stage"]
             least = _IP_ID if (row["test"], row["stage"]) == _POLLING else 0
-            judged = _counted(
+            judged = _judge_counts(
                 row["stage"],
                 pairs,
                 max(least, apart["min"][where]),
@@ -194,9 +194,9 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
                 apart["mean"][where],
             )
         else:
-            judged = _timed(pairs, confidence)
+            judged = _judge_times(pairs, confidence)
         figure = pairs[judged[0]]
-        found.append(
+        stages.append(
             Stage(
                 **{key: row[key] for key in _KEY if key != "kind"},
                 opcode=row["kind"],
@@ -210,7 +210,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
                 moved=judged[4],
             )
         )
-    ordered = sorted(found, key=lambda stage: (not stage.moved, -abs(stage.difference)))
+    ordered = sorted(stages, key=lambda stage: (not stage.moved, -abs(stage.difference)))
     # in real time, one round says nothing of chance
     enough = counts or len(base) > 1
     return Answer(
@@ -218,7 +218,7 @@ def judge(base: Sequence[Path], change: Sequence[Path]) -> Answer:
         len(base),
         tuple(ordered),
         (_alone(tables), _alone(tables[::-1])),
-        driver_counters.moved(base, change, exact=counts) if enough else (),
+        driver_counters.counters_that_moved(base, change, exact=counts) if enough else (),
         kernel_cycles.judge(cycles, confidence),
     )
 
@@ -240,7 +240,7 @@ def _apart(both: pl.DataFrame, figure: str) -> dict[tuple[str, str], float]:
     return {(row[0], row[1]): row[2] for row in grouped.iter_rows()}
 
 
-def _counted(
+def _judge_counts(
     stage: str, pairs: _Pairs, least_apart: float, typical_apart: float, mean_apart: float
 ) -> _Judged:
     least, mean = _gap(pairs["min"]), _gap(pairs["mean"])
@@ -278,7 +278,7 @@ def _are_typical(pairs: _Pairs, share: float) -> bool:
     )
 
 
-def _timed(pairs: _Pairs, confidence: float) -> _Judged:
+def _judge_times(pairs: _Pairs, confidence: float) -> _Judged:
     difference, between, moved = of_pairs(*pairs["mean"], confidence)
     return "mean", difference, between, 0.0, moved
 

@@ -60,7 +60,9 @@ class Moved:
         return median(self.change) - median(self.base)
 
 
-def moved(base: Sequence[Path], change: Sequence[Path], *, exact: bool) -> tuple[Moved, ...]:
+def counters_that_moved(
+    base: Sequence[Path], change: Sequence[Path], *, exact: bool
+) -> tuple[Moved, ...]:
     """Return the counters of which every round of one side exceeds every round of the other.
 
     Packets are compared if `exact`, where all rounds of either side sent as many, and where that
@@ -69,7 +71,7 @@ def moved(base: Sequence[Path], change: Sequence[Path], *, exact: bool) -> tuple
     names = [metrics.Counter("driver", name).name for name in TROUBLE]
     names += [_SENT] if exact else []
     tables = [_increases(paths, names) for paths in (base, change)]
-    found = []
+    counters = []
     for key in sorted(tables[0].keys() | tables[1].keys()):
         before, after = (
             tuple(table.get(key, {}).get(number, 0.0) for number in range(len(paths)))
@@ -83,8 +85,8 @@ def moved(base: Sequence[Path], change: Sequence[Path], *, exact: bool) -> tuple
             apart = apart and abs(after[0] - before[0]) > _MIN_SHARE * before[0]
         if apart:
             counter = f"sent {kind}" if metric == _SENT else metric.removeprefix("driver.")
-            found.append(Moved(tool, test, transport, size, node, counter, before, after))
-    return tuple(found)
+            counters.append(Moved(tool, test, transport, size, node, counter, before, after))
+    return tuple(counters)
 
 
 _Key = tuple[str, str, str, int, str, str, str]
@@ -92,15 +94,15 @@ _Key = tuple[str, str, str, int, str, str, str]
 
 def _increases(paths: Sequence[Path], names: Sequence[str]) -> dict[_Key, dict[int, float]]:
     """By place and counter: the increase in each round that has it."""
-    found: dict[_Key, dict[int, float]] = {}
+    increases: dict[_Key, dict[int, float]] = {}
     for number, path in enumerate(paths):
         table = read.results(path).filter(
             pl.col("metric").is_in(names) & pl.col("size").is_not_null()
         )
         for row in table.iter_rows(named=True):
             key: _Key = tuple(row[name] for name in _KEY)
-            found.setdefault(key, {})[number] = row["value"]
-    return found
+            increases.setdefault(key, {})[number] = row["value"]
+    return increases
 
 
 def sentence(counters: Sequence[Moved]) -> str:

@@ -15,12 +15,12 @@ _MAX_LISTED = 12
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     """One line for each fact that differs, the most important ones first."""
-    found = [*_of("accelerator", first, second), *_of("rocelab", first, second)]
-    found += _nodes(first, second)
-    found += _plans(_table(first, "plan"), _table(second, "plan"))
-    yield from found[:_MAX_LISTED]
-    if len(found) > _MAX_LISTED:
-        yield f"and {len(found) - _MAX_LISTED} more"
+    lines = [*_of("accelerator", first, second), *_of("rocelab", first, second)]
+    lines += _nodes(first, second)
+    lines += _plans(_table(first, "plan"), _table(second, "plan"))
+    yield from lines[:_MAX_LISTED]
+    if len(lines) > _MAX_LISTED:
+        yield f"and {len(lines) - _MAX_LISTED} more"
 
 
 def _nodes(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
@@ -44,12 +44,12 @@ def _plans(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]
 
 def _benchmarks(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of each benchmark that affect what it measures."""
-    found = plan.get("benchmark")
+    benchmarks = plan.get("benchmark")
     return {
         " ".join(str(item.get(key, "")) for key in ("tool", "test", "label")).strip(): {
             key: value for key, value in item.items() if key not in ("sizes", "transports")
         }
-        for item in (found if isinstance(found, list) else [])
+        for item in (benchmarks if isinstance(benchmarks, list) else [])
         if isinstance(item, dict)
     }
 
@@ -68,5 +68,5 @@ def _of(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterat
 
 
 def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = values.get(key)
-    return found if isinstance(found, dict) else {}
+    table = values.get(key)
+    return table if isinstance(table, dict) else {}

@@ -43,21 +43,21 @@ class Pair:
 
 def pairs(base: Sequence[Path], change: Sequence[Path]) -> tuple[Pair, ...]:
     """Return what all rounds of both sides counted."""
-    sides = [_counted(paths) for paths in (base, change)]
-    found: dict[tuple[str, str, str, int, str], Pair] = {}
+    sides = [_counts(paths) for paths in (base, change)]
+    by_place: dict[tuple[str, str, str, int, str], Pair] = {}
     for kind, per in _PER.items():
-        for (place, of), values in sides[0].items():
-            other = sides[1].get((place, of))
-            if of == kind and other is not None and place not in found:
-                found[place] = Pair(place, per, values, other)
-    return tuple(found[place] for place in sorted(found))
+        for (place, kind_of_row), values in sides[0].items():
+            other = sides[1].get((place, kind_of_row))
+            if kind_of_row == kind and other is not None and place not in by_place:
+                by_place[place] = Pair(place, per, values, other)
+    return tuple(by_place[place] for place in sorted(by_place))
 
 
-def _counted(
+def _counts(
     paths: Sequence[Path],
 ) -> dict[tuple[tuple[str, str, str, int, str], str], tuple[float, ...]]:
     """By place and kind: a value for each run, where all runs have one."""
-    found: dict[tuple[tuple[str, str, str, int, str], str], list[float]] = {}
+    counts: dict[tuple[tuple[str, str, str, int, str], str], list[float]] = {}
     for path in paths:
         table = read.results(path).filter(
             pl.col("metric") == metrics.KERNEL_CYCLES, pl.col("size").is_not_null()
@@ -65,16 +65,16 @@ def _counted(
         for row in table.iter_rows(named=True):
             tool, test, transport, size, node = (row[name] for name in _PLACE)
             key = (tool, test, transport, size, node), row["kind"]
-            found.setdefault(key, []).append(row["value"])
-    return {key: tuple(values) for key, values in found.items() if len(values) == len(paths)}
+            counts.setdefault(key, []).append(row["value"])
+    return {key: tuple(values) for key, values in counts.items() if len(values) == len(paths)}
 
 
 def judge(counted: Sequence[Pair], confidence: float) -> tuple[Cycles, ...]:
     """Judge each pair; the largest difference first, those that did not move last."""
-    found = []
+    cycles = []
     for pair in counted:
         difference, interval, moved = of_pairs(pair.base, pair.change, confidence)
-        found.append(
+        cycles.append(
             Cycles(
                 *pair.place,
                 unit=metrics.CYCLES,
@@ -86,7 +86,7 @@ def judge(counted: Sequence[Pair], confidence: float) -> tuple[Cycles, ...]:
                 per=pair.per,
             )
         )
-    return tuple(sorted(found, key=lambda each: (not each.moved, -abs(each.difference))))
+    return tuple(sorted(cycles, key=lambda each: (not each.moved, -abs(each.difference))))
 
 
 def sentence(cycles: Sequence[Cycles]) -> str:

@@ -96,17 +96,17 @@ class Costs:
     @property
     def places(self) -> tuple[Place, ...]:
         """The stages that any driver has, in the order in which a packet passes them."""
-        found = {
+        costly = {
             place for driver in self.drivers for stages in driver.costs.values() for place in stages
         }
         order = [(stage.direction, stage.name) for stage in stage_table.STAGES]
-        return tuple(place for place in order if place in found)
+        return tuple(place for place in order if place in costly)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The ICRC's part, what the first and the last driver differ in, how far rounds differ."""
         first, last = self.drivers[0], self.drivers[-1]
-        found = []
+        lines = []
         *_, largest = self.packets
         kind = [one for one in self.packets if replace(one, size=largest.size) == largest]
         for packet in dict.fromkeys((kind[0], largest)):
@@ -118,7 +118,7 @@ class Costs:
                     f"{driver.name} {crc:,.0f} of {total:,.0f} ({100 * crc / total:.0f} %, "
                     f"{driver.crc_by})"
                 )
-            found.append(
+            lines.append(
                 f"ICRC, sent and received, {packet.opcode} of {packet.size} bytes over "
                 f"{packet.transport}, in {self.unit}: {'; '.join(parts)}."
             )
@@ -131,11 +131,11 @@ class Costs:
                     [sum(one.total(packet, way) for way in ("tx", "rx")) for one in (first, last)]
                 ]
             ]
-            found.append(
+            lines.append(
                 f"A packet, sent and received, from {first.name} to {last.name}: "
                 f"{', '.join(moves)} {self.unit}."
             )
-        return *found, self._repeats
+        return *lines, self._repeats
 
     @property
     def _repeats(self) -> str:
@@ -148,11 +148,11 @@ class Costs:
         ]
         most, where = max(apart)
         same = sum(gap == 0 for gap, _ in apart)
-        said = f"{self.rounds} round{'s' * (self.rounds > 1)} and both ends"
+        counted = f"{self.rounds} round{'s' * (self.rounds > 1)} and both ends"
         if not most:
-            return f"{said} agree in each of the {len(apart)} values."
+            return f"{counted} agree in each of the {len(apart)} values."
         return (
-            f"{said} agree in {same} of {len(apart)} values; furthest apart is {where}: "
+            f"{counted} agree in {same} of {len(apart)} values; furthest apart is {where}: "
             f"by {most:,.0f} {self.unit}."
         )
 
@@ -186,18 +186,18 @@ _ByPlace = dict[Packet, dict[Place, float]]
 
 def _figure(runs: Iterable[Path]) -> str:
     """The typical packet if every stage of all runs has it, else the cheapest one."""
-    found = Counter(
+    counts = Counter(
         stage.figure
         for run in runs
         for name in read.results(run)["metric"]
         if (stage := metrics.Stage.parse(name))
     )
-    return metrics.TYPICAL if found[metrics.TYPICAL] == found[metrics.MEAN] else _CHEAPEST
+    return metrics.TYPICAL if counts[metrics.TYPICAL] == counts[metrics.MEAN] else _CHEAPEST
 
 
 def _costs(runs: Sequence[Path], figure: str) -> tuple[_ByPlace, _ByPlace, str]:
     """What each stage costs, how far apart the values behind that are, and their unit."""
-    found: dict[Packet, dict[Place, list[float]]] = {}
+    by_packet: dict[Packet, dict[Place, list[float]]] = {}
     unit = ""
     for run in runs:
         table = read.results(run).filter(pl.col("size").is_not_null())
@@ -209,14 +209,14 @@ def _costs(runs: Sequence[Path], figure: str) -> tuple[_ByPlace, _ByPlace, str]:
                 continue
             unit = row["unit"]
             packet = Packet(row["transport"], row["test"], row["kind"], row["size"])
-            stages = found.setdefault(packet, {})
+            stages = by_packet.setdefault(packet, {})
             stages.setdefault((stage.direction, stage.stage), []).append(row["value"])
     # what disturbs a count only adds to it
     chosen = median if figure == metrics.MEAN else min
     costs, spread = (
         {
             packet: {place: float(of_all(values)) for place, values in stages.items()}
-            for packet, stages in found.items()
+            for packet, stages in by_packet.items()
         }
         for of_all in (chosen, lambda values: max(values) - min(values))
     )

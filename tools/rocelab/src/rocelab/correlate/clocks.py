@@ -42,15 +42,15 @@ def offsets(packets: pl.DataFrame, *, one_clock: bool) -> dict[str, Offset]:
     received = _fastest(
         frames.filter(pl.col("received") == "matched"), "rx", pl.col("rx_ns") - pl.col("wire_ns")
     )
-    found = {}
+    offset_by_node = {}
     for name in sorted(nodes):
         there, back = sent.get(name), received.get(name)
         if there is not None and back is not None:
             # there = delay + offset, back = delay - offset
-            found[name] = Offset((there - back) // 2, abs(there + back) // 2)
+            offset_by_node[name] = Offset((there - back) // 2, abs(there + back) // 2)
         elif there is not None or back is not None:
-            found[name] = Offset(there if there is not None else -(back or 0), None)
-    return found
+            offset_by_node[name] = Offset(there if there is not None else -(back or 0), None)
+    return offset_by_node
 
 
 def _fastest(frames: pl.DataFrame, way: str, span: pl.Expr) -> dict[str, int]:

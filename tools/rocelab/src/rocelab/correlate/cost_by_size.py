@@ -45,7 +45,7 @@ class CostBySize:
 
 def lines(table: pl.DataFrame) -> list[CostBySize]:
     """Fit the cost of one message in results.parquet, where enough sizes were measured."""
-    found = []
+    every = []
     keys = ["tool", "test", "transport"]
     costs = table.filter(metric=metrics.MESSAGE_COST, kind=metrics.MARGINAL)
     for (tool, test, transport), some in costs.group_by(keys, maintain_order=True):
@@ -68,12 +68,12 @@ def lines(table: pl.DataFrame) -> list[CostBySize]:
                 (size / packets[size] for size in packets if packets[size] > _SEVERAL), default=0.0
             )
             one, several = by_regime.get(Regime.ONE), by_regime.get(Regime.SEVERAL)
-            found.append(
+            every.append(
                 CostBySize(
                     *(str(tool), str(test), str(transport)), one, several, carried, tuple(points)
                 )
             )
-    return found
+    return every
 
 
 def _packets(rows: pl.DataFrame) -> dict[int, float]:

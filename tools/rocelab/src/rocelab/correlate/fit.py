@@ -85,11 +85,11 @@ def rest(points: Sequence[Point]) -> dict[int, Estimate]:
     by_size: defaultdict[int, list[Point]] = defaultdict(list)
     for point in points:
         by_size[point.size].append(point)
-    found = {}
+    estimates = {}
     for size, some in sorted(by_size.items()):
         blocks = _blocks(some, lambda point: (1.0, point.rest))
-        (found[size],) = _estimates(blocks, lambda sums: (sums[1] / sums[0],))
-    return found
+        (estimates[size],) = _estimates(blocks, lambda sums: (sums[1] / sums[0],))
+    return estimates
 
 
 def fits(points: Sequence[Point]) -> list[Fit]:
@@ -98,15 +98,15 @@ def fits(points: Sequence[Point]) -> list[Fit]:
     Amounts that do not differ within a regime, such as the packets of a one-packet message, and
     those that some point lacks give none.
     """
-    found = []
+    lines = []
     for regime in Regime:
         some = [point for point in points if point.regime is regime]
         for amount in dict.fromkeys(name for point in some for name in point.amounts):
             known = all(amount in point.amounts for point in some)
             line = _fit(some, regime, amount) if known else None
             if line is not None:
-                found.append(line)
-    return found
+                lines.append(line)
+    return lines
 
 
 def _fit(points: Sequence[Point], regime: Regime, amount: str) -> Fit | None:
@@ -155,29 +155,29 @@ def _line(sums: _Sums, x: float, y: float) -> tuple[float, float] | None:
     return y + b / whole - slope * (x + a / whole), slope
 
 
-def _blocks(points: Sequence[Point], of: Callable[[Point], _Sums]) -> list[_Sums]:
-    """The sums of `of` over each repetition, from which a bootstrap draws."""
+def _blocks(points: Sequence[Point], sums_of: Callable[[Point], _Sums]) -> list[_Sums]:
+    """The sums of `sums_of` over each repetition, from which a bootstrap draws."""
     blocks: defaultdict[int, list[_Sums]] = defaultdict(list)
     for point in points:
-        blocks[point.repetition].append(of(point))
+        blocks[point.repetition].append(sums_of(point))
     return [tuple(map(sum, zip(*each, strict=True))) for each in blocks.values()]
 
 
 def _estimates(
-    blocks: Sequence[_Sums], of: Callable[[_Sums], tuple[float, ...] | None]
+    blocks: Sequence[_Sums], estimate: Callable[[_Sums], tuple[float, ...] | None]
 ) -> tuple[Estimate, ...]:
     """Estimates from the sums of all blocks, with their intervals."""
 
     def sums(some: Sequence[_Sums]) -> list[float]:
         return [sum(column) for column in zip(*some, strict=True)]
 
-    values = of(sums(blocks))
+    values = estimate(sums(blocks))
     if values is None:
         raise ValueError("these points do not determine the estimate")
     if len(blocks) < ENOUGH_REPETITIONS:
         return tuple(Estimate(value) for value in values)
     dice = random.Random(_SEED)
-    samples = (of(sums(dice.choices(blocks, k=len(blocks)))) for _ in range(RESAMPLES))
+    samples = (estimate(sums(dice.choices(blocks, k=len(blocks)))) for _ in range(RESAMPLES))
     drawn = [sample for sample in samples if sample is not None]
     tail = (1 - _COVERAGE) / 2
     low, high = math.floor(tail * (len(drawn) - 1)), math.ceil((1 - tail) * (len(drawn) - 1))

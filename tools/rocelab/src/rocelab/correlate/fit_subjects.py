@@ -68,7 +68,7 @@ class Subject:
         return f"{self.tool} {self.test}"
 
     @property
-    def staged(self) -> bool:
+    def has_stages(self) -> bool:
         """Whether stages were seen; without them, the rest is all that was measured."""
         return any(point.stages for point in self.points)
 
@@ -101,16 +101,16 @@ def subjects(values: Iterable[Value]) -> list[Subject]:
     for value in values:
         key = (value.accelerator, value.tool, value.test, value.transport)
         groups[key][value.size, value.repetition].append(value)
-    return [found for key, steps in groups.items() for found in _subject(key, steps)]
+    return [subject for key, steps in groups.items() for subject in _subject(key, steps)]
 
 
 def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subject]:
     quantities: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
     for (size, repetition), values in sorted(steps.items()):
-        found = _measured(values)
-        if found is None:
+        measurement = _measurement(values)
+        if measurement is None:
             continue
-        quantity, kind, measured = found
+        quantity, kind, measured = measurement
         messages = _messages(values, size)
         stages = _stages(values, messages, waits=quantity == "latency")
         amounts = dict(_amounts(values, messages))
@@ -129,7 +129,7 @@ def _subject(key: _Group, steps: Mapping[_Step, list[Value]]) -> Iterator[Subjec
         yield Subject(*key, quantity, kind, tuple(points))
 
 
-def _measured(values: Iterable[Value]) -> tuple[str, str, float] | None:
+def _measurement(values: Iterable[Value]) -> tuple[str, str, float] | None:
     for value in values:
         if value.metric == metrics.LATENCY and value.kind in _LATENCIES:
             return "latency", value.kind, value.value
@@ -155,8 +155,8 @@ def _stages(values: list[Value], messages: float, *, waits: bool) -> float | Non
         if value.kind != _ACKNOWLEDGE and not (direction == "rx" and stage in left_out):
             total += value.value
             seen.add(direction)
-    found = total / messages if messages and seen == {"tx", "rx"} else None
-    return found if found is not None and found >= 0 else None
+    per_message = total / messages if messages and seen == {"tx", "rx"} else None
+    return per_message if per_message is not None and per_message >= 0 else None
 
 
 def _messages(values: list[Value], size: int) -> float:
@@ -184,11 +184,11 @@ def _amounts(values: list[Value], messages: float) -> Iterator[tuple[str, float]
             yield HEADERS, headers * frames / messages
     if (packets := _adapter_packets(values)) > 0:
         yield ADAPTER_PACKETS, packets / messages
-    name, spent = CPU, _spent(values, _MARGINAL)
+    name, spent = CPU, _cpu_by_owner(values, _MARGINAL)
     # starting mpirun takes far more CPU time than its messages do
     if not spent and values[0].tool not in MPI_TOOLS:
         name = CPU_WITH_START
-        spent = {owner: ns / messages for owner, ns in _spent(values, ("time",)).items()}
+        spent = {owner: ns / messages for owner, ns in _cpu_by_owner(values, ("time",)).items()}
     if spent:
         yield name, sum(spent.values())
         for owner in OWNERS:
@@ -196,7 +196,7 @@ def _amounts(values: list[Value], messages: float) -> Iterator[tuple[str, float]
                 yield f"{name} {owner}", spent[owner]
 
 
-def _spent(values: list[Value], kinds: Container[str]) -> dict[str, float]:
+def _cpu_by_owner(values: list[Value], kinds: Container[str]) -> dict[str, float]:
     """CPU time in the kernel, both nodes together, by owner."""
     spent: defaultdict[str, float] = defaultdict(float)
     for value in values:
@@ -212,9 +212,9 @@ def _adapter_packets(values: list[Value]) -> float:
     """What the devices of both nodes sent."""
     counters: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for value in values:
-        found = metrics.Counter.parse(value.metric, "adapter")
-        if found is not None and 0 <= value.value <= _LONGEST:
-            counters[value.node][found.counter] = int(value.value)
+        counter = metrics.Counter.parse(value.metric, "adapter")
+        if counter is not None and 0 <= value.value <= _LONGEST:
+            counters[value.node][counter.counter] = int(value.value)
     return float(sum(adapter.sent_and_received(each).sent or 0 for each in counters.values()))
 
 

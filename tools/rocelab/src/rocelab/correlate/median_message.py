@@ -39,7 +39,7 @@ def median_message(messages: pl.DataFrame) -> MedianMessage | None:
         return None
     row: dict[str, Any] = fit.row((len(fit) - 1) // 2, named=True)
 
-    def known(names: tuple[str, ...], prefix: str = "") -> dict[str, float]:
+    def known_times(names: tuple[str, ...], prefix: str = "") -> dict[str, float]:
         times = {name: row[f"{prefix}{name}_ns"] for name in names}
         return {name: ns for name, ns in times.items() if ns is not None}
 
@@ -51,8 +51,8 @@ def median_message(messages: pl.DataFrame) -> MedianMessage | None:
         life=MessageLife(
             requester=row["requester"],
             responder=row["responder"],
-            spans=known(SPANS),
-            stages={place: known(stages, f"{place}_") for place, stages in PLACES.items()},
+            spans=known_times(SPANS),
+            stages={place: known_times(stages, f"{place}_") for place, stages in PLACES.items()},
             chosen_from=len(fit),
         ),
     )

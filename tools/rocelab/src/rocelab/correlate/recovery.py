@@ -84,7 +84,7 @@ class _Sent:
 
 def recovery(wire: Path, client: str, events: Sequence[Event]) -> Recovery:
     """Follow a step's capture; `client` is the client's address. Raises UsageError."""
-    found = capture.read(str(wire))
+    analysis = capture.read(str(wire))
     packets = [
         _Sent(
             row["time_ns"],
@@ -94,24 +94,26 @@ def recovery(wire: Path, client: str, events: Sequence[Event]) -> Recovery:
             row["dqpn"],
             row["icrc_ok"] is not False and (row["syndrome"] or 0) < 0x20,
         )
-        for row in _rows(found)
+        for row in _rows(analysis)
         if row["opcode"] != _CNP
     ]
     requests = [each for each in packets if not each.answer and each.opcode not in _RESPONSES]
     answers = [each for each in packets if each.answer and each.opcode in _RESPONSES]
-    marked = {row["psn"] for row in _rows(found) if row["ecn"] == 3}
-    told = [row for row in _rows(found) if row["opcode"] == _CNP]
-    mended = tuple(_mended(event, requests, answers, marked, bool(told)) for event in _main(events))
+    marked = {row["psn"] for row in _rows(analysis) if row["ecn"] == 3}
+    cnps = [row for row in _rows(analysis) if row["opcode"] == _CNP]
+    mended = tuple(
+        _follow_fault(event, requests, answers, marked, bool(cnps)) for event in _main(events)
+    )
     met = {event.psn for event in events}
     return Recovery(
         mended,
         _usual(requests, answers, met),
-        *_followed(found.result, client),
-        _unanswered(mended, requests),
+        *_retransmissions(analysis.result, client),
+        _first_unanswered(mended, requests),
     )
 
 
-def _unanswered(mended: Iterable[Mended], requests: Sequence[_Sent]) -> Unanswered | None:
+def _first_unanswered(mended: Iterable[Mended], requests: Sequence[_Sent]) -> Unanswered | None:
     for each in mended:
         tries = [sent for sent in requests if sent.psn == each.psn]
         if each.recovered_ns is None and tries and each.direction == "to_server":
@@ -126,9 +128,9 @@ def _unanswered(mended: Iterable[Mended], requests: Sequence[_Sent]) -> Unanswer
     return None
 
 
-def _rows(found: capture.Analysis) -> Iterable[dict[str, Any]]:
+def _rows(analysis: capture.Analysis) -> Iterable[dict[str, Any]]:
     columns = ["time_ns", "src", "dqpn", "opcode", "psn", "icrc_ok", "syndrome", "ecn"]
-    return pl.DataFrame(found.packets).select(columns).iter_rows(named=True)
+    return pl.DataFrame(analysis.packets).select(columns).iter_rows(named=True)
 
 
 def _main(events: Iterable[Event]) -> list[Event]:
@@ -140,12 +142,12 @@ def _main(events: Iterable[Event]) -> list[Event]:
     ]
 
 
-def _mended(
+def _follow_fault(
     event: Event,
     requests: Sequence[_Sent],
     answers: Sequence[_Sent],
     marked: set[int],
-    told: bool,
+    has_cnp: bool,
 ) -> Mended:
     psn = event.psn if event.psn is not None else -1
     first = _request_of(psn, requests)
@@ -157,7 +159,7 @@ def _mended(
         event.message,
         event.packet,
         event.psn,
-        _is_found(event, requests, answers, marked, told),
+        _is_found(event, requests, answers, marked, has_cnp),
         None if first is None or answer is None else answer.at_ns - first.at_ns,
     )
 
@@ -167,12 +169,12 @@ def _is_found(
     requests: Sequence[_Sent],
     answers: Sequence[_Sent],
     marked: set[int],
-    told: bool,
+    has_cnp: bool,
 ) -> bool:
     """Whether the capture agrees: a request was sent; an answer came as the fault left it."""
     if event.direction == "to_server":
         sent = any(each.psn == event.psn for each in requests)
-        return sent and (event.done != "cnp" or told)
+        return sent and (event.done != "cnp" or has_cnp)
     seen = [each for each in answers if each.psn == event.psn and each.opcode == event.opcode]
     match event.done:
         case "duplicate":
@@ -219,7 +221,7 @@ def _usual(requests: Sequence[_Sent], answers: Sequence[_Sent], met: set[int | N
     return round(median(waits)) if waits else None
 
 
-def _followed(
+def _retransmissions(
     result: dict[str, Any], client: str
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Return what the analyzer says was sent again, why, and which NAKs it saw."""

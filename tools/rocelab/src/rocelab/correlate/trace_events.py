@@ -127,8 +127,8 @@ class _Packet:
         return str(self._row["opcode_name"] or f"opcode {self._row['opcode']}")
 
     def _stages(self, way: str) -> list[tuple[str, int]]:
-        found = ((name, self._row[f"{way}_{name}_ns"]) for name in stage_table.IN_TIME[way])
-        return [(name, int(ns)) for name, ns in found if ns]
+        stages = ((name, self._row[f"{way}_{name}_ns"]) for name in stage_table.IN_TIME[way])
+        return [(name, int(ns)) for name, ns in stages if ns]
 
     def events(
         self, tracks: _Tracks, origin: int, slices: dict[tuple[int, str], tuple[int, int]]

@@ -33,13 +33,13 @@ def find(where: Path, traces: Sequence[Path] = (), *, one_clock: bool = False) -
             action="Give a run folder, one of its cells, or a capture with --trace.",
         )
     try:
-        found = captures.places(where)
+        places = captures.places(where)
     except OSError as error:
         raise system_error(error, f"{where} cannot be searched for captures") from error
-    if not found:
+    if not places:
         raise UsageError(
             f"{where} has no capture with traces next to it",
             cause="it was measured without rxedump, or its raw output was removed",
             action='Add "rxedump" to the plan\'s probes and run it again.',
         )
-    return found
+    return places

@@ -57,7 +57,7 @@ class Variation:
 
     payload_bytes: int
     """Of a message on the wire: an MPI library adds its own."""
-    of: int
+    round_trips: int
     """Number of round trips that the shares are of."""
     by: str
     """Whose times they are: the benchmark's name, or `driver`: from send to send by its stamps."""
@@ -79,7 +79,7 @@ def variations(
     stamps of the driver is used instead of them, and round trips that the benchmark did not time,
     such as a warm-up, are left out.
     """
-    found = []
+    every = []
     sent = messages.filter(~pl.col("opcode_name").str.starts_with("UD_")).sort("first_frame")
     by_size = sent.with_columns(pl.Series("at_ns", _begins(sent), dtype=pl.Int64)).group_by(
         "payload_bytes", maintain_order=True
@@ -98,8 +98,8 @@ def variations(
         trips = [trip | {"time": time} for trip, time in zip(trips, times, strict=False)]
         one = _variation(int(size or 0), by, trips)
         if one is not None:
-            found.append(one)
-    return found
+            every.append(one)
+    return every
 
 
 _Trip = dict[str, Any]
@@ -165,11 +165,11 @@ def _place(ours: Sequence[float | None], samples: Sequence[float]) -> int | None
     last = len(ours) - len(samples)
     best, most = None, _SAME
     for at in range(last, max(last - _AFTER, 0) - 1, -1):
-        found = _correlation(ours[at : at + len(samples)], samples)
-        if found >= _SURE:
+        correlation = _correlation(ours[at : at + len(samples)], samples)
+        if correlation >= _SURE:
             return at
-        if found > most:
-            best, most = at, found
+        if correlation > most:
+            best, most = at, correlation
     return best
 
 
@@ -203,7 +203,7 @@ def _variation(size: int, by: str, trips: Sequence[_Trip]) -> Variation | None:
     parts = tuple(_parts(columns, times, variance))
     return Variation(
         payload_bytes=size,
-        of=len(times),
+        round_trips=len(times),
         by=by,
         mean=statistics.fmean(times),
         deviation=variance**0.5,

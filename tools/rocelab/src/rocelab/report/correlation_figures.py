@@ -162,7 +162,7 @@ def _panel(one: Subject, lines: Sequence[Fit], factor: float, unit: str) -> Pane
         ],
         colour=palette.transport_style(one.transport).colour.light,
         x_title="message size",
-        y_title=f"rest ({unit})" if one.staged else f"measured ({unit})",
+        y_title=f"rest ({unit})" if one.has_stages else f"measured ({unit})",
     )
     fitted = "; ".join(
         f"{line.regime}: {units.number(line.base.value / factor)} {unit} plus "
@@ -192,14 +192,14 @@ def _times(members: Sequence[Subject], factor: float, unit: str) -> Table:
             some = [point for point in one.points if point.size == size]
             measured = statistics.fmean(point.measured for point in some)
             stages = statistics.fmean(point.stages for point in some)
-            share = units.ABSENT if not one.staged else f"{stages / measured:.1%}"
+            share = units.ABSENT if not one.has_stages else f"{stages / measured:.1%}"
             rows.append(
                 (
                     one.benchmark,
                     one.transport,
                     units.size(size),
                     units.number(measured / factor, 4),
-                    units.number(stages / factor, 4) if one.staged else units.ABSENT,
+                    units.number(stages / factor, 4) if one.has_stages else units.ABSENT,
                     *estimate_cells(rest, factor),
                     *(() if emulated else (share,)),
                     units.number(packets[size]) if size in packets else units.ABSENT,

@@ -79,7 +79,7 @@ def _times(subject: Subject, name: str, table: Table, amount: str) -> None:
             str(size),
             f"{packets[size]:.2f}" if size in packets else "-",
             f"{measured / 1e3:.1f}",
-            f"{stages / 1e3:.1f}" if subject.staged else "-",
+            f"{stages / 1e3:.1f}" if subject.has_stages else "-",
             _us(rest),
             f"{cpu[size] / 1e3:.1f}" if size in cpu else "-",
         )

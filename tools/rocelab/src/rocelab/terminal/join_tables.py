@@ -204,7 +204,7 @@ def _variations(captures: Sequence[Shown]) -> Table:
             table.add_row(
                 Text(printable(one.place.name).removeprefix("perftest-")),
                 str(varied.payload_bytes),
-                str(varied.of),
+                str(varied.round_trips),
                 varied.by,
                 _time(varied.mean),
                 _time(varied.deviation),
@@ -237,7 +237,7 @@ def as_dict(one: Shown) -> dict[str, Any]:
         "variations": [
             {
                 "payload_bytes": varied.payload_bytes,
-                "round_trips": varied.of,
+                "round_trips": varied.round_trips,
                 "by": varied.by,
                 "mean_ns": varied.mean,
                 "stdev_ns": varied.deviation,
