@@ -191,7 +191,7 @@ def test_a_run_whose_disk_is_full_at_its_end_says_only_that(
 
 def test_a_run_that_ended_as_json(runs: Path) -> None:
     outcome = RunOutcome(runs / "x", "complete", ok=7, failed=("a-cell",), missing=0)
-    document = run_command._ended(outcome)
+    document = run_command._outcome_document(outcome)
     assert document["report"] == str(runs / "x" / "report.html")
     assert (document["ok"], document["failed"], document["exit_code"]) == (7, ["a-cell"], 5)
     assert not {key for key in keys(document) - {"schema"} if f"`{key}`" not in DESCRIBED}

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from rocelab.cli.doctor import Check, _show, _tried
+from rocelab.cli.doctor import Check, _show, _try_all
 from rocelab.errors import RocelabError
 
 
@@ -38,7 +38,7 @@ def test_checks_meet_and_answers_keep_their_order() -> None:
         assert len(done) == 2
         yield Check("last", lambda: "last", alone=False)
 
-    answers = list(_tried(checks()))
+    answers = list(_try_all(checks()))
     assert [check.name for check, _ in answers] == ["first", "wrong", "alone", "last"]
     said = [found.what if isinstance(found, RocelabError) else found for _, found in answers]
     assert said == ["first", "wrong", "alone", "last"]

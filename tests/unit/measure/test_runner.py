@@ -63,8 +63,8 @@ class Watcher(NullProgress):
         self.kept = -1
         self.notes: list[str] = []
 
-    def run_started(self, run: str, *, cells: int, kept: int) -> None:
-        self.kept = kept
+    def run_started(self, run: str, *, cells: int, finished: int) -> None:
+        self.kept = finished
 
     def cell_finished(
         self, cell: Cell, *, error: RocelabError | None, seconds: float, left: float | None

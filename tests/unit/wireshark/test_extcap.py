@@ -93,7 +93,7 @@ def test_devices_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if parent:
             (tmp_path / name / "parent").write_text("eth0\n")
     monkeypatch.setattr(interfaces, "_DEVICES", tmp_path)
-    found = [interface for interface in interfaces.listed() if interface.ssh is None]
+    found = [interface for interface in interfaces.all_interfaces() if interface.ssh is None]
     assert [(interface.value, interface.device) for interface in found] == [
         ("rocelab-rxe0", "rxe0")
     ]
@@ -127,7 +127,7 @@ def test_an_unreadable_testbed_hides_no_other(
 
     monkeypatch.setattr(interfaces.State, "all", lambda: [broken, whole])
     monkeypatch.setattr(interfaces, "_testbed", of)
-    values = [interface.value for interface in interfaces.listed()]
+    values = [interface.value for interface in interfaces.all_interfaces()]
     assert "rocelab-two-n1-rxe0" in values
     assert "rocelab-host-alpha" in values
     assert "testbed one cannot be read" in capsys.readouterr().err

@@ -139,7 +139,7 @@ def ab(
             )
         answer = compared.answer(second)
     # its machines are down now, and leave their memory to those of the check
-    checked = _checked(chosen, (first, second)) if check else None
+    checked = _check(chosen, (first, second)) if check else None
     sentence = ab_tables.sentence(answer, checked)
     beyond = answer.beyond(threshold)
     document = {
@@ -156,14 +156,14 @@ def ab(
     else:
         console.out().print(ab_tables.render(answer, first.text, second.text, beyond, checked))
         if bisect:
-            said = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
-            console.out().print(console.clean(said), markup=False)
+            result = f"first beyond the threshold: {patch}" if patch else "nothing to bisect"
+            console.out().print(console.clean(result), markup=False)
         console.out().print(str(compared.folder), markup=False)
     good = not answer.is_beyond(threshold) and (checked is None or checked.is_good)
     raise Exit(int(ExitCode.OK if good else ExitCode.FINDINGS))
 
 
-def _checked(plan: Plan, sides: tuple[Side, Side]) -> Check:
+def _check(plan: Plan, sides: tuple[Side, Side]) -> Check:
     from rocelab.measure import driver_check, driver_turns
 
     built = driver_turns.drivers(plan, sides, console.say)

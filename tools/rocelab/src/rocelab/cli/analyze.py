@@ -183,7 +183,7 @@ def analyze(
     if against is not None:
         others = {"--csv": as_csv, "--live": live, "--follow": follow, "--dask": dask}
         analyze_against.refuse({**others, "--parquet": parquet, "--html": html})
-        compared = _checked([against, *captures] if captures else [], merge=merge)
+        compared = _check_captures([against, *captures] if captures else [], merge=merge)
         _finish(analyze_against.compare(compared, chosen, output, merge=merge))
         return
     if live is not None:
@@ -197,7 +197,7 @@ def analyze(
         analyze_follow.run(follow, chosen, output)
         _finish(output.code)
         return
-    paths = _checked(captures, merge=merge, parquet=parquet, html=html)
+    paths = _check_captures(captures, merge=merge, parquet=parquet, html=html)
     if dask is not None:
         _refuse_with_dask(paths, parquet=parquet, html=html)
         _finish(_on_cluster(dask, paths, chosen, output, merge=merge))
@@ -219,12 +219,12 @@ def analyze(
 
 def _end_interrupted(left: list[str]) -> None:
     """Say that results are those of a part, and which captures were not read; end."""
-    kept = "the results above, of what was read"
+    results = "the results above, of what was read"
     if left:
-        kept += f"; nothing of {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}"
+        results += f"; nothing of {', '.join(left[:3])}{' and others' if len(left) > 3 else ''}"
     console.show_interruption(
         interruption.name(),
-        kept,
+        results,
         "give the command again; --filter time=0..10 reads a part on purpose",
     )
     raise KeyboardInterrupt
@@ -270,7 +270,7 @@ def _on_cluster(
     return ExitCode.USAGE if unusable else output.code
 
 
-def _checked(
+def _check_captures(
     captures: Sequence[str],
     *,
     merge: bool,

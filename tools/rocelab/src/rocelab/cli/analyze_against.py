@@ -42,8 +42,8 @@ def compare(captures: list[str], options: Options, output: Output, *, merge: boo
         )
     before, after = _result([first], options), _result(others, options)
     difference = changes.compare(before, after)
-    wanted = causes.chosen(causes.ANY) if output.fail_on is None else output.fail_on
-    failed = [name for name in difference.worse if name in wanted]
+    failing = causes.chosen(causes.ANY) if output.fail_on is None else output.fail_on
+    failed = [name for name in difference.worse if name in failing]
     if output.as_json:
         sys.stdout.write(json.dumps(changes.document(difference, before, after, failed)) + "\n")
     else:

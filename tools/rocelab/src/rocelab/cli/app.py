@@ -99,10 +99,10 @@ def main() -> None:
             try:
                 streams.flush()
             except OSError as error:
-                code = _failed(error)
+                code = _show_error(error)
         except KeyboardInterrupt:
             # it came while the command's end was shown
-            code = _interrupted(interruption.what())
+            code = _show_interruption(interruption.what())
         interruption.ignore()
     except KeyboardInterrupt:
         # it came when all was done
@@ -124,16 +124,16 @@ def _run() -> int:
         error.show()
         return ExitCode.USAGE
     except KeyboardInterrupt:
-        return _interrupted(interruption.what())
+        return _show_interruption(interruption.what())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        return _failed(error)
+        return _show_error(error)
     except BaseException as error:
         # a library's panic, which is no Exception
         if type(error).__name__ != _PANIC:
             raise
-        return _failed(error)
+        return _show_error(error)
 
 
 def _call() -> int:
@@ -146,20 +146,20 @@ def _call() -> int:
     return ExitCode.OK
 
 
-def _interrupted(by: str) -> int:
+def _show_interruption(by: str) -> int:
     """Show what interrupted this process, or why Slurm did; return the exit code."""
     from rocelab.testbed.slurm import allocation
 
     if why := allocation.why_ended(by):
-        return _failed(why)
+        return _show_error(why)
     console.show_interruption(by)
     return code_of_signal(by)
 
 
-def _failed(error: BaseException) -> int:
+def _show_error(error: BaseException) -> int:
     """Show an error, or the signal behind it, and return the exit code."""
     if interruption.is_behind(error):
-        return _interrupted(interruption.what())
+        return _show_interruption(interruption.what())
     if isinstance(error, OSError) or type(error).__name__ == _PANIC:
         known = conditions.explain(error)
     elif isinstance(error, ModuleNotFoundError):

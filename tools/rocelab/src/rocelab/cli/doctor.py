@@ -109,7 +109,7 @@ def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
         yield (Check(check.name, check.run, check.alone) for check in checks)
 
 
-def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]]:
+def _try_all(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]]:
     """Yield each check with what it found or what is wrong, in order; many run at once.
 
     One that must run alone begins when those before it have ended.
@@ -136,7 +136,7 @@ def _tried(checks: Iterable[Check]) -> Iterator[tuple[Check, str | RocelabError]
 def _answers(checks: Iterable[Check]) -> list[dict[str, Any]]:
     """Try each check; return what it found, or what is wrong with it."""
     answers: list[dict[str, Any]] = []
-    for check, result in _tried(checks):
+    for check, result in _try_all(checks):
         if isinstance(result, RocelabError):
             error = {"what": result.what, "cause": result.cause, "action": result.action}
             answers.append({"check": check.name, "ok": False, **error})
@@ -152,7 +152,7 @@ _INDENT = " " * 9
 def _show(checks: Iterable[Check], *, bad: str, causes: bool) -> int:
     """Try and print each check; return how many failed."""
     failed = 0
-    for check, result in _tried(checks):
+    for check, result in _try_all(checks):
         if isinstance(result, RocelabError):
             failed += 1
             console.out().print(f"[red]{bad:8}[/red] {check.name}: ", end="")

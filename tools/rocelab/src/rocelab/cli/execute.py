@@ -200,7 +200,7 @@ def execute(
     if quiet or not (verbose or sys.stderr.isatty()):
         console.be_quiet()
     if line is not None:
-        options.known_line(line)
+        options.check_line(line)
     from rocelab.measure.command import conduct, files, nodes
     from rocelab.measure.command.request import On, Request
     from rocelab.plans.catalog import TRANSPORTS, Probe
@@ -221,7 +221,7 @@ def execute(
     )
     if capture is not None:
         _check_capture(capture)
-    watching = watched_command.asked(
+    watching = watched_command.observation(
         probes={Probe.RXESTAT: watch or stages, Probe.RXECPU: watch or cpu},
         watch=watch,
         link=LinkPlan(rate_mbit=rate, delay_us=delay, loss_ppm=loss),

@@ -24,10 +24,10 @@ _came: list[str] = []
 def install() -> None:
     """Clean up on SIGTERM and SIGHUP as on Ctrl-C; nohup(1) has SIGHUP ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _pressed)
+        signal.signal(signal.SIGINT, _handle_key)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _ended)
+            signal.signal(number, _handle_termination)
     sys.unraisablehook = _not_raised
 
 
@@ -71,13 +71,13 @@ def is_behind(error: BaseException) -> bool:
     return before is not None
 
 
-def _ended(signum: int, frame: FrameType | None) -> None:
+def _handle_termination(signum: int, frame: FrameType | None) -> None:
     # cleaning up is not interrupted by the same signal again
     signal.signal(signum, signal.SIG_IGN)
     _interrupt(signal.Signals(signum).name, frame)
 
 
-def _pressed(signum: int, frame: FrameType | None) -> None:
+def _handle_key(signum: int, frame: FrameType | None) -> None:
     """Interrupt on Ctrl-C; a second one interrupts the cleaning up."""
     del signum
     _interrupt(_KEY, frame)
@@ -110,9 +110,9 @@ def _must_end(frame: FrameType | None) -> bool:
     return False
 
 
-def _not_raised(found: sys.UnraisableHookArgs) -> None:
+def _not_raised(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt again: it came in a callback, such as of a weak reference, and was lost."""
-    if isinstance(found.exc_value, KeyboardInterrupt):
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
         _later(what(), 0.0)
     else:
-        sys.__unraisablehook__(found)
+        sys.__unraisablehook__(unraisable)

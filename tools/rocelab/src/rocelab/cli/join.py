@@ -56,18 +56,18 @@ def join(
     from rocelab.terminal import join_output, join_tables
 
     places = correlate.find(where, trace, one_clock=one_clock)
-    found = []
+    captures = []
     for number, place in enumerate(places, 1):
         if len(places) > 1 and sys.stderr.isatty():
             console.err().print(f"\r\x1b[Kjoining {number}/{len(places)}", end="\r", markup=False)
-        found.append(join_output.examine(place, parquet, ports=port, window=window))
+        captures.append(join_output.examine(place, parquet, ports=port, window=window))
     if len(places) > 1 and sys.stderr.isatty():
         console.err().print("\r\x1b[K", end="")
     if as_json:
-        rows = [join_tables.as_dict(one) for one in found]
+        rows = [join_tables.as_dict(one) for one in captures]
         sys.stdout.write(json.dumps({"schema": SCHEMA, "places": rows}) + "\n")
     else:
-        join_tables.show(found, console.out())
+        join_tables.show(captures, console.out())
         join_output.show_fits(where, console.out())
-    if any(one.joined.unexplained or one.joined.sums["errors"] for one in found):
+    if any(one.joined.unexplained or one.joined.sums["errors"] for one in captures):
         raise Exit(ExitCode.FINDINGS)

@@ -65,14 +65,16 @@ def lines(
 
     chosen = move_plan(plan_file.load(plan), None, icount=icount, native=False)
     driver_turns.check(chosen)
-    wanted = [side.parse(text) for text in dict.fromkeys(sides or (f"line:{x}" for x in LINES))]
+    parsed_sides = [
+        side.parse(text) for text in dict.fromkeys(sides or (f"line:{x}" for x in LINES))
+    ]
     check_out_dir(out)
     folder, runs = comparison.one_by_one(
-        *(chosen, wanted, console.say), out=out, rounds=rounds, progress=Lines()
+        *(chosen, parsed_sides, console.say), out=out, rounds=rounds, progress=Lines()
     )
     measured = [
         Measured(one.text.removeprefix("line:"), driver.crc_by, paths)
-        for one, (driver, paths) in zip(wanted, runs, strict=True)
+        for one, (driver, paths) in zip(parsed_sides, runs, strict=True)
     ]
     costs = packet_costs.of(measured)
     document = lines_tables.document(

@@ -95,7 +95,7 @@ inventory = click.option(
 )
 
 
-def known_line(line: str) -> str:
+def check_line(line: str) -> str:
     if line not in kernel_lines.LINES:
         raise UsageError(
             f"there is no kernel line {quote(line)}",
@@ -109,7 +109,7 @@ kernel_line = click.option(
     "--line",
     default=kernel_lines.DEFAULT_LINE,
     metavar="LINE",
-    callback=lambda _context, _parameter, line: known_line(line),
+    callback=lambda _context, _parameter, line: check_line(line),
     help="Kernel line.",
 )
 packages = click.option(

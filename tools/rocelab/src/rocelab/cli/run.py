@@ -32,9 +32,9 @@ class Lines:
         self._cells = 0
         self._number = 0
 
-    def run_started(self, run: str, *, cells: int, kept: int) -> None:
+    def run_started(self, run: str, *, cells: int, finished: int) -> None:
         self._cells = cells
-        done = f", {kept} already finished" if kept else ""
+        done = f", {finished} already finished" if finished else ""
         console.say(f"run {run}: {cells} cells{done}")
 
     def cell_started(self, cell: Cell, *, number: int) -> None:
@@ -119,7 +119,7 @@ def carry_out(
     return outcome
 
 
-def _ended(outcome: RunOutcome) -> dict[str, Any]:
+def _outcome_document(outcome: RunOutcome) -> dict[str, Any]:
     return {
         "schema": "rocelab.run_outcome/1",
         "run": str(outcome.path),
@@ -143,7 +143,7 @@ def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
             cases = {"": (plan.where_counted(), True)}
         elif not plan.testbed.provider.own_hosts and not plan.testbed.native:
             cases = {"with KVM": (plan, False), "emulated": (plan.where_counted(), True)}
-    found = {
+    forecasts = {
         case: Forecast.of(one, earlier_cells.seconds(out, counted=counted))
         for case, (one, counted) in cases.items()
     }
@@ -152,15 +152,15 @@ def _forecast(plan: Plan, out: Path, *, repeated: bool, as_json: bool) -> None:
             {
                 "schema": "rocelab.dry_run/1",
                 "plan": plan.name,
-                "cases": [{"case": case, **asdict(one)} for case, one in found.items()],
+                "cases": [{"case": case, **asdict(one)} for case, one in forecasts.items()],
             }
         )
         return
-    for case, one in found.items():
+    for case, one in forecasts.items():
         console.out().print(f"{plan.name}{f', {case}' if case else ''}:", markup=False)
         for line in _forecast_lines(one, out):
             console.out().print(f"  {console.clean(line)}", markup=False)
-    for name in next(iter(found.values())).cells:
+    for name in next(iter(forecasts.values())).cells:
         console.out().print(name, markup=False)
 
 
@@ -327,7 +327,7 @@ def run(
         commands=commands,
     )
     if as_json:
-        console.print_json(_ended(outcome))
+        console.print_json(_outcome_document(outcome))
         raise Exit(int(outcome.exit_code))
     console.out().print(str(outcome.path / "report.html"), markup=False)
     raise Exit(int(outcome.exit_code))

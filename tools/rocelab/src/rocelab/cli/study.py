@@ -156,7 +156,7 @@ def run(
             console.err().print(f"left out: {join_values(adapters)}: {why}", markup=False)
             plan = _only(plan, [name for name in plan.transports if name not in adapters])
     outcome = carry_out(plan, out=out, name=testbed, inventory=inventory, nodes=names)
-    _answer(*_loaded(outcome.path))
+    _answer(*_load(outcome.path))
     console.out().print(str(outcome.path / "report.html"), markup=False)
     raise Exit(int(outcome.exit_code))
 
@@ -184,8 +184,8 @@ def report(
 
     if results.repair(run):
         console.say("results.parquet was missing or damaged: made again from the cells")
-    found, study = _loaded(run)
-    other, others = (None, study) if beside is None else _loaded(beside)
+    loaded_run, study = _load(run)
+    other, others = (None, study) if beside is None else _load(beside)
     if others != study:
         raise UsageError(
             f"{beside} belongs to study {others}, but {run} to {study}",
@@ -193,11 +193,11 @@ def report(
             action="Give two runs of the same study.",
         )
     page = build(run, beside)
-    _answer(found, study, other)
+    _answer(loaded_run, study, other)
     console.out().print(str(page), markup=False)
 
 
-def _loaded(path: Path) -> tuple[Run, str]:
+def _load(path: Path) -> tuple[Run, str]:
     """A run and the name of its study."""
     from rocelab.record import read
 
@@ -230,18 +230,18 @@ def _study_of(run: Run, path: Path) -> str:
     return name
 
 
-def _only(plan: Plan, wanted: list[str]) -> Plan:
-    """The plan with only the `wanted` of its transports. Raises UsageError."""
+def _only(plan: Plan, names: list[str]) -> Plan:
+    """The plan with only the `names` of its transports. Raises UsageError."""
     from rocelab.strict import join_values, quote
 
-    for name in wanted:
+    for name in names:
         if name not in plan.transports:
             raise UsageError(
                 f"the study's plan has no transport {quote(name)}",
                 cause="--transports chooses among those that the plan has",
                 action=f"Choose from {join_values(plan.transports)}.",
             )
-    chosen = tuple(name for name in TRANSPORTS if name in wanted)
+    chosen = tuple(name for name in TRANSPORTS if name in names)
     benchmarks = tuple(
         replace(b, transports=tuple(t for t in b.transports if t in chosen))
         for b in plan.benchmarks

@@ -140,16 +140,16 @@ def down(
     from rocelab.testbed import by_name
     from rocelab.testbed.qemu.state_folder import State
 
-    found = State.all()
+    states = State.all()
     if not everything:
-        found = [state for state in found if state.name == name]
-        if not found:
+        states = [state for state in states if state.name == name]
+        if not states:
             raise UsageError(
                 f"no testbed {quote(name)[1:-1]} is up",
                 cause="it was never brought up, or was taken down",
                 action="List testbeds with `rocelab status`.",
             )
-    for state in found:
+    for state in states:
         with state.held():
             if state.alive():
                 by_name.from_state(state).down()
@@ -220,15 +220,15 @@ def status(
     from rocelab.testbed.qemu import snapshot_cache
     from rocelab.testbed.qemu.state_folder import State
 
-    found, saved, images = State.all(), snapshot_cache.entries(), package_image.entries()
-    if not found and not as_json:
+    states, saved, images = State.all(), snapshot_cache.entries(), package_image.entries()
+    if not states and not as_json:
         console.out().print("no testbed is up; bring one up with `rocelab up`")
         _print_saved(saved, images)
         return
     columns = ("testbed", "node", "state", "provider", "line", "accelerator", "ssh port")
     rows: list[tuple[str, ...]] = []
     listed: list[dict[str, str | int | None]] = []
-    for state in found:
+    for state in states:
         if not state.alive():
             user = state.user
             console.say(
@@ -263,14 +263,14 @@ def status(
                 "used_by": state.user,
             }
             listed.append(cells)
-            said = [str(value) for value in list(cells.values())[1:7]]
-            rows.append((name, *said, address, "" if state.user is None else str(state.user)))
+            texts = [str(value) for value in list(cells.values())[1:7]]
+            rows.append((name, *texts, address, "" if state.user is None else str(state.user)))
             name = ""
     if as_json:
         sizes = [(each.what, each.size) for each in saved]
         sizes += [(each.what, each.size) for each in images]
-        kept = [{"what": what, "bytes": size} for what, size in sizes]
-        console.print_json({"schema": "rocelab.status/2", "nodes": listed, "saved": kept})
+        saved_sizes = [{"what": label, "bytes": size} for label, size in sizes]
+        console.print_json({"schema": "rocelab.status/2", "nodes": listed, "saved": saved_sizes})
         return
     heads = (*columns, "data address", "used by")
     for table in grid.fit(heads, rows, console.out().width, keys=2):
@@ -280,13 +280,13 @@ def status(
 
 def _print_saved(saved: Sequence[Snapshot], images: Sequence[Image]) -> None:
     """Say how many machines are saved, and images with packages; nothing if there are none."""
-    for what, sizes in (
+    for label, sizes in (
         ("saved machines", [each.size for each in saved]),
         ("images with packages", [each.size for each in images]),
     ):
         if sizes:
             total = _megabytes(sum(sizes))
-            console.out().print(f"{len(sizes)} {what} ({total}); remove them: `rocelab clean`")
+            console.out().print(f"{len(sizes)} {label} ({total}); remove them: `rocelab clean`")
 
 
 def _megabytes(size: int) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocelab.testbed.by_name import VirtualTestbed
 
 
-def asked(
+def observation(
     *, probes: Mapping[Probe, bool], watch: bool, link: LinkPlan, faults: Path | None, out: Path
 ) -> Observation | None:
     """Return what is watched, None if nothing is. Raises UsageError."""

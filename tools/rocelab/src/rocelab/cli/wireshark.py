@@ -27,7 +27,7 @@ def _print_paths(word: str, paths: list[Path]) -> None:
         console.out().print(console.clean(f"{word} {path}"), markup=False)
 
 
-def _loaded() -> bool:
+def _is_loaded() -> bool:
     """Whether Wireshark loads the plugin; for root, that depends on its version."""
     from rocelab.wireshark.folders import report
     from rocelab.wireshark.install import PLUGIN
@@ -55,7 +55,7 @@ def install(
     _print_paths("replaced", outcome.replaced)
     _print_paths("installed", [path for path in outcome.done if path not in outcome.replaced])
     _warn_of_extcap(where)
-    if not _loaded():
+    if not _is_loaded():
         why = "you are root" if os.geteuid() == 0 else "Lua is disabled in its preferences"
         console.err().print(
             "rocelab: warning: tshark does not load the plugin\n"

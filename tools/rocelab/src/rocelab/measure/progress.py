@@ -15,8 +15,8 @@ from rocelab.stats.summary import mean
 class Progress(Protocol):
     """Events of a run, sent in order from the thread that runs it."""
 
-    def run_started(self, run: str, *, cells: int, kept: int) -> None:
-        """The plan has `cells` cells; an earlier attempt has finished `kept` of them."""
+    def run_started(self, run: str, *, cells: int, finished: int) -> None:
+        """The plan has `cells` cells, `finished` of them by an earlier attempt."""
 
     def cell_started(self, cell: Cell, *, number: int) -> None:
         """Cell `number` begins; the first one in the plan's order has number 1."""
@@ -36,7 +36,7 @@ class Progress(Protocol):
 class NullProgress:
     """Ignores all progress."""
 
-    def run_started(self, run: str, *, cells: int, kept: int) -> None:
+    def run_started(self, run: str, *, cells: int, finished: int) -> None:
         """Ignored."""
 
     def cell_started(self, cell: Cell, *, number: int) -> None:

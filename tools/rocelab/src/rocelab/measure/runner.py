@@ -163,7 +163,7 @@ class _Run:
         self, cells: tuple[Cell, ...], pending: list[Cell], warnings: Sequence[str]
     ) -> None:
         self._progress.run_started(
-            self._folder.name, cells=len(cells), kept=len(cells) - len(pending)
+            self._folder.name, cells=len(cells), finished=len(cells) - len(pending)
         )
         for warning in warnings:
             self._progress.note(warning)

@@ -25,11 +25,11 @@ class Folders:
     """The only extcap folder of a Wireshark that has none per user."""
 
 
-def report(what: str) -> str:
+def report(topic: str) -> str:
     """The output of `tshark -G WHAT`."""
     try:
         done = subprocess.run(
-            ["tshark", "-G", what],
+            ["tshark", "-G", topic],
             capture_output=True,
             text=True,
             errors="replace",
@@ -44,13 +44,13 @@ def report(what: str) -> str:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
-            f"tshark -G {what} did not finish within {_TIMEOUT_S} s",
+            f"tshark -G {topic} did not finish within {_TIMEOUT_S} s",
             cause="this machine is very busy, or a plugin of yours waits for something",
             action="Run it yourself to see what it waits for.",
         ) from error
     if done.returncode:
         raise MissingError(
-            f"tshark -G {what} failed with status {done.returncode}",
+            f"tshark -G {topic} failed with status {done.returncode}",
             cause=done.stderr.strip()[-500:],
             action=f"Repair or reinstall {shutil.which('tshark')}.",
         )

@@ -82,11 +82,11 @@ class _Record:
         if not path.exists():
             return cls(path)
         try:
-            kept = json_text.parse(read_named(path, limit=_MAX_RECORD))
-            if kept["schema"] != _SCHEMA:
-                raise ValueError(kept["schema"])
-            files = {str(name): str(digest) for name, digest in kept["files"].items()}
-            return cls(path, files, [str(name) for name in kept["folders"]])
+            document = json_text.parse(read_named(path, limit=_MAX_RECORD))
+            if document["schema"] != _SCHEMA:
+                raise ValueError(document["schema"])
+            files = {str(name): str(digest) for name, digest in document["files"].items()}
+            return cls(path, files, [str(name) for name in document["folders"]])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{path} cannot be used",
@@ -98,9 +98,9 @@ class _Record:
         if not self.files:
             self.path.unlink(missing_ok=True)
             return
-        kept = {"schema": _SCHEMA, "files": self.files, "folders": self.folders}
+        document = {"schema": _SCHEMA, "files": self.files, "folders": self.folders}
         self.make(self.path.parent)
-        _write(self.path, json.dumps(kept, indent=1).encode() + b"\n")
+        _write(self.path, json.dumps(document, indent=1).encode() + b"\n")
 
     def make(self, folder: Path) -> None:
         """Make a folder and its parents, and record each new one."""
@@ -144,9 +144,9 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
     record = _Record.read(where)
     outcome = Outcome()
     targets = _targets(where)
-    for path, wanted in targets.items():
+    for path, content in targets.items():
         there = _content(path)
-        if there not in {None, wanted} and record.files.get(str(path)) != _digest(there or b""):
+        if there not in {None, content} and record.files.get(str(path)) != _digest(there or b""):
             outcome.replaced.append(path)
     if outcome.replaced and not force:
         raise UsageError(
@@ -156,7 +156,7 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
             action="Move them away, or overwrite them with --force.",
         )
     try:
-        _put(record, targets, where, outcome)
+        _install_files(record, targets, where, outcome)
     except OSError:
         if not record.files:
             record.tidy()
@@ -164,11 +164,13 @@ def install(where: Folders, *, force: bool = False) -> Outcome:
     return outcome
 
 
-def _put(record: _Record, targets: dict[Path, bytes], where: Folders, outcome: Outcome) -> None:
-    for path, wanted in targets.items():
+def _install_files(
+    record: _Record, targets: dict[Path, bytes], where: Folders, outcome: Outcome
+) -> None:
+    for path, content in targets.items():
         record.make(path.parent)
-        _write(path, wanted, 0o755 if path.parent == where.extcap else 0o644)
-        record.files[str(path)] = _digest(wanted)
+        _write(path, content, 0o755 if path.parent == where.extcap else 0o644)
+        record.files[str(path)] = _digest(content)
         record.write()
         outcome.done.append(path)
 

@@ -41,29 +41,29 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _work(words: Sequence[str]) -> int:
-    wanted = _arguments(words)
-    if wanted.extcap_interfaces:
+    arguments = _arguments(words)
+    if arguments.extcap_interfaces:
         print(f"extcap {{version={VERSION}}}{{display=rocelab}}")
-        for interface in interfaces.listed():
+        for interface in interfaces.all_interfaces():
             print(f"interface {{value={interface.value}}}{{display={interface.title}}}")
         return ExitCode.OK
-    if wanted.extcap_dlts:
+    if arguments.extcap_dlts:
         print("dlt {number=1}{name=EN10MB}{display=Ethernet}")
         return ExitCode.OK
-    if wanted.extcap_config:
-        print(options.sentences(interfaces.find(wanted.extcap_interface)))
+    if arguments.extcap_config:
+        print(options.sentences(interfaces.find(arguments.extcap_interface)))
         return ExitCode.OK
-    if wanted.extcap_capture_filter:
+    if arguments.extcap_capture_filter:
         raise UsageError(
             "rxedump has no capture filters",
-            cause=f"{wanted.extcap_capture_filter!r} was given as one",
+            cause=f"{arguments.extcap_capture_filter!r} was given as one",
             action="Choose queue pair, direction and opcodes in the interface's options.",
         )
-    if wanted.capture and wanted.fifo:
-        interface = interfaces.find(wanted.extcap_interface)
-        return stream.capture(interface, options.rxedump(wanted, interface), wanted.fifo)
+    if arguments.capture and arguments.fifo:
+        interface = interfaces.find(arguments.extcap_interface)
+        return stream.capture(interface, options.rxedump(arguments, interface), arguments.fifo)
     # a capture filter that is checked before a capture: there is none, and that is right
-    return ExitCode.OK if wanted.extcap_interface else ExitCode.USAGE
+    return ExitCode.OK if arguments.extcap_interface else ExitCode.USAGE
 
 
 def main(words: Sequence[str]) -> int:

@@ -96,14 +96,14 @@ def _readable(source: Iterator[Interface]) -> Iterator[Interface]:
         print(f"rocelab: {error}", file=sys.stderr)
 
 
-def listed() -> list[Interface]:
+def all_interfaces() -> list[Interface]:
     """Return all interfaces; report unreadable ones on standard error and continue."""
     return [interface for source in (_here, _testbeds, _hosts) for interface in _readable(source())]
 
 
 def find(value: str) -> Interface:
     """The interface of that name. Raises UsageError if there is none (any more)."""
-    for interface in listed():
+    for interface in all_interfaces():
         if interface.value == value:
             return interface
     raise UsageError(

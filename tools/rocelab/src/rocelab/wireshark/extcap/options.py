@@ -79,13 +79,13 @@ def sentences(interface: Interface) -> str:
     return "\n".join(lines)
 
 
-def rxedump(wanted: argparse.Namespace, interface: Interface) -> list[str]:
+def rxedump(arguments: argparse.Namespace, interface: Interface) -> list[str]:
     """The command on the interface's machine. Raises UsageError naming an option that cannot be."""
     argv = ["rxedump", "--write", "-"]
     if interface.node:
         argv += ["--node", interface.node]
     for option in OPTIONS:
-        value = getattr(wanted, option.name.replace("-", "_")) or ""
+        value = getattr(arguments, option.name.replace("-", "_")) or ""
         if option.name == "device":
             value = interface.device or value
         if value in {"", "both"}:

@@ -109,13 +109,13 @@ def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[boo
     poll.register(pipe, 0)
     stopped = False
     deadline: float | None = None
-    said = b""
+    text = b""
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
         ready = dict(poll.poll(left))
         if errors in ready:
             piece = os.read(errors, _TEXT_BYTES)
-            said = (said + piece)[-_TEXT_BYTES:]
+            text = (text + piece)[-_TEXT_BYTES:]
             if not piece:
                 poll.unregister(errors)
         if ended in ready and errors not in ready:
@@ -131,7 +131,7 @@ def _watch(process: subprocess.Popen[bytes], pipe: int, woken: int) -> tuple[boo
             process.kill()
             deadline = None
     os.close(ended)
-    return stopped, said.decode(errors="replace")
+    return stopped, text.decode(errors="replace")
 
 
 def _failure(interface: Interface, status: int, text: str) -> TestbedError | MissingError:
